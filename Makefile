@@ -86,7 +86,7 @@ neon: ## the kernels' tests on 64-bit ARM, emulated
 	@.make/neon.sh
 
 types: ## generate ui/src/backend/bindings.ts from the Rust types
-	cargo run --quiet --package api --example bindings
+	cargo run --quiet --package app --example bindings
 
 starter: ## make the starter model again (see models/starter/README.md)
 	$(MAKE) -C models/starter

@@ -2,8 +2,8 @@
 
 use std::sync::Mutex;
 
-use api::asked::Asked;
-use api::types::{AppEvent, ErrorInfo, TurnEvent};
+use app::desktop::deep_links::Asked;
+use contract::types::{AppEvent, ErrorInfo, TurnEvent};
 use serde_json::Value;
 use tauri::State;
 use tauri::async_runtime::spawn_blocking;
@@ -12,10 +12,10 @@ use tauri::ipc::Channel;
 use crate::tray;
 
 /// The application, until the window ends.
-pub struct Held(Mutex<Option<api::App>>);
+pub struct Held(Mutex<Option<app::App>>);
 
 impl Held {
-    pub fn new(app: api::App) -> Self {
+    pub fn new(app: app::App) -> Self {
         Self(Mutex::new(Some(app)))
     }
 
@@ -24,11 +24,11 @@ impl Held {
         drop(self.lock().take());
     }
 
-    pub fn app(&self) -> Result<api::App, ErrorInfo> {
-        self.lock().clone().ok_or_else(|| api::Error::bug("the window is closing").info)
+    pub fn app(&self) -> Result<app::App, ErrorInfo> {
+        self.lock().clone().ok_or_else(|| contract::Error::bug("the window is closing").info)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<api::App>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<app::App>> {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
@@ -212,7 +212,7 @@ pub async fn open_dir(app: State<'_, Held>, which: Dir) -> Result<(), ErrorInfo>
 #[tauri::command]
 pub async fn set_zoom(window: tauri::WebviewWindow, factor: f64) -> Result<(), ErrorInfo> {
     let factor = if factor.is_finite() { factor.clamp(LEAST_ZOOM, MOST_ZOOM) } else { 1.0 };
-    window.set_zoom(factor).map_err(|error| api::Error::bug(error).info)
+    window.set_zoom(factor).map_err(|error| contract::Error::bug(error).info)
 }
 
 /// Tells the user of something, unless the window is in front.
@@ -245,11 +245,11 @@ pub async fn watch_asked(asks: State<'_, Asks>, channel: Channel<Vec<Asked>>) ->
 pub async fn set_tray(shell: tauri::AppHandle, labels: Option<tray::Labels>) -> Result<(), ErrorInfo> {
     match spawn_blocking(move || tray::set(&shell, labels)).await {
         Ok(done) => done,
-        Err(panicked) => Err(api::Error::bug(panicked).info),
+        Err(panicked) => Err(contract::Error::bug(panicked).info),
     }
 }
 
-fn show_folder(dir: &str) -> api::Result<()> {
+fn show_folder(dir: &str) -> contract::Result<()> {
     let program = if cfg!(windows) {
         "explorer"
     } else if cfg!(target_os = "macos") {
@@ -261,7 +261,7 @@ fn show_folder(dir: &str) -> api::Result<()> {
     // Explorer's exit status says nothing.
     match status {
         Ok(status) if status.success() || cfg!(windows) => Ok(()),
-        _ => Err(api::Error::input(
+        _ => Err(contract::Error::input(
             "shell.folder",
             format!("The file manager could not be opened for {dir}."),
             "Open that folder by hand.",
@@ -270,10 +270,10 @@ fn show_folder(dir: &str) -> api::Result<()> {
 }
 
 async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> api::Result<T> + Send + 'static,
+    work: impl FnOnce() -> contract::Result<T> + Send + 'static,
 ) -> Result<T, ErrorInfo> {
     match spawn_blocking(work).await {
         Ok(result) => result.map_err(|error| error.info),
-        Err(panicked) => Err(api::Error::bug(panicked).info),
+        Err(panicked) => Err(contract::Error::bug(panicked).info),
     }
 }

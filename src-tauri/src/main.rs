@@ -15,17 +15,17 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use api::asked::Asked;
+use app::desktop::deep_links::Asked;
 
 const USAGE: &str = "usage: inglenook [--data-dir DIR] [MODEL.gguf | inglenook://… ]…\n\
     DIR (or INGLENOOK_DATA_DIR) holds everything the program keeps.";
 
 fn main() -> ExitCode {
-    if let Some(ended) = api::process::serve_if_asked() {
+    if let Some(ended) = inference::supervisor::serve_if_asked() {
         return ended;
     }
     let Arguments { data_dir, asked } =
-        match Arguments::read(std::env::args_os().skip(1), std::env::var_os(api::DATA_DIR_VARIABLE)) {
+        match Arguments::read(std::env::args_os().skip(1), std::env::var_os(platform::DATA_DIR_VARIABLE)) {
             Ok(arguments) => arguments,
             Err(wrong) => {
                 eprintln!("{wrong}");
@@ -37,10 +37,13 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     }
     lean::begin(std::env::args_os());
-    let opened = api::OneWindow::take(data_dir.clone(), &asked).and_then(|taken| match taken {
-        api::Taken::First(only) => Ok(Some((only, open(data_dir)?))),
-        api::Taken::Raised => Ok(None),
-    });
+    let opened =
+        app::desktop::single_instance::SingleInstance::take(data_dir.clone(), &asked).and_then(|taken| {
+            match taken {
+                app::desktop::single_instance::Taken::First(only) => Ok(Some((only, open(data_dir)?))),
+                app::desktop::single_instance::Taken::Raised => Ok(None),
+            }
+        });
     let shown = opened.map(|opened| match opened {
         Some((only, app)) => window::run(app, only, asked),
         None => Ok(()),
@@ -59,17 +62,18 @@ fn main() -> ExitCode {
     }
 }
 
-fn open(data_dir: Option<PathBuf>) -> api::Result<api::App> {
-    let worker = api::process::Place::Process(api::process::Program::this()?);
-    let hub = api::HubAccess::read(&|name| std::env::var(name).ok());
-    let environment = api::Environment(|name| std::env::var(name).ok());
+fn open(data_dir: Option<PathBuf>) -> contract::Result<app::App> {
+    let worker =
+        inference::supervisor::WorkerPlacement::Process(inference::supervisor::WorkerProgram::this()?);
+    let hub = app::HubAccess::read(&|name| std::env::var(name).ok());
+    let environment = app::Environment(|name| std::env::var(name).ok());
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    let others = api::places::known(std::env::home_dir().as_deref(), &variable);
-    let log = api::LogTo::StderrAndFile;
-    let keychain = api::has_keychain(&|name| std::env::var(name).ok());
+    let others = app::models::model_dirs::known(std::env::home_dir().as_deref(), &variable);
+    let log = app::LogTo::StderrAndFile;
+    let keychain = app::has_keychain(&|name| std::env::var(name).ok());
     let config =
-        api::AppConfig { data_dir, log, worker, hub, environment, others, keychain, ..Default::default() };
-    let app = api::App::open(config)?;
+        app::AppConfig { data_dir, log, worker, hub, environment, others, keychain, ..Default::default() };
+    let app = app::App::open(config)?;
     app.downloads_go_on()?;
     Ok(app)
 }

@@ -8,8 +8,8 @@ use tauri::menu::{Menu, MenuBuilder, MenuEvent};
 use tauri::tray::TrayIconBuilder;
 use tauri::{AppHandle, Manager, Wry};
 
-use api::asked::Asked;
-use api::types::ErrorInfo;
+use app::desktop::deep_links::Asked;
+use contract::types::ErrorInfo;
 
 use crate::commands::Asks;
 use crate::{closing, window};
@@ -56,12 +56,16 @@ pub fn set(app: &AppHandle, labels: Option<Labels>) -> Result<(), ErrorInfo> {
         send.send(shown)
     };
     // whoever waits is gone only when the window is
-    app.run_on_main_thread(move || drop(set())).map_err(|error| api::Error::bug(error).info)?;
+    app.run_on_main_thread(move || drop(set())).map_err(|error| contract::Error::bug(error).info)?;
     let done = done.recv().unwrap_or_else(|_| Err("the window is closing".into()));
     done.map_err(|cause| {
         let remedy = "Closing the window ends Inglenook. On Debian: apt install libayatana-appindicator3-1.";
-        api::Error::input("window.tray", format!("This desktop has no place for an icon: {cause}."), remedy)
-            .info
+        contract::Error::input(
+            "window.tray",
+            format!("This desktop has no place for an icon: {cause}."),
+            remedy,
+        )
+        .info
     })
 }
 

@@ -1,6 +1,6 @@
 //! The one window: how it is built, what it may show, how it ends.
 
-use api::asked::Asked;
+use app::desktop::deep_links::Asked;
 use tauri::webview::{NewWindowResponse, WebviewWindowBuilder};
 use tauri::{DragDropEvent, Manager, RunEvent, Url, WebviewWindow, WindowEvent};
 
@@ -9,7 +9,11 @@ use crate::{closing, place, tray};
 
 /// Shows the window, and in it what was asked, until it is closed; then running turns end with what they have written
 /// saved. `only` is held for as long.
-pub fn run(app: api::App, mut only: api::OneWindow, asked: Vec<Asked>) -> tauri::Result<()> {
+pub fn run(
+    app: app::App,
+    mut only: app::desktop::single_instance::SingleInstance,
+    asked: Vec<Asked>,
+) -> tauri::Result<()> {
     let shell = tauri::Builder::default()
         .manage(Held::new(app))
         .manage(Drops::default())

@@ -29,7 +29,7 @@ const SCREENS = {
     await openConversation(page, 'c1');
   },
   answer_top: async (page) => {
-    await page.locator('[role="region"][aria-label="Conversation"]').focus();
+    await page.locator('[role="region"][aria-label="Chat"]').focus();
     await page.keyboard.press('Home');
     await page.locator(byId('thinking')).first().locator('summary').click();
   },
@@ -145,7 +145,7 @@ const SCREENS = {
     await page.locator(byId('file-remove')).last().click();
     await page.locator(byId('send')).click();
     await page.locator(ANSWERED).waitFor();
-    await page.locator('[role="region"][aria-label="Conversation"]').focus();
+    await page.locator('[role="region"][aria-label="Chat"]').focus();
     await page.keyboard.press('Home');
     await page.locator(byId('sent-files')).waitFor();
   },

@@ -6,7 +6,7 @@ import { ANSWER, KEY, ROOT, assert, browse, byId, conversationOf, look, openConv
 
 const PAYLOADS = JSON.parse(readFileSync(join(ROOT, 'ui/src/test/payloads.json'), 'utf8'));
 const FORBIDDEN = 'script,iframe,object,embed,img,svg,link,style,meta,base,form,input,video,audio,[href],[src],[style],[srcdoc]';
-const SCROLLER = '[role="region"][aria-label="Conversation"]';
+const SCROLLER = '[role="region"][aria-label="Chat"]';
 
 const twoFrames = (page) =>
   page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));

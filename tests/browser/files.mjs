@@ -138,7 +138,7 @@ async function aLongTextIsSearched(page) {
   await paste(diary());
   await page.locator(byId('composer')).fill("What is the lighthouse keeper's name?");
   await until(page, () =>
-    /will be searched/.test(document.querySelector('[data-testid="file-detail"]')?.textContent ?? ''),
+    /searched when you send/.test(document.querySelector('[data-testid="file-detail"]')?.textContent ?? ''),
   );
   await page.locator(byId('composer')).press('Enter');
   await page.locator(ANSWERED).first().waitFor({ timeout: 120_000 });

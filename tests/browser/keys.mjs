@@ -53,7 +53,7 @@ export async function keysAloneWorkFilesAndTools() {
     assert((await focused(page)) === 'file-open', `the focus is on ${await focused(page)}`);
     await page.locator(byId('composer')).press('Enter');
     await page.locator(ANSWERED).waitFor();
-    await page.locator('[role="region"][aria-label="Conversation"]').focus();
+    await page.locator('[role="region"][aria-label="Chat"]').focus();
     await page.keyboard.press('Home');
     await page.locator(byId('sent-files')).waitFor();
     await page.keyboard.press('Tab');
@@ -74,7 +74,7 @@ async function toolsByKeys(page) {
   await page.keyboard.press('Enter');
   await page.locator(byId('tool-list-open')).first().focus();
   await page.keyboard.press('Enter');
-  await reaches(page, ['tool-server-menu', 'tool-list-open', 'The model is told of read_file', 'Never ask before read_file',
+  await reaches(page, ['tool-server-menu', 'tool-list-open', 'read_file is available to the model', 'Never ask before read_file',
     'tool-server-add', 'tool-server-paste', 'plugin-switch']);
   await page.locator(byId('tool-server-menu')).first().focus();
   await page.keyboard.press('Enter');
@@ -103,7 +103,7 @@ export async function keysAloneReachEverything() {
     await page.keyboard.type('What burns?');
     await page.keyboard.press('Enter');
     await page.locator(ANSWERED).waitFor();
-    await reaches(page, ['new-chat', 'search', 'conversation-menu', 'settings-open', 'trash-open', 'instruments-toggle', 'Conversation',
+    await reaches(page, ['new-chat', 'search', 'conversation-menu', 'settings-open', 'trash-open', 'instruments-toggle', 'Chat',
       'edit-message', 'copy-message', 'regenerate', 'message-menu', 'stats', 'model-picker', 'composer']);
     // What was chosen from a menu by keys gives the focus back.
     await page.locator(byId('message-menu')).last().focus();

@@ -24,7 +24,7 @@ export async function rightToLeftIsMirrored() {
     assert(flipped.startsWith('matrix(-1'), `the arrow back points the old way: ${flipped}`);
     await page.keyboard.press('Escape');
     await openConversation(page, 'c1');
-    const side = await page.getByRole('navigation', { name: 'المحادثات' }).boundingBox();
+    const side = await page.getByRole('navigation', { name: 'الدردشات' }).boundingBox();
     assert(side && side.x > 550, `the sidebar is not on the right: ${JSON.stringify(side)}`);
     const code = await page.locator('.md pre').first().evaluate((it) => getComputedStyle(it).direction);
     assert(code === 'ltr', 'code runs from right to left');
@@ -47,7 +47,7 @@ export async function rightToLeftIsMirrored() {
 }
 
 /** Words of the interface that every page shows: none may stay English. */
-const ENGLISH = /\b(Settings|New chat|Search|Models|Trash|Today|Write a message|Thought|Answer again|tokens?)\b/;
+const ENGLISH = /\b(Settings|New chat|Search|Models|Trash|Today|Write a message|Thought|Regenerate|tokens?)\b/;
 
 export async function languagesChangeAtOnce() {
   const server = await standIn(400);

@@ -3,7 +3,7 @@
 import { ANSWER, ANSWERED, KEY, assert, browse, byId, conversationOf, look, openConversation, standIn, until } from './place.mjs';
 import { figures, tasksOf } from './work.mjs';
 
-const SCROLLER = '[role="region"][aria-label="Conversation"]';
+const SCROLLER = '[role="region"][aria-label="Chat"]';
 const ROW = '[data-row]';
 /** Messages drawn at once, whatever the chat's length: three views of short ones. */
 const MOST_DRAWN = 80;

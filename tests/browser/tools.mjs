@@ -80,7 +80,7 @@ export async function aTemporaryChatHasToolsAndResources(origin, server) {
     await card.and(page.locator('[data-state="asking"]')).waitFor({ timeout: 30_000 });
     played.hold();
     await page.locator(byId('tool-allow_once')).click();
-    const transcript = page.getByRole('region', { name: 'Conversation' });
+    const transcript = page.getByRole('region', { name: 'Chat' });
     await transcript.getByText('It said: from the tool').waitFor({ timeout: 30_000 });
     await card.and(page.locator('[data-state="done"]')).waitFor();
     await look(page, 'temporary-tools');
@@ -129,7 +129,7 @@ export async function aToolIsAddedAllowedAndAnswered(origin, server) {
     await look(page, 'tool-asks');
     // By keys alone.
     await page.keyboard.press('Control+Alt+Enter');
-    const transcript = page.getByRole('region', { name: 'Conversation' });
+    const transcript = page.getByRole('region', { name: 'Chat' });
     await transcript.getByText('It said: from the tool').waitFor({ timeout: 30_000 });
     await card.and(page.locator('[data-state="done"]')).waitFor();
     await card.locator('summary').click();

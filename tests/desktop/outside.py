@@ -69,7 +69,7 @@ def the_tray_keeps_a_closed_window(room):
         bus.choose("Show Inglenook")
         until(lambda: windows(room.display, TITLE), "the window is back")
         window.call("settings_set", {"key": "language", "value": "de"})
-        until(lambda: list(bus.menu()) == ["Inglenook zeigen", "Neuer Chat", "Beenden"], "the menu speaks German")
+        until(lambda: list(bus.menu()) == ["Inglenook anzeigen", "Neuer Chat", "Beenden"], "the menu speaks German")
         assert len(bus.icons()) == 1, bus.icons()
 
         window.call("settings_set", {"key": "tray", "value": False})

@@ -248,7 +248,7 @@ def never_returns(nook):
         terminal = home.run()
         terminal.wait("[n]o: ")
         terminal.type(b"y\n")
-        terminal.wait("It said: Error: tools did not answer within 1 seconds.")
+        terminal.wait("It said: Error: tools did not respond within 1 seconds.")
         assert terminal.end() == 0
 
 

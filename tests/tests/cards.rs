@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use engine::{BackendKind, Chunk, Devices, LoadOptions, LogitsSelection, Model};
-use kernels::backends::Card;
+use kernels::GpuSelector;
 use weights::WeightFile;
 
 const N_TOKENS: usize = 48;
@@ -13,7 +13,7 @@ const N_TOKENS: usize = 48;
 fn answer(file: &Arc<WeightFile>, devices: Devices, n_devices: usize) -> Vec<u32> {
     let options = LoadOptions {
         devices,
-        gpus: vec![Card::Nth(0), Card::Nth(0)],
+        gpus: vec![GpuSelector::Nth(0), GpuSelector::Nth(0)],
         ctx: Some(128),
         threads: Some(1),
         max_sequences: 1,

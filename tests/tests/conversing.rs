@@ -108,7 +108,7 @@ fn thinking_has_its_bounds() {
         let bound = home.json(&[&args[..], &["--reasoning-budget", budget]].concat());
         assert!(bound["text"].as_str().is_some_and(|text| !text.is_empty()), "{bound}");
         let (thought, unbound) =
-            (bound["reasoning"].as_str().expect("a text"), free["reasoning"].as_str().expect("a text"));
+            (bound["reasoning"].as_str().expect("text"), free["reasoning"].as_str().expect("text"));
         assert!(thought.len() < unbound.len() && unbound.starts_with(thought), "{thought:?} of {unbound:?}");
         assert_eq!(thought.is_empty(), budget == "0", "{bound}");
     }

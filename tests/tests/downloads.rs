@@ -6,12 +6,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
-use api::types::{
+use app::App;
+use app::AppConfig;
+use app::HubAccess;
+use contract::types::{
     AppEvent, Download, DownloadStartArgs, DownloadState, HubFilesArgs, HubSearchArgs, QuantGroup, Trust,
 };
-use api::{App, AppConfig, HubAccess, Watch};
 use inglenook_tests::workspace_root;
 use io::{FaultDuration, FaultIo, RealClock, RealIo};
+use platform::Watch;
 use serde_json::{Value, json};
 
 pub const REPOSITORY: &str = "acme/one-GGUF";

@@ -4,8 +4,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use api::types::{ConnectionPurpose, DraftArgs, EndpointAddArgs, SendArgs, TurnEventKind};
-use api::{App, AppConfig};
+use app::App;
+use app::AppConfig;
+use contract::types::{ConnectionPurpose, DraftArgs, EndpointAddArgs, SendArgs, TurnEventKind};
 use inglenook_tests::nook;
 use serde_json::{Value, json};
 

@@ -1,10 +1,11 @@
 //! What fetching heeds beside faults: the switch `offline` and the record, tokens, formats, and whose a file then is.
 
-use api::types::{
+use app::App;
+use app::AppConfig;
+use contract::types::{
     ConnectionPurpose, DownloadStartArgs, DownloadState, HubFilesArgs, HubFormat, HubSearchArgs,
     HubTokenArgs, ModelSource, TokenPlace,
 };
-use api::{App, AppConfig};
 use inglenook_tests::workspace_root;
 use serde_json::json;
 
@@ -15,7 +16,7 @@ fn record(app: &App, hub: &Hub, purpose: ConnectionPurpose) -> (usize, u64) {
     let all = app.connections_list(None).unwrap();
     let host = hub.url.trim_start_matches("http://");
     let of: Vec<_> = all.iter().filter(|it| it.purpose == Some(purpose)).collect();
-    let is_local = |it: &&api::types::ConnectionInfo| it.host.starts_with("127.0.0.1:");
+    let is_local = |it: &&contract::types::ConnectionInfo| it.host.starts_with("127.0.0.1:");
     assert!(of.iter().all(is_local), "{of:?}");
     let asks_hub = of.iter().any(|it| it.host == host);
     assert!(of.is_empty() || asks_hub, "the hub itself is asked: {of:?}");
@@ -53,7 +54,7 @@ fn offline_nothing_goes_out_and_what_runs_rests() {
     let rests = until(&mut events, &begun.id, |d| matches!(d.state, DownloadState::Paused { .. }));
     let DownloadState::Paused { reason: Some(reason) } = rests.state else { panic!("without a reason") };
     assert_eq!(reason.code, "network.offline");
-    assert!(reason.remedy.contains("Stay offline") && reason.remedy.contains("offline false"));
+    assert!(reason.remedy.contains("Offline mode") && reason.remedy.contains("offline false"));
 
     let (n_before, requests) = (app.connections_list(None).unwrap().len(), hub.requests());
     let args = HubSearchArgs { query: "smollm3".into(), ..HubSearchArgs::default() };

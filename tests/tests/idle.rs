@@ -42,7 +42,7 @@ fn answer(model: &mut Model, scheduler: &mut Scheduler) -> Vec<u32> {
 fn nothing_is_asked_of_a_card_unasked() {
     let dir = inglenook_tests::workspace_root().join("tests/reference/families/llama");
     let file = Arc::new(WeightFile::open(&dir).unwrap());
-    let watch = FaultPlan::none_but_counted();
+    let watch = FaultPlan::count_only();
     assert_eq!(watch.n_holders(), 1, "no card is open");
     let load = || {
         let options = LoadOptions {

@@ -54,7 +54,7 @@ fn answers(model: &mut Model, asks: &dyn Fn(usize) -> bool) -> (BTreeMap<u64, Ve
     let (mut tokens, mut n_empty) = (BTreeMap::new(), 0);
     for step in 0.. {
         if asks(step) {
-            interrupt.ask();
+            interrupt.request();
         }
         let mut n_events = 0;
         let goes_on = scheduler.step(model, &mut |id, event| match event {
@@ -66,7 +66,7 @@ fn answers(model: &mut Model, asks: &dyn Fn(usize) -> bool) -> (BTreeMap<u64, Ve
             GenEvent::Done(_) => n_events += 1,
             GenEvent::Failed(error) => panic!("request {id}: {error}"),
         });
-        interrupt.heard();
+        interrupt.acknowledge();
         n_empty += usize::from(n_events == 0);
         if !goes_on {
             break;

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use api::types::MessageState;
-use api::{App, AppConfig};
+use app::App;
+use app::AppConfig;
+use contract::types::MessageState;
 use engine::shape::Shape;
 use inglenook_tests::nook;
 use serde_json::{Value, json};

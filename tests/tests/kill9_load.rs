@@ -10,8 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use api::types::{AppEvent, ExportFormat};
-use api::{App, AppConfig};
+use app::App;
+use app::AppConfig;
+use contract::types::{AppEvent, ExportFormat};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};

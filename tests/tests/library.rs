@@ -36,7 +36,7 @@ fn other_programs_models_are_listed_imported_and_had_back() {
     let put = |path: &str| {
         let path = home.0.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, api::starter::bytes()).unwrap();
+        fs::write(&path, inference::starter::bytes()).unwrap();
         path
     };
     put("hf/hub/models--org--name/snapshots/abc/theirs.gguf");

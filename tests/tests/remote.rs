@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use api::types::{EndpointAddArgs, EndpointHealth, MessageState, SendArgs, TurnEventKind};
-use api::{App, AppConfig};
+use app::App;
+use app::AppConfig;
+use contract::types::{EndpointAddArgs, EndpointHealth, MessageState, SendArgs, TurnEventKind};
 use inglenook_tests::workspace_root;
 use serde_json::json;
 

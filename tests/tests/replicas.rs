@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use engine::{
-    BackendKind, Devices, FaultPlan, GenEvent, GpuFallback, GpuFault, LoadOptions, Model, Now, Request,
-    Sampling, Scheduler,
+    BackendKind, Devices, FaultPlan, GenEvent, GpuFallback, GpuFault, LoadOptions, Model, MonotonicClock,
+    Request, Sampling, Scheduler,
 };
-use kernels::backends::Card;
+use kernels::GpuSelector;
 use weights::WeightFile;
 
 const N_REQUESTS: u64 = 6;
@@ -17,7 +17,7 @@ fn load(devices: Devices, faults: FaultPlan) -> Model {
     let dir = inglenook_tests::workspace_root().join("tests/reference/families/llama");
     let options = LoadOptions {
         devices,
-        gpus: vec![Card::Nth(0), Card::Nth(0)],
+        gpus: vec![GpuSelector::Nth(0), GpuSelector::Nth(0)],
         faults,
         ctx: Some(128),
         threads: Some(1),
@@ -72,8 +72,8 @@ fn two_cards_with_the_whole_model_say_what_one_says() {
     let mut model = load(copies(), FaultPlan::default());
     assert_eq!((model.n_replicas(), model.info().devices.len()), (2, 2));
     // what each is told is counted: both are at work
-    let now: Now = Arc::new(|| std::time::Duration::ZERO);
-    model.measure_by(Some(&now));
+    let now: MonotonicClock = Arc::new(|| std::time::Duration::ZERO);
+    model.measure_submissions(Some(&now));
     assert_eq!(answers(&mut model), expected);
     let told = model.efforts();
     assert!(told.len() == 2 && told.iter().all(|effort| effort.n_kernels > 0), "{told:?}");
@@ -101,7 +101,7 @@ fn where_a_card_is_lost_the_other_goes_on() {
 #[test]
 fn the_last_card_is_opened_anew() {
     let expected = answers(&mut load(Devices::Gpu { layers: None }, FaultPlan::default()));
-    let faults = FaultPlan::again(15, GpuFault::Lost, 2);
+    let faults = FaultPlan::repeated(15, GpuFault::Lost, 2);
     let mut model = load(copies(), faults.clone());
     assert_eq!(answers(&mut model), expected);
     assert!(faults.is_over());

@@ -1,12 +1,12 @@
 //! Replies as the templates of the reference write them: what a template makes of an answer with reasoning and calls
 //! is what its model was taught to write, so splitting it gives the reasoning and the calls again.
 
-use api::worker::messages;
-use api::worker::protocol::PromptMessage;
+use contract::protocol::PromptMessage;
 use engine::reply::{ReplyFormat, ReplyPiece, ReplySplitter, ToolCall};
 use engine::template::{ChatTemplate, RenderInput};
 use engine::tokenizer::{Special, Tokenizer};
 use inglenook_tests::{reference_dir, reference_is_small};
+use prompt::chat_template_input;
 use serde_json::{Map, Value, json};
 
 use crate::typed::{markup_of, vocabulary};
@@ -231,7 +231,8 @@ fn what_tools_bring_follows_the_call_in_every_familys_way() {
                 now: Some("2026-01-15T12:00:00"),
             })
         };
-        let next = messages::render(&[user, calling, brought], &source, &by).expect("it renders").text;
+        let next =
+            chat_template_input::render(&[user, calling, brought], &source, &by).expect("it renders").text;
         let at_call = next.rfind("look_up").unwrap_or_else(|| panic!("{name}: no call in {next}"));
         // A template may write what a tool brings as JSON.
         let quoted = serde_json::to_string(result).expect("JSON");

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use engine::shape::{self, Shape, ShapeFact};
-use engine::{Chunk, LoadOptions, LogitsSelection, Model, Resident};
+use engine::{Chunk, LoadOptions, LogitsSelection, Model, WeightBudget};
 use weights::WeightFile;
 
 const EXPERTS: &[(&str, ShapeFact)] = &[
@@ -47,7 +47,7 @@ impl Made {
         made
     }
 
-    fn load(&self, resident: Option<Resident>) -> Model {
+    fn load(&self, resident: Option<WeightBudget>) -> Model {
         let file = Arc::new(WeightFile::open(&self.0).unwrap());
         let options = LoadOptions { threads: Some(2), resident, ctx: Some(512), ..LoadOptions::default() };
         Model::load(file, &options, &mut |_| {}).unwrap()
@@ -99,7 +99,7 @@ fn check(like: &str, mix: &str, budgets: &[u64]) {
     let file_bytes = std::fs::metadata(&made.0).unwrap().len();
     let (expected, _) = answer(&mut made.load(None), &made.0);
     for (&n_bytes, is_tight) in budgets.iter().zip([false, true].into_iter().cycle()) {
-        let mut model = made.load(Some(Resident { n_bytes, is_tight }));
+        let mut model = made.load(Some(WeightBudget { n_bytes, is_tight }));
         for round in 0..2 {
             let (bits, held) = answer(&mut model, &made.0);
             assert!(bits == expected, "{like} {mix}: other logits within {n_bytes} bytes, round {round}");

@@ -72,7 +72,7 @@ fn every_vector_of_every_tokenizer() {
         let tokenizer = Tokenizer::from_path(&path).unwrap_or_else(|e| panic!("{file}: {e}"));
         let (mut n, mut wrong) = (0, Vec::new());
         for vector in &vectors {
-            let text = vector["text"].as_str().expect("a text");
+            let text = vector["text"].as_str().expect("text");
             for (key, special) in [("ids", Special::Plain), ("ids_special", Special::Parse)] {
                 let Some(expected) = ids(&vector[key]) else { continue };
                 n += 1;
@@ -96,7 +96,7 @@ fn streams_decode_what_was_encoded() {
         let (Some(path), Some(vectors)) = (vocabulary(file), vectors(name)) else { continue };
         let tokenizer = Tokenizer::from_path(&path).expect(file);
         for vector in &vectors {
-            let text = vector["text"].as_str().expect("a text");
+            let text = vector["text"].as_str().expect("text");
             let ids = tokenizer.encode(text, Special::Plain);
             let whole = tokenizer.decode(&ids);
             // Qwen brings texts to NFC; SentencePiece has one character for a space and for its own mark.

@@ -2,8 +2,8 @@
 
 use std::process::{Child, Command, Output, Stdio};
 
-use api::App;
-use api::types::{Download, DownloadState};
+use app::App;
+use contract::types::{Download, DownloadState};
 use inglenook_tests::nook;
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ fn pull(hub: &Hub) -> Child {
 }
 
 /// A window that works off the queue.
-fn window(hub: &Hub) -> (App, api::Watch<api::types::AppEvent>) {
+fn window(hub: &Hub) -> (App, platform::Watch<contract::types::AppEvent>) {
     let app = hub.app();
     let events = app.watch_app();
     app.downloads_go_on().unwrap();
@@ -27,10 +27,10 @@ fn window(hub: &Hub) -> (App, api::Watch<api::types::AppEvent>) {
 }
 
 /// The first news of a download that this process was not asked for.
-fn first(events: &mut api::Watch<api::types::AppEvent>) -> Download {
+fn first(events: &mut platform::Watch<contract::types::AppEvent>) -> Download {
     loop {
         for event in events.next().expect("the application lives") {
-            if let api::types::AppEvent::DownloadChanged { download } = event {
+            if let contract::types::AppEvent::DownloadChanged { download } = event {
                 return download;
             }
         }

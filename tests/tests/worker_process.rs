@@ -6,11 +6,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use api::machine::cards::{FaultKind, PlannedFault};
-use api::process::{ARGUMENT, Place, Program};
-use api::types::{ErrorInfo, Finish, SendArgs, TurnEventKind};
-use api::worker::protocol::{Backend, Prompt};
-use api::{App, AppConfig, GenerateArgs, Overrides, SamplingArgs};
+use app::App;
+use app::AppConfig;
+use app::GenerateArgs;
+use app::Overrides;
+use app::SamplingArgs;
+use contract::protocol::{Backend, Prompt};
+use contract::types::{ErrorInfo, Finish, SendArgs, TurnEventKind};
+use contract::{GpuFaultKind, PlannedGpuFault};
+use inference::supervisor::{ARGUMENT, WorkerPlacement, WorkerProgram};
 use inglenook_tests::nook;
 use test_support::{Missing, skip};
 
@@ -31,7 +35,7 @@ impl Home {
         Self(path)
     }
 
-    fn open(&self, worker: Place) -> App {
+    fn open(&self, worker: WorkerPlacement) -> App {
         let config = AppConfig { data_dir: Some(self.0.clone()), worker, ..AppConfig::default() };
         let app = App::open(config).expect("it opens");
         app.settings_set("threads", &1.into()).expect("a number of threads");
@@ -39,13 +43,17 @@ impl Home {
     }
 
     /// `nook` as the worker, its process id written down first, `before` it whatever a shell can do.
-    fn worker(&self, before: &str, patience: Duration) -> Place {
+    fn worker(&self, before: &str, patience: Duration) -> WorkerPlacement {
         let script = format!(
             "{before} echo $$ > '{}'; exec '{}' {ARGUMENT}",
             self.pid_file().display(),
             nook().display()
         );
-        Place::Process(Program { path: "/bin/sh".into(), args: vec!["-c".into(), script.into()], patience })
+        WorkerPlacement::Process(WorkerProgram {
+            path: "/bin/sh".into(),
+            args: vec!["-c".into(), script.into()],
+            patience,
+        })
     }
 
     fn pid_file(&self) -> PathBuf {
@@ -128,7 +136,7 @@ fn whole(app: &App, sampling: SamplingArgs) -> Seen {
 #[test]
 fn a_killed_worker_costs_no_word() {
     let home = Home::new("killed");
-    let here = home.open(Place::Thread);
+    let here = home.open(WorkerPlacement::Thread);
     let expected = [whole(&here, greedy()), whole(&here, drawn())];
     drop(here);
     let app = home.open(home.worker("", FOREVER));
@@ -164,7 +172,7 @@ fn a_killed_worker_costs_no_word() {
 #[test]
 fn a_worker_that_hangs_is_ended_and_the_answer_goes_on() {
     let home = Home::new("hangs");
-    let expected = whole(&home.open(Place::Thread), greedy());
+    let expected = whole(&home.open(WorkerPlacement::Thread), greedy());
     let app = home.open(home.worker("", Duration::from_millis(700)));
     let turn = ask(&app, None, greedy());
     let mut is_stopped = false;
@@ -196,7 +204,7 @@ fn a_model_file_that_is_cut_short_ends_the_turn_only() {
     });
     let error = seen.end.expect("an end").expect_err("there is no model any more");
     assert!(error.code.starts_with("weights."), "{error:?}");
-    assert!(seen.notices[0].message.contains("cut short"), "{:?}", seen.notices);
+    assert!(seen.notices[0].message.contains("truncated"), "{:?}", seen.notices);
     std::fs::write(&model, whole).expect("it is whole again");
     let turn = ask(&app, Some(&model), greedy());
     assert_eq!(follow(&app, &turn, &mut |_| {}).end, Some(Ok((Finish::Length, N_TOKENS as u32))));
@@ -205,11 +213,11 @@ fn a_model_file_that_is_cut_short_ends_the_turn_only() {
 #[test]
 fn a_worker_that_does_not_start_or_has_no_memory_fails_the_turn() {
     let home = Home::new("start");
-    let program = |path: &str| Program { path: path.into(), args: vec![], patience: FOREVER };
+    let program = |path: &str| WorkerProgram { path: path.into(), args: vec![], patience: FOREVER };
     let little = home.worker("ulimit -v 30000;", FOREVER);
     for (worker, code) in [
-        (Place::Process(program("/nowhere/at/all")), "worker.start"),
-        (Place::Process(program("/bin/false")), "worker.crashed"),
+        (WorkerPlacement::Process(program("/nowhere/at/all")), "worker.start"),
+        (WorkerPlacement::Process(program("/bin/false")), "worker.crashed"),
         // It can't even be loaded, or fails where it first needs memory.
         (little, "worker.crashed"),
     ] {
@@ -270,7 +278,7 @@ fn a_worker_ends_with_its_application() {
 }
 
 /// The same application with this failure of its card to come, in the process that computes.
-fn with_fault(home: &Home, worker: Place, fault: Option<PlannedFault>) -> App {
+fn with_fault(home: &Home, worker: WorkerPlacement, fault: Option<PlannedGpuFault>) -> App {
     let overrides = Overrides { backend: Some(Backend::Gpu), gpu_fault: fault, ..Overrides::default() };
     let config = AppConfig { data_dir: Some(home.0.clone()), worker, overrides, ..AppConfig::default() };
     App::open(config).expect("it opens")
@@ -296,12 +304,12 @@ fn a_card_that_fails_in_the_worker_costs_no_word() {
     drop(app);
     // after one more the processor goes on, whose roundings may lead to other words
     for (kind, code) in [
-        (FaultKind::Lost, "kernels.gpu_lost"),
-        (FaultKind::Memory, "kernels.gpu_memory"),
-        (FaultKind::TimeOut, "kernels.gpu_time_out"),
-        (FaultKind::Wrong, "kernels.gpu_subgroups"),
+        (GpuFaultKind::Lost, "kernels.gpu_lost"),
+        (GpuFaultKind::Memory, "kernels.gpu_memory"),
+        (GpuFaultKind::TimeOut, "kernels.gpu_time_out"),
+        (GpuFaultKind::Wrong, "kernels.gpu_subgroups"),
     ] {
-        let fault = PlannedFault { kind, before: 4, n_times: 1 };
+        let fault = PlannedGpuFault { kind, before: 4, n_times: 1 };
         let app = with_fault(&home, home.worker("", FOREVER), Some(fault));
         let seen = chat(&app);
         assert_eq!((&seen.ids, &seen.text), (&expected.ids, &expected.text), "{kind:?}");

@@ -68,7 +68,7 @@ const files = (isSent) => async (page) => {
   await page.keyboard.press('Enter');
   await page.locator('[data-testid="message-assistant"][data-state="complete"]').waitFor();
   // What is far above is not drawn.
-  await page.locator('[role="region"][aria-label="Conversation"]').focus();
+  await page.locator('[role="region"][aria-label="Chat"]').focus();
   await page.keyboard.press('Home');
   await id(page, 'sent-files').waitFor();
 };

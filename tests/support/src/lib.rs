@@ -7,6 +7,8 @@
 
 mod compare;
 mod skip;
+mod temp_dir;
 
 pub use compare::{difference, largest, largest_difference};
 pub use skip::{Missing, is_reference_required, report_part, report_test, test_name};
+pub use temp_dir::TempDir;

@@ -123,17 +123,17 @@ fn no_allocation_may_fail_a_context_that_ages() {
 /// What the allocator of the driver counts fits once: what follows has room only where what was before let go of it.
 #[test]
 fn a_full_card_has_room_for_what_follows() {
-    let (file, free) = (file(), FaultPlan::none_but_counted());
+    let (file, free) = (file(), FaultPlan::count_only());
     let mut model = load(&file, &options(&free));
-    let (expected, room) = (answer(&mut model), free.most_held());
+    let (expected, room) = (answer(&mut model), free.peak_bytes());
     let weights = model.info().n_weight_bytes;
     assert!(room > weights, "{room} bytes with {weights} of weights");
     drop(model);
-    let smaller = FaultPlan::none_but_counted();
+    let smaller = FaultPlan::count_only();
     load(&file, &LoadOptions { max_rows: Some(64), ..options(&smaller) });
-    assert!(2 * smaller.most_held() > room, "{room} bytes: two would fit");
+    assert!(2 * smaller.peak_bytes() > room, "{room} bytes: two would fit");
     let plan = FaultPlan::before(9, GpuFault::Memory);
-    plan.leave(room);
+    plan.limit_memory(room);
     let mut model = load(&file, &options(&plan));
     assert_eq!(answer(&mut model), expected);
     assert!(plan.is_over() && is_on_card(&model));
@@ -145,7 +145,7 @@ fn a_full_card_has_room_for_what_follows() {
 fn a_card_that_stays_full_gives_way_to_the_processor() {
     let (file, plan) = (file(), FaultPlan::before(9, GpuFault::Memory));
     let mut model = load(&file, &options(&plan));
-    plan.leave(0);
+    plan.limit_memory(0);
     assert_eq!(answer(&mut model).len(), N_TOKENS);
     assert!(plan.is_over() && !is_on_card(&model));
     assert_eq!(fallbacks(&mut model), [GpuFallback::Cpu], "what was tried in vain is not told");
@@ -158,7 +158,7 @@ fn an_answer_goes_on_with_less() {
     let all: Vec<GpuFallback> = LADDER.into_iter().chain([GpuFallback::Cpu]).collect();
     for n_times in 1..=all.len() {
         // every fourth token
-        let plan = FaultPlan::again(3, GpuFault::Memory, n_times as u64);
+        let plan = FaultPlan::repeated(3, GpuFault::Memory, n_times as u64);
         let mut model = load(&file, &options(&plan));
         let found = answer(&mut model);
         assert!(plan.is_over(), "{n_times}");

@@ -35,7 +35,7 @@ fn lost_twice_in_ten_minutes_is_once_too_often() {
         (FAILURE_WINDOW / 20, [GpuFallback::Reopened, GpuFallback::CpuForSession], false),
     ];
     for (later, expected_fallbacks, on_card) in cases {
-        let (plan, gpu_health) = (FaultPlan::again(8, GpuFault::Lost, 2), session());
+        let (plan, gpu_health) = (FaultPlan::repeated(8, GpuFault::Lost, 2), session());
         let mut model = load(&file, &LoadOptions { gpu_health: gpu_health.clone(), ..options(&plan) });
         assert_eq!(answer(&mut model, &clock, later), expected, "{later:?}");
         assert!(plan.is_over());
@@ -63,7 +63,7 @@ fn two_models_of_one_session_share_what_a_card_is_worth() {
         all.extend(fallbacks(&mut model));
     }
     assert_eq!(all, [GpuFallback::Reopened, GpuFallback::CpuForSession]);
-    let mut alone = load(&file, &options(&FaultPlan::again(5, GpuFault::Lost, 2)));
+    let mut alone = load(&file, &options(&FaultPlan::repeated(5, GpuFault::Lost, 2)));
     answer(&mut alone, &clock, Duration::ZERO);
     assert_eq!(fallbacks(&mut alone), [GpuFallback::Reopened, GpuFallback::CpuForSession]);
 }

@@ -2,8 +2,8 @@
 //! answer goes on with the same bits; one that errs without them too gives way to the processor.
 
 use engine::{FaultPlan, GpuFallback, GpuFault, LoadOptions, Model};
-use kernels::Notebook;
-use kernels::backends::Check;
+use kernels::GpuCache;
+use kernels::VerificationScope;
 use kernels::gpu::adapters;
 
 use super::{fallbacks, is_on_card, load, next, open, options};
@@ -34,7 +34,7 @@ fn an_answer_goes_on_without_subgroups_and_then_on_the_processor() {
     for (n_times, expected_fallbacks) in
         [(1, vec![GpuFallback::NoSubgroups]), (2, vec![GpuFallback::NoSubgroups, GpuFallback::Cpu])]
     {
-        let plan = FaultPlan::again(9, GpuFault::Wrong, n_times);
+        let plan = FaultPlan::repeated(9, GpuFault::Wrong, n_times);
         let mut model = load(&file, &options(&plan));
         assert_eq!(answer(&mut model), expected, "{n_times}");
         assert!(plan.is_over() && !has_subgroups(&model), "{:?}", model.info().devices);
@@ -46,27 +46,30 @@ fn an_answer_goes_on_without_subgroups_and_then_on_the_processor() {
 #[test]
 fn a_check_that_fails_is_kept_and_what_is_left_is_used_from_then_on() {
     let (file, key) = (open("llama"), adapters()[0].key());
-    let checked = |plan: &FaultPlan, known: &Notebook| LoadOptions {
-        check: Check::All,
+    let checked = |plan: &FaultPlan, known: &GpuCache| LoadOptions {
+        gpu_verification: VerificationScope::All,
         gpu_cache: known.clone(),
         ..options(plan)
     };
     let expected = answer(&mut load(&file, &options(&FaultPlan::default())));
     for n_times in [1, 2] {
-        let (plan, known) = (FaultPlan::wrong_in_checks(n_times), Notebook::default());
+        let (plan, known) = (FaultPlan::wrong_in_checks(n_times), GpuCache::default());
         let mut model = load(&file, &checked(&plan, &known));
-        let found = known.of(&key);
-        assert!(plan.is_over() && found.subgroups.is_some() && found.imprecise.is_empty(), "{found:?}");
-        assert_eq!((found.wrong.is_some(), is_on_card(&model)), (n_times == 2, n_times == 1));
+        let found = known.get(&key);
+        assert!(
+            plan.is_over() && found.wrong_with_subgroups.is_some() && found.wrong_in_precision.is_empty(),
+            "{found:?}"
+        );
+        assert_eq!((found.wrong_kernel.is_some(), is_on_card(&model)), (n_times == 2, n_times == 1));
         assert_eq!(fallbacks(&mut model), [GpuFallback::NoSubgroups]);
         assert_eq!(answer(&mut model), expected);
         // the next start knows, and says nothing of what has been said
-        let known = Notebook::new(known.all());
+        let known = GpuCache::new(known.all());
         let mut model = load(&file, &checked(&FaultPlan::default(), &known));
         assert_eq!((fallbacks(&mut model), has_subgroups(&model)), (Vec::new(), false));
         let instead = model.info().fallback_error.as_ref().map(|error| error.code());
         assert_eq!(instead, (n_times == 2).then_some("kernels.gpu_wrong"));
-        assert_eq!(known.of(&key), found, "nothing was checked anew");
+        assert_eq!(known.get(&key), found, "nothing was checked anew");
         assert_eq!(answer(&mut model), expected);
     }
 }

@@ -17,7 +17,7 @@ const RUST = readdirSync(CRATES, { recursive: true, encoding: 'utf8' })
   .join('\n');
 
 const row = (key: string, value: SettingRow['value'] = null): SettingRow =>
-  ({ key, section: 'Context & sessions', label: `Label of ${key}`, help: '', value }) as SettingRow;
+  ({ key, section: 'Context & memory', label: `Label of ${key}`, help: '', value }) as SettingRow;
 
 const places = (steps: readonly Step[]) =>
   steps.map((it) => ('key' in it ? it.key : 'name' in it ? it.name : it.to));
@@ -69,7 +69,7 @@ describe('what can be done at once about an error', () => {
     action?.run();
     expect([app.ui.view, app.ui.section, app.ui.setting, app.ui.picker]).toEqual([
       'settings',
-      'Context & sessions',
+      'Context & memory',
       'limit_seconds',
       false,
     ]);

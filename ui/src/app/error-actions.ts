@@ -163,11 +163,11 @@ function actionOf(app: Inglenook, step: Step): ButtonAction | null {
       return action(t('turn.to_options'), () => (ui.options = true));
     case 'fold':
       if (chat.id === null) return null;
-      return action(t('turn.fold_now'), () => void chat.compact());
+      return action(t('turn.compact_now'), () => void chat.compact());
     case 'again': {
       const last = chat.shown.at(-1);
       if (last?.role !== 'assistant') return null;
-      return action(t('turn.another_version'), () => void chat.regenerate(last.id));
+      return action(t('turn.regenerate'), () => void chat.regenerate(last.id));
     }
     case 'stop':
       if (!chat.answering) return null;

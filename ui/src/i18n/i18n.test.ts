@@ -205,7 +205,7 @@ describe('the language', () => {
     expect(told(error).remedy).toBe('Schreib zuerst eine Nachricht.');
     expect(told({ ...error, code: 'unheard.of' }).message).toBe('There is nothing.');
     expect(spoken(row)).toMatchObject({
-      label: 'Farben',
+      label: 'Design',
       kind: { options: [{ value: 'dark', label: 'Dunkel' }] },
     });
     expect(spoken({ ...row, key: 'unheard_of' }).label).toBe('Theme');

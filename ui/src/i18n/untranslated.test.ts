@@ -39,7 +39,7 @@ const NAME =
   /^(?:Arrow|Page)(?:Up|Down|Left|Right)$|^(?:F\d+|Mod\+.*|Shift\+.*|AltGraph|ContextMenu)$/;
 /** The application's names of sections and groups, which `sectionName` turns into words. */
 const WIRE = new Set([
-  ...['General', 'Appearance', 'Chat', 'Models & storage', 'Hardware', 'Context & sessions'],
+  ...['General', 'Appearance', 'Chat', 'Models & storage', 'Hardware', 'Context & memory'],
   ...[
     'Local server',
     'Providers',
@@ -49,8 +49,8 @@ const WIRE = new Set([
     'About',
     'Models',
     'Tools',
-    'Graphics cards',
-    'Long conversations',
+    'Context cache',
+    'Long chats',
   ],
 ]);
 

@@ -3,15 +3,20 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use api::limits::Preset;
-use api::machine::Numa;
-use api::machine::cards::Spread;
-use api::process::Place;
-use api::worker::protocol::{Backend, CardPrecision, Kv, Speculate};
-use api::{AppConfig, DATA_DIR_VARIABLE, Environment, LogTo, Overrides, Result};
+use app::AppConfig;
+use app::Environment;
+use app::LogTo;
+use app::Overrides;
 use clap::{Args, Parser, Subcommand};
-use engine::RopeScaling;
-use engine::kv::requantize::KvRequantize;
+use contract::GpuSpread;
+use contract::KvAging;
+use contract::NumaPolicy;
+use contract::Result;
+use contract::RopeScaling;
+use contract::limits::Preset;
+use contract::protocol::{Backend, CardPrecision, Kv, Speculate};
+use inference::supervisor::WorkerPlacement;
+use platform::DATA_DIR_VARIABLE;
 
 use crate::text;
 
@@ -56,7 +61,7 @@ pub struct Global {
     pub kv: Option<KvArg>,
     /// When old parts of a context go to q8_0: off, pressure, or after:N tokens [default: as the settings say]
     #[arg(long, global = true, value_name = "off|pressure|after:N", value_parser = aging)]
-    pub kv_aging: Option<KvRequantize>,
+    pub kv_aging: Option<KvAging>,
     /// Tokens of context
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub ctx: Option<u32>,
@@ -120,7 +125,7 @@ pub struct Global {
 impl Global {
     /// Options that are not built yet are refused, whatever the command.
     pub fn check(&self) -> Result<()> {
-        self.quantize.as_deref().map_or(Ok(()), api::quantized::check)?;
+        self.quantize.as_deref().map_or(Ok(()), inference::convert::on_load::check)?;
         Ok(())
     }
 
@@ -142,7 +147,7 @@ impl Global {
     }
 
     pub fn rope_scaling(&self) -> Result<Option<RopeScaling>> {
-        Ok(self.rope_scaling.as_deref().map(RopeScaling::parse).transpose()?)
+        Ok(self.rope_scaling.as_deref().map(inference::parse_rope_scaling).transpose()?)
     }
 
     pub fn app_config(&self) -> Result<AppConfig> {
@@ -156,11 +161,11 @@ impl Global {
                 gpu_layers: self.gpu_layers.and_then(|GpuLayers(n)| n),
                 gpu_precision: self.gpu_precision.map(CardPrecision::from),
                 gpu_devices: self.device.clone(),
-                gpu_spread: self.gpu_spread.map(Spread::from),
+                gpu_spread: self.gpu_spread.map(GpuSpread::from),
                 gpu_fault: None,
                 threads: self.threads.map(|n| n as usize),
                 affinity: self.affinity.then_some(true),
-                numa: self.numa.map(Numa::from),
+                numa: self.numa.map(NumaPolicy::from),
                 kv: self.kv.map(Kv::from),
                 kv_aging: self.kv_aging,
                 context: self.ctx.map(|n| n as usize),
@@ -169,7 +174,7 @@ impl Global {
                 resident: self.resident,
                 quantize: self.quantize.clone(),
                 lora: self.lora.clone(),
-                template: self.chat_template.as_deref().map(api::template_file).transpose()?,
+                template: self.chat_template.as_deref().map(app::template_file).transpose()?,
                 template_fallback: self.template_fallback,
                 speculate: self.speculate.map(Speculate::from),
                 draft_model: self.draft_model.clone(),
@@ -178,18 +183,20 @@ impl Global {
                 memory: self.memory,
             },
             log: LogTo::StderrAndFile,
-            worker: Place::Thread,
-            hub: api::HubAccess::read(&|name| std::env::var(name).ok()),
+            worker: WorkerPlacement::Thread,
+            hub: app::HubAccess::read(&|name| std::env::var(name).ok()),
             environment: Environment(|name| std::env::var(name).ok()),
             others: others(),
-            keychain: api::has_keychain(&|name| std::env::var(name).ok()),
+            keychain: app::has_keychain(&|name| std::env::var(name).ok()),
         })
     }
 }
 
 /// Folders where other programs keep models.
-fn others() -> Vec<api::places::Root> {
-    api::places::known(std::env::home_dir().as_deref(), &|name| std::env::var_os(name).map(PathBuf::from))
+fn others() -> Vec<app::models::model_dirs::ModelRoot> {
+    app::models::model_dirs::known(std::env::home_dir().as_deref(), &|name| {
+        std::env::var_os(name).map(PathBuf::from)
+    })
 }
 
 #[derive(Debug, Subcommand)]

@@ -15,14 +15,17 @@ mod sustained;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use api::profile::Trace;
-use api::worker::protocol::Kv;
-use api::{Dirs, Error, ErrorKind, Result};
 use clap::{Args, ValueEnum};
+use contract::Error;
+use contract::ErrorKind;
+use contract::Result;
+use contract::protocol::Kv;
 use engine::arch;
 use engine::spec::Role;
 use engine::speculate::DEFAULT_DRAFT_TOKENS;
+use inference::profile::Trace;
 use io::{Io, RealClock, RealIo};
+use platform::DataDirs;
 use weights::WeightFile;
 
 use crate::args::Global;
@@ -150,7 +153,7 @@ pub fn bench(global: &Global, args: &BenchArgs) -> Result<()> {
     match args.test {
         BenchTest::Speed | BenchTest::Fit => {}
         BenchTest::Resume => {
-            let cache = Dirs::resolve(global.app_config()?.data_dir)?.cache;
+            let cache = DataDirs::resolve(global.app_config()?.data_dir)?.cache;
             return resume::resume(bench, args.prompt.max(1), cache, load);
         }
         BenchTest::Compression => return compression::compression(&mut bench),

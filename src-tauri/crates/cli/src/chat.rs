@@ -4,8 +4,12 @@
 
 use std::io::IsTerminal;
 
-use api::types::{AppEvent, DraftArgs, Finish, SendArgs, TurnStarted};
-use api::{App, Error, Responder, Result, Watch};
+use app::App;
+use contract::Error;
+use contract::Responder;
+use contract::Result;
+use contract::types::{AppEvent, DraftArgs, Finish, SendArgs, TurnStarted};
+use platform::Watch;
 use serde_json::json;
 
 use crate::args::{ChatArgs, Global};

@@ -1,8 +1,10 @@
 //! `nook sessions checkpoint`: named places in conversations.
 
-use api::types::{self, CheckpointInfo};
-use api::{App, Result, civil};
+use app::App;
 use clap::{Args, Subcommand};
+use contract::Result;
+use contract::types::{self, CheckpointInfo};
+use platform::calendar;
 use serde_json::json;
 
 use crate::{out, text};
@@ -63,7 +65,7 @@ fn list(checkpoints: &[CheckpointInfo], as_json: bool) {
         return out::json(&json!({ "checkpoints": checkpoints }));
     }
     let row = |it: &CheckpointInfo| {
-        let date = civil::date_time(it.created_ms).replace('T', " ");
+        let date = calendar::date_time(it.created_ms).replace('T', " ");
         vec![it.id.clone(), date, text::bytes(it.bytes), it.conversation.clone(), it.name.clone()]
     };
     out::text(&text::table(&checkpoints.iter().map(row).collect::<Vec<_>>()));

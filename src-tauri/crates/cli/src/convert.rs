@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use api::Result;
-use api::conversion::{self, ConvertReport};
 use clap::Args;
+use contract::Result;
+use inference::convert::{self, ConvertReport};
 use io::{RealClock, RealIo};
 
 use crate::args::Global;
@@ -38,9 +38,9 @@ pub fn convert(global: &Global, args: ConvertArgs) -> Result<()> {
     let source = place::locate(&args.source, global)?;
     let ConvertArgs { out, dtype, max_bytes, max_kl, force, source: _ } = args;
     let threads = global.threads.map(|n| n as usize);
-    let args = conversion::ConvertArgs { source, out, dtype, max_bytes, max_kl, force, threads };
+    let args = convert::ConvertArgs { source, out, dtype, max_bytes, max_kl, force, threads };
     let stop = interrupt::flag();
-    let report = conversion::convert(&RealIo, &RealClock::new(), &args, &mut progress("writing", &stop))?;
+    let report = convert::convert(&RealIo, &RealClock::new(), &args, &mut progress("writing", &stop))?;
     if report.kept_coarser > 0 {
         out::log(&format!(
             "{} tensors were stored more coarsely than {} already and stayed as they were: values once lost do not \

@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
-use api::machine::cards::Choice;
-use api::machine::{Machine, Power, Recall};
-use api::{Dirs, Error, Result};
 use clap::Args;
+use contract::Error;
+use contract::Result;
 use engine::LoadOptions;
+use inference::machine::gpus::Choice;
+use inference::machine::{Machine, Power, Recall};
 use io::{Clock, RealClock};
 use kernels::devices::{describe, measure_bandwidth};
 use kernels::gpu::AdapterInfo;
+use platform::DataDirs;
 use serde_json::{Value, json};
 
 use crate::args::Global;
@@ -97,8 +99,8 @@ pub fn devices(global: &Global, args: &DevicesArgs) -> Result<()> {
 
 /// Whether cards compute, measured where they never were.
 fn chosen(global: &Global, machine: &Machine, recall: Recall) -> Result<Choice> {
-    let dirs = Dirs::resolve(global.app_config()?.data_dir)?;
-    let (asked, clock) = (place::asked_of_cards(global)?, RealClock::new());
+    let dirs = DataDirs::resolve(global.app_config()?.data_dir)?;
+    let (asked, clock) = (place::gpu_request(global)?, RealClock::new());
     let mut on_processor = LoadOptions::default();
     machine.apply(&mut on_processor);
     Ok(place::cards(&dirs, &asked, &clock).choose(recall, &on_processor))
@@ -107,7 +109,7 @@ fn chosen(global: &Global, machine: &Machine, recall: Recall) -> Result<Choice> 
 fn auto(choice: &Choice, machine: &Machine, level: &str, why: &str) -> Value {
     json!({
         "backend": choice.backend(),
-        "cards": choice.cards.iter().map(|card| card.at).collect::<Vec<_>>(),
+        "cards": choice.gpus.iter().map(|card| card.at).collect::<Vec<_>>(),
         "measured": choice.measured,
         "level": level,
         "threads": machine.threads,

@@ -1,6 +1,7 @@
 //! `nook embed`: texts as vectors.
 
-use api::{App, Result};
+use app::App;
+use contract::Result;
 use serde_json::json;
 
 use crate::args::{EmbedArgs, Global};

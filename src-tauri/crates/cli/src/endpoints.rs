@@ -2,11 +2,14 @@
 
 use std::io::Read;
 
-use api::types::{
+use app::App;
+use clap::{Args, Subcommand};
+use contract::Error;
+use contract::Result;
+use contract::types::{
     ConnectionInfo, EndpointAddArgs, EndpointHealth, EndpointInfo, EndpointKey, EndpointUpdateArgs,
 };
-use api::{App, Error, Result, civil};
-use clap::{Args, Subcommand};
+use platform::calendar;
 use serde_json::json;
 
 use crate::args::Global;
@@ -188,7 +191,7 @@ pub fn connections(global: &Global, flags: &ConnectionsFlags) -> Result<()> {
     let row = |info: &ConnectionInfo| {
         let purpose = info.purpose.and_then(|purpose| serde_json::to_value(purpose).ok());
         vec![
-            civil::date_time(info.at_ms),
+            calendar::date_time(info.at_ms),
             info.host.clone(),
             purpose.as_ref().and_then(|it| it.as_str()).unwrap_or("-").to_owned(),
             format!("{} sent", text::bytes(info.sent)),

@@ -5,7 +5,9 @@ use std::io::{self, BufRead};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
-use api::{Error, ErrorKind, Result};
+use contract::Error;
+use contract::ErrorKind;
+use contract::Result;
 
 use crate::interrupt::Interrupt;
 use crate::out;

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use api::{Error, Result};
+use contract::Error;
+use contract::Result;
 use engine::arch;
 use engine::kv::size::kv_bytes;
 use engine::spec::ModelSpec;

@@ -5,7 +5,8 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use api::{App, CallStop};
+use app::App;
+use app::CallStop;
 
 use crate::input::Heard;
 

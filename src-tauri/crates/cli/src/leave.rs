@@ -2,11 +2,15 @@
 
 use std::io::IsTerminal;
 
-use api::types::{
+use app::App;
+use app::OfferedTools;
+use contract::Result;
+use contract::protocol::PromptMessage;
+use contract::types::{
     AppEvent, ConversationOptions, ToolCall, ToolDecideArgs, ToolDecision, ToolPermitArgs, ToolRunState,
 };
-use api::worker::protocol::PromptMessage;
-use api::{App, Offer, Result, Watch, guard};
+use documents::prompt_injection;
+use platform::Watch;
 use serde_json::json;
 
 use crate::input::{Heard, Lines};
@@ -61,7 +65,7 @@ impl Leave {
         loop {
             let asked = format!("Run {}({}) of {server}?", call.name, short(&call.arguments));
             // In one line: nothing in it may look like another question.
-            out::hint(&out::harmless(&guard::made_visible(&asked.replace('\n', " "))));
+            out::hint(&out::harmless(&prompt_injection::reveal_hidden(&asked.replace('\n', " "))));
             let choices = " [y]es once, always this [t]ool, always this [s]erver, [n]o: ";
             let line = match asker.lines.next(asker.interrupt, choices) {
                 Heard::Line(line) => line,
@@ -125,7 +129,7 @@ impl Leave {
     pub fn run(
         self,
         asker: &Asker<'_>,
-        offer: &Offer,
+        offer: &OfferedTools,
         calls: &[ToolCall],
     ) -> Result<Option<Vec<PromptMessage>>> {
         let mut results = Vec::new();
@@ -157,7 +161,7 @@ impl Leave {
     }
 
     /// Whether a call may run; what is said for good is kept. None: Ctrl+C.
-    fn may(self, asker: &Asker<'_>, offer: &Offer, call: &ToolCall) -> Result<Option<bool>> {
+    fn may(self, asker: &Asker<'_>, offer: &OfferedTools, call: &ToolCall) -> Result<Option<bool>> {
         if asker.app.tool_is_allowed(offer, call) {
             return Ok(Some(true));
         }
@@ -229,7 +233,7 @@ fn told(name: &str, result: &str) {
 }
 
 /// The tools of all servers that are switched on.
-pub fn offer(app: &App) -> Result<Offer> {
+pub fn offer(app: &App) -> Result<OfferedTools> {
     let ids = app.tool_servers_list()?.into_iter().map(|server| server.id).collect();
     app.tools_offer(Some(&ConversationOptions { tools: Some(ids), ..ConversationOptions::default() }))
 }

@@ -3,11 +3,13 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use api::types::{
+use app::App;
+use contract::Result;
+use contract::types::{
     AppEvent, FitArgs, FitVerdict, ImportArgs, ImportHow, ModelEntry, ModelFit, ModelState, OfferFit,
     RemovedModel,
 };
-use api::{App, Result, estimate};
+use inference::estimate;
 use serde_json::json;
 
 use crate::args::ImportFlags;

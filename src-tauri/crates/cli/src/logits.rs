@@ -1,7 +1,8 @@
 //! `nook logits`: what a model expects after given tokens.
 
-use api::worker::protocol::Kv;
-use api::{Error, Result};
+use contract::Error;
+use contract::Result;
+use contract::protocol::Kv;
 use engine::{Chunk, LogitsSelection, TokenId};
 use serde::Serialize;
 

@@ -38,13 +38,15 @@ mod turn;
 use std::panic;
 use std::process::ExitCode;
 
-use api::{Error, ErrorKind, Result};
 use args::{Cli, Command};
 use clap::Parser;
 use clap::error::ErrorKind as ClapKind;
+use contract::Error;
+use contract::ErrorKind;
+use contract::Result;
 
 fn main() -> ExitCode {
-    if let Some(ended) = api::process::serve_if_asked() {
+    if let Some(ended) = inference::supervisor::serve_if_asked() {
         return ended;
     }
     let wants_json = std::env::args_os().any(|arg| arg == "--json");

@@ -1,6 +1,7 @@
 //! `nook models`: the library.
 
-use api::{App, Result};
+use app::App;
+use contract::Result;
 
 use crate::args::{Global, ModelsArgs, ModelsVerb};
 use crate::{library, out, pull, token};

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 
-use api::Error;
+use contract::Error;
 use serde::Serialize;
 use serde_json::json;
 
@@ -17,7 +17,7 @@ fn write(bytes: &[u8]) {
 }
 
 fn gone(error: &io::Error) -> ! {
-    let code = if error.kind() == ErrorKind::BrokenPipe { 0 } else { api::ErrorKind::Limit.exit_code() };
+    let code = if error.kind() == ErrorKind::BrokenPipe { 0 } else { contract::ErrorKind::Limit.exit_code() };
     if code != 0 {
         log(&format!("standard output: {error}"));
     }

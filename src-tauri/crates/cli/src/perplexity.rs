@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use api::worker::protocol::Kv;
-use api::{Error, Result};
 use clap::Args;
-use engine::kv::requantize::KvRequantize;
+use contract::Error;
+use contract::KvAging;
+use contract::Result;
+use contract::protocol::Kv;
 use engine::perplexity::{self, Difference, Quality};
 use engine::tokenizer::Special;
 use serde_json::json;
@@ -32,7 +33,7 @@ pub struct PerplexityArgs {
     pub against_kv: Option<KvArg>,
     /// When the other's context ages; as --kv-aging says otherwise
     #[arg(long, value_name = "off|pressure|after:N", value_parser = aging, requires = "against")]
-    pub against_kv_aging: Option<KvRequantize>,
+    pub against_kv_aging: Option<KvAging>,
     /// Control tokens in the text become tokens
     #[arg(long)]
     pub parse_special: bool,

@@ -5,14 +5,24 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use api::machine::cards::{self, Cards, Finder};
-use api::machine::{self, Asked, Machine, Numa, Recall};
-use api::worker::protocol::{Backend, CardPrecision, Kv, Location, Quantize};
-use api::worker::{card_told, not_here};
-use api::{App, Dirs, Error, ErrorKind, Responder, Result, quantized, resident, starter};
+use app::App;
+use contract::Error;
+use contract::ErrorKind;
+use contract::Responder;
+use contract::Result;
+use contract::protocol::{Backend, CardPrecision, Kv, Location, Quantize};
+use contract::{CpuRequest, GpuRequest, GpuSpread, NumaPolicy};
 use engine::tokenizer::Tokenizer;
 use engine::{Devices, LoadOptions, TokenId};
+use inference::convert::on_load;
+use inference::machine::gpus::{Cards, Finder};
+use inference::machine::{self, Machine, Recall};
+use inference::model_file::not_here;
+use inference::starter;
+use inference::worker::gpu_notice;
+use inference::{engine_types, memory_budget};
 use io::{RealClock, RealIo};
+use platform::DataDirs;
 use weights::WeightFile;
 
 use crate::args::{Global, GpuLayers, TextArgs};
@@ -56,12 +66,12 @@ pub fn open(name: &str, global: &Global) -> Result<WeightFile> {
 /// As `open`, with the weights in the format that `--quantize` names.
 pub fn open_to_run(name: &str, global: &Global) -> Result<WeightFile> {
     let Some(dtype) = global.quantize.clone() else { return open(name, global) };
-    let data = Dirs::resolve(global.app_config()?.data_dir)?.data;
-    let quantize = Quantize { dtype, folder: quantized::folder(&data).display().to_string() };
+    let data = DataDirs::resolve(global.app_config()?.data_dir)?.data;
+    let quantize = Quantize { dtype, folder: on_load::folder(&data).display().to_string() };
     let threads = global.threads.map(|n| n as usize);
     let stop = interrupt::flag();
     let mut progress = convert::progress("quantising", &stop);
-    quantized::open(&RealIo, &locate(name, global)?, &quantize, threads, &mut progress)
+    on_load::open(&RealIo, &locate(name, global)?, &quantize, threads, &mut progress)
 }
 
 pub fn tokenizer(name: &str, global: &Global) -> Result<Tokenizer> {
@@ -81,13 +91,13 @@ pub fn load_options(global: &Global, kv: Kv, context: usize) -> Result<LoadOptio
             Backend::Auto => Devices::Auto,
             Backend::Cpu => Devices::Cpu,
             // once the model is open: `shared_model`
-            Backend::Gpu => Devices::Gpu { layers: asked_of_cards(global)?.layers },
+            Backend::Gpu => Devices::Gpu { layers: gpu_request(global)?.layers },
             Backend::Scalar => Devices::Scalar,
         },
-        kv: global.kv.map_or(kv, Kv::from).dtype(),
-        kv_requantize: global.kv_aging.unwrap_or_default(),
+        kv: engine_types::kv_dtype(global.kv.map_or(kv, Kv::from)),
+        kv_requantize: engine_types::kv_aging(global.kv_aging.unwrap_or_default()),
         kv_window: global.kv_window.map(|n| n as usize),
-        rope_scaling: global.rope_scaling()?,
+        rope_scaling: global.rope_scaling()?.map(engine_types::rope_scaling),
         ctx: Some(global.ctx.map_or(context, |n| n as usize)),
         ..LoadOptions::default()
     };
@@ -101,30 +111,30 @@ pub fn load_options(global: &Global, kv: Kv, context: usize) -> Result<LoadOptio
 
 /// What the processor is asked to do, as the flags say.
 pub fn machine(global: &Global, recall: Recall) -> Result<Machine> {
-    let asked = Asked {
-        folder: Some(Dirs::resolve(global.app_config()?.data_dir)?.data),
+    let asked = CpuRequest {
+        folder: Some(DataDirs::resolve(global.app_config()?.data_dir)?.data),
         threads: global.threads.map(|n| n as usize),
         affinity: global.affinity,
-        numa: global.numa.map(Numa::from).unwrap_or_default(),
+        numa: global.numa.map(NumaPolicy::from).unwrap_or_default(),
     };
     machine::prepare(&RealIo, &RealClock::new(), &asked, recall)
 }
 
 /// What the flags ask of graphics cards.
-pub fn asked_of_cards(global: &Global) -> Result<cards::Asked> {
-    Ok(cards::Asked {
+pub fn gpu_request(global: &Global) -> Result<GpuRequest> {
+    Ok(GpuRequest {
         layers: global.gpu_layers.and_then(|GpuLayers(n)| n),
         precision: global.gpu_precision.map(CardPrecision::from).unwrap_or_default(),
         memory: None,
         devices: global.device.clone(),
-        spread: global.gpu_spread.map(cards::Spread::from).unwrap_or_default(),
-        cache: Some(Dirs::resolve(global.app_config()?.data_dir)?.cache),
+        spread: global.gpu_spread.map(GpuSpread::from).unwrap_or_default(),
+        cache: Some(DataDirs::resolve(global.app_config()?.data_dir)?.cache),
         fault: None,
     })
 }
 
 /// Graphics cards, and what is kept of them.
-pub fn cards<'a>(dirs: &'a Dirs, asked: &'a cards::Asked, clock: &'a RealClock) -> Cards<'a> {
+pub fn cards<'a>(dirs: &'a DataDirs, asked: &'a GpuRequest, clock: &'a RealClock) -> Cards<'a> {
     Cards { io: &RealIo, clock, folder: Some(&dirs.data), asked, finder: Finder::SYSTEM }
 }
 
@@ -135,11 +145,11 @@ pub fn model(file: WeightFile, options: &LoadOptions, global: &Global) -> Result
 
 /// As `model`, of a file that others use too.
 pub fn shared_model(file: Arc<WeightFile>, options: &LoadOptions, global: &Global) -> Result<engine::Model> {
-    let resident = resident::budget(global.resident, file.len_bytes());
-    let settle = resident::may_settle(file.len_bytes());
+    let resident = memory_budget::budget(global.resident, file.len_bytes());
+    let settle = memory_budget::may_settle(file.len_bytes());
     let mut options = LoadOptions { resident, promote_large_pages: settle, ..options.clone() };
-    let dirs = Dirs::resolve(global.app_config()?.data_dir)?;
-    let (asked, clock) = (asked_of_cards(global)?, RealClock::new());
+    let dirs = DataDirs::resolve(global.app_config()?.data_dir)?;
+    let (asked, clock) = (gpu_request(global)?, RealClock::new());
     let cards = cards(&dirs, &asked, &clock);
     let placed = cards.place(global.backend(), &file, &mut options)?;
     placed.notice.iter().for_each(|notice| out::log(notice.message()));
@@ -150,7 +160,7 @@ pub fn shared_model(file: Arc<WeightFile>, options: &LoadOptions, global: &Globa
         out::log(&format!("the processor computes instead: {error}"));
     }
     while let Some(trouble) = model.take_gpu_incident() {
-        out::log(card_told(&trouble).message());
+        out::log(gpu_notice(&trouble).message());
     }
     if options.kv_requantize != model.info().kv_requantize {
         out::log("contexts stay as they are: this model's are short already, or a graphics card reads them.");

@@ -2,12 +2,15 @@
 
 use std::io::{IsTerminal, stderr};
 
-use api::catalog::Offer;
-use api::types::{
+use app::App;
+use clap::ValueEnum;
+use contract::CatalogOffer;
+use contract::Error;
+use contract::ErrorKind;
+use contract::Result;
+use contract::types::{
     AppEvent, Download, DownloadState, HubFilesArgs, HubModel, HubSearchArgs, HubSort, ModelVerified, Trust,
 };
-use api::{App, Error, ErrorKind, Result};
-use clap::ValueEnum;
 use serde_json::json;
 
 use crate::{out, text};
@@ -36,11 +39,11 @@ impl From<SortBy> for HubSort {
 }
 
 /// The catalogue's own.
-pub fn offers(offers: &[&Offer], as_json: bool) {
+pub fn offers(offers: &[&CatalogOffer], as_json: bool) {
     if as_json {
         return out::json(&json!({ "models": offers }));
     }
-    let row = |offer: &&Offer| {
+    let row = |offer: &&CatalogOffer| {
         [&offer.id, &offer.name, &offer.repository, &offer.good_at].map(String::clone).to_vec()
     };
     out::text(&text::table(&offers.iter().map(row).collect::<Vec<_>>()));
@@ -108,7 +111,7 @@ fn trust(trust: &Trust) -> String {
 /// Fetches until the model is in the library. Broken connections are mended by themselves.
 pub fn pull(app: &App, what: &str, as_json: bool) -> Result<()> {
     let mut events = app.watch_app();
-    let begun = app.download_start(&api::download_args(what))?;
+    let begun = app.download_start(&app::download_args(what))?;
     let mut line = Line::new(as_json);
     let mut now = begun;
     loop {

@@ -1,10 +1,12 @@
 //! `nook render`: messages through a chat template.
 
-use api::{Error, Result, civil};
+use contract::Error;
+use contract::Result;
 use engine::arch;
 use engine::template::{ChatTemplate, RenderInput};
 use engine::tokenizer::Tokenizer;
 use io::{Clock, RealClock};
+use platform::calendar;
 use serde_json::{Map, Value, json};
 
 use crate::args::{Global, RenderArgs};
@@ -65,7 +67,7 @@ impl Source {
         })?;
         let none = Map::new();
         let kwargs = line["kwargs"].as_object().unwrap_or(&none);
-        let today = civil::date_time(RealClock::new().now_utc_ms());
+        let today = calendar::date_time(RealClock::new().now_utc_ms());
         let input = RenderInput {
             messages,
             tools: &line["tools"],

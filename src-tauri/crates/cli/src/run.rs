@@ -2,9 +2,15 @@
 
 use std::path::PathBuf;
 
-use api::types::{Finish, Source, TurnStats};
-use api::worker::protocol::{ChatOptions, Prompt, PromptMessage};
-use api::{App, Error, GenerateArgs, Offer, Result, SamplingArgs, messages};
+use app::App;
+use app::GenerateArgs;
+use app::OfferedTools;
+use app::SamplingArgs;
+use contract::Error;
+use contract::Result;
+use contract::protocol::{ChatOptions, Prompt, PromptMessage};
+use contract::types::{Finish, Source, TurnStats};
+use prompt::openai_messages;
 use serde_json::{Value, json};
 
 use crate::args::{Global, PromptArgs, RunArgs, SamplingFlags};
@@ -32,7 +38,7 @@ pub fn run(global: &Global, args: RunArgs) -> Result<()> {
     }
     let app = App::open(global.app_config()?)?;
     let sources = attach(&app, &args.model, &args.file, &mut prompt)?;
-    let offer = if args.tools { offer(&app)? } else { Offer::default() };
+    let offer = if args.tools { offer(&app)? } else { OfferedTools::default() };
     if args.tools {
         if !chat.tools.is_null() {
             let message = "The file names tools of its own, and --tools offers others.";
@@ -73,7 +79,7 @@ pub fn run(global: &Global, args: RunArgs) -> Result<()> {
 fn rounds_of(
     asker: &Asker<'_>,
     mut asked: GenerateArgs,
-    offer: &Offer,
+    offer: &OfferedTools,
     leave: Leave,
     most: u64,
     follow: impl Fn(&str) -> Result<Answer>,
@@ -165,7 +171,7 @@ fn messages(file: &Value, chat: &mut ChatOptions) -> Result<Vec<PromptMessage>> 
     };
     let list = file.as_array().or_else(|| file["messages"].as_array());
     let list = list.ok_or_else(|| bad("The file holds no list of messages.".into()))?;
-    chat.tools = messages::tools(&file["tools"]).map_err(|what| bad(format!("The file: {what}")))?;
+    chat.tools = openai_messages::tools(&file["tools"]).map_err(|what| bad(format!("The file: {what}")))?;
     for key in ["kwargs", "chat_template_kwargs"] {
         match &file[key] {
             Value::Null => {}
@@ -174,10 +180,10 @@ fn messages(file: &Value, chat: &mut ChatOptions) -> Result<Vec<PromptMessage>> 
         }
     }
     if let Some(word) = file["reasoning_effort"].as_str() {
-        messages::effort(word, &mut chat.kwargs).map_err(bad)?;
+        openai_messages::effort(word, &mut chat.kwargs).map_err(bad)?;
     }
     let message = |(at, message): (usize, &Value)| {
-        messages::message(message).map_err(|what| bad(format!("Message {at}: {what}")))
+        openai_messages::message(message).map_err(|what| bad(format!("Message {at}: {what}")))
     };
     let messages = list.iter().enumerate().map(message).collect::<Result<Vec<_>>>()?;
     if messages.is_empty() {

@@ -1,7 +1,8 @@
 //! `nook serve`: the page and the API over HTTP, until it is told to end.
 
-use api::process::{Place, Program};
-use api::{App, Result};
+use app::App;
+use contract::Result;
+use inference::supervisor::{WorkerPlacement, WorkerProgram};
 use serde_json::json;
 
 use crate::args::{Global, ServeArgs};
@@ -9,7 +10,7 @@ use crate::out;
 
 pub fn serve(global: &Global, args: ServeArgs) -> Result<()> {
     let mut config = global.app_config()?;
-    config.worker = Place::Process(Program::this()?);
+    config.worker = WorkerPlacement::Process(WorkerProgram::this()?);
     let app = App::open(config)?;
     app.downloads_go_on()?;
     let own_key = args.api_key.is_some();

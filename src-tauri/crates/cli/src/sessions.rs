@@ -1,10 +1,13 @@
 //! `nook sessions`: saved conversations; `nook backup` and `nook restore`: everything there is.
 
-use api::types::{
+use app::App;
+use clap::{Args, Subcommand, ValueEnum};
+use contract::Error;
+use contract::Result;
+use contract::types::{
     Conversation, ConversationSummary, ExportFormat, Imported, Role, SearchArgs, SearchResult, SnippetPart,
 };
-use api::{App, Error, Result, civil};
-use clap::{Args, Subcommand, ValueEnum};
+use platform::calendar;
 use serde_json::json;
 
 use crate::args::Global;
@@ -200,7 +203,7 @@ pub fn restore(global: &Global, args: &FileArgs) -> Result<()> {
     if global.json {
         out::json(&restored);
     } else {
-        let api::types::Restored { added, beside, same } = restored;
+        let contract::types::Restored { added, beside, same } = restored;
         out::log(&format!(
             "{added} brought back, {same} were there already, {beside} put beside other versions"
         ));
@@ -229,7 +232,7 @@ fn list(conversations: &[ConversationSummary], as_json: bool) {
         return out::json(&json!({ "sessions": conversations }));
     }
     let row = |summary: &ConversationSummary| {
-        let date = civil::date_time(summary.updated_ms).replace('T', " ");
+        let date = calendar::date_time(summary.updated_ms).replace('T', " ");
         vec![summary.id.clone(), date, summary.model.clone(), summary.title.clone()]
     };
     out::text(&text::table(&conversations.iter().map(row).collect::<Vec<_>>()));

@@ -1,6 +1,7 @@
 //! `nook settings`.
 
-use api::{App, Result};
+use app::App;
+use contract::Result;
 use serde_json::{Value, json};
 
 use crate::args::{Global, SettingsArgs, SettingsVerb};

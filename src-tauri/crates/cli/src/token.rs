@@ -1,7 +1,9 @@
 //! `nook models token`: who the hub is told that we are. The token itself is never shown.
 
-use api::types::{HubToken, HubTokenArgs, KeyPlace, TokenPlace};
-use api::{App, Error, Result};
+use app::App;
+use contract::Error;
+use contract::Result;
+use contract::types::{HubToken, HubTokenArgs, KeyPlace, TokenPlace};
 
 use crate::{endpoints, out};
 

@@ -1,6 +1,7 @@
 //! `nook tokenize` and `nook detokenize`.
 
-use api::{Error, Result};
+use contract::Error;
+use contract::Result;
 use engine::TokenId;
 use engine::tokenizer::{Special, Tokenizer};
 use serde_json::json;

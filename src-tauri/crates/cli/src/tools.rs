@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 
-use api::types::{
+use app::App;
+use clap::{Args, Subcommand};
+use contract::Error;
+use contract::Result;
+use contract::types::{
     PluginInfo, PluginSwitchArgs, ToolPrompt, ToolPromptArgs, ToolPromptArgument, ToolResources,
     ToolServerAddArgs, ToolServerInfo, ToolServerSpec, ToolServerState, ToolServerUpdateArgs,
 };
-use api::{App, Error, Result};
-use clap::{Args, Subcommand};
 use serde_json::json;
 
 use crate::args::Global;
@@ -155,7 +157,7 @@ pub fn tools(global: &Global, args: ToolsArgs) -> Result<()> {
             if global.json { out::json(&offered) } else { prompt_lines(&offered) }
         }
         ToolsVerb::Prompt { id, name, arguments } => {
-            let arguments = api::prompt_arguments(&arguments)?;
+            let arguments = app::prompt_arguments(&arguments)?;
             let prompt = app.tool_prompt(&ToolPromptArgs { id, name, arguments })?;
             if global.json { out::json(&prompt) } else { out::text(&prompt.text) }
         }

@@ -2,8 +2,11 @@
 
 use std::io::IsTerminal;
 
-use api::types::{CompactionInfo, CompactionStrategy, Finish, ToolCall, TurnEventKind, TurnStats};
-use api::{App, Error, Result, guard};
+use app::App;
+use contract::Error;
+use contract::Result;
+use contract::types::{CompactionInfo, CompactionStrategy, Finish, ToolCall, TurnEventKind, TurnStats};
+use documents::prompt_injection;
 
 use crate::interrupt::Interrupt;
 use crate::leave::short;
@@ -58,9 +61,9 @@ fn watch(app: &App, turn: &str, show: Show) -> Result<Answer> {
                     screen.end();
                     out::log(&format!("summarising {messages} older messages, which do not fit any more"));
                 }
-                TurnEventKind::Compacted { compaction } => {
+                TurnEventKind::Compacted { compaction: fold } => {
                     screen.end();
-                    out::log(&told(&compaction));
+                    out::log(&told(&fold));
                 }
                 TurnEventKind::Text { text, ids } => {
                     screen.text(&text);
@@ -93,9 +96,9 @@ fn watch(app: &App, turn: &str, show: Show) -> Result<Answer> {
 }
 
 /// What was left out of the prompt, in a sentence.
-pub fn told(compaction: &CompactionInfo) -> String {
-    let (before, after) = (compaction.tokens_before, compaction.tokens_after);
-    match compaction.strategy {
+pub fn told(fold: &CompactionInfo) -> String {
+    let (before, after) = (fold.tokens_before, fold.tokens_after);
+    match fold.strategy {
         CompactionStrategy::Off | CompactionStrategy::Window => {
             format!("older messages are left out for the model: {before} tokens are now {after}")
         }
@@ -153,7 +156,7 @@ impl Screen {
         if self.show == Show::Live {
             self.end();
             let line = format!("→ {}({})", call.name, short(&call.arguments)).replace('\n', " ");
-            out::line(&guard::made_visible(&line));
+            out::line(&prompt_injection::reveal_hidden(&line));
         }
     }
 

@@ -32,7 +32,8 @@ pub use adapter::Adapter;
 pub use error::{EngineError, Result};
 pub use generate::{Generation, generate};
 pub use kernels::{
-    BackendKind, Effort, FaultPlan, GpuFault, Interrupt, KvDType, Now, Precision, Resident, Sharing,
+    BackendKind, FaultPlan, GpuFault, Interrupt, KvDType, LaneReduction, MonotonicClock, Precision,
+    SubmissionStats, WeightBudget,
 };
 pub use kv::sequence_id::SequenceId;
 pub use model::{

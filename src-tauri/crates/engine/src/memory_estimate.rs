@@ -5,8 +5,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use kernels::ops::attention::parts;
-use kernels::ops::kv_write::block_len;
+use kernels::ops::attention::partials;
 use kernels::{KvDType, KvLayerLayout, KvLayout, PAGE_LEN};
 use serde::{Deserialize, Serialize};
 use weights::WeightFile;
@@ -139,7 +138,7 @@ impl MemoryEstimate {
         let context = (u128::from(needs.context) * layers.len() as u128).div_ceil(all as u128) as u64;
         let before = if layers.start == 0 { self.before_layers } else { 0 };
         let behind = if layers.end == all { self.behind_layers } else { 0 };
-        let parts = parts::held_bytes(self.n_heads, self.head_dim, n_ctx);
+        let parts = partials::partials_bytes(self.n_heads, self.head_dim, n_ctx);
         Some(weights + before + behind + context + needs.activations + parts)
     }
 
@@ -200,7 +199,7 @@ impl MemoryEstimate {
     fn layout(&self, dtype: KvDType) -> KvLayout {
         let of = |kept: &KvLayerGroup| {
             let KvLayerGroup { n, n_kv_heads, head_dim, window } = *kept;
-            let head_dim = head_dim.next_multiple_of(block_len(dtype));
+            let head_dim = head_dim.next_multiple_of(dtype.block_len());
             std::iter::repeat_n(KvLayerLayout { n_kv_heads, head_dim, dtype, window }, n)
         };
         let states = Some(usize::try_from(self.state_floats).unwrap_or(usize::MAX)).filter(|n| *n > 0);
@@ -324,7 +323,7 @@ mod tests {
         assert_eq!(parts, sizes.weights, "nothing is tied there");
         let needs = sizes.needs(n_ctx, kv);
         let all = sizes.first_layers(32, n_ctx, kv).unwrap();
-        let parts = parts::held_bytes(32, 128, n_ctx);
+        let parts = partials::partials_bytes(32, 128, n_ctx);
         assert_eq!(all, needs.weights + needs.context + needs.activations + parts);
         assert_eq!(parts, 8 * 32 * 32 * 130 * 4, "of eight rows, by 32 chunks and 32 heads");
         let check = |bytes: u64, expected: usize| {

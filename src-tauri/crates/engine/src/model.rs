@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use kernels::backends::{Card, Check};
 use kernels::cpu::isa::IsaLevel;
-use kernels::{BackendKind, FaultPlan, Interrupt, KvDType, Notebook, Precision, Resident, Sharing};
+use kernels::{BackendKind, FaultPlan, GpuCache, Interrupt, KvDType, LaneReduction, Precision, WeightBudget};
+use kernels::{GpuSelector, VerificationScope};
 use weights::WeightFile;
 
 use crate::TokenId;
@@ -76,15 +76,15 @@ pub enum Devices {
 pub struct LoadOptions {
     pub devices: Devices,
     /// Which graphics cards, where some are asked for: one for each in turn. None: any, for all of them.
-    pub gpus: Vec<Card>,
+    pub gpus: Vec<GpuSelector>,
     /// Of their products. What a card hasn't, or errs in, it does without, with a notice.
     pub gpu_precision: Precision,
     /// Of their lanes. Where a card errs by subgroups it does without, with a notice.
-    pub gpu_sharing: Sharing,
+    pub gpu_lane_reduction: LaneReduction,
     /// What is known of cards, and where what is found out of them goes.
-    pub gpu_cache: Notebook,
+    pub gpu_cache: GpuCache,
     /// Whether their kernels are checked.
-    pub check: Check,
+    pub gpu_verification: VerificationScope,
     /// A fault of the card that a test wants.
     pub faults: FaultPlan,
     /// How often cards failed in this session.
@@ -98,7 +98,7 @@ pub struct LoadOptions {
     /// Instruction set of the CPU kernels. None: the best there is, or what `INGLENOOK_ISA` says.
     pub isa: Option<IsaLevel>,
     /// WeightSource that may be in memory at once: the rest is read from the file as it is needed. None: all.
-    pub resident: Option<Resident>,
+    pub resident: Option<WeightBudget>,
     /// WeightSource are read in the system's small pages, even where it has large ones for files.
     pub small_pages: bool,
     /// After the first run the weights go to memory of large pages, while answers go on: those are read faster, but
@@ -148,9 +148,9 @@ impl Default for LoadOptions {
             devices: Devices::Auto,
             gpus: Vec::new(),
             gpu_precision: Precision::default(),
-            gpu_sharing: Sharing::default(),
-            gpu_cache: Notebook::default(),
-            check: Check::default(),
+            gpu_lane_reduction: LaneReduction::default(),
+            gpu_cache: GpuCache::default(),
+            gpu_verification: VerificationScope::default(),
             faults: FaultPlan::default(),
             gpu_health: GpuHealth::default(),
             threads: None,
@@ -266,7 +266,7 @@ impl Model {
     pub(crate) fn allow_interrupts(&mut self, allowed: bool) {
         let Self { replicas, interrupt, .. } = self;
         let interrupt = allowed.then_some(&*interrupt);
-        replicas.iter_mut().for_each(|replica| replica.executor.interrupt_by(interrupt));
+        replicas.iter_mut().for_each(|replica| replica.executor.set_interrupt(interrupt));
     }
 
     /// From here on batches with this token fail.

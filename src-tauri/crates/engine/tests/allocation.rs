@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use engine::sampler::SamplerChain;
 use engine::shape::{self, Shape, ShapeFact};
-use engine::{Chunk, KvDType, LoadOptions, LogitsSelection, Model, Resident, Sampling};
+use engine::{Chunk, KvDType, LoadOptions, LogitsSelection, Model, Sampling, WeightBudget};
 use weights::{SharedBytes, WeightFile};
 
 struct Counting;
@@ -56,7 +56,7 @@ fn small(like: &str) -> Shape {
 /// Tokens that are generated: across pages of the context, and beyond the window.
 const N_TOKENS: usize = 200;
 
-fn check(like: &str, mix: &str, kv: KvDType, resident: Option<Resident>, sampling: &Sampling) {
+fn check(like: &str, mix: &str, kv: KvDType, resident: Option<WeightBudget>, sampling: &Sampling) {
     let mut bytes = Vec::new();
     shape::write(&small(like), shape::mix(mix).unwrap(), 1, &mut bytes).unwrap();
     let file = WeightFile::from_bytes("small", SharedBytes::from_vec(bytes)).unwrap();
@@ -94,6 +94,12 @@ fn main() {
     check("gemma-3-1b", "q4_0", KvDType::F16, None, &open);
     check("gpt-oss-20b", "mxfp4", KvDType::F16, None, &drawn);
     check("gpt-oss-20b", "q8_0", KvDType::Q4_0, None, &greedy);
-    check("gpt-oss-20b", "mxfp4", KvDType::F16, Some(Resident { n_bytes: 1 << 20, is_tight: true }), &open);
+    check(
+        "gpt-oss-20b",
+        "mxfp4",
+        KvDType::F16,
+        Some(WeightBudget { n_bytes: 1 << 20, is_tight: true }),
+        &open,
+    );
     println!("test result: ok. 1 passed; 0 failed");
 }

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod checkpoint_dir;
 mod clock;
 mod error;
 mod fault;
@@ -17,6 +18,7 @@ mod real;
 
 use std::path::{Path, PathBuf};
 
+pub use checkpoint_dir::CheckpointDir;
 pub use clock::{Clock, ManualClock, RealClock};
 pub use error::IoError;
 pub use fault::{ErrorKind, Fault};

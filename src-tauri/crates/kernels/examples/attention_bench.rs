@@ -10,7 +10,6 @@ use io::{Clock, RealClock};
 use kernels::cpu::isa::IsaLevel;
 use kernels::ops::attention::CHUNK;
 use kernels::ops::attention::pages::{self, PageKernels, Queries, SCORE_STRIDE, Weights};
-use kernels::ops::kv_write::row_bytes;
 use kernels::{KvDType, PAGE_LEN};
 
 /// Query heads that share a KV head.
@@ -97,7 +96,7 @@ fn main() {
                     sums: vec![0.0; N_QUERIES * d],
                     room: vec![0.0; PAGE_LEN * d],
                 };
-                let block = PAGE_LEN * row_bytes(dtype, d);
+                let block = PAGE_LEN * dtype.row_bytes(d);
                 let ops = (2 * N_QUERIES * PAGE_LEN * d) as f64;
                 let cached = pass(&clock, &kernels, d, &bytes[..CACHED_BYTES], block, &mut room);
                 let far = pass(&clock, &kernels, d, &bytes, block, &mut room);

@@ -93,7 +93,7 @@ fn main() {
     let capacity = Capacity {
         n_pages,
         n_window_pages: 0,
-        n_aged_pages: 0,
+        n_requantized_pages: 0,
         max_rows: rows.max(64),
         max_outputs: 1,
         n_states: 0,
@@ -120,7 +120,7 @@ fn main() {
         };
         let start = clock.monotonic();
         let mut last = start;
-        let mut observe = |ran: &Ran| {
+        let mut observe = |ran: &StepProfile| {
             let now = clock.monotonic();
             let best = profile.entry(ran.name().to_owned()).or_insert(Duration::MAX);
             *best = (*best).min(now - last);

@@ -60,7 +60,7 @@ impl BenchActivations {
                 &mut all.sums[t * n_sums..(t + 1) * n_sums],
             );
         }
-        all.packed = PackedActivations::of(row.act, row.level, &all.acts(row, n_tokens))
+        all.packed = PackedActivations::pack(row.act, row.level, &all.acts(row, n_tokens))
             .expect("memory for a few tokens");
         all
     }

@@ -5,7 +5,7 @@
 //! exactly, so that nothing but the order of additions may differ. Knows nothing of files: who asks remembers.
 
 #[cfg(feature = "gpu")]
-pub(crate) mod card;
+pub(crate) mod gpu;
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,6 +14,8 @@ use weights::dtype::TABLE;
 use weights::{DType, SharedBytes, TensorView};
 
 use crate::backend::Backend;
+use crate::batch::Batch;
+use crate::capacity::Capacity;
 use crate::compare::compare_after;
 use crate::cpu::isa::IsaLevel;
 use crate::cpu::{Cpu, CpuOptions};
@@ -23,19 +25,18 @@ use crate::graph::{
     KvDType, KvLayerLayout, KvLayout, Mask, PAGE_LEN, RopeShape, RopeStyle, Routing, ValueId,
 };
 use crate::matmul;
-use crate::plan::{Batch, Capacity};
 use crate::scalar::Scalar;
 use crate::tensor::Tensor;
 
 /// A kernel that is wrong here.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mismatch {
+pub struct KernelMismatch {
     pub level: IsaLevel,
     /// "product of Q4_K", "rope"
     pub kernel: String,
 }
 
-impl fmt::Display for Mismatch {
+impl fmt::Display for KernelMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.kernel, self.level)
     }
@@ -43,14 +44,14 @@ impl fmt::Display for Mismatch {
 
 /// The level to use, and what was found wrong above it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct IsaVerdict {
     pub level: IsaLevel,
-    pub wrong: Vec<Mismatch>,
+    pub wrong: Vec<KernelMismatch>,
 }
 
 /// Goes down from the highest level of this processor to one whose kernels are right; to the lowest in any case.
 /// Errors: no memory, no thread.
-pub fn highest_right() -> Result<Verdict, KernelError> {
+pub fn highest_correct_level() -> Result<IsaVerdict, KernelError> {
     highest_right_of(&|level| {
         let options = CpuOptions { threads: Some(1), level: Some(level), ..CpuOptions::default() };
         Ok(Box::new(Cpu::new(options)?))
@@ -59,16 +60,16 @@ pub fn highest_right() -> Result<Verdict, KernelError> {
 
 type Make<'a> = &'a dyn Fn(IsaLevel) -> Result<Box<dyn Backend>, KernelError>;
 
-fn highest_right_of(make: Make) -> Result<Verdict, KernelError> {
+fn highest_right_of(make: Make) -> Result<IsaVerdict, KernelError> {
     let mut wrong = Vec::new();
     let mut levels: Vec<IsaLevel> = IsaLevel::present().collect();
     while let Some(level) = levels.pop() {
         match mismatch(level, make)? {
-            None => return Ok(Verdict { level, wrong }),
+            None => return Ok(IsaVerdict { level, wrong }),
             Some(mismatch) => wrong.push(mismatch),
         }
     }
-    Ok(Verdict { level: IsaLevel::Portable, wrong })
+    Ok(IsaVerdict { level: IsaLevel::Portable, wrong })
 }
 
 /// Share of a value's root mean square. Of products: sums of some hundred terms in another order, which may cancel.
@@ -79,7 +80,7 @@ const FLOAT: f32 = 5e-5;
 const ROUNDED: f32 = 1e-3;
 
 /// The first kernel of a level that is wrong.
-fn mismatch(level: IsaLevel, make: Make) -> Result<Option<Mismatch>, KernelError> {
+fn mismatch(level: IsaLevel, make: Make) -> Result<Option<KernelMismatch>, KernelError> {
     let graphs = [
         (products(fast_at(level))?, PRODUCT),
         (row_by_row()?, FLOAT),
@@ -93,7 +94,7 @@ fn mismatch(level: IsaLevel, make: Make) -> Result<Option<Mismatch>, KernelError
         let mut device = make(level)?;
         let found = compare_on(&Arc::new(graph), &mut *device, &[], tolerance)?;
         if let Some(kernel) = found {
-            return Ok(Some(Mismatch { level, kernel }));
+            return Ok(Some(KernelMismatch { level, kernel }));
         }
     }
     Ok(None)
@@ -127,7 +128,7 @@ fn compare_on(
 /// Room for batches of these lengths.
 fn capacity(lengths: &[usize]) -> Capacity {
     let n_pages = lengths.iter().sum::<usize>().div_ceil(PAGE_LEN);
-    Capacity { n_pages, n_window_pages: 0, n_aged_pages: 0, max_rows: 64, max_outputs: 1, n_states: 1 }
+    Capacity { n_pages, n_window_pages: 0, n_requantized_pages: 0, max_rows: 64, max_outputs: 1, n_states: 1 }
 }
 
 /// With batches of these lengths, which are one text, in order.
@@ -384,8 +385,8 @@ mod tests {
             };
             assert_eq!(mismatch(level, &make).unwrap(), None, "{level}");
         }
-        let verdict = highest_right().unwrap();
-        assert_eq!(verdict, Verdict { level: IsaLevel::detect(), wrong: Vec::new() });
+        let verdict = highest_correct_level().unwrap();
+        assert_eq!(verdict, IsaVerdict { level: IsaLevel::detect(), wrong: Vec::new() });
     }
 
     /// Kernels that are wrong in one place each.
@@ -425,8 +426,8 @@ mod tests {
                 Ok(Box::new(Cpu::with_kernels(kernels, 1)?))
             });
             let below = IsaLevel::present().filter(|level| *level < top).max().unwrap_or(IsaLevel::Portable);
-            let wrong = vec![Mismatch { level: top, kernel: kernel.to_owned() }];
-            assert_eq!(verdict.unwrap(), Verdict { level: below, wrong: wrong.clone() });
+            let wrong = vec![KernelMismatch { level: top, kernel: kernel.to_owned() }];
+            assert_eq!(verdict.unwrap(), IsaVerdict { level: below, wrong: wrong.clone() });
             assert_eq!(wrong[0].to_string(), format!("{kernel} ({top})"));
         }
     }

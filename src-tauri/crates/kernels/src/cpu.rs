@@ -1,5 +1,6 @@
-//! The CPU backend: a worker pool, kernels of one instruction-set level, quantised activations. Steps are the fused
-//! ones of `plan::fuse`; small ones run on the caller alone, as waking the pool costs more than they do.
+//! The CPU backend: a thread pool, kernels of one instruction-set level, quantized activations.
+//! Runs the fused steps of `plan::fuse`. Small steps run on the calling thread, as waking the pool would cost
+//! more.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -30,56 +31,60 @@ use isa::IsaLevel;
 use matmul_jobs::MatMulJobs;
 use memory::HostMemory;
 use pager::Pager;
-pub use pager::Resident;
+pub use pager::WeightBudget;
 use thread_pool::ThreadPool;
 
-use crate::backend::{Backend, BackendKind, Retain};
+use crate::backend::{Backend, BackendKind};
+use crate::batch::Batch;
+use crate::capacity::Capacity;
 use crate::error::KernelError;
 use crate::graph::{DeviceId, Graph, Op, Retention, ValueId};
 use crate::interrupt::Interrupt;
 use crate::ops::Kernels;
-use crate::plan::fuse::{Fusion, Step};
-use crate::plan::{Batch, Capacity};
-use crate::profile::{Observer, Ran};
+use crate::plan::fuse::Fusion;
+use crate::plan::layout::ValueLifetime;
+use crate::plan::step::Step;
+use crate::profile::{Observer, StepProfile};
 use crate::tensor::Tensor;
 
-/// Choices for a CPU backend; the default takes what the machine has.
+/// Options of a CPU backend. The default uses the whole machine.
 #[derive(Clone, Debug, Default)]
 pub struct CpuOptions {
-    /// threads in all, the caller included; None: as many as the process may use
+    /// Threads in all, including the caller's. `None`: as many as the process may use.
     pub threads: Option<usize>,
-    /// threads for batches of a few tokens, which wait for memory: more than it keeps busy only take power. None: all
+    /// Threads for batches of a few tokens. These wait for memory, so that more threads than saturate it only
+    /// use power. `None`: all.
     pub few_threads: Option<usize>,
-    /// processors that threads are bound to, in order, where the system can; the first is the caller's, who isn't
-    /// bound but finds it free. Empty: the system places them
+    /// Processors to bind threads to, in order, if the system supports it. The first is left free for the
+    /// caller, which is not bound. Empty: the system places threads.
     pub cpus: Vec<usize>,
-    /// None: `INGLENOOK_ISA`, else the highest level present
+    /// Instruction-set level. `None`: `INGLENOOK_ISA`, otherwise the highest level present.
     pub level: Option<IsaLevel>,
-    /// weights that may be in memory at once; the rest is read from disk as it is needed. None: all
-    pub resident: Option<Resident>,
+    /// Memory budget for weights; the rest is read from disk when needed. `None`: unlimited.
+    pub resident: Option<WeightBudget>,
 }
 
-/// All cores of this machine, or as many as asked for.
+/// Backend on all cores of this machine, or on as many as the options say.
 pub struct Cpu {
     kernels: Kernels,
     pool: ThreadPool,
     few_threads: usize,
-    resident: Option<Resident>,
+    resident: Option<WeightBudget>,
     interrupt: Option<Interrupt>,
     state: Option<PreparedGraph>,
 }
 
-/// What `prepare` makes for one graph.
+/// What `prepare` builds for one graph.
 struct PreparedGraph {
     memory: HostMemory,
     products: MatMulJobs,
     experts: ExpertMatMulJobs,
     attend: CpuAttention,
-    /// where not all weights may stay in memory
+    /// Present if not all weights may stay in memory.
     pager: Option<Pager>,
 }
 
-/// What a step needs beside its own operands.
+/// What a step needs besides its operands.
 struct StepContext<'a> {
     kernels: &'a Kernels,
     pool: &'a mut ThreadPool,
@@ -108,7 +113,7 @@ impl Cpu {
         })
     }
 
-    /// Kernels of anybody's choice: for tests that need wrong ones.
+    /// Takes arbitrary kernels, for tests that need wrong ones.
     #[cfg(test)]
     pub(crate) fn with_kernels(kernels: Kernels, n_threads: usize) -> Result<Self, KernelError> {
         Ok(Self {
@@ -121,10 +126,12 @@ impl Cpu {
         })
     }
 
+    /// Returns the instruction-set level.
     pub fn level(&self) -> IsaLevel {
         self.kernels.level
     }
 
+    /// Returns the number of threads, including the caller's.
     pub fn n_threads(&self) -> usize {
         self.pool.n_threads()
     }
@@ -157,12 +164,12 @@ impl Backend for Cpu {
         graph: &Arc<Graph>,
         device: DeviceId,
         capacity: Capacity,
-        retain: Retain,
+        lifetime: ValueLifetime,
     ) -> Result<(), KernelError> {
         let n_threads = self.pool.n_threads();
         self.state = Some(PreparedGraph {
-            memory: HostMemory::new(graph, device, capacity, retain, Fusion::Full)?,
-            products: MatMulJobs::new(graph, device, &capacity, retain, self.kernels.level, n_threads)?,
+            memory: HostMemory::new(graph, device, capacity, lifetime, Fusion::Full)?,
+            products: MatMulJobs::new(graph, device, &capacity, lifetime, self.kernels.level, n_threads)?,
             experts: ExpertMatMulJobs::new(graph, device, &capacity, self.kernels.level, n_threads)?,
             attend: CpuAttention::new(graph, device, &capacity, n_threads)?,
             pager: self.resident.map(|limit| Pager::new(graph, device, limit)),
@@ -182,32 +189,38 @@ impl Backend for Cpu {
         mut observer: Option<Observer>,
     ) -> Result<(), KernelError> {
         let state = self.state.as_mut().expect("the executor prepares a backend before it runs it");
-        let few = batch.n_rows() <= quantized_activations::MEMORY_BOUND_MAX_TOKENS;
+        let few = batch.n_rows() <= quantized_activations::MAX_MEMORY_BOUND_TOKENS;
         self.pool.set_max_threads(if few { self.few_threads } else { self.pool.n_threads() });
         let steps = state.memory.program(nodes);
         let graph = state.memory.graph.clone();
         for step in &*steps {
-            if self.interrupt.as_ref().is_some_and(Interrupt::is_asked) {
+            if self.interrupt.as_ref().is_some_and(Interrupt::is_requested) {
                 return Err(KernelError::Interrupted);
             }
             let last = step.last();
             if let Some(pager) = &mut state.pager {
-                pager.before(step);
+                pager.before_step(step);
             }
             run_step(&self.kernels, &mut self.pool, state, batch, &graph, step).map_err(|message| {
                 KernelError::Panicked { node: graph.nodes()[last].name.clone(), message }
             })?;
             if let Some(pager) = &mut state.pager {
-                pager.after(step, &graph, &state.memory.values);
+                pager.after_step(step, &graph, &state.memory.values);
             }
             if let Some(observe) = &mut observer {
-                observe(&Ran { graph: &graph, batch, step, values: &state.memory.values, span: None });
+                observe(&StepProfile {
+                    graph: &graph,
+                    batch,
+                    step,
+                    values: &state.memory.values,
+                    span: None,
+                });
             }
         }
         Ok(())
     }
 
-    fn interrupt_by(&mut self, interrupt: Option<Interrupt>) {
+    fn set_interrupt(&mut self, interrupt: Option<Interrupt>) {
         self.interrupt = interrupt;
     }
 
@@ -223,16 +236,16 @@ impl Backend for Cpu {
         Ok(Cow::Borrowed(self.prepared().memory.kv.page(layer, page)))
     }
 
-    fn kv_write_page(&mut self, layer: usize, page: u32, bytes: &[u8]) -> Result<(), KernelError> {
+    fn write_kv_page(&mut self, layer: usize, page: u32, bytes: &[u8]) -> Result<(), KernelError> {
         self.prepared_mut().memory.kv.page_mut(layer, page).copy_from_slice(bytes);
         Ok(())
     }
 
-    fn kv_let_go(&mut self, page: u32) {
+    fn release_kv_page(&mut self, page: u32) {
         self.prepared_mut().memory.kv.release_page(page);
     }
 
-    fn kv_copy_page(&mut self, retention: Retention, from: u32, to: u32) -> Result<(), KernelError> {
+    fn copy_kv_page(&mut self, retention: Retention, from: u32, to: u32) -> Result<(), KernelError> {
         self.prepared_mut().memory.kv.copy_page(retention, from, to);
         Ok(())
     }
@@ -252,7 +265,7 @@ impl Backend for Cpu {
     }
 }
 
-/// One step over all rows of the batch. Errors: the message of a panic inside a kernel.
+/// Runs one step over all rows of the batch. Errors: the message of a panic inside a kernel.
 fn run_step(
     kernels: &Kernels,
     pool: &mut ThreadPool,
@@ -266,18 +279,18 @@ fn run_step(
     let i = match step {
         Step::Node(i) => *i,
         Step::AddNorm { before: None, add, norm } => return rows::add_norm(cx, graph, *add, *norm),
-        // of cards
-        Step::AddNorm { before: Some(_), .. } | Step::Rotate { .. } => {
+        // fused on GPUs only
+        Step::AddNorm { before: Some(_), .. } | Step::RopeKvWrite { .. } => {
             let mut nodes = step.nodes().into_iter();
             return nodes.try_for_each(|i| run_step(kernels, pool, state, batch, graph, &Step::Node(i)));
         }
         Step::MatMuls { nodes, glu } => return products.run(cx, graph, nodes, *glu),
-        Step::Experts { nodes, glu } => return experts.run(cx, graph, nodes, *glu),
+        Step::ExpertMatMuls { nodes, glu } => return experts.run(cx, graph, nodes, *glu),
     };
     let node = &graph.nodes()[i];
     let Some(out) = node.output else {
         let Op::KvWrite { k, v, layer } = &node.op else {
-            unreachable!("all operations but the writing of keys and values have a value");
+            unreachable!("every operation except KvWrite has an output");
         };
         return rows::write_kv(cx, *k, *v, *layer);
     };
@@ -304,6 +317,8 @@ fn run_step(
         Op::ShortConv { x, conv } => recurrent::convolve(cx, i, *x, conv, out),
         Op::DeltaNet { qkv, beta, alpha, delta } => recurrent::advance(cx, [*qkv, *beta, *alpha], delta, out),
         Op::OutputRows { x } => rows::output_rows(cx, *x, out),
-        Op::KvWrite { .. } | Op::Copy { .. } => unreachable!("no value; the executor copies"),
+        Op::KvWrite { .. } | Op::Copy { .. } => {
+            unreachable!("KvWrite has no output, and the executor does copies")
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! What this machine can compute with: for `nook devices` and bug reports.
+//! Describes the CPU and measures its memory bandwidth: for `nook devices`, memory plans and bug reports.
 
 use std::time::Duration;
 
@@ -7,22 +7,22 @@ use crate::cpu::isa::IsaLevel;
 use crate::cpu::thread_pool::ThreadPool;
 use crate::error::KernelError;
 
-/// The processor.
+/// Properties of the CPU.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CpuInfo {
-    /// as the processor calls itself; empty where it does not
+    /// brand string; empty where the CPU does not report one
     pub name: String,
-    /// of those that kernels care for
+    /// instruction-set features that kernels can use
     pub features: Vec<&'static str>,
-    /// highest level present
+    /// highest level that the CPU supports
     pub detected: IsaLevel,
     /// level in use: `INGLENOOK_ISA` may lower it
     pub level: IsaLevel,
-    /// threads the process may run at once
+    /// threads that the process may run in parallel
     pub n_threads: usize,
 }
 
-/// Describes the processor. Errors: `INGLENOOK_ISA` names an unknown or absent level.
+/// Describes the CPU. Errors: `INGLENOOK_ISA` names an unknown or absent level.
 pub fn describe() -> Result<CpuInfo, KernelError> {
     Ok(CpuInfo {
         name: name(),
@@ -66,53 +66,53 @@ fn features() -> Vec<&'static str> {
     Vec::new()
 }
 
-/// Bytes that bandwidth is measured over: larger than the last-level cache of any desktop.
+/// Bytes read per pass: more than the last-level cache of any desktop.
 const MEASURED_BYTES: usize = 512 * 1024 * 1024;
-/// Bytes a thread reads before it takes the next piece.
-const PIECE: usize = 1024 * 1024;
+/// Bytes that a thread reads before it takes the next block.
+const BLOCK_BYTES: usize = 1024 * 1024;
 
-/// Memory to be read for measuring.
-pub struct Bandwidth {
+/// A memory bandwidth measurement with its buffer.
+pub struct BandwidthTest {
     buffer: AlignedVec<f32>,
 }
 
-impl Bandwidth {
-    /// Errors: no memory for the buffer.
+impl BandwidthTest {
+    /// Allocates the buffer. Errors: no memory.
     pub fn new() -> Result<Self, KernelError> {
         let mut buffer = AlignedVec::<f32>::zeroed(MEASURED_BYTES / size_of::<f32>(), "the bandwidth test")?;
-        // written first: pages never written all read from one page of zeros
+        // write first: pages that were never written all map to one page of zeros
         buffer.iter_mut().step_by(1024).for_each(|x| *x = 1.0);
         Ok(Self { buffer })
     }
 
-    /// Bytes per second that `n_threads` read together: the best pass within `budget` (at least one). `now` is a
-    /// monotonic clock. Errors: no threads.
+    /// Returns the bytes per second that `n_threads` read together: the best pass within `budget`, at least one.
+    /// `now` is a monotonic clock. Errors: no threads.
     pub fn measure(
         &mut self,
         n_threads: usize,
         budget: Duration,
         now: &dyn Fn() -> Duration,
     ) -> Result<f64, KernelError> {
-        passes(&self.buffer, &mut ThreadPool::new(n_threads)?, budget, now)
+        best_pass(&self.buffer, &mut ThreadPool::new(n_threads)?, budget, now)
     }
 }
 
-/// As `Bandwidth::measure`, once.
+/// Measures once, as `BandwidthTest::measure`.
 pub fn measure_bandwidth(
     n_threads: usize,
     budget: Duration,
     now: &dyn Fn() -> Duration,
 ) -> Result<f64, KernelError> {
-    Bandwidth::new()?.measure(n_threads, budget, now)
+    BandwidthTest::new()?.measure(n_threads, budget, now)
 }
 
-fn passes(
+fn best_pass(
     data: &[f32],
     pool: &mut ThreadPool,
     budget: Duration,
     now: &dyn Fn() -> Duration,
 ) -> Result<f64, KernelError> {
-    let n = PIECE / size_of::<f32>();
+    let n = BLOCK_BYTES / size_of::<f32>();
     let ones = [1.0; 256];
     let dot = crate::ops::dot::LEVELS.at(IsaLevel::detect());
     let begin = now();

@@ -1,15 +1,17 @@
-//! f16 ↔ f32 for whole slices. Values beyond the range of f16 become its largest, so that one large key does not
-//! turn a whole context into NaN.
+//! Conversion f16 ↔ f32 of whole slices.
+//! Values beyond the range of f16 saturate, so that one large key does not turn a whole context into NaN.
 
 use half::f16;
 use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
 
 use crate::cpu::isa::Levels;
 
-/// Both directions at one level; slices of one length.
+/// Conversions at one level. Both slices have the same length.
 #[derive(Clone, Copy)]
 pub struct F16Convert {
+    /// f16 bits to f32.
     pub to_f32: fn(&[u16], &mut [f32]),
+    /// f32 to f16 bits, saturating.
     pub from_f32: fn(&[f32], &mut [u16]),
 }
 
@@ -28,9 +30,11 @@ fn from_f32(x: &[f32], out: &mut [u16]) {
 
 const PORTABLE: F16Convert = F16Convert { to_f32, from_f32 };
 
+/// Conversions for each level.
 #[cfg(target_arch = "x86_64")]
 pub static F16_CONVERT: Levels<F16Convert> =
     Levels { portable: PORTABLE, avx2: f16c::F16C, avx512: f16c::F16C, neon: PORTABLE };
+/// Conversions for each level.
 #[cfg(not(target_arch = "x86_64"))]
 pub static F16_CONVERT: Levels<F16Convert> =
     Levels { portable: PORTABLE, avx2: PORTABLE, avx512: PORTABLE, neon: PORTABLE };
@@ -41,6 +45,7 @@ mod f16c {
 
     use super::{F16Convert, MAX_F16};
 
+    /// Conversions by F16C, eight numbers at a time.
     pub const F16C: F16Convert = F16Convert { to_f32, from_f32 };
 
     fn to_f32(x: &[u16], out: &mut [f32]) {

@@ -1,5 +1,4 @@
-//! What can go wrong with a card while it works, and where it is noted: a card reports by callback, and whoever
-//! waits for its results asks here.
+//! GPU faults: their kinds, the log that driver callbacks write to, and the plan by which tests inject them.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -7,29 +6,29 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
 
-mod room;
+mod memory_limit;
 
-pub(crate) use room::Held;
-use room::Room;
+pub(crate) use memory_limit::AllocatedBytes;
+use memory_limit::MemoryLimit;
 
-/// What went wrong.
+/// What went wrong with a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GpuFault {
-    /// there is no card, or none that is wanted
+    /// no GPU matches the selection
     Absent,
-    /// the card or its driver went away, or was reset
+    /// the GPU or its driver disappeared or was reset
     Lost,
     /// its memory is full
     Memory,
-    /// it refused what it was told
+    /// it rejected a command
     Invalid,
-    /// it didn't answer in time
+    /// it did not finish in time
     TimeOut,
-    /// it computes something else than the reference does
+    /// a kernel's results differ from the reference
     Wrong,
-    /// the same, where lanes share by subgroups, which can be done without
+    /// as `Wrong`, where subgroups are in use, which kernels can avoid
     Subgroups,
-    /// it can't multiply in the precision that is asked for, or does it wrongly
+    /// it lacks the requested precision, or gives wrong results in it
     Precision,
 }
 
@@ -42,169 +41,170 @@ impl fmt::Display for GpuFault {
             Self::Invalid => "refused a command",
             Self::TimeOut => "did not answer in time",
             Self::Wrong => "computes wrong results",
-            Self::Subgroups => "computes wrong results by its subgroups",
-            Self::Precision => "can't multiply in the precision that is asked for",
+            Self::Subgroups => "computes wrong results with subgroups",
+            Self::Precision => "can't multiply in the requested precision",
         })
     }
 }
 
-/// What nobody has asked for yet.
+/// Faults reported by driver callbacks and not yet taken. Clones share one log.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Faults(Arc<Mutex<Noted>>);
+pub(crate) struct FaultLog(Arc<Mutex<RecordedFaults>>);
 
 #[derive(Debug, Default)]
-struct Noted {
-    /// why the card is lost, for all who use it
+struct RecordedFaults {
+    /// why the GPU was lost, for all its users
     lost: Option<String>,
-    /// the first of each thread: a card refuses what it is told at once, so that it is the fault of who told it, who
-    /// asks before it returns
-    others: HashMap<ThreadId, (GpuFault, String)>,
+    /// The first fault of each thread. A GPU rejects a command at once, so the thread that gave it is the one to blame,
+    /// and it takes the fault before it returns.
+    by_thread: HashMap<ThreadId, (GpuFault, String)>,
 }
 
-impl Faults {
-    /// Notes a fault of what this thread does; the loss of a card outweighs what it led to.
-    pub fn note(&self, fault: GpuFault, message: String) {
-        let mut noted = self.lock();
+impl FaultLog {
+    /// Records a fault of the current thread; the loss of the GPU outweighs the faults it causes.
+    pub fn record(&self, fault: GpuFault, message: String) {
+        let mut recorded = self.lock();
         match fault {
-            GpuFault::Lost => noted.lost = Some(message),
-            fault => _ = noted.others.entry(thread::current().id()).or_insert((fault, message)),
+            GpuFault::Lost => recorded.lost = Some(message),
+            fault => _ = recorded.by_thread.entry(thread::current().id()).or_insert((fault, message)),
         }
     }
 
-    /// What was noted of this thread; a lost card stays lost.
+    /// Removes and returns the fault of the current thread. A lost GPU stays lost.
     pub fn take(&self) -> Option<(GpuFault, String)> {
-        let mut noted = self.lock();
-        let own = noted.others.remove(&thread::current().id());
-        noted.lost.clone().map(|message| (GpuFault::Lost, message)).or(own)
+        let mut recorded = self.lock();
+        let own = recorded.by_thread.remove(&thread::current().id());
+        recorded.lost.clone().map(|message| (GpuFault::Lost, message)).or(own)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Noted> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, RecordedFaults> {
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
-/// What a test wants to go wrong, on whatever devices: once before a submission, or again and again where memory is
-/// asked for or kernels are checked.
+/// Faults that a test injects into GPUs: before a submission, at an allocation, or in kernel verification.
+/// Clones share one plan.
 #[derive(Clone, Debug, Default)]
-pub struct FaultPlan(Option<Arc<Planned>>);
+pub struct FaultPlan(Option<Arc<PlannedFault>>);
 
 #[derive(Debug)]
-struct Planned {
-    at: Moment,
+struct PlannedFault {
+    point: FaultPoint,
     fault: GpuFault,
-    /// moments from one fault to the next
-    every: u64,
-    /// moments until then
-    left: AtomicU64,
-    /// faults to come
-    n_times: AtomicU64,
-    /// that there were, planned for or not
+    /// occurrences of `point` between one fault and the next
+    interval: u64,
+    /// occurrences left until the next fault
+    countdown: AtomicU64,
+    /// faults still to come
+    n_left: AtomicU64,
+    /// all submissions, whether faults are planned for them or not
     n_submissions: AtomicU64,
-    room: Room,
+    memory: MemoryLimit,
 }
 
-/// What a card is asked for.
+/// A point in a GPU's work where a fault can be injected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Moment {
+pub(crate) enum FaultPoint {
     Submission,
     Allocation,
-    /// of the kernels of a graph, where some are not known to be right
-    Check,
+    /// verification of a graph's kernels, where some are not known to be right
+    Verification,
 }
 
 impl FaultPlan {
-    /// Before submission `at`, counted from 0.
+    /// One fault before submission `at`, counted from 0.
     pub fn before(at: u64, fault: GpuFault) -> Self {
-        Self::new(Moment::Submission, at, fault, 1)
+        Self::new(FaultPoint::Submission, at, fault, 1)
     }
 
-    /// Before submission `at`, counted from 0, and then before so many more times the one that is as far from the last.
-    pub fn again(at: u64, fault: GpuFault, n_times: u64) -> Self {
-        Self::new(Moment::Submission, at, fault, n_times)
+    /// `n_times` faults: before submission `at`, counted from 0, and then again after each `at` further submissions.
+    pub fn repeated(at: u64, fault: GpuFault, n_times: u64) -> Self {
+        Self::new(FaultPoint::Submission, at, fault, n_times)
     }
 
-    /// Memory is full where it is asked for the `at`-th time, counted from 0; after that counting begins anew, so many
-    /// times in all.
+    /// Memory is full at allocation `at`, counted from 0; then the count restarts, `n_times` in all.
     pub fn full_at(at: u64, n_times: u64) -> Self {
-        Self::new(Moment::Allocation, at, GpuFault::Memory, n_times)
+        Self::new(FaultPoint::Allocation, at, GpuFault::Memory, n_times)
     }
 
-    /// A kernel is found wrong where kernels are checked: the first so many times.
+    /// The first `n_times` kernel verifications find a wrong kernel.
     pub fn wrong_in_checks(n_times: u64) -> Self {
-        Self::new(Moment::Check, 0, GpuFault::Wrong, n_times)
+        Self::new(FaultPoint::Verification, 0, GpuFault::Wrong, n_times)
     }
 
-    fn new(at: Moment, every: u64, fault: GpuFault, n_times: u64) -> Self {
-        let left = if n_times > 0 { every + 1 } else { 0 };
-        let [left, n_times, n_submissions] = [left, n_times, 0].map(AtomicU64::new);
-        let room = Room::default();
-        Self(Some(Arc::new(Planned { at, fault, every, left, n_times, n_submissions, room })))
+    fn new(point: FaultPoint, interval: u64, fault: GpuFault, n_times: u64) -> Self {
+        let countdown = if n_times > 0 { interval + 1 } else { 0 };
+        let [countdown, n_left, n_submissions] = [countdown, n_times, 0].map(AtomicU64::new);
+        let memory = MemoryLimit::default();
+        let planned = PlannedFault { point, fault, interval, countdown, n_left, n_submissions, memory };
+        Self(Some(Arc::new(planned)))
     }
 
-    /// Nothing goes wrong; what cards are asked for is counted.
-    pub fn none_but_counted() -> Self {
-        Self::new(Moment::Submission, 0, GpuFault::Lost, 0)
+    /// Injects nothing, but counts submissions and memory.
+    pub fn count_only() -> Self {
+        Self::new(FaultPoint::Submission, 0, GpuFault::Lost, 0)
     }
 
-    /// Submissions of all cards that were opened with it.
+    /// Number of submissions of all GPUs that were opened with this plan.
     pub fn n_submissions(&self) -> u64 {
         self.0.as_ref().map_or(0, |planned| planned.n_submissions.load(Ordering::Relaxed))
     }
 
-    /// Cards that are open with it, and whoever else has it; 1: only who asks.
+    /// Number of open GPUs and other owners that share this plan; 1: only the caller.
     pub fn n_holders(&self) -> usize {
         self.0.as_ref().map_or(1, Arc::strong_count)
     }
 
-    /// From here on memory is full wherever all cards that were opened with the plan would hold more than so many bytes.
-    pub fn leave(&self, n_bytes: u64) {
+    /// Limits the memory of all GPUs opened with the plan to `n_bytes` in total.
+    pub fn limit_memory(&self, n_bytes: u64) {
         if let Some(planned) = &self.0 {
-            planned.room.leave(n_bytes);
+            planned.memory.set(n_bytes);
         }
     }
 
-    /// The most that its cards held at a time. (bytes)
-    pub fn most_held(&self) -> u64 {
-        self.0.as_ref().map_or(0, |planned| planned.room.most_held())
+    /// The largest total that the plan's GPUs held at any time, in bytes.
+    pub fn peak_bytes(&self) -> u64 {
+        self.0.as_ref().map_or(0, |planned| planned.memory.peak_bytes())
     }
 
-    /// Counts what this card holds.
-    pub(crate) fn watch(&self, card: Held) {
+    /// Counts the memory of another GPU.
+    pub(crate) fn watch(&self, gpu: AllocatedBytes) {
         if let Some(planned) = &self.0 {
-            planned.room.watch(card);
+            planned.memory.watch(gpu);
         }
     }
 
-    /// Whether its cards may hold so many bytes more.
-    pub(crate) fn has_room(&self, n_bytes: u64) -> bool {
-        self.0.as_ref().is_none_or(|planned| planned.room.has(n_bytes))
+    /// Whether `n_bytes` more fit into the memory limit.
+    pub(crate) fn has_memory(&self, n_bytes: u64) -> bool {
+        self.0.as_ref().is_none_or(|planned| planned.memory.fits(n_bytes))
     }
 
-    /// Whether all of it has happened.
+    /// Whether all planned faults have happened.
     pub fn is_over(&self) -> bool {
-        self.0.as_ref().is_some_and(|planned| planned.n_times.load(Ordering::Relaxed) == 0)
+        self.0.as_ref().is_some_and(|planned| planned.n_left.load(Ordering::Relaxed) == 0)
     }
 
-    /// Counts a moment of a card's work. The fault, if this is its time.
-    pub(crate) fn next(&self, moment: Moment) -> Option<GpuFault> {
+    /// Counts an occurrence of `point`. Returns the fault if one is due.
+    pub(crate) fn next(&self, point: FaultPoint) -> Option<GpuFault> {
         let planned = self.0.as_ref()?;
-        if moment == Moment::Submission {
+        if point == FaultPoint::Submission {
             planned.n_submissions.fetch_add(1, Ordering::Relaxed);
         }
-        if planned.at != moment {
+        if planned.point != point {
             return None;
         }
-        let before = planned.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
+        let before =
+            planned.countdown.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
         if before != Ok(1) {
             return None;
         }
-        let n_left = planned.n_times.fetch_sub(1, Ordering::Relaxed) - 1;
-        planned.left.store(if n_left > 0 { planned.every + 1 } else { 0 }, Ordering::Relaxed);
+        let n_left = planned.n_left.fetch_sub(1, Ordering::Relaxed) - 1;
+        planned.countdown.store(if n_left > 0 { planned.interval + 1 } else { 0 }, Ordering::Relaxed);
         Some(planned.fault)
     }
 }
 
-/// The same plan, not one that is like it.
+/// Compares identity, not content.
 impl PartialEq for FaultPlan {
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
@@ -224,55 +224,55 @@ mod tests {
     #[test]
     fn a_planned_fault_comes_once_and_in_time() {
         let plan = FaultPlan::before(2, GpuFault::Lost);
-        let again = plan.clone();
-        let at = Moment::Submission;
-        let seen: Vec<_> = (0..5).map(|i| if i % 2 == 0 { plan.next(at) } else { again.next(at) }).collect();
+        let clone = plan.clone();
+        let at = FaultPoint::Submission;
+        let seen: Vec<_> = (0..5).map(|i| if i % 2 == 0 { plan.next(at) } else { clone.next(at) }).collect();
         assert_eq!(seen, [None, None, Some(GpuFault::Lost), None, None]);
-        assert!(plan.is_over() && plan == again && plan != FaultPlan::default());
+        assert!(plan.is_over() && plan == clone && plan != FaultPlan::default());
         assert_eq!(FaultPlan::default().next(at), None);
     }
 
     #[test]
     fn memory_is_full_as_often_as_planned() {
         let plan = FaultPlan::full_at(1, 2);
-        assert_eq!(plan.next(Moment::Submission), None);
-        let seen: Vec<bool> = (0..6).map(|_| plan.next(Moment::Allocation).is_some()).collect();
+        assert_eq!(plan.next(FaultPoint::Submission), None);
+        let seen: Vec<bool> = (0..6).map(|_| plan.next(FaultPoint::Allocation).is_some()).collect();
         assert_eq!(seen, [false, true, false, true, false, false]);
         assert!(plan.is_over());
     }
 
     #[test]
-    fn nobody_gets_the_fault_of_another_thread_but_a_loss_is_everybodys() {
-        let faults = Faults::default();
+    fn a_thread_gets_its_own_faults_and_every_thread_the_loss() {
+        let faults = FaultLog::default();
         let other = faults.clone();
-        let (noted, asked) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
+        let (recorded, taken) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
         thread::scope(|scope| {
-            let told = scope.spawn(|| {
-                other.note(GpuFault::Invalid, "its own".into());
-                noted.wait();
-                asked.wait();
+            let thread = scope.spawn(|| {
+                other.record(GpuFault::Invalid, "its own".into());
+                recorded.wait();
+                taken.wait();
                 (other.take(), other.take())
             });
-            noted.wait();
+            recorded.wait();
             let found = faults.take();
-            asked.wait();
-            assert_eq!(told.join().unwrap(), (Some((GpuFault::Invalid, "its own".into())), None));
+            taken.wait();
+            assert_eq!(thread.join().unwrap(), (Some((GpuFault::Invalid, "its own".into())), None));
             assert_eq!(found, None);
-            scope.spawn(|| other.note(GpuFault::Lost, "gone".into())).join().unwrap();
+            scope.spawn(|| other.record(GpuFault::Lost, "lost".into())).join().unwrap();
         });
-        assert_eq!(faults.take(), Some((GpuFault::Lost, "gone".into())));
+        assert_eq!(faults.take(), Some((GpuFault::Lost, "lost".into())));
     }
 
     #[test]
-    fn the_first_fault_is_told_once_and_a_loss_for_ever() {
-        let faults = Faults::default();
+    fn the_first_fault_is_returned_once_and_a_loss_always() {
+        let faults = FaultLog::default();
         assert_eq!(faults.take(), None);
-        faults.note(GpuFault::Invalid, "a".into());
-        faults.note(GpuFault::Memory, "b".into());
+        faults.record(GpuFault::Invalid, "a".into());
+        faults.record(GpuFault::Memory, "b".into());
         assert_eq!(faults.take(), Some((GpuFault::Invalid, "a".into())));
         assert_eq!(faults.take(), None);
-        faults.note(GpuFault::Memory, "c".into());
-        faults.note(GpuFault::Lost, "d".into());
+        faults.record(GpuFault::Memory, "c".into());
+        faults.record(GpuFault::Lost, "d".into());
         for _ in 0..2 {
             assert_eq!(faults.take(), Some((GpuFault::Lost, "d".into())));
         }

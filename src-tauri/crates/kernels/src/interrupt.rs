@@ -1,30 +1,30 @@
-//! Giving up a run in its middle: whoever no longer wants its result asks, from any thread, and the run ends between
-//! two steps. What it would have brought is lost, nothing else.
+//! Interrupts a run from another thread. The run ends between two steps; only its own result is lost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How many ask and have not been heard yet. Clones count together.
+/// Counts requests to interrupt that have not been handled yet. Clones share the count.
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt {
-    // nothing else is ordered by it: who hears looks at a channel of his own
-    n_asking: Arc<AtomicUsize>,
+    // relaxed: the data behind a request travels through a channel of its own
+    n_requests: Arc<AtomicUsize>,
 }
 
 impl Interrupt {
-    /// One more asks.
-    pub fn ask(&self) {
-        self.n_asking.fetch_add(1, Ordering::Relaxed);
+    /// Requests an interruption.
+    pub fn request(&self) {
+        self.n_requests.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// One of them has been heard. Heard without having asked changes nothing.
-    pub fn heard(&self) {
-        // where nobody asks there is nothing to take away
-        _ = self.n_asking.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
+    /// Marks one request as handled. Without a pending request this does nothing.
+    pub fn acknowledge(&self) {
+        // an error means that the count was zero
+        _ = self.n_requests.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
     }
 
-    pub fn is_asked(&self) -> bool {
-        self.n_asking.load(Ordering::Relaxed) > 0
+    /// Whether any request is pending.
+    pub fn is_requested(&self) -> bool {
+        self.n_requests.load(Ordering::Relaxed) > 0
     }
 }
 
@@ -33,15 +33,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everyone_who_asks_is_heard() {
+    fn every_request_is_acknowledged_separately() {
         let interrupt = Interrupt::default();
-        interrupt.heard();
-        assert!(!interrupt.is_asked());
+        interrupt.acknowledge();
+        assert!(!interrupt.is_requested());
         let other = interrupt.clone();
-        (0..2).for_each(|_| other.ask());
-        interrupt.heard();
-        assert!(interrupt.is_asked());
-        interrupt.heard();
-        assert!(!other.is_asked());
+        (0..2).for_each(|_| other.request());
+        interrupt.acknowledge();
+        assert!(interrupt.is_requested());
+        interrupt.acknowledge();
+        assert!(!other.is_requested());
     }
 }

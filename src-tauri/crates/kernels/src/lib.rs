@@ -1,57 +1,66 @@
-//! Operations on a device: a checked graph, a plan for it, and backends that run it.
-//! `Scalar` is the specification, written to be read; `Cpu` is the fast path, tested against it.
-//! Guarantees: on one backend and one instruction-set level a token's numbers do not depend on batch mates, chunk
-//! boundaries, page placement or thread count; no heap allocation in `Executor::run` once a row bucket has been used.
-//! Knows nothing of models, files, clocks or tokens' meaning.
+//! Runs a forward pass: a checked graph of operations, a plan for each device, and backends that execute it.
+//! `Scalar` is the specification, written to be read; `Cpu` is the fast path, tested against it; `Gpu` runs the same
+//! graph as WGSL. Knows nothing of models, files, clocks or the meaning of tokens.
+//!
+//! Guarantees: on one backend and one instruction-set level a token's numbers do not depend on its batch, chunk
+//! boundaries, page placement or thread count. `Executor::run` does not allocate once a row bucket has been used.
+#![warn(missing_docs)]
 #![deny(unsafe_code)]
 #![allow(clippy::extra_unused_type_parameters)] // bodies compiled for each level have one form
 
 mod backend;
 pub mod backends;
+mod batch;
+mod capacity;
 pub mod check;
 mod compare;
 #[allow(unsafe_code)] // threads, SIMD and shared buffers: each block argues its safety
 pub mod cpu;
+mod device_stats;
 pub mod devices;
-mod effort;
 mod error;
+mod executor;
 #[allow(unsafe_code)] // F16C intrinsics
 mod f16_convert;
 mod fault;
-mod gone;
 #[cfg(feature = "gpu")]
 pub mod gpu;
+mod gpu_cache;
+mod gpu_selector;
 mod graph;
 mod interrupt;
-mod known;
+#[cfg(test)]
+mod kernel_parity_tests;
+mod lane_reduction;
 pub mod matmul;
 pub mod ops;
 mod plan;
 mod precision;
 mod profile;
 mod scalar;
-mod sharing;
 mod tensor;
-#[cfg(test)]
-mod twins;
 
-pub use backend::{Backend, BackendKind, Retain, Told};
-pub use compare::{Difference, compare};
-pub use cpu::{Cpu, CpuOptions, Resident};
-pub use effort::{Effort, Now};
+pub use backend::{Backend, BackendKind, ProgressFn};
+pub use batch::Batch;
+pub use capacity::Capacity;
+pub use compare::{NodeDifference, compare};
+pub use cpu::{Cpu, CpuOptions, WeightBudget};
+pub use device_stats::{MonotonicClock, SubmissionStats};
 pub use error::KernelError;
+pub use executor::{Executor, OutputSelection, arena_bytes};
 pub use fault::{FaultPlan, GpuFault};
+pub use gpu_cache::{GpuCache, GpuFacts, GpuKey};
+pub use gpu_selector::{GpuSelector, VerificationScope};
 pub use graph::{
     Activation, AttentionShape, Columns, ConvShape, DeltaShape, DeviceId, Experts, Graph, GraphBuilder,
     HeadOrder, KvDType, KvLayerLayout, KvLayout, Lookup, Mask, NO_PAGE, Node, Op, PAGE_LEN, Retention,
     RopeShape, RopeStyle, Routing, Rows, Value, ValueId,
 };
 pub use interrupt::Interrupt;
-pub use known::{CardKey, Known, Notebook};
-pub use ops::likeliest::Likely;
-pub use plan::{Batch, Capacity, Executor, Returned, arena_bytes};
+pub use lane_reduction::LaneReduction;
+pub use ops::top_k::TopKEntry;
+pub use plan::layout::ValueLifetime;
 pub use precision::Precision;
-pub use profile::{Cost, Observer, Ran, Span};
+pub use profile::{Observer, StepCost, StepProfile, TimeSpan};
 pub use scalar::Scalar;
-pub use sharing::Sharing;
 pub use tensor::Tensor;

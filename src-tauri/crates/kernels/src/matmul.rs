@@ -1,8 +1,10 @@
-//! x · Wᵀ for every block format. This file is the seam between the executor, which splits work and stores
-//! activations, and the fast kernels, a file per dtype; `generic` is right for every dtype with a codec.
+//! x · Wᵀ for every block format: the interface between the executor and the fast kernels, one file per
+//! dtype.
+//! `generic` handles every dtype that has a codec.
 //!
-//! Contract of a fast kernel: each output is one dot product whose order of additions depends on `k` alone, never on
-//! how many rows or tokens are in the call. That is what makes logits independent of batching and threads.
+//! Contract of a fast kernel: each output is one dot product whose order of additions depends on `k` alone,
+//! never on
+//! the number of rows or tokens in the call. This makes logits independent of batching and threads.
 
 use weights::DType;
 
@@ -14,14 +16,14 @@ pub mod cooperative;
 #[allow(unsafe_code)] // SIMD: each block argues its safety
 mod dispatch_arm;
 #[cfg(target_arch = "x86_64")]
-#[allow(unsafe_code)] // what has a way of its own is prefetch_bytes for it as any other
+#[allow(unsafe_code)] // special paths are unsafe fns like the others
 mod dispatch_x86;
 #[cfg(feature = "gpu")]
 pub mod gated;
 pub mod generic;
 #[cfg(feature = "gpu")]
 pub mod gpu_packing;
-#[allow(unsafe_code)] // that packed are plain numbers
+#[allow(unsafe_code)] // declares the packed blocks plain old data
 pub mod packed_activations;
 #[cfg(test)]
 mod parity_tests;
@@ -34,7 +36,7 @@ macro_rules! fast_paths {
     ($($module:ident)*) => {
         $(
             #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-            #[allow(unsafe_code)] // SIMD: each block argues its safety, the traits say what they ask for
+            #[allow(unsafe_code)] // SIMD: each block argues its safety, the traits state the requirements
             #[allow(clippy::missing_safety_doc, clippy::needless_range_loop)] // counted loops over registers unroll
             mod $module;
         )*
@@ -56,26 +58,30 @@ mod gemv_avx512_block256;
 #[allow(unsafe_code)] // SIMD: each block argues its safety
 #[allow(clippy::needless_range_loop)] // counted loops over registers unroll
 mod gemv_avx512_block32;
-fast_paths! { simd panel quantize smmla blocks32 blocks256 sums256 sums32 floats q8_0 q4_0 q4_1 q5_0 q5_1 q2_k q3_k q4_k q5_k q6_k iq_codebook iq1_s iq1_m iq2_xxs iq2_xs iq2_s iq3_xxs iq3_s iq4_nl iq4_xs mxfp4 f32 f16 bf16 }
+fast_paths! { simd panel quantize smmla blocks32 blocks256 floats q8_0 q4_0 q4_1 q5_0 q5_1 q2_k q3_k q4_k q5_k q6_k iq_codebook iq1_s iq1_m iq2_xxs iq2_xs iq2_s iq3_xxs iq3_s iq4_nl iq4_xs mxfp4 f32 f16 bf16 }
 
 pub use crate::cpu::disjoint_slices::OutTile;
+#[cfg(target_arch = "aarch64")]
+use dispatch_arm as dispatch;
+#[cfg(target_arch = "x86_64")]
+use dispatch_x86 as dispatch;
 use packed_activations::PackedActivationsRef;
 
 /// How activations are stored for a dot product with a weight dtype.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(non_camel_case_types)] // as the formats are called
+#[allow(non_camel_case_types)] // the names of ggml
 pub enum ActivationFormat {
-    /// as they are
+    /// Unquantized floats.
     F32,
-    /// blocks of 32: i8 quants, f32 scale, i32 sum of the quants
+    /// Blocks of 32: i8 quants, an f32 scale, the i32 sum of the quants.
     Q8_0,
-    /// blocks of 256: i8 quants, f32 scale; for each 32 the sums of two times 16 quants, then for each 64 those of two
-    /// times 32, an i16 each
+    /// Blocks of 256: i8 quants, an f32 scale, then twelve pairs of i16 sums. The first eight pairs are sums
+    /// of 16 quants, the last four sums of 32.
     Q8_K,
 }
 
 impl ActivationFormat {
-    /// Elements that share a scale.
+    /// Returns the number of elements that share a scale.
     pub const fn block_len(self) -> usize {
         match self {
             Self::F32 => 1,
@@ -84,7 +90,7 @@ impl ActivationFormat {
         }
     }
 
-    /// Scales in a row of `k` elements.
+    /// Returns the number of scales in a row of `k` elements.
     pub const fn n_scales(self, k: usize) -> usize {
         match self {
             Self::F32 => 0,
@@ -92,7 +98,8 @@ impl ActivationFormat {
         }
     }
 
-    /// Sums of quants, or pairs of them, in a row of `k` elements.
+    /// Returns the number of `sums` words in a row of `k` elements: one sum (Q8_0) or a pair of sums (Q8_K)
+    /// each.
     pub const fn n_sums(self, k: usize) -> usize {
         match self {
             Self::F32 => 0,
@@ -102,32 +109,35 @@ impl ActivationFormat {
     }
 }
 
-/// Activations of `n_tokens` rows, structure of arrays. Slices of another format than the kernel's own are empty.
+/// Activations of `n_tokens` rows as a structure of arrays. Slices that the kernel's format does not use are
+/// empty.
 /// Every row of `q` starts at a multiple of 64 bytes when `k` is a multiple of 64.
 #[derive(Clone, Copy, Debug)]
 pub struct Activations<'a> {
+    /// Number of rows.
     pub n_tokens: usize,
+    /// Elements in a row.
     pub k: usize,
-    /// (n_tokens, k), `ActivationFormat::F32` only
+    /// (n_tokens, k), `ActivationFormat::F32` only.
     pub x: &'a [f32],
-    /// (n_tokens, k), within -127..=127
+    /// (n_tokens, k), within -127..=127.
     pub q: &'a [i8],
-    /// (n_tokens, n_scales(k)): x ≈ q · scale
+    /// (n_tokens, n_scales(k)): x ≈ q · scale.
     pub scales: &'a [f32],
-    /// (n_tokens, n_sums(k))
+    /// (n_tokens, n_sums(k)).
     pub sums: &'a [i32],
-    /// the same of every whole eight tokens
+    /// The same quants, interleaved for each full pack of eight tokens.
     pub packed: PackedActivationsRef<'a>,
 }
 
 impl<'a> Activations<'a> {
-    /// Rows of `k` floats.
+    /// Wraps unquantized rows of `k` floats.
     pub fn floats(x: &'a [f32], k: usize) -> Self {
         let n_tokens = x.len() / k;
         Self { n_tokens, k, x, q: &[], scales: &[], sums: &[], packed: PackedActivationsRef::None }
     }
 
-    /// Some of the tokens.
+    /// Returns the activations of the tokens in `range`.
     pub fn tokens(&self, range: std::ops::Range<usize>) -> Self {
         fn part<T>(all: &[T], n: usize, range: std::ops::Range<usize>) -> &[T] {
             let width = all.len() / n;
@@ -145,69 +155,77 @@ impl<'a> Activations<'a> {
         }
     }
 
-    /// (k) of one token
+    /// Returns the floats of token `t`: (k).
     pub fn x_row(&self, t: usize) -> &'a [f32] {
         &self.x[t * self.k..(t + 1) * self.k]
     }
 
-    /// (k) of one token
+    /// Returns the quants of token `t`: (k).
     pub fn q_row(&self, t: usize) -> &'a [i8] {
         &self.q[t * self.k..(t + 1) * self.k]
     }
 
-    /// scales of one token
+    /// Returns the scales of token `t`: (n_scales(k)).
     pub fn scale_row(&self, t: usize) -> &'a [f32] {
         let n = self.scales.len() / self.n_tokens;
         &self.scales[t * n..(t + 1) * n]
     }
 
-    /// sums of one token
+    /// Returns the sums of token `t`: (n_sums(k)).
     pub fn sum_row(&self, t: usize) -> &'a [i32] {
         let n = self.sums.len() / self.n_tokens;
         &self.sums[t * n..(t + 1) * n]
     }
 }
 
-/// Some consecutive rows of a weight matrix, as blocks.
+/// Consecutive rows of a weight matrix, as blocks.
 #[derive(Clone, Copy, Debug)]
 pub struct WeightRows<'a> {
-    /// (n_rows, row_bytes)
+    /// (n_rows, row_bytes).
     pub bytes: &'a [u8],
+    /// Bytes of a row.
     pub row_bytes: usize,
-    /// elements of a row; a multiple of the dtype's block length by validation
+    /// Elements in a row; validated to be a multiple of the dtype's block length.
     pub k: usize,
-    /// what the thread is likely to read next, so that it can be prefetch_bytes for in time; empty where that isn't known
+    /// Bytes that this thread will probably read next, to be prefetched; empty when unknown.
     pub next: &'a [u8],
 }
 
 impl<'a> WeightRows<'a> {
+    /// Returns the number of rows.
     pub fn n_rows(&self) -> usize {
         self.bytes.len() / self.row_bytes
     }
 
+    /// Returns the bytes of row `r`.
     pub fn row(&self, r: usize) -> &'a [u8] {
         &self.bytes[r * self.row_bytes..(r + 1) * self.row_bytes]
     }
 }
 
-/// Quantises one row: `x` (k) → `q` (k), `scales` (n_scales(k)), `sums` (n_sums(k)).
+/// Quantizes one row: `x` (k) → `q` (k), `scales` (n_scales(k)), `sums` (n_sums(k)).
 pub type QuantizeFn = fn(x: &[f32], q: &mut [i8], scales: &mut [f32], sums: &mut [i32]);
 
-/// `out[(t, r)] = row r of w · token t`, for every row of `w` and every token of `acts`; the executor calls it with
-/// as many rows and tokens as keep caches warm, and adds biases itself.
+/// Sets `out[(t, r)]` to row r of `w` times token t, for every row of `w` and every token of `acts`.
+/// The executor chooses the number of rows and tokens so that caches stay warm, and adds biases itself.
 pub type MatMulKernel = fn(w: WeightRows, acts: Activations, out: &mut OutTile);
 
-/// One fast path. Safe to call only where `level` has been detected: look rows up with `find`.
+/// A fast path: one dtype at one instruction-set level. Sound only where `level` was detected: look entries
+/// up with `find_kernel`.
 pub struct MatMulRow {
+    /// Weight format.
     pub dtype: DType,
+    /// Lowest level that can run it.
     pub level: IsaLevel,
+    /// Activation format that the kernel reads.
     pub act: ActivationFormat,
-    /// not called for `ActivationFormat::F32`
+    /// Not called for `ActivationFormat::F32`.
     pub quantize: QuantizeFn,
+    /// The matrix product.
     pub kernel: MatMulKernel,
 }
 
-/// Every fast path there is; a new one is registered here.
+/// All fast paths; register new ones here.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub static MATMULS: &[&[MatMulRow]] = &[
     q8_0::ROWS,
@@ -234,10 +252,11 @@ pub static MATMULS: &[&[MatMulRow]] = &[
     f16::ROWS,
     bf16::ROWS,
 ];
+/// No fast paths on other processors.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub static MATMULS: &[&[MatMulRow]] = &[];
 
-/// The best row for a dtype at a level; None means the generic path.
+/// Returns the best fast path for `dtype` at `level`; `None` means the generic path.
 pub fn find_kernel(dtype: DType, level: IsaLevel) -> Option<&'static MatMulRow> {
     let rows = MATMULS.iter().copied().flatten();
     rows.filter(|r| r.dtype == dtype && r.level <= level).max_by_key(|r| r.level)

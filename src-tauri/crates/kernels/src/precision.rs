@@ -1,23 +1,25 @@
-//! In what precision a graphics card multiplies.
+//! Precision of GPU matrix multiplications.
 
-/// What becomes of the operands of a card's products; sums are floats in any case.
+/// How a GPU rounds the operands of a matrix multiplication. Sums are always f32.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Precision {
-    /// As `F32`: a row has the same bits in any company, an answer is as near to its reference as a card can bring it,
-    /// and no real card has been seen yet on which halves pay. Decoding waits for weights, which are no shorter then;
-    /// only prompts could gain.
+    /// As `F32`. A row has the same bits in any batch, results are as close to the reference as a GPU gets, and no GPU
+    /// has been measured on which half precision pays: decoding waits for weights, which have the same size either
+    /// way, so only prompts could gain.
     #[default]
     Auto,
+    /// single precision
     F32,
-    /// Rounded to eleven bits: tiles take half of a workgroup's memory. A row still has the same bits in any company.
+    /// Operands rounded to half precision (11 bits): tiles take half of the workgroup memory. A row still has the same
+    /// bits in any batch.
     F16,
-    /// As `F16`, and prompts by the card's cooperative matrices. They add up in an order of their own, so that a row's
-    /// bits depend on how many rows there are; and they are an experiment of wgpu's.
+    /// As `F16`, with cooperative matrices for prompts. They add in an order that depends on the number of rows, so a
+    /// row's bits depend on its batch. Experimental in wgpu.
     Matrices,
 }
 
 impl Precision {
-    /// What is meant where nobody chose.
+    /// Resolves `Auto`.
     pub fn in_use(self) -> Self {
         match self {
             Self::Auto => Self::F32,
@@ -25,7 +27,7 @@ impl Precision {
         }
     }
 
-    /// What less can go wrong with. None: that is floats.
+    /// The next safer precision to fall back to. None: this is single precision already.
     pub fn safer(self) -> Option<Self> {
         match self {
             Self::Auto | Self::F32 => None,
@@ -34,7 +36,7 @@ impl Precision {
         }
     }
 
-    /// As settings and messages have it.
+    /// The name in settings and messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -50,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_end_at_floats() {
+    fn every_precision_falls_back_to_f32() {
         for precision in [Precision::Auto, Precision::F32, Precision::F16, Precision::Matrices] {
             let mut last = precision.in_use();
             while let Some(safer) = last.safer() {

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use weights::TensorView;
 
-use crate::backend::{Backend, BackendKind, Retain};
+use crate::backend::{Backend, BackendKind};
+use crate::batch::Batch;
+use crate::capacity::Capacity;
 use crate::cpu::isa::IsaLevel;
 use crate::cpu::memory::{HostMemory, ValueArena};
 use crate::error::KernelError;
@@ -20,9 +22,10 @@ use crate::ops::{
     activate, add, attention, columns, delta_net, embed, expert_matmul, expert_sum, glu, kv_write,
     layer_norm, moe_route, output_rows, rms_norm, rope, scale, short_conv, softcap,
 };
-use crate::plan::fuse::{Fusion, Step};
-use crate::plan::{Batch, Capacity};
-use crate::profile::{Observer, Ran};
+use crate::plan::fuse::Fusion;
+use crate::plan::layout::ValueLifetime;
+use crate::plan::step::Step;
+use crate::profile::{Observer, StepProfile};
 use crate::tensor::Tensor;
 
 /// One thread in plain Rust.
@@ -67,9 +70,9 @@ impl Backend for Scalar {
         graph: &Arc<Graph>,
         device: DeviceId,
         capacity: Capacity,
-        retain: Retain,
+        lifetime: ValueLifetime,
     ) -> Result<(), KernelError> {
-        self.memory = Some(HostMemory::new(graph, device, capacity, retain, Fusion::None)?);
+        self.memory = Some(HostMemory::new(graph, device, capacity, lifetime, Fusion::None)?);
         Ok(())
     }
 
@@ -86,12 +89,12 @@ impl Backend for Scalar {
     ) -> Result<(), KernelError> {
         let memory = memory_mut(&mut self.memory);
         for i in nodes {
-            if self.interrupt.as_ref().is_some_and(Interrupt::is_asked) {
+            if self.interrupt.as_ref().is_some_and(Interrupt::is_requested) {
                 return Err(KernelError::Interrupted);
             }
             node(memory, &mut self.scratch, i, batch);
             if let Some(observe) = &mut observer {
-                observe(&Ran {
+                observe(&StepProfile {
                     graph: &memory.graph,
                     batch,
                     step: &Step::Node(i),
@@ -103,7 +106,7 @@ impl Backend for Scalar {
         Ok(())
     }
 
-    fn interrupt_by(&mut self, interrupt: Option<Interrupt>) {
+    fn set_interrupt(&mut self, interrupt: Option<Interrupt>) {
         self.interrupt = interrupt;
     }
 
@@ -119,16 +122,16 @@ impl Backend for Scalar {
         Ok(Cow::Borrowed(memory_ref(&self.memory).kv.page(layer, page)))
     }
 
-    fn kv_write_page(&mut self, layer: usize, page: u32, bytes: &[u8]) -> Result<(), KernelError> {
+    fn write_kv_page(&mut self, layer: usize, page: u32, bytes: &[u8]) -> Result<(), KernelError> {
         memory_mut(&mut self.memory).kv.page_mut(layer, page).copy_from_slice(bytes);
         Ok(())
     }
 
-    fn kv_let_go(&mut self, page: u32) {
+    fn release_kv_page(&mut self, page: u32) {
         memory_mut(&mut self.memory).kv.release_page(page);
     }
 
-    fn kv_copy_page(&mut self, retention: Retention, from: u32, to: u32) -> Result<(), KernelError> {
+    fn copy_kv_page(&mut self, retention: Retention, from: u32, to: u32) -> Result<(), KernelError> {
         memory_mut(&mut self.memory).kv.copy_page(retention, from, to);
         Ok(())
     }

@@ -1,12 +1,10 @@
-//! A handle to weights on a device. On a CPU it borrows the mapped file: nothing is copied.
-//! Knows nothing of what the weights are for.
+//! A handle to the bytes of one weight tensor. It borrows the mapped file: nothing is copied.
 
 use weights::{Advice, Codec, DType, SharedBytes, TensorView};
 
 use crate::error::KernelError;
 
-/// Weights on a device: `data` holds `shape.product()` elements as `dtype` blocks, row-major, outermost first.
-/// Cheap to clone.
+/// Weights: the product of `shape` elements in `dtype` blocks, row-major, outermost dimension first. Cheap to clone.
 #[derive(Clone)]
 pub struct Tensor {
     name: String,
@@ -43,15 +41,17 @@ impl Tensor {
         Ok(tensor)
     }
 
+    /// Name in the model file.
     pub fn name(&self) -> &str {
         &self.name
     }
 
+    /// Block format.
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
-    /// Row-major, outermost first.
+    /// Dimensions, outermost first; data is row-major.
     pub fn shape(&self) -> &[usize] {
         &self.shape
     }
@@ -76,23 +76,23 @@ impl Tensor {
         &self.data
     }
 
-    /// Tells the system how the bytes will be used. Whether it listened.
+    /// Advises the system how the bytes will be used. Returns whether it accepted the advice.
     pub fn advise(&self, advice: Advice) -> bool {
         self.data.advise(advice)
     }
 
-    /// How its blocks are decoded.
+    /// The decoder of its blocks.
     pub fn codec(&self) -> &'static Codec {
         self.dtype.codec().expect("`host` refuses formats without codec")
     }
 
-    /// One row decoded: `out` has `n_cols` elements.
+    /// Decodes one row: out (n_cols)
     pub fn decode_row(&self, row: usize, out: &mut [f32]) {
         let n = self.row_bytes();
         (self.codec().decode)(&self.bytes()[row * n..(row + 1) * n], out);
     }
 
-    /// All elements decoded; meant for small vectors (norm weights, biases).
+    /// Decodes all elements; meant for small vectors (norm weights, biases).
     pub fn decode(&self) -> Vec<f32> {
         let mut out = vec![0.0; self.n_rows() * self.n_cols()];
         let n_cols = self.n_cols();

@@ -38,7 +38,7 @@ fn check(what: &str, graph: Graph, devices: Vec<Box<dyn Backend>>, n_vocab: usiz
     let capacity = Capacity {
         n_pages: 32,
         n_window_pages: 0,
-        n_aged_pages: 0,
+        n_requantized_pages: 0,
         max_rows: 64,
         max_outputs: 4,
         n_states: 1,

@@ -9,8 +9,14 @@ use kernels::cpu::isa::IsaLevel;
 use kernels::*;
 use weights::DType;
 
-const CAPACITY: Capacity =
-    Capacity { n_pages: 16, n_window_pages: 0, n_aged_pages: 0, max_rows: 64, max_outputs: 64, n_states: 0 };
+const CAPACITY: Capacity = Capacity {
+    n_pages: 16,
+    n_window_pages: 0,
+    n_requantized_pages: 0,
+    max_rows: 64,
+    max_outputs: 64,
+    n_states: 0,
+};
 const PAGES: [u32; 10] = [3, 1, 4, 15, 9, 2, 6, 5, 8, 7];
 
 /// Largest deviation of a node that quantises activations to 8 bits, as a share of its root mean square. A block of
@@ -98,7 +104,8 @@ fn fused_steps_give_the_bits_of_single_nodes() {
                 outputs: &[7, 49],
             };
             let mut fused =
-                Executor::with_retain(graph.clone(), vec![cpu(2, level)], CAPACITY, Retain::All).unwrap();
+                Executor::with_lifetime(graph.clone(), vec![cpu(2, level)], CAPACITY, ValueLifetime::All)
+                    .unwrap();
             fused.run(&batch).unwrap();
             // Where nothing else is asked for, less is written.
             let mut needed = Executor::new(graph.clone(), vec![cpu(2, level)], CAPACITY).unwrap();
@@ -106,7 +113,7 @@ fn fused_steps_give_the_bits_of_single_nodes() {
             assert_eq!(needed.output(), fused.output(), "{level}");
             let graph = Arc::new(graph);
             let mut single = cpu(2, level);
-            single.prepare(&graph, DeviceId(0), CAPACITY, Retain::All).unwrap();
+            single.prepare(&graph, DeviceId(0), CAPACITY, ValueLifetime::All).unwrap();
             single.begin(&batch).unwrap();
             for (i, node) in graph.nodes().iter().enumerate() {
                 single.run(i..i + 1, &batch, None).unwrap();
@@ -215,12 +222,12 @@ fn batches_that_contradict_themselves_are_refused() {
 }
 
 #[test]
-fn devices_that_let_go_refuse_as_lost_ones_do() {
+fn released_devices_fail_as_lost_ones_do() {
     let (ids, page) = (tokens(8, SMALL.n_vocab, 9), [1, 2]);
     let mut executor = Executor::new(model(SMALL, 21), vec![cpu(1, IsaLevel::detect())], CAPACITY).unwrap();
     run_chunks(&mut executor, &ids, &PAGES, &[8]);
     let described = executor.describe();
-    executor.let_go();
+    executor.release();
     assert_eq!(executor.describe(), described);
     assert!(executor.output().is_empty());
     let batch = Batch {
@@ -236,8 +243,8 @@ fn devices_that_let_go_refuse_as_lost_ones_do() {
     let outcomes = [
         executor.run(&batch),
         executor.kv_page(0, page[0]).map(drop),
-        executor.kv_write_page(0, page[0], &bytes),
-        executor.kv_copy_page(Retention::All, page[0], page[1]),
+        executor.write_kv_page(0, page[0], &bytes),
+        executor.copy_kv_page(Retention::All, page[0], page[1]),
     ];
     assert!(outcomes.into_iter().all(|outcome| outcome.unwrap_err().code() == "kernels.gpu_lost"));
     assert!(executor.output().is_empty());

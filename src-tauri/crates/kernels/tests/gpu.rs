@@ -4,23 +4,29 @@
 #![allow(clippy::unwrap_used)] // a failure here fails the test
 
 mod common;
-#[path = "gpu/effort.rs"]
-mod effort;
-#[path = "gpu/products.rs"]
-mod products;
+#[path = "gpu/matmul.rs"]
+mod matmul;
+#[path = "gpu/submission_stats.rs"]
+mod submission_stats;
 
 use std::sync::{Arc, OnceLock};
 
 use common::mixed::{MIXED, Mixed, N_VOCAB};
 use common::*;
-use kernels::backends::Card;
+use kernels::GpuSelector;
 use kernels::cpu::isa::IsaLevel;
-use kernels::gpu::{Device, Gpu};
+use kernels::gpu::{Gpu, GpuContext};
 use kernels::*;
 use weights::DType;
 
-const CAPACITY: Capacity =
-    Capacity { n_pages: 32, n_window_pages: 0, n_aged_pages: 0, max_rows: 64, max_outputs: 64, n_states: 4 };
+const CAPACITY: Capacity = Capacity {
+    n_pages: 32,
+    n_window_pages: 0,
+    n_requantized_pages: 0,
+    max_rows: 64,
+    max_outputs: 64,
+    n_states: 4,
+};
 const PAGES: [u32; 10] = [3, 1, 4, 15, 9, 2, 6, 5, 8, 7];
 
 /// Sums in another order and e^x of the device's own; the state of a delta rule carries them on.
@@ -33,10 +39,12 @@ const COARSE: f32 = 3e-2;
 const WHOLE: f32 = 1e-3;
 
 /// One device for all tests of this process, which share its pipelines.
-fn device() -> Arc<Device> {
-    static DEVICE: OnceLock<Arc<Device>> = OnceLock::new();
-    let open =
-        || Device::open(&Card::Any).expect("mesa-vulkan-drivers, or the driver of a card: `make setup`");
+fn device() -> Arc<GpuContext> {
+    static DEVICE: OnceLock<Arc<GpuContext>> = OnceLock::new();
+    let open = || {
+        GpuContext::open(&GpuSelector::Any)
+            .expect("mesa-vulkan-drivers, or the driver of a card: `make setup`")
+    };
     DEVICE.get_or_init(open).clone()
 }
 
@@ -53,7 +61,7 @@ fn of_kv(kv: KvDType) -> f32 {
 }
 
 /// Batches of one sequence: (ids, positions) cut at `ends`.
-fn differs(graph: &Arc<Graph>, n_vocab: usize, tolerance: f32) -> Option<Difference> {
+fn differs(graph: &Arc<Graph>, n_vocab: usize, tolerance: f32) -> Option<NodeDifference> {
     let text = tokens(50, n_vocab, 9);
     let all: Vec<u32> = (0..50).collect();
     let batch = |range: std::ops::Range<usize>| Batch {
@@ -106,7 +114,7 @@ fn every_format_is_right() {
     }
     let last = b.output_rows("output_rows", last).unwrap();
     let graph = b.finish(last).unwrap();
-    Gpu::new(device()).check(&graph).unwrap();
+    Gpu::new(device()).verify(&graph).unwrap();
 }
 
 const KV: KvLayerLayout = KvLayerLayout { n_kv_heads: 2, head_dim: 64, dtype: KvDType::F16, window: None };
@@ -278,7 +286,7 @@ fn long_texts_that_look_ahead_agree_with_the_specification() {
 
 /// Of ten thousand columns, with many equals among them: the same that a processor selects from the same rows.
 #[test]
-fn the_likeliest_are_selected_on_the_card() {
+fn top_k_is_selected_on_the_gpu() {
     let (n_vocab, d) = (10_007, 8);
     let mut b = GraphBuilder::new(KvLayout::uniform(0, KV)).unwrap();
     let r = &mut Random(5);
@@ -306,22 +314,16 @@ fn the_likeliest_are_selected_on_the_card() {
             assert_eq!(rows.len(), outputs.len() * n_vocab);
             // the last is more than a card selects
             for k in [1, 2, 40, 104, 128, 1, 300] {
-                executor.bring_back(Returned::Likeliest(k));
+                executor.select_output(OutputSelection::TopK(k));
                 executor.run(&batch).unwrap();
-                let expected: Vec<Likely> =
-                    rows.chunks(n_vocab).flat_map(|row| kernels::ops::likeliest::scalar(row, k)).collect();
-                assert_eq!(
-                    executor.likeliest(),
-                    expected,
-                    "{k} of {} {:?}",
-                    outputs.len(),
-                    executor.describe()
-                );
+                let expected: Vec<TopKEntry> =
+                    rows.chunks(n_vocab).flat_map(|row| kernels::ops::top_k::scalar(row, k)).collect();
+                assert_eq!(executor.top_k(), expected, "{k} of {} {:?}", outputs.len(), executor.describe());
                 assert!(executor.output().is_empty());
             }
-            executor.bring_back(Returned::Rows);
+            executor.select_output(OutputSelection::Rows);
             executor.run(&batch).unwrap();
-            assert!(executor.output() == rows && executor.likeliest().is_empty());
+            assert!(executor.output() == rows && executor.top_k().is_empty());
         }
     }
 }
@@ -407,14 +409,14 @@ fn pages_and_states_move_between_a_card_and_the_processor() {
     let (mut card, mut other) = (make(gpu()), make(scalar()));
     let whole = run_chunks(&mut card, &text, &PAGES, &[60]);
     run_chunks(&mut card, &text[..40], &PAGES, &[40]);
-    card.kv_copy_page(Retention::All, PAGES[0], 20).unwrap();
-    card.kv_copy_page(Retention::All, PAGES[1], 21).unwrap();
+    card.copy_kv_page(Retention::All, PAGES[0], 20).unwrap();
+    card.copy_kv_page(Retention::All, PAGES[1], 21).unwrap();
     card.copy_state(0, 3).unwrap();
     for layer in 0..graph.kv().layers.len() {
         for page in [20, 21] {
             let bytes = card.kv_page(layer, page).unwrap().into_owned();
             assert!(bytes.iter().any(|b| *b != 0));
-            other.kv_write_page(layer, page, &bytes).unwrap();
+            other.write_kv_page(layer, page, &bytes).unwrap();
             assert_eq!(*other.kv_page(layer, page).unwrap(), *bytes);
         }
     }

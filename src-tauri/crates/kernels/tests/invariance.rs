@@ -8,8 +8,14 @@ use kernels::cpu::isa::IsaLevel;
 use kernels::*;
 use weights::DType;
 
-const CAPACITY: Capacity =
-    Capacity { n_pages: 64, n_window_pages: 0, n_aged_pages: 0, max_rows: 48, max_outputs: 48, n_states: 0 };
+const CAPACITY: Capacity = Capacity {
+    n_pages: 64,
+    n_window_pages: 0,
+    n_requantized_pages: 0,
+    max_rows: 48,
+    max_outputs: 48,
+    n_states: 0,
+};
 
 fn random_pages(r: &mut Random, n: usize) -> Vec<u32> {
     let mut pages: Vec<u32> = (0..CAPACITY.n_pages as u32).collect();
@@ -108,11 +114,11 @@ fn pages_can_be_copied_saved_and_restored() {
     let tokens = tokens(80, shape.n_vocab, 3);
     let mut executor = Executor::new(model(shape, 5), vec![cpu(2, IsaLevel::detect())], CAPACITY).unwrap();
     let whole = run_chunks(&mut executor, &tokens, &[0, 1, 2], &[40, 40]);
-    executor.kv_copy_page(Retention::All, 1, 9).unwrap();
+    executor.copy_kv_page(Retention::All, 1, 9).unwrap();
     for layer in 0..shape.n_layers {
         let page = executor.kv_page(layer, 0).unwrap().to_vec();
-        executor.kv_write_page(layer, 30, &page).unwrap();
-        assert!(executor.kv_write_page(layer, 30, &page[1..]).is_err());
+        executor.write_kv_page(layer, 30, &page).unwrap();
+        assert!(executor.write_kv_page(layer, 30, &page[1..]).is_err());
     }
     // positions 64.. again, over the copies
     let (rest, positions): (Vec<u32>, Vec<u32>) = (tokens[64..].to_vec(), (64..80).collect());
@@ -130,5 +136,5 @@ fn pages_can_be_copied_saved_and_restored() {
     assert_eq!(executor.output(), &whole[64 * shape.n_vocab..]);
     assert!(executor.kv_page(2, 0).is_err());
     assert!(executor.kv_page(0, 64).is_err());
-    assert!(executor.kv_copy_page(Retention::All, 0, 64).is_err());
+    assert!(executor.copy_kv_page(Retention::All, 0, 64).is_err());
 }

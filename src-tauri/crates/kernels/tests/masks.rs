@@ -11,7 +11,7 @@ use weights::DType;
 const CAPACITY: Capacity = Capacity {
     n_pages: 64,
     n_window_pages: 0,
-    n_aged_pages: 0,
+    n_requantized_pages: 0,
     max_rows: 400,
     max_outputs: 400,
     n_states: 0,

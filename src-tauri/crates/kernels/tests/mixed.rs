@@ -12,8 +12,14 @@ use kernels::cpu::isa::IsaLevel;
 use kernels::*;
 use weights::DType;
 
-const CAPACITY: Capacity =
-    Capacity { n_pages: 32, n_window_pages: 0, n_aged_pages: 0, max_rows: 64, max_outputs: 64, n_states: 4 };
+const CAPACITY: Capacity = Capacity {
+    n_pages: 32,
+    n_window_pages: 0,
+    n_requantized_pages: 0,
+    max_rows: 64,
+    max_outputs: 64,
+    n_states: 4,
+};
 const PAGES: [u32; 10] = [3, 1, 4, 15, 9, 2, 6, 5, 8, 7];
 
 /// Largest deviation of a node that quantises activations to 8 bits: see `backends`. Inputs of experts are not normed
@@ -131,11 +137,12 @@ fn fused_steps_give_the_bits_of_single_nodes() {
             };
             let graph = model(Mixed { dtype, ..MIXED }, 33);
             let mut fused =
-                Executor::with_retain(graph.clone(), vec![cpu(2, level)], CAPACITY, Retain::All).unwrap();
+                Executor::with_lifetime(graph.clone(), vec![cpu(2, level)], CAPACITY, ValueLifetime::All)
+                    .unwrap();
             fused.run(&batch).unwrap();
             let graph = Arc::new(graph);
             let mut single = cpu(2, level);
-            single.prepare(&graph, DeviceId(0), CAPACITY, Retain::All).unwrap();
+            single.prepare(&graph, DeviceId(0), CAPACITY, ValueLifetime::All).unwrap();
             single.begin(&batch).unwrap();
             for (i, node) in graph.nodes().iter().enumerate() {
                 single.run(i..i + 1, &batch, None).unwrap();
@@ -310,7 +317,8 @@ fn nan_in_a_router_is_a_number_not_a_panic() {
         let route = b.output_rows("routes", route).unwrap();
         let x = b.output_rows("rows", x).unwrap();
         let graph = b.finish(x).unwrap();
-        let mut executor = Executor::with_retain(graph, vec![backend(2)], CAPACITY, Retain::All).unwrap();
+        let mut executor =
+            Executor::with_lifetime(graph, vec![backend(2)], CAPACITY, ValueLifetime::All).unwrap();
         let logits = run_chunks(&mut executor, &[0, 1, 2, 3, 4, 5, 6, 7], &PAGES, &[7, 1]);
         assert!(logits.iter().all(|x| x.is_nan()));
         assert_eq!(executor.value(route, 1)[..3], [1.0, 2.0, 0.0], "equal ones by number, then what is none");

@@ -7,11 +7,11 @@ use common::*;
 use kernels::*;
 
 /// Steps of one batch of `n` rows after `before` others.
-fn steps(device: Box<dyn Backend>, graph: Graph, before: usize, n: usize) -> Vec<(String, Cost)> {
+fn steps(device: Box<dyn Backend>, graph: Graph, before: usize, n: usize) -> Vec<(String, StepCost)> {
     let capacity = Capacity {
         n_pages: 4,
         n_window_pages: 0,
-        n_aged_pages: 0,
+        n_requantized_pages: 0,
         max_rows: 64,
         max_outputs: 1,
         n_states: 0,
@@ -28,7 +28,8 @@ fn steps(device: Box<dyn Backend>, graph: Graph, before: usize, n: usize) -> Vec
         outputs: &[0],
     };
     let mut seen = Vec::new();
-    let mut observe = |ran: &Ran| seen.push((format!("{} {}", ran.operation(), ran.what()), ran.cost()));
+    let mut observe =
+        |ran: &StepProfile| seen.push((format!("{} {}", ran.operation(), ran.label()), ran.cost()));
     executor.run_observed(&batch, Some(&mut observe)).unwrap();
     seen
 }
@@ -44,15 +45,15 @@ fn products_and_attention_are_counted_once_on_every_backend() {
         let steps = steps(make(2), model(SMALL, 1), before, n);
         let of = |op: &str| {
             let costs = steps.iter().filter(|(what, _)| what.starts_with(op)).map(|(_, cost)| *cost);
-            costs.fold(Cost::default(), |a, b| a + b)
+            costs.fold(StepCost::default(), |a, b| a + b)
         };
-        let products = Cost {
+        let products = StepCost {
             bytes: 4 * (n_layers * layer + d * n_vocab) as u64,
             // logits of one row only
             ops: 2 * (n * n_layers * layer + d * n_vocab) as u64,
         };
         assert_eq!(of("matmul "), products, "{name}: {steps:?}");
-        let attention = Cost {
+        let attention = StepCost {
             bytes: (n_layers * (before + n) * 2 * kv * 4) as u64,
             ops: n_layers as u64 * 4 * q as u64 * seen,
         };

@@ -9,8 +9,14 @@ use kernels::cpu::isa::IsaLevel;
 use kernels::*;
 use weights::DType;
 
-const CAPACITY: Capacity =
-    Capacity { n_pages: 16, n_window_pages: 6, n_aged_pages: 0, max_rows: 20, max_outputs: 20, n_states: 0 };
+const CAPACITY: Capacity = Capacity {
+    n_pages: 16,
+    n_window_pages: 6,
+    n_requantized_pages: 0,
+    max_rows: 20,
+    max_outputs: 20,
+    n_states: 0,
+};
 
 /// Pages of a window that are handed out again as soon as it has passed: logits after every token.
 fn run_within_window(executor: &mut Executor, tokens: &[u32], window: usize, chunks: &[usize]) -> Vec<f32> {
@@ -96,5 +102,5 @@ fn a_missing_page_is_an_error() {
     }
     assert!(executor.kv_page(1, 5).is_ok() && executor.kv_page(1, 6).is_err());
     assert!(executor.kv_page(0, 15).is_ok() && executor.kv_page(0, 16).is_err());
-    assert!(executor.kv_copy_page(Retention::Window, 5, 6).is_err());
+    assert!(executor.copy_kv_page(Retention::Window, 5, 6).is_err());
 }

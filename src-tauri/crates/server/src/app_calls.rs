@@ -1,11 +1,12 @@
 //! Our own use cases and events over HTTP: the same names and types as in the window.
 
-use api::types::{AppEvent, TurnEvent};
-use api::{Error, ErrorKind};
 use axum::body::Body;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use contract::Error;
+use contract::ErrorKind;
+use contract::types::{AppEvent, TurnEvent};
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -1,8 +1,8 @@
 //! Refusals: JSON in the form that the asked door promises.
 
-use api::Error;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use contract::Error;
 use serde_json::{Value, json};
 
 /// A failure of our own routes: `{"error": ErrorInfo}`.

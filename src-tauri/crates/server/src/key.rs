@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use api::{Error, Result};
+use contract::Error;
+use contract::Result;
 use io::{Io, RealIo};
 use rand::RngCore;
 

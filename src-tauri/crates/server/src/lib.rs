@@ -17,9 +17,13 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::{App, Error, ErrorKind, Feed, Serving};
+use app::App;
+use app::ServerLock;
 use axum::Router;
 use axum::routing::{get, post};
+use contract::Error;
+use contract::ErrorKind;
+use platform::EventLog;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
@@ -56,8 +60,8 @@ pub struct Listening {
     /// What clients send as `Authorization: Bearer KEY`.
     pub key: String,
     /// Seen by a window beside it. None: it could not be said, which keeps nobody from serving.
-    serving: Option<Serving>,
-    stopping: Arc<Feed<()>>,
+    serving: Option<ServerLock>,
+    stopping: Arc<EventLog<()>>,
     task: Option<JoinHandle<()>>,
     runtime: Option<Runtime>,
 }
@@ -68,12 +72,12 @@ pub(crate) struct Shared {
     pub app: App,
     pub key: Arc<str>,
     /// Closed when the server stops.
-    pub stopping: Arc<Feed<()>>,
+    pub stopping: Arc<EventLog<()>>,
     pub failures: Arc<guard::Failures>,
 }
 
 /// Starts listening; returns once it does.
-pub fn serve(app: App, options: Options) -> api::Result<Listening> {
+pub fn serve(app: App, options: Options) -> contract::Result<Listening> {
     let key = match options.api_key {
         Some(key) => key::check(key)?,
         None => key::kept(&app.dirs().data)?,
@@ -98,10 +102,10 @@ pub fn serve(app: App, options: Options) -> api::Result<Listening> {
     if let Err(error) = &serving {
         tracing::warn!("a window beside this server will not see it: {error}");
     }
-    let stopping = Feed::new(1);
+    let stopping = EventLog::new(1);
     let shared =
         Shared { app, key: key.as_str().into(), stopping: Arc::clone(&stopping), failures: Arc::default() };
-    let mut stop = api::Watch::new(&stopping, 0);
+    let mut stop = platform::Watch::new(&stopping, 0);
     let stopped = async move {
         std::future::poll_fn(|context| stop.poll_next(context)).await;
     };

@@ -4,11 +4,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use api::{App, Feed, Watch};
+use app::App;
 use axum::body::{Body, Bytes};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_core::Stream;
+use platform::EventLog;
+use platform::Watch;
 
 /// Cancels a turn when it is dropped: its client has gone, or is done with it.
 pub struct CancelOnDrop {
@@ -45,7 +47,7 @@ where
     E: Clone + Send + 'static,
     F: FnMut(Option<Vec<E>>) -> String + Send + Unpin + 'static,
 {
-    pub fn new(watch: Watch<E>, write: F, stopping: &Arc<Feed<()>>, ends_with_server: bool) -> Self {
+    pub fn new(watch: Watch<E>, write: F, stopping: &Arc<EventLog<()>>, ends_with_server: bool) -> Self {
         Self { watch, write, stopping: Watch::new(stopping, 0), ends_with_server, is_over: false }
     }
 

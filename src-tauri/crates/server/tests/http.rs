@@ -6,8 +6,9 @@ use std::net::TcpStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use api::types::ServerState;
-use api::{App, AppConfig};
+use app::App;
+use app::AppConfig;
+use contract::types::ServerState;
 use serde_json::{Value, json};
 use server::{Listening, Options, serve};
 

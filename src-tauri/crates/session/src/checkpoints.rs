@@ -1,13 +1,10 @@
-//! Files of stored contexts: written whole or not at all, found by name, evicted within a budget, swept at the start.
+//! Stored contexts (KV cache files): which conversation needs which file, eviction within a budget, the sweep at start.
 //!
-//! A file is named by what it holds, so that whoever looks for the same finds it. Guarantees that a name leads nowhere
-//! but into the folder. Knows nothing of what the bytes mean: `engine` judges them.
+//! Named checkpoints pin their files.
 
-use std::collections::{BTreeSet, HashSet};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::collections::HashSet;
 
-use io::{Io, IoError};
+use io::CheckpointDir;
 use rusqlite::TransactionBehavior;
 
 use crate::conversation::Session;
@@ -15,110 +12,10 @@ use crate::error::{Result, SessionError};
 use crate::table::checkpoint::{self, CheckpointRow, KvFile, KvTotals};
 use crate::table::{conversation, message};
 
-/// What files of contexts are called, after their name.
-const EXTENSION: &str = ".kv";
-
-/// Longest name: two hashes and a hyphen leave room.
-const MAX_NAME_BYTES: usize = 96;
-
-/// The folder of stored contexts.
-#[derive(Clone)]
-pub struct CheckpointFolder {
-    folder: PathBuf,
-    io: Arc<dyn Io>,
-}
-
-impl CheckpointFolder {
-    /// It is made when the first file is written.
-    pub fn new(folder: &Path, io: Arc<dyn Io>) -> Self {
-        Self { folder: folder.to_owned(), io }
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.folder
-    }
-
-    /// Names of what lies there. Where there is no folder there is nothing.
-    pub fn names(&self) -> Result<BTreeSet<String>> {
-        Ok(self.entries()?.iter().filter_map(|path| name_of(path)).collect())
-    }
-
-    fn entries(&self) -> Result<Vec<PathBuf>> {
-        match self.io.exists(&self.folder)? {
-            true => Ok(self.io.list(&self.folder)?),
-            false => Ok(Vec::new()),
-        }
-    }
-
-    pub fn has(&self, name: &str) -> bool {
-        self.file(name).is_ok_and(|path| self.io.exists(&path).unwrap_or(false))
-    }
-
-    pub fn read(&self, name: &str) -> Result<Vec<u8>> {
-        Ok(self.io.read(&self.file(name)?)?)
-    }
-
-    /// The first `n` bytes, or all where there are fewer.
-    pub fn read_start(&self, name: &str, n: usize) -> Result<Vec<u8>> {
-        Ok(self.io.read_start(&self.file(name)?, n)?)
-    }
-
-    /// Replaces the file: on disk, whole, when this returns; after an error nothing is left of it.
-    pub fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
-        let path = self.file(name)?;
-        self.io.create_dir_all(&self.folder)?;
-        self.io.write_atomic(&path, bytes)?;
-        let n_written = self.io.len(&path)?;
-        if n_written != bytes.len() as u64 {
-            self.remove(name)?;
-            let cause = format!("{n_written} of {} bytes arrived", bytes.len());
-            return Err(IoError::new("write", &path, std::io::Error::other(cause)).into());
-        }
-        Ok(())
-    }
-
-    /// One that isn't there is no error.
-    pub fn remove(&self, name: &str) -> Result<()> {
-        let path = self.file(name)?;
-        match self.io.exists(&path)? {
-            true => Ok(self.io.remove_file(&path)?),
-            false => Ok(()),
-        }
-    }
-
-    /// Removes what an interrupted write left, and files of other names than `known`; how many.
-    fn sweep(&self, known: &HashSet<String>) -> Result<usize> {
-        let mut n_removed = 0;
-        for path in self.entries()? {
-            if name_of(&path).is_none_or(|name| !known.contains(&name)) {
-                self.io.remove_file(&path)?;
-                n_removed += 1;
-            }
-        }
-        Ok(n_removed)
-    }
-
-    fn file(&self, name: &str) -> Result<PathBuf> {
-        let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-        match is_name && !name.is_empty() && name.len() <= MAX_NAME_BYTES {
-            true => Ok(self.folder.join(format!("{name}{EXTENSION}"))),
-            false => Err(SessionError::new(
-                "checkpoint.name",
-                format!("\"{name}\" is no name of a stored context."),
-                "It is left out; the conversation is read again from its text.",
-            )),
-        }
-    }
-}
-
-fn name_of(path: &Path) -> Option<String> {
-    path.file_name()?.to_str()?.strip_suffix(EXTENSION).filter(|name| !name.starts_with('.')).map(Into::into)
-}
-
 impl Session {
-    /// At the start, when no other process uses the data: files without a row go, and rows without a file; how many
-    /// files. Where there are others nothing is touched.
-    pub fn sweep_contexts(&mut self, folder: &CheckpointFolder) -> Result<usize> {
+    /// Removes files without a row and rows without a file, and returns the number of files removed. For the start; does
+    /// nothing while another process uses the data.
+    pub fn sweep_contexts(&mut self, folder: &CheckpointDir) -> Result<usize> {
         if !self.is_alone {
             return Ok(0);
         }
@@ -136,11 +33,11 @@ impl Session {
             }
         }
         transaction.commit()?;
-        folder.sweep(&known)
+        Ok(folder.sweep(&known)?)
     }
 
-    /// Files that were written or read for a conversation, or a checkpoint: used just now, and needed by it.
-    pub fn contexts_used(&mut self, owner: &str, written: &[KvFile], read: &[String]) -> Result<()> {
+    /// Records files that were written or read for a conversation or checkpoint as used now and needed by it.
+    pub fn record_context_use(&mut self, owner: &str, written: &[KvFile], read: &[String]) -> Result<()> {
         let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let stamp = checkpoint::next_stamp(&transaction)?;
         for file in written {
@@ -155,25 +52,25 @@ impl Session {
         Ok(())
     }
 
-    /// Files that are gone.
-    pub fn contexts_gone(&mut self, names: &[String]) -> Result<()> {
+    /// Removes the rows of files that no longer exist.
+    pub fn remove_context_rows(&mut self, names: &[String]) -> Result<()> {
         names.iter().try_for_each(|name| checkpoint::remove(&self.db, name))
     }
 
-    /// Removes what was used longest ago until `most_bytes` are left, files and rows; how many files. What named
-    /// checkpoints need stays.
-    pub fn evict_contexts(&mut self, folder: &CheckpointFolder, most_bytes: u64) -> Result<usize> {
-        // what was written for a conversation that has gone meanwhile
+    /// Evicts least recently used files until at most `max_bytes` are left, and returns the number removed. Files of named
+    /// checkpoints stay.
+    pub fn evict_contexts(&mut self, folder: &CheckpointDir, max_bytes: u64) -> Result<usize> {
+        // Files written for a conversation that was deleted meanwhile.
         let mut n_removed = self.remove_unclaimed(folder)?;
         let mut n_bytes = checkpoint::totals(&self.db)?.bytes;
-        if n_bytes <= most_bytes {
+        if n_bytes <= max_bytes {
             return Ok(n_removed);
         }
         for file in checkpoint::evictable(&self.db)? {
-            if n_bytes <= most_bytes {
+            if n_bytes <= max_bytes {
                 break;
             }
-            // the file first: a row that stays behind is found again, a file without one only at the next start
+            // The file first: a leftover row is retried, a file without a row only at the next start.
             folder.remove(&file.name)?;
             checkpoint::remove(&self.db, &file.name)?;
             n_bytes = n_bytes.saturating_sub(file.bytes);
@@ -182,15 +79,15 @@ impl Session {
         Ok(n_removed)
     }
 
-    /// Removes the files that only this conversation and its checkpoints need: for good; how many. To be called when a
-    /// conversation is deleted for good, before or after its row is.
-    pub fn remove_contexts_of(&mut self, folder: &CheckpointFolder, conversation: &str) -> Result<usize> {
+    /// Removes the files that only this conversation and its checkpoints need, and returns their number. Call it when a
+    /// conversation is deleted permanently, before or after its row.
+    pub fn remove_contexts_of(&mut self, folder: &CheckpointDir, conversation: &str) -> Result<usize> {
         checkpoint::remove_named_of(&self.db, conversation)?;
         checkpoint::unclaim(&self.db, conversation)?;
         self.remove_unclaimed(folder)
     }
 
-    fn remove_unclaimed(&mut self, folder: &CheckpointFolder) -> Result<usize> {
+    fn remove_unclaimed(&mut self, folder: &CheckpointDir) -> Result<usize> {
         let unclaimed = checkpoint::unclaimed(&self.db)?;
         for name in &unclaimed {
             folder.remove(name)?;
@@ -199,11 +96,12 @@ impl Session {
         Ok(unclaimed.len())
     }
 
-    pub fn contexts(&self) -> Result<KvTotals> {
+    /// Totals of the stored contexts.
+    pub fn context_totals(&self) -> Result<KvTotals> {
         checkpoint::totals(&self.db)
     }
 
-    /// Names the end of a conversation's active branch. It needs `files`; where those aren't known, what the
+    /// Saves a named checkpoint at the end of the active branch. It pins `files`, or if unknown the files that the
     /// conversation used last.
     pub fn save_checkpoint(
         &mut self,
@@ -234,12 +132,13 @@ impl Session {
         checkpoint::get(&self.db, &row.id)
     }
 
-    /// Named ones, oldest first; of one conversation, or of all.
+    /// Lists named checkpoints, oldest first: of one conversation, or of all.
     pub fn checkpoints(&self, conversation: Option<&str>) -> Result<Vec<CheckpointRow>> {
         checkpoint::list(&self.db, conversation)
     }
 
-    /// Its place becomes the end of the active branch: what is written next is another branch. The conversation.
+    /// Makes a checkpoint the end of the active branch, so that the next message begins a new branch. Returns the
+    /// conversation.
     pub fn open_checkpoint(&mut self, id: &str) -> Result<String> {
         let row = checkpoint::get(&self.db, id)?;
         self.conversation(&row.conversation)?;
@@ -248,8 +147,8 @@ impl Session {
         Ok(row.conversation)
     }
 
-    /// Forgets the name; files that only it needed go.
-    pub fn remove_checkpoint(&mut self, folder: &CheckpointFolder, id: &str) -> Result<()> {
+    /// Removes a named checkpoint and the files that only it needed.
+    pub fn remove_checkpoint(&mut self, folder: &CheckpointDir, id: &str) -> Result<()> {
         if !checkpoint::remove_named(&self.db, id)? {
             return Err(SessionError::missing("checkpoint", id));
         }

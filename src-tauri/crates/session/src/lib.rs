@@ -9,11 +9,8 @@
 mod archive;
 mod attachments;
 mod backup;
-#[allow(missing_docs)] // `CheckpointFolder` moves to the crate platform
 mod checkpoints;
 mod compactions;
-#[allow(missing_docs)] // moves to the crate compaction
-pub mod compress;
 mod conversation;
 mod db;
 mod downloads;
@@ -34,7 +31,6 @@ mod turns;
 pub use archive::{ArchivedFiles, ConversationArchive, RestoreCounts};
 pub use attachments::NewAttachments;
 pub use backup::{BackupFile, BackupJob};
-pub use checkpoints::CheckpointFolder;
 pub use conversation::{Branch, BranchMessage, Session};
 pub use db::Notice;
 pub use error::{Result, SessionError};

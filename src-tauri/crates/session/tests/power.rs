@@ -5,9 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use common::{Folder, answer, ask, branch, piece, say};
+use io::CheckpointDir;
 use io::{PowerCut, PowerLossIo, RealIo};
 use rusqlite::Connection;
-use session::{CheckpointFolder, KvFile, Session};
+use session::{KvFile, Session};
 
 mod common;
 
@@ -25,7 +26,7 @@ fn contents(name: &str) -> Vec<u8> {
 
 /// Files come and go; what was acknowledged is noted.
 fn keep_contexts(
-    contexts: &CheckpointFolder,
+    contexts: &CheckpointDir,
     written: &mut Vec<&'static str>,
     going: &mut Vec<&'static str>,
 ) -> session::Result<()> {
@@ -42,7 +43,7 @@ fn keep_contexts(
         written.push(name);
     }
     going.push("dd");
-    contexts.remove("dd")
+    Ok(contexts.remove("dd")?)
 }
 
 #[test]
@@ -57,16 +58,16 @@ fn stored_contexts_survive_a_power_cut_at_any_change() {
             io.fail_at(at, cut);
             let place = folder.0.join("contexts");
             let (mut written, mut going) = (Vec::new(), Vec::new());
-            let outcome = keep_contexts(&CheckpointFolder::new(&place, io.clone()), &mut written, &mut going);
+            let outcome = keep_contexts(&CheckpointDir::new(&place, io.clone()), &mut written, &mut going);
             assert_eq!(outcome.is_err(), io.is_off());
             let is_through = outcome.is_ok();
             let files = written.iter().map(|name| KvFile { name: (*name).into(), bytes: 3000, position: 1 });
-            session.contexts_used(&id, &files.collect::<Vec<_>>(), &[]).unwrap();
+            session.record_context_use(&id, &files.collect::<Vec<_>>(), &[]).unwrap();
             drop(session);
             io.restore_power().unwrap();
 
             let mut session = folder.session();
-            let contexts = CheckpointFolder::new(&place, Arc::new(RealIo));
+            let contexts = CheckpointDir::new(&place, Arc::new(RealIo));
             for name in contexts.names().unwrap() {
                 assert!(contexts.read(&name).unwrap() == contents(&name), "{cut:?} at {at}: half of {name}");
             }

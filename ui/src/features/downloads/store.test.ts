@@ -25,7 +25,7 @@ const download = (id: string, state: DownloadState, more: Partial<Download> = {}
 
 describe('what a download says', () => {
   it.each<[DownloadState, Partial<Download>, string]>([
-    [{ state: 'queued' }, {}, 'Waits for those before it'],
+    [{ state: 'queued' }, {}, 'Queued'],
     [
       { state: 'downloading' },
       { speed: 12.4e6, eta_s: 125 },
@@ -37,16 +37,16 @@ describe('what a download says', () => {
     [
       { state: 'paused', reason: error },
       {},
-      '3.1 of 4.7 GB. The disk is full. It goes on once that has passed.',
+      '3.1 of 4.7 GB. The disk is full. The download resumes as soon as possible.',
     ],
     [
       { state: 'waiting_for_network', error },
       {},
-      'Connection lost at 3.1 of 4.7 GB. It goes on by itself.',
+      'Connection lost at 3.1 of 4.7 GB. Reconnecting automatically…',
     ],
-    [{ state: 'verifying', fraction: 0.43 }, {}, 'Checking what arrived: 43%'],
+    [{ state: 'verifying', fraction: 0.43 }, {}, 'Verifying: 43%'],
     [{ state: 'failed', error }, {}, 'The disk is full. Make room.'],
-    [{ state: 'done', model: 'm' }, {}, 'In the library'],
+    [{ state: 'done', model: 'm' }, {}, 'In your library'],
   ])('%j', (state, more, expected) => {
     expect(statusOf(download('1', state, more))).toBe(expected);
   });

@@ -1,16 +1,16 @@
 import type { Messages } from '../types';
 
 export const shell: Messages['shell'] = {
-  let_go: 'أفلته ليضاف إلى نماذجك',
+  let_go: 'أفلت للإضافة إلى نماذجك',
   link_to: 'رابط إلى {host}',
-  link_note: 'كتب نموذجٌ هذا العنوان. لم يُحمَّل منه شيء.',
+  link_note: 'كتب النموذج هذا العنوان. لم يُحمَّل منه شيء.',
   link_copy: 'نسخ العنوان',
   link_open: 'فتح في لسان جديد',
 
-  find_anything: 'البحث عن أي شيء',
-  find_what: 'ابحث عن دردشة أو رسالة أو نموذج أو أمر',
+  find_anything: 'البحث في كل شيء',
+  find_what: 'ابحث في الدردشات والرسائل والنماذج والأوامر',
   found: 'النتائج',
-  nothing_called: 'لا شيء باسم «{query}».',
+  nothing_called: 'لا توجد نتائج لـ«{query}»',
   chats: 'الدردشات',
   messages: 'الرسائل',
   models: 'النماذج',
@@ -18,28 +18,28 @@ export const shell: Messages['shell'] = {
   settings: 'الإعدادات',
   in_use: 'قيد الاستخدام',
 
-  closing: 'ما زالت إجابة قيد الكتابة',
-  closing_about: 'إن أغلقت الآن بقيت إلى حيث كُتبت. أو تنغلق النافذة من تلقاء نفسها حين تكتمل.',
+  closing: 'ما زالت إجابة قيد الإنشاء',
+  closing_about: 'أغلق الآن ليُحفظ ما كُتب حتى الآن، أو دع النافذة تُغلق حين تكتمل الإجابة.',
   closing_now: 'إيقاف وإغلاق',
-  closing_finish: 'إكمالها ثم الإغلاق',
-  closing_stay: 'البقاء مفتوحا',
-  closing_waits: 'ينغلق Inglenook حين تكتمل الإجابة.',
+  closing_finish: 'الإغلاق عند الاكتمال',
+  closing_stay: 'إبقاؤها مفتوحة',
+  closing_waits: 'سيُغلق Inglenook حين تكتمل الإجابة.',
 
   tray_show: 'إظهار Inglenook',
   tray_quit: 'إنهاء',
 
-  change_keys: 'تغييرها…',
+  change_keys: 'تغيير الاختصارات…',
   back_to_chat: 'العودة إلى الدردشة (Esc)',
-  key: 'المفتاح',
-  enter: 'دخول',
+  key: 'مفتاح API',
+  enter: 'تسجيل الدخول',
 
   preset_named: 'الإعداد المسبق «{name}»',
   settings_reset: {
     zero: 'لم يتغير أي إعداد',
-    one: 'عاد إعداد واحد إلى أصله',
-    two: 'عاد إعدادان إلى أصلهما',
-    few: 'عادت {n} إعدادات إلى أصلها',
-    many: 'عاد {n} إعدادًا إلى أصله',
-    other: 'عاد {n} إعداد إلى أصله',
+    one: 'أُعيد ضبط إعداد واحد',
+    two: 'أُعيد ضبط إعدادين',
+    few: 'أُعيد ضبط {n} إعدادات',
+    many: 'أُعيد ضبط {n} إعدادًا',
+    other: 'أُعيد ضبط {n} إعداد',
   },
 };

@@ -2,125 +2,117 @@ import type { Catalogue } from '../types';
 
 export const errors: Catalogue['errors'] = {
   'ui.unreachable': {
-    message: 'Inglenook antwortet nicht.',
-    remedy: 'Sieh nach, ob `nook serve` noch läuft, und versuch es dann noch einmal.',
+    message: 'Inglenook reagiert nicht.',
+    remedy: 'Prüfe, ob `nook serve` noch läuft, und versuch es dann noch einmal.',
   },
   'ui.unauthorized': {
-    message: 'Diese Seite braucht den Schlüssel.',
+    message: 'Diese Seite braucht den API-Schlüssel.',
     remedy:
-      '`nook serve` bekam ihn mit --api-key; sonst liegt er im Datenordner, in keys/server.key.',
+      'Er wurde `nook serve` mit --api-key übergeben. Sonst steht er im Datenordner in keys/server.key.',
   },
   'app.closed': {
-    message: 'Inglenook wurde geschlossen, während dies geschrieben wurde.',
-    remedy: 'Frag noch einmal, um eine ganze Antwort zu bekommen.',
+    message: 'Inglenook wurde geschlossen, während diese Antwort entstand.',
+    remedy: 'Generiere sie neu, um eine vollständige Antwort zu erhalten.',
   },
   'chat.cannot_continue': {
     message:
-      'Diese Antwort begann ein Modell mit anderen Token, deshalb lässt sie sich nicht genau fortsetzen.',
-    remedy: 'Bitte stattdessen um eine andere Fassung.',
+      'Ein Modell mit anderem Vokabular hat diese Antwort begonnen. Sie lässt sich deshalb nicht exakt fortsetzen.',
+    remedy: 'Generiere sie stattdessen neu.',
   },
   'compress.no_place': {
-    message:
-      'Es ist kein Speicher mehr da, in dem diese Unterhaltung teilweise vergessen werden könnte.',
+    message: 'Der Speicher reicht nicht, um diesen Chat durch Vergessen von Token zu komprimieren.',
     remedy:
-      'Versuch es noch einmal, wenn andere Antworten fertig sind, oder lass ältere Nachrichten auslassen.',
+      'Versuch es noch einmal, wenn andere Antworten fertig sind, oder lass ältere Nachrichten aus.',
   },
   'compress.no_summary': {
     message: 'Das Modell hat keine Zusammenfassung geschrieben.',
-    remedy: 'Lass stattdessen ältere Nachrichten auslassen (Einstellung „Lange Unterhaltungen“).',
+    remedy: 'Lass stattdessen ältere Nachrichten aus (Einstellung „Wenn der Kontext voll ist“).',
   },
   'compress.nothing': {
-    message: 'In dieser Unterhaltung gibt es noch nichts zu falten.',
-    remedy: 'Ältere Nachrichten lassen sich falten, sobald neuere auf sie folgen.',
+    message: 'In diesem Chat gibt es noch nichts zusammenzufassen.',
+    remedy: 'Ältere Nachrichten lassen sich zusammenfassen, sobald neuere folgen.',
   },
   'hub.busy': {
-    message: 'Der Hub bittet uns zu warten: zu viele Anfragen.',
-    remedy: 'Es geht von selbst weiter.',
+    message: 'Zu viele Anfragen an Hugging Face.',
+    remedy: 'Der Vorgang wird automatisch fortgesetzt.',
   },
   'import.backup': {
-    message: 'Das ist eine Sicherung von allem, kein Export von Unterhaltungen.',
-    remedy: 'Spiel sie stattdessen zurück (`nook restore DATEI` oder Einstellungen, Daten).',
+    message: 'Das ist ein vollständiges Backup, kein Export von Chats.',
+    remedy: 'Stell es stattdessen wieder her (`nook restore DATEI` oder Einstellungen > Daten).',
   },
-  'import.broken': {
-    message: 'Die Datei kam beschädigt von der Seite an.',
-    remedy: 'Wähl sie noch einmal.',
-  },
+  'import.broken': { message: 'Die Datei kam beschädigt an.', remedy: 'Wähle sie noch einmal.' },
   'import.empty': {
-    message: 'In dieser Datei ist keine Unterhaltung.',
-    remedy: 'Wähl die conversations.json des Exports oder das ganze Zip.',
+    message: 'Diese Datei enthält keine Chats.',
+    remedy: 'Wähle die conversations.json des Exports oder die ganze ZIP-Datei.',
   },
   'import.stopped': {
-    message: 'Der Import wurde angehalten.',
-    remedy: 'Nichts blieb zurück.',
+    message: 'Der Import wurde abgebrochen.',
+    remedy: 'Es blieben keine Dateien zurück.',
   },
   'kv.memory_full': {
     message: 'Der Speicher für Kontexte ist voll.',
     remedy:
-      'Warte, bis andere Antworten fertig sind, oder gib Kontexten in den Einstellungen mehr Speicher.',
+      'Warte, bis andere Antworten fertig sind, oder erhöhe in den Einstellungen den Speicher für Kontexte.',
   },
   'look.busy': {
     message: 'Das Modell antwortet gerade.',
-    remedy: 'Sieh noch einmal nach, wenn es fertig ist.',
+    remedy: 'Versuch es noch einmal, wenn es fertig ist.',
   },
   'look.not_loaded': {
-    message: 'Das Modell dieser Antwort ist nicht im Speicher.',
-    remedy: 'Frag es etwas und sieh dann noch einmal nach.',
+    message: 'Das Modell, das diese Antwort geschrieben hat, ist nicht geladen.',
+    remedy: 'Sende ihm eine Nachricht und versuch es dann noch einmal.',
   },
   'model.nan_logits': {
-    message: 'Die Ausgabe des Modells enthält Werte, die keine Zahlen sind.',
-    remedy: 'Seine Gewichte sind beschädigt: Lade das Modell noch einmal herunter.',
+    message: 'Die Ausgabe des Modells enthält ungültige Zahlen.',
+    remedy: 'Seine Gewichte sind beschädigt. Lade das Modell erneut herunter.',
   },
   'model.removed': {
     message: 'Das Modell wurde entfernt, während es antwortete.',
-    remedy: 'Wähl ein anderes Modell.',
+    remedy: 'Wähle ein anderes Modell.',
   },
-  'preset.no_name': {
-    message: 'Eine Vorlage braucht einen Namen.',
-    remedy: 'Schreib einen Namen.',
-  },
+  'preset.no_name': { message: 'Die Vorlage braucht einen Namen.', remedy: 'Gib einen Namen ein.' },
   'session.busy': {
-    message: 'Ein anderes Programm hält die Datenbank der Unterhaltungen.',
-    remedy: 'Schließ andere Inglenook-Fenster oder Sicherungsprogramme und versuch es noch einmal.',
+    message: 'Ein anderes Programm verwendet die Chat-Datenbank.',
+    remedy: 'Schließ andere Inglenook-Fenster oder Backup-Programme und versuch es noch einmal.',
   },
   'session.disk_full': {
-    message: 'Die Platte ist voll, deshalb wurde dies nicht gespeichert.',
-    remedy: 'Schaff Platz und versuch es noch einmal.',
+    message: 'Die Festplatte ist voll. Es wurde nichts gespeichert.',
+    remedy: 'Gib Speicherplatz frei und versuch es noch einmal.',
   },
   'session.empty': {
-    message: 'In dieser Unterhaltung ist noch nichts.',
+    message: 'Dieser Chat ist noch leer.',
     remedy: 'Schreib zuerst eine Nachricht.',
   },
   'session.not_a_question': {
-    message: 'Nur eigene Nachrichten lassen sich neu schreiben.',
-    remedy: 'Bitte stattdessen um eine andere Fassung der Antwort.',
+    message: 'Nur deine eigenen Nachrichten lassen sich bearbeiten und neu senden.',
+    remedy: 'Generiere stattdessen die Antwort neu.',
   },
   'session.not_the_end': {
-    message: 'Auf diese Antwort folgte schon etwas, deshalb lässt sie sich nicht fortsetzen.',
-    remedy: 'Bitte um eine andere Fassung oder zweig hier ab.',
+    message:
+      'Nach dieser Antwort gibt es schon Nachrichten. Sie lässt sich deshalb nicht fortsetzen.',
+    remedy: 'Generiere sie neu oder verzweige hier in einen neuen Chat.',
   },
   'session.nothing_to_retry': {
-    message: 'Es gibt keine Frage, die noch einmal zu beantworten wäre.',
+    message: 'Es gibt keine Nachricht, die neu beantwortet werden könnte.',
     remedy: 'Schreib zuerst eine Nachricht.',
   },
   'turn.unknown': {
-    message: 'Diese Antwort wird hier nicht geschrieben.',
-    remedy: 'Öffne ihre Unterhaltung: Was geschrieben wurde, steht dort.',
+    message: 'Diese Antwort entsteht hier nicht.',
+    remedy: 'Öffne ihren Chat, um zu sehen, was geschrieben wurde.',
   },
   'worker.file_gone': {
-    message:
-      'Die Datei des Modells wurde gekürzt oder ließ sich nicht mehr lesen, während das Modell antwortete.',
-    remedy:
-      'Prüf das Laufwerk, auf dem sie liegt, oder lade das Modell noch einmal herunter; frag dann noch einmal.',
+    message: 'Die Modelldatei wurde gekürzt oder unlesbar, während das Modell antwortete.',
+    remedy: 'Prüfe das Laufwerk oder lade das Modell erneut herunter. Versuch es dann noch einmal.',
   },
   'worker.hung': {
-    message: 'Der Teil von Inglenook, der Antworten berechnet, hing und wurde beendet.',
+    message: 'Der Inferenzprozess von Inglenook reagierte nicht mehr und wurde beendet.',
     remedy:
-      'Frag noch einmal. Geschieht es oft, wähl ein anderes Modell oder starte den Computer neu.',
+      'Versuch es noch einmal. Passiert es oft, wähle ein anderes Modell oder starte den Computer neu.',
   },
   'worker.killed': {
     message:
-      'Das System hat den Teil von Inglenook beendet, der Antworten berechnet, wahrscheinlich weil der Speicher ausging.',
+      'Das System hat den Inferenzprozess von Inglenook beendet, wahrscheinlich wegen Speichermangels.',
     remedy:
-      'Schließ andere Programme, verkürze den Kontext in den Einstellungen oder wähl ein kleineres Modell; frag dann noch einmal.',
+      'Schließ andere Programme, verkleinere in den Einstellungen die Kontextlänge oder wähle ein kleineres Modell. Versuch es dann noch einmal.',
   },
 };

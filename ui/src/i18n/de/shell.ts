@@ -1,42 +1,42 @@
 import type { Messages } from '../types';
 
 export const shell: Messages['shell'] = {
-  let_go: 'Loslassen, um es zu deinen Modellen zu legen',
-  link_to: 'Ein Link zu {host}',
-  link_note: 'Diese Adresse hat ein Modell geschrieben. Von dort wurde nichts geladen.',
+  let_go: 'Loslassen, um es zu deinen Modellen hinzuzufügen',
+  link_to: 'Link zu {host}',
+  link_note: 'Diese Adresse stammt von einem Modell. Es wurde nichts von dort geladen.',
   link_copy: 'Adresse kopieren',
   link_open: 'In neuem Tab öffnen',
 
-  find_anything: 'Alles finden',
-  find_what: 'Chat, Nachricht, Modell oder Befehl finden',
-  found: 'Gefunden',
-  nothing_called: 'Nichts heißt „{query}“.',
+  find_anything: 'Alles durchsuchen',
+  find_what: 'Chats, Nachrichten, Modelle und Befehle suchen',
+  found: 'Ergebnisse',
+  nothing_called: 'Keine Ergebnisse für „{query}“',
   chats: 'Chats',
   messages: 'Nachrichten',
   models: 'Modelle',
   commands: 'Befehle',
   settings: 'Einstellungen',
-  in_use: 'in Gebrauch',
+  in_use: 'aktiv',
 
-  closing: 'Eine Antwort entsteht noch',
+  closing: 'Eine Antwort wird noch generiert',
   closing_about:
-    'Schließt du jetzt, bleibt sie so weit, wie sie ist. Oder das Fenster schließt sich von selbst, sobald sie fertig ist.',
-  closing_now: 'Anhalten und schließen',
-  closing_finish: 'Fertig schreiben, dann schließen',
-  closing_stay: 'Offen bleiben',
-  closing_waits: 'Inglenook schließt sich, wenn die Antwort fertig ist.',
+    'Wenn du jetzt schließt, bleibt der bisherige Text erhalten. Oder das Fenster schließt sich, sobald die Antwort fertig ist.',
+  closing_now: 'Stoppen und schließen',
+  closing_finish: 'Schließen, wenn fertig',
+  closing_stay: 'Geöffnet lassen',
+  closing_waits: 'Inglenook wird geschlossen, sobald die Antwort fertig ist.',
 
-  tray_show: 'Inglenook zeigen',
+  tray_show: 'Inglenook anzeigen',
   tray_quit: 'Beenden',
 
-  change_keys: 'Ändern …',
+  change_keys: 'Tastenkürzel ändern…',
   back_to_chat: 'Zurück zum Chat (Esc)',
-  key: 'Schlüssel',
-  enter: 'Eintreten',
+  key: 'API-Schlüssel',
+  enter: 'Anmelden',
 
   preset_named: 'Vorlage „{name}“',
   settings_reset: {
-    one: 'Eine Einstellung ist wie am Anfang',
-    other: '{n} Einstellungen sind wie am Anfang',
+    one: 'Eine Einstellung zurückgesetzt',
+    other: '{n} Einstellungen zurückgesetzt',
   },
 };

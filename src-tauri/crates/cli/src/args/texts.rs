@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use api::worker::protocol::EmbedAs;
 use clap::{Args, ValueEnum};
+use contract::protocol::EmbedAs;
 
 #[derive(Debug, Args)]
 pub struct TokenizeArgs {

@@ -2,12 +2,12 @@
 
 use std::str::FromStr;
 
-use api::limits::Preset;
-use api::machine::Numa;
-use api::machine::cards::Spread;
-use api::worker::protocol::{CardPrecision, Kv, Speculate};
 use clap::ValueEnum;
-use engine::kv::requantize::KvRequantize;
+use contract::GpuSpread;
+use contract::KvAging;
+use contract::NumaPolicy;
+use contract::limits::Preset;
+use contract::protocol::{CardPrecision, Kv, Speculate};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum PresetArg {
@@ -90,7 +90,7 @@ pub enum SpreadArg {
     Copies,
 }
 
-impl From<SpreadArg> for Spread {
+impl From<SpreadArg> for GpuSpread {
     fn from(spread: SpreadArg) -> Self {
         match spread {
             SpreadArg::Auto => Self::Auto,
@@ -119,7 +119,7 @@ pub enum NumaArg {
     Spread,
 }
 
-impl From<NumaArg> for Numa {
+impl From<NumaArg> for NumaPolicy {
     fn from(numa: NumaArg) -> Self {
         match numa {
             NumaArg::Off => Self::Off,
@@ -141,6 +141,6 @@ impl From<KvArg> for Kv {
 }
 
 /// What `--kv-aging` says.
-pub fn aging(text: &str) -> Result<KvRequantize, String> {
-    KvRequantize::from_str(text).map_err(|error| format!("{error}. {}", error.remedy()))
+pub fn aging(text: &str) -> Result<KvAging, String> {
+    inference::parse_kv_aging(text).map_err(|error| format!("{error}. {}", error.remedy()))
 }

@@ -6,8 +6,10 @@
 //! gave at the conversation's end when it saw all of it; no strategy touches those, so that only what is missing before
 //! them shows. Both come from the strategies themselves, with the model's own template; summaries are its own, too.
 
-use api::strategies::{ASK, ASKED, Digest, Fold, Next, Room, Sketch, Strategy, Talk, Wish};
-use api::{Error, ErrorKind, Result};
+use compaction::{ASK, ASKED, Digest, Fold, Next, Room, Sketch, Strategy, Talk, Wish};
+use contract::Error;
+use contract::ErrorKind;
+use contract::Result;
 use engine::model::OBSERVATION_TOKENS;
 use engine::template::RenderInput;
 use engine::{AttentionEviction, Chunk, LogitsSelection, Model, SequenceId, TokenId};
@@ -210,7 +212,7 @@ impl Subject<'_> {
         loop {
             let (talk, digests) = (self.talk.clone(), self.digests.clone());
             let mut count = |sketch: &Sketch| self.count(turns, &digests, question, sketch);
-            match strategy.next(&talk, room, &mut count)? {
+            match compaction::next(strategy, &talk, room, &mut count)? {
                 Next::Fold(Fold { n_turns, digests: told }) => {
                     let told: Vec<&str> = told.iter().map(|&at| digests[at].as_str()).collect();
                     return self.render(&shown(&turns[n_turns..], &told, question));

@@ -4,9 +4,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use api::{Error, Result, resident};
+use contract::Error;
+use contract::Result;
 use engine::{GenEvent, Request, Sampling, Scheduler};
 use io::Clock;
+use platform::memory;
 use serde::Serialize;
 
 use super::speed::Bench;
@@ -102,7 +104,7 @@ impl Counts {
             0.9..1.0 => 1,
             _ => return,
         };
-        self.memory[phase] = self.memory[phase].max(resident::used_bytes());
+        self.memory[phase] = self.memory[phase].max(memory::used_bytes());
     }
 }
 

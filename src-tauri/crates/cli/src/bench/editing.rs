@@ -5,7 +5,8 @@
 //! measured too. Everything else is real: guesses come from the text, every one is computed, wrong ones are taken back,
 //! and the sampler runs.
 
-use api::{Error, Result};
+use contract::Error;
+use contract::Result;
 use engine::speculate::{DraftLength, DraftSource, Speculation};
 use engine::{GenEvent, GenerationStats, Request, Sampling, Scheduler, SequenceId, TokenId};
 use io::Clock;

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use api::estimate;
-use api::machine::Recall;
-use api::machine::speeds::Speeds as Measured;
-use api::worker::protocol::Kv;
-use api::{Dirs, Result, resident};
+use contract::Result;
+use contract::protocol::Kv;
 use engine::memory_estimate::MemoryEstimate;
 use engine::{Chunk, LogitsSelection, Model, SequenceId, TokenId};
+use inference::estimate;
+use inference::machine::Recall;
+use inference::machine::speeds::Speeds as Measured;
 use io::{Clock, RealClock, RealIo};
+use platform::DataDirs;
+use platform::memory;
 use serde::Serialize;
 use weights::WeightFile;
 
@@ -66,16 +68,16 @@ pub fn fit(global: &Global, file: WeightFile, args: &BenchArgs) -> Result<()> {
     let options = place::load_options(global, Kv::F16, tokens + 1)?;
     let kv = global.kv.map_or(Kv::F16, Kv::from);
     let sizes = MemoryEstimate::of(&file)?;
-    let folder = Dirs::resolve(global.app_config()?.data_dir)?.data;
+    let folder = DataDirs::resolve(global.app_config()?.data_dir)?.data;
     let machine = place::machine(global, Recall::Remember)?;
-    let before = resident::used_bytes();
+    let before = memory::used_bytes();
     let mut model = place::shared_model(Arc::new(file), &options, global)?;
     let mut rates = Vec::new();
     for _ in 0..args.repeat {
         let seq = model.new_sequence()?;
         rates.push(run(&mut model, seq, prompt, generate, &clock)?);
         if rates.len() == 1
-            && let (Some(before), Some(after)) = (before, resident::used_bytes())
+            && let (Some(before), Some(after)) = (before, memory::used_bytes())
         {
             let foretold = estimate::memory_at(&sizes, u32::try_from(tokens).unwrap_or(u32::MAX), kv);
             Row::new("memory_bytes", foretold as f64, after.saturating_sub(before) as f64).show(global.json);

@@ -1,6 +1,6 @@
 //! Graphs of one operation each, with what its fast path has to be worth.
 
-use api::Result;
+use contract::Result;
 use kernels::cpu::isa::IsaLevel;
 use kernels::matmul::MATMULS;
 use kernels::{

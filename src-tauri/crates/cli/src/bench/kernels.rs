@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use api::Result;
+use contract::Result;
 use engine::{Chunk, LoadOptions, LogitsSelection, Model, SequenceId, shape};
 use io::{Clock, RealClock};
 use kernels::cpu::isa::IsaLevel;
 use kernels::cpu::thread_pool::ThreadPool;
 use kernels::matmul::{MATMULS, OutTile, WeightRows, generic};
 use kernels::ops::dot;
-use kernels::{Batch, Capacity, Cpu, CpuOptions, Executor, PAGE_LEN, Ran, Scalar, Tensor};
+use kernels::{Batch, Capacity, Cpu, CpuOptions, Executor, PAGE_LEN, Scalar, StepProfile, Tensor};
 use serde::Serialize;
 use weights::{DType, SharedBytes, WeightFile};
 
@@ -83,7 +83,7 @@ fn turns(case: &Case, level: IsaLevel, clock: &dyn Clock, json: bool) -> Result<
     let capacity = Capacity {
         n_pages,
         n_window_pages: 0,
-        n_aged_pages: 0,
+        n_requantized_pages: 0,
         max_rows: MOST_ROWS,
         max_outputs: 1,
         n_states: 0,
@@ -155,7 +155,7 @@ fn step(
         outputs: &[n as u32 - 1],
     };
     let (mut last, mut time) = (clock.monotonic(), Duration::ZERO);
-    let mut observe = |ran: &Ran| {
+    let mut observe = |ran: &StepProfile| {
         let now = clock.monotonic();
         if ran.name() == case.node {
             time += now - last;
@@ -313,7 +313,7 @@ fn decoding(global: &Global, clock: &dyn Clock) -> Result<()> {
         let weight_bytes = super::bytes_per_pass(&file)?;
         let options = LoadOptions {
             max_sequences: 1,
-            ..place::load_options(global, api::worker::protocol::Kv::F16, 2 * TOKENS)?
+            ..place::load_options(global, contract::protocol::Kv::F16, 2 * TOKENS)?
         };
         let mut model = Model::load(Arc::new(file), &options, &mut |_| {})?;
         let seq = model.new_sequence()?;

@@ -3,9 +3,12 @@
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use api::{Dirs, Error, ErrorKind, Result};
+use contract::Error;
+use contract::ErrorKind;
+use contract::Result;
 use engine::shape;
 use io::{Io, RealIo};
+use platform::DataDirs;
 use weights::WeightFile;
 
 use crate::args::Global;
@@ -23,7 +26,7 @@ pub fn made_up(wanted: &str, keep: Option<&Path>, global: &Global) -> Result<Wei
     let path = match keep {
         Some(path) => path.to_owned(),
         None => {
-            let folder = Dirs::resolve(global.app_config()?.data_dir)?.cache;
+            let folder = DataDirs::resolve(global.app_config()?.data_dir)?.cache;
             io.create_dir_all(&folder)?;
             folder.join(format!("bench-{}-{name}-{dtype}.gguf", std::process::id()))
         }

@@ -1,6 +1,6 @@
 //! Where the time of a test goes, as rows of JSON or a table: each operation's time, bytes and arithmetic.
 
-use api::profile::{Operation, Phase, Profile, Sums};
+use inference::profile::{Operation, Phase, Profile, Sums};
 use serde::Serialize;
 
 use crate::{out, text};

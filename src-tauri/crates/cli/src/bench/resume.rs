@@ -5,10 +5,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use api::worker::protocol::Checkpoints;
-use api::worker::stored::{self, CheckpointFolder, Due};
-use api::{Error, Result};
+use contract::Error;
+use contract::Result;
+use contract::protocol::Checkpoints;
 use engine::{Chunk, LogitsSelection, Model, SequenceId, TokenId};
+use inference::worker::checkpoint_store::{self, CheckpointDir, Due};
 use io::{Clock, RealClock, RealIo};
 use serde::Serialize;
 
@@ -36,7 +37,7 @@ struct Row {
 }
 
 /// Files that are removed at the end.
-struct Stored(CheckpointFolder);
+struct Stored(CheckpointDir);
 
 impl Drop for Stored {
     fn drop(&mut self) {
@@ -50,7 +51,7 @@ impl Drop for Stored {
 /// `again` loads the model as a restarted program does, into memory of its own.
 pub fn resume(bench: Bench, n: usize, cache: PathBuf, again: impl FnOnce() -> Result<Model>) -> Result<()> {
     let folder = cache.join("bench-contexts");
-    let stored_files = Stored(CheckpointFolder::new(&folder, Arc::new(RealIo)));
+    let stored_files = Stored(CheckpointDir::new(&folder, Arc::new(RealIo)));
     let files = &stored_files.0;
     let (mut prompt, json) = (bench.tokens(0, n), bench.json);
     let mut model = bench.model;
@@ -80,8 +81,9 @@ pub fn resume(bench: Bench, n: usize, cache: PathBuf, again: impl FnOnce() -> Re
     prompt.push(next);
     let start = clock.monotonic();
     let mut told = Checkpoints::default();
-    let found = stored::find(&model, files, &prompt, &mut told);
-    let brought = found.and_then(|found| stored::restore(&mut model, files, &prompt, found, 1, &mut told));
+    let found = checkpoint_store::find(&model, files, &prompt, &mut told);
+    let brought =
+        found.and_then(|found| checkpoint_store::restore(&mut model, files, &prompt, found, 1, &mut told));
     let Some(seq) = brought else {
         return Err(told.error.unwrap_or_else(|| Error::bug("what was stored was not found")));
     };

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use api::profile::{Phase, Profile, Trace};
-use api::{Result, resident};
-use engine::{Chunk, Effort, LogitsSelection, Model, Now, SequenceId, TokenId};
+use contract::Result;
+use engine::{Chunk, LogitsSelection, Model, MonotonicClock, SequenceId, SubmissionStats, TokenId};
+use inference::profile::{Phase, Profile, Trace};
 use io::{Clock, RealClock};
+use platform::memory;
 use serde::Serialize;
 
 use super::profile::Shown;
@@ -140,7 +141,7 @@ impl Bench {
                 let seconds = (self.clock.monotonic() - start).as_secs_f64();
                 speeds.push(test.tokens.len() as f64 / seconds.max(1e-9));
             }
-            resident_bytes = resident_bytes.max(resident::used_bytes());
+            resident_bytes = resident_bytes.max(memory::used_bytes());
             self.back(seq, test.depth)?;
         }
         let tok_s = Speeds::of(speeds);
@@ -152,14 +153,14 @@ impl Bench {
         if self.profile {
             let clock = RealClock::new();
             let mut profile = Profile::traced(self.trace.take().map(Trace::next));
-            self.model.time_steps(true)?;
+            self.model.set_step_timing(true)?;
             for _ in 0..self.repeat {
                 self.once(seq, test, Some((&clock, &mut profile)))?;
                 // one repetition is enough to look at
                 self.trace = self.trace.take().or(profile.trace.take());
                 self.back(seq, depth)?;
             }
-            self.model.time_steps(false)?;
+            self.model.set_step_timing(false)?;
             let (name, n_repetitions) = (&test.name, self.repeat);
             let shown = Shown { test: name, depth, n_repetitions, phase: test.phase() };
             shown.show(&profile, self.json);
@@ -194,13 +195,13 @@ impl Bench {
     /// What a graphics card is told for each run, and how long the telling takes; nothing where there is none.
     fn effort(&mut self, seq: SequenceId, test: &Test) -> Result<()> {
         let clock = RealClock::new();
-        self.model.measure_by(Some(&(Arc::new(move || clock.monotonic()) as Now)));
+        self.model.measure_submissions(Some(&(Arc::new(move || clock.monotonic()) as MonotonicClock)));
         for _ in 0..self.repeat {
             self.once(seq, test, None)?;
             self.back(seq, test.depth)?;
         }
-        self.model.measure_by(None);
-        let Effort { n_runs, n_kernels, time } = self.model.effort();
+        self.model.measure_submissions(None);
+        let SubmissionStats { n_runs, n_kernels, time } = self.model.effort();
         if n_runs == 0 {
             return Ok(());
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use api::Result;
+use contract::Result;
 use engine::{Chunk, LogitsSelection, SequenceId};
 use io::Clock;
 use serde::Serialize;

@@ -19,7 +19,7 @@ pub const MIN_EXACT_TOKENS: usize = 256;
 /// Where contexts age by length and nobody says when: half of the context that models are usually given.
 pub const DEFAULT_REQUANTIZE_AFTER_TOKENS: usize = 4096;
 
-/// When positions age. Where it saves nothing, they don't: see `kernels::KvLayout::can_age`.
+/// When positions age. Where it saves nothing, they don't: see `kernels::KvLayout::can_requantize`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KvRequantize {

@@ -116,7 +116,7 @@ impl Geometry {
 
     /// The same with positions that age, where that saves something in `layout`.
     pub fn with_requantize(self, when: KvRequantize, layout: &KvLayout) -> Self {
-        if !layout.can_age() || when == KvRequantize::Off {
+        if !layout.can_requantize() || when == KvRequantize::Off {
             return self;
         }
         let KvUnitBytes { page, requantized_page, .. } = KvUnitBytes::of(layout);
@@ -264,10 +264,10 @@ impl KvUnitBytes {
             layers.map(|layer| layer.page_bytes() as u64).sum()
         };
         let n_floats: usize = layout.states.iter().sum();
-        let aged = layout.layers.iter().filter_map(KvLayerLayout::aged);
+        let aged = layout.layers.iter().filter_map(KvLayerLayout::requantized);
         Self {
             page: of(Retention::All),
-            requantized_page: if layout.can_age() {
+            requantized_page: if layout.can_requantize() {
                 aged.map(|layer| layer.page_bytes() as u64).sum()
             } else {
                 0

@@ -8,7 +8,7 @@
 //! sees every piece before it leaves and after it comes in. Whatever doesn't fit is refused with its own message, and
 //! the caller computes the tokens again.
 
-use kernels::ops::kv_rows::aged_page;
+use kernels::ops::kv_rows::requantized_page;
 use kernels::{Executor, Retention};
 
 use super::CHECKPOINT_CHUNK_TOKENS;
@@ -413,7 +413,7 @@ fn fill_pages(executor: &mut Executor, retention: Retention, pages: &[u32], byte
     for &page in pages {
         for &layer in &layers {
             let (bytes, after) = rest.split_at(executor.kv_layout(layer, page).page_bytes());
-            executor.kv_write_page(layer, page, bytes)?;
+            executor.write_kv_page(layer, page, bytes)?;
             rest = after;
         }
     }
@@ -428,7 +428,7 @@ fn age_pages(executor: &mut Executor, pages: &[u32], bytes: &[u8]) -> Result<()>
         for &layer in &layers {
             let layout = executor.graph().kv().layers[layer];
             let (bytes, after) = rest.split_at(layout.page_bytes());
-            executor.kv_write_page(layer, page, &aged_page(layout, bytes))?;
+            executor.write_kv_page(layer, page, &requantized_page(layout, bytes))?;
             rest = after;
         }
     }

@@ -7,7 +7,7 @@
 use kernels::cpu::isa::IsaLevel;
 use kernels::ops::kv_rows::KvRows;
 use kernels::ops::{dot, rope, softcap};
-use kernels::{AttentionShape, Op, PAGE_LEN, Ran, Retention, RopeShape};
+use kernels::{AttentionShape, Op, PAGE_LEN, Retention, RopeShape, StepProfile};
 
 use super::{Chunk, LogitsSelection, Model};
 use crate::TokenId;
@@ -224,7 +224,7 @@ impl Model {
     fn ask(&mut self, seq: SequenceId, tokens: &[TokenId]) -> Result<Vec<ProbeQueries>> {
         let mut asked: Vec<ProbeQueries> = Vec::new();
         for tokens in tokens.chunks(self.max_rows()) {
-            let mut observe = |ran: &Ran| {
+            let mut observe = |ran: &StepProfile| {
                 if let Some((shape, q, batch)) = ran.queries()
                     && shape.window.is_none()
                 {
@@ -306,7 +306,7 @@ impl Model {
                 Retention::Window => cache.window_pages(seq)?.table(),
             };
             for (&page, bytes) in table.iter().zip(pages).filter(|(page, _)| **page != kernels::NO_PAGE) {
-                executor.kv_write_page(layer, page, bytes)?;
+                executor.write_kv_page(layer, page, bytes)?;
             }
         }
         if let (Some(slot), Some(state)) = (cache.state(seq)?, state) {

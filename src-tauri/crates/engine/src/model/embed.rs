@@ -1,6 +1,6 @@
 //! Texts as vectors, by models that are made for it.
 
-use kernels::Returned;
+use kernels::OutputSelection;
 
 use super::{Chunk, Logits, LogitsSelection, Model};
 use crate::TokenId;
@@ -68,7 +68,7 @@ impl Model {
             Pooling::Last => LogitsSelection::Last,
         };
         let seq = self.new_sequence()?;
-        let vector = match self.forward_all(&[Chunk { seq, tokens, logits }], Returned::Rows, None) {
+        let vector = match self.forward_all(&[Chunk { seq, tokens, logits }], OutputSelection::Rows, None) {
             Ok((states, _)) => pool(&states, pooling),
             Err(error) => Err(error),
         };

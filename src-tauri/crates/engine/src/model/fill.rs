@@ -42,13 +42,13 @@ impl Model {
                 // one that was computed may have aged
                 let (from, to) = (pages[index % n_pages], pages[index]);
                 match (from as usize) < executor.capacity().n_pages {
-                    true => executor.kv_copy_page(Retention::All, from, to)?,
-                    false => executor.kv_copy_page(Retention::All, pages[index - 1], to)?,
+                    true => executor.copy_kv_page(Retention::All, from, to)?,
+                    false => executor.copy_kv_page(Retention::All, pages[index - 1], to)?,
                 }
                 let window = cache.window_pages(seq)?;
                 let from = window.get(index - n_pages).or(window.get(index - 1));
                 if let (Some(from), Some(to)) = (from, window.get(index)) {
-                    executor.kv_copy_page(Retention::Window, from, to)?;
+                    executor.copy_kv_page(Retention::Window, from, to)?;
                 }
             }
             let copied: Vec<TokenId> = (at..at + step).map(|position| tokens[position % n_held]).collect();

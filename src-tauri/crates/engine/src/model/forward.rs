@@ -1,6 +1,6 @@
 //! Batches of sequences through the executors of a model's replicas: cut into runs, each with its rows, pages and states.
 
-use kernels::{Executor, Likely, Observer, Retention, Returned};
+use kernels::{Executor, Observer, OutputSelection, Retention, TopKEntry};
 
 use super::batch_progress::BatchProgress;
 use super::replica::{self, Replica, ReplicaFault};
@@ -16,18 +16,18 @@ impl Model {
     /// failed kernel, a panic, or a run that was given up: every sequence holds what it held before, or of it as much as `truncate` can go back to.
     pub fn forward(&mut self, batch: &[Chunk<'_>]) -> Result<Logits<'_>> {
         self.answers()?;
-        Ok(self.forward_all(batch, Returned::Rows, None)?.0)
+        Ok(self.forward_all(batch, OutputSelection::Rows, None)?.0)
     }
 
     /// As `forward`, telling `observer` of each step after it ran.
     pub fn forward_observed(&mut self, batch: &[Chunk<'_>], observer: Observer) -> Result<Logits<'_>> {
         self.answers()?;
-        Ok(self.forward_all(batch, Returned::Rows, Some(observer))?.0)
+        Ok(self.forward_all(batch, OutputSelection::Rows, Some(observer))?.0)
     }
 
     /// From here on observers are told of steps by the clock of the device, where it has one. Error: no memory.
-    pub fn time_steps(&mut self, wanted: bool) -> Result<()> {
-        Ok(self.replicas.iter_mut().try_for_each(|replica| replica.executor.time_steps(wanted))?)
+    pub fn set_step_timing(&mut self, enabled: bool) -> Result<()> {
+        Ok(self.replicas.iter_mut().try_for_each(|replica| replica.executor.set_step_timing(enabled))?)
     }
 
     /// As `forward`, to draw tokens from: of each wanted row only the `n_top` come back, or all. With the
@@ -39,21 +39,21 @@ impl Model {
         observer: Option<Observer>,
     ) -> Result<(Logits<'_>, Option<&Tokenizer>)> {
         self.answers()?;
-        self.forward_all(batch, n_top.map_or(Returned::Rows, Returned::Likeliest), observer)
+        self.forward_all(batch, n_top.map_or(OutputSelection::Rows, OutputSelection::TopK), observer)
     }
 
     /// As `forward`, whatever the model's output is.
     pub(super) fn forward_all(
         &mut self,
         batch: &[Chunk<'_>],
-        returned: Returned,
+        returned: OutputSelection,
         mut observer: Option<Observer>,
     ) -> Result<(Logits<'_>, Option<&Tokenizer>)> {
         self.check(batch)?;
         let mut pass = BatchProgress::of(batch, &self.cache)?;
         self.gathered.clear();
         let ran = loop {
-            self.replicas.iter_mut().for_each(|replica| replica.executor.bring_back(returned));
+            self.replicas.iter_mut().for_each(|replica| replica.executor.select_output(returned));
             let fault = match guarded(|| Ok(self.run_all(&mut pass, &mut observer))) {
                 Ok(Ok(ran)) => break ran,
                 Ok(Err(fault)) => fault,
@@ -76,18 +76,18 @@ impl Model {
         if let Some(large_page_promotion) = &mut self.large_page_promotion {
             large_page_promotion.begin();
         }
-        let (data, likeliest): (&[f32], &[Likely]) = match ran {
+        let (data, likeliest): (&[f32], &[TopKEntry]) = match ran {
             OutputLocation::Nothing => (&[], &[]),
             OutputLocation::Once(at) => {
                 let executor = &self.replicas[at].executor;
-                (executor.output(), executor.likeliest())
+                (executor.output(), executor.top_k())
             }
             OutputLocation::Often => (&self.gathered.rows, &self.gathered.likeliest),
         };
         let width = self.spec.output_width();
         let n_top = match returned {
-            Returned::Rows => None,
-            Returned::Likeliest(n) => Some(n.min(width)),
+            OutputSelection::Rows => None,
+            OutputSelection::TopK(n) => Some(n.min(width)),
         };
         Ok((Logits { data, width, likeliest, n_top }, self.tokenizer.as_ref()))
     }
@@ -215,7 +215,7 @@ pub(super) fn turn(
 ) -> std::result::Result<(), ReplicaFault> {
     for &(from, to) in &aged.to_requantize {
         for (at, replica) in replicas.iter_mut().enumerate() {
-            let filled = replica.executor.kv_age_page(from, to);
+            let filled = replica.executor.requantize_kv_page(from, to);
             filled.map_err(|error| ReplicaFault { at, error: error.into() })?;
         }
     }
@@ -226,10 +226,10 @@ pub(super) fn turn(
 pub(super) fn make_copies(executor: &mut Executor, copies: &CopyOnWrite) -> Result<()> {
     let CopyOnWrite { page, window_page, state } = *copies;
     if let Some((from, to)) = page {
-        executor.kv_copy_page(Retention::All, from, to)?;
+        executor.copy_kv_page(Retention::All, from, to)?;
     }
     if let Some((from, to)) = window_page {
-        executor.kv_copy_page(Retention::Window, from, to)?;
+        executor.copy_kv_page(Retention::Window, from, to)?;
     }
     if let Some((from, to)) = state {
         executor.copy_state(from, to)?;

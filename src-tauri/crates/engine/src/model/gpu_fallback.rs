@@ -1,7 +1,7 @@
 //! What follows when a graphics card fails, step by step: one that was lost is opened anew, from one whose memory is full
 //! less is asked, and what can't be helped goes to the processor. Pure: it changes the options, others load by them.
 
-use kernels::{BackendKind, KvDType, Precision, Sharing};
+use kernels::{BackendKind, KvDType, LaneReduction, Precision};
 
 use super::gpu_health::GpuHealth;
 use super::{DEFAULT_MAX_ROWS, Devices, LoadOptions};
@@ -83,10 +83,10 @@ fn safer(error: &EngineError, options: &mut LoadOptions) -> Option<GpuFallback> 
 /// Kernels that share by memory are others than those that err, and give the same bits where those are right. None: it
 /// had those.
 fn without_subgroups(options: &mut LoadOptions) -> Option<GpuFallback> {
-    match options.gpu_sharing {
-        Sharing::Memory => None,
-        Sharing::Subgroups => {
-            options.gpu_sharing = Sharing::Memory;
+    match options.gpu_lane_reduction {
+        LaneReduction::SharedMemory => None,
+        LaneReduction::Subgroups => {
+            options.gpu_lane_reduction = LaneReduction::SharedMemory;
             // cooperative matrices belong to subgroups
             if options.gpu_precision == Precision::Matrices {
                 options.gpu_precision = Precision::F16;
@@ -237,7 +237,11 @@ mod tests {
             let mut errs =
                 || next(&error("kernels.gpu_subgroups"), &mut options, &asked, &health, model.spec());
             assert_eq!(errs(), GpuFallback::NoSubgroups);
-            let without = LoadOptions { gpu_sharing: Sharing::Memory, gpu_precision: left, ..asked.clone() };
+            let without = LoadOptions {
+                gpu_lane_reduction: LaneReduction::SharedMemory,
+                gpu_precision: left,
+                ..asked.clone()
+            };
             assert_eq!(options, without);
             assert_eq!(
                 next(&error("kernels.gpu_wrong"), &mut options.clone(), &asked, &health, model.spec()),

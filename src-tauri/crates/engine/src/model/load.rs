@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use kernels::backends::{BackendOptions, Card};
+use kernels::GpuSelector;
+use kernels::backends::BackendOptions;
 use kernels::cpu::isa::IsaLevel;
 use kernels::{
     Backend, BackendKind, Capacity, CpuOptions, DeviceId, Executor, Interrupt, KvDType, Precision, Retention,
@@ -108,7 +109,7 @@ fn load_on(file: Arc<WeightFile>, options: &LoadOptions, progress: &mut dyn FnMu
         MemoryPlanInput { graph: &graph, n_devices, spec: &spec, options, requantize, n_ctx, n_weight_bytes };
     let MemoryPlan { geometry, capacity } = asked.room()?;
     let told = &mut |n| progress(until + share(n, n_weight_bytes) * (UPLOADED - until));
-    let executor = Executor::telling(graph, devices, capacity, told)?;
+    let executor = Executor::with_progress(graph, devices, capacity, told)?;
     let fingerprint = file.fingerprint();
     let identity = identity(&fingerprint, &spec, &of_layers(&placement, &kinds), options, &executor)?;
     let kv_bytes = KvBytes::of(executor.graph().kv(), &geometry);
@@ -327,20 +328,30 @@ fn placement(devices: &Devices, n_layers: usize) -> Result<(Placement, Vec<Backe
 
 /// A device of each kind; cards in the order in which they are named.
 fn backends(kinds: &[BackendKind], options: &LoadOptions) -> Result<Vec<Box<dyn Backend>>> {
-    let LoadOptions { threads, few_threads, isa, cpus, resident, gpus, faults, gpu_cache, check, .. } =
-        options;
-    let (precision, sharing) = (options.gpu_precision, options.gpu_sharing);
+    let LoadOptions {
+        threads,
+        few_threads,
+        isa,
+        cpus,
+        resident,
+        gpus,
+        faults,
+        gpu_cache,
+        gpu_verification,
+        ..
+    } = options;
+    let (precision, lane_reduction) = (options.gpu_precision, options.gpu_lane_reduction);
     let (threads, few_threads, level, cpus) = (*threads, *few_threads, *isa, cpus.clone());
     let cpu = CpuOptions { threads, few_threads, cpus, level, resident: *resident };
     let mut gpus = gpus.iter();
-    let mut card = Card::Any;
+    let mut gpu = GpuSelector::Any;
     let open = |&kind: &BackendKind| {
         if kind == BackendKind::Gpu {
-            card = gpus.next().unwrap_or(&card).clone();
+            gpu = gpus.next().unwrap_or(&gpu).clone();
         }
-        let (cpu, faults, known) = (cpu.clone(), faults.clone(), gpu_cache.clone());
-        let card = card.clone();
-        let options = BackendOptions { cpu, card, precision, sharing, faults, known, check: *check };
+        let (cpu, gpu, faults, gpu_cache) = (cpu.clone(), gpu.clone(), faults.clone(), gpu_cache.clone());
+        let verification = *gpu_verification;
+        let options = BackendOptions { cpu, gpu, precision, lane_reduction, faults, gpu_cache, verification };
         Ok(kernels::backends::open(kind, &options)?)
     };
     kinds.iter().map(open).collect()

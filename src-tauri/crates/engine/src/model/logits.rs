@@ -1,6 +1,6 @@
 //! What a batch leaves: the logits that were wanted, or only the likeliest of them.
 
-use kernels::Likely;
+use kernels::TopKEntry;
 
 use crate::error::{EngineError, Result};
 
@@ -10,7 +10,7 @@ pub struct Logits<'a> {
     pub(super) data: &'a [f32], // (rows, width)
     pub(super) width: usize,
     /// in place of rows, where so many were asked for: (rows, n_top)
-    pub(super) likeliest: &'a [Likely],
+    pub(super) likeliest: &'a [TopKEntry],
     pub(super) n_top: Option<usize>,
 }
 
@@ -20,7 +20,7 @@ pub(crate) enum LogitsRow<'a> {
     /// (n_vocab)
     Whole(&'a [f32]),
     /// likeliest first
-    Likeliest(&'a [Likely]),
+    Likeliest(&'a [TopKEntry]),
 }
 
 impl<'a> Logits<'a> {

@@ -185,7 +185,7 @@ fn outputs(rows: usize, most: usize) -> usize {
 fn capacity(geometry: &Geometry, max_rows: usize, max_outputs: usize) -> Capacity {
     Capacity {
         n_pages: geometry.n_pages(),
-        n_aged_pages: geometry.n_requantized_pages(),
+        n_requantized_pages: geometry.n_requantized_pages(),
         n_window_pages: geometry.n_window_pages(),
         max_rows,
         max_outputs,

@@ -1,6 +1,6 @@
 //! A model on several devices at once: where its sequences are, and what becomes of them when a device fails.
 
-use kernels::{BackendKind, Effort, Executor, Graph, Now, Retention};
+use kernels::{BackendKind, Executor, Graph, MonotonicClock, Retention, SubmissionStats};
 
 use super::gpu_fallback::{GpuFallback, GpuIncident};
 use super::replica::Replica;
@@ -19,18 +19,18 @@ impl Model {
     }
 
     /// What devices are told is counted and timed by this clock from here on; None: no more.
-    pub fn measure_by(&mut self, now: Option<&Now>) {
-        self.replicas.iter_mut().for_each(|replica| replica.executor.measure_by(now));
+    pub fn measure_submissions(&mut self, now: Option<&MonotonicClock>) {
+        self.replicas.iter_mut().for_each(|replica| replica.executor.measure_submissions(now));
     }
 
     /// What devices were told since this was last asked: of those that don't compute by themselves.
-    pub fn effort(&mut self) -> Effort {
-        self.efforts().into_iter().fold(Effort::default(), |a, b| a + b)
+    pub fn effort(&mut self) -> SubmissionStats {
+        self.efforts().into_iter().fold(SubmissionStats::default(), |a, b| a + b)
     }
 
     /// The same of each replica.
-    pub fn efforts(&mut self) -> Vec<Effort> {
-        self.replicas.iter_mut().map(|replica| replica.executor.effort()).collect()
+    pub fn efforts(&mut self) -> Vec<SubmissionStats> {
+        self.replicas.iter_mut().map(|replica| replica.executor.take_submission_stats()).collect()
     }
 
     /// Which of them computes a sequence, counted from 0.
@@ -63,7 +63,7 @@ impl Model {
             debug_assert!(from.executor.graph().kv().layers[layer].retention() == Retention::All);
             for &page in cache.pages(seq)? {
                 let bytes = from.executor.kv_page(layer, page)?;
-                to.executor.kv_write_page(layer, page, &bytes)?;
+                to.executor.write_kv_page(layer, page, &bytes)?;
             }
         }
         Ok(())

@@ -32,7 +32,7 @@ impl Model {
             return Ok(());
         }
         // A full card has no room for two. What it held of sequences is lost anyway.
-        self.replicas[0].executor.let_go();
+        self.replicas[0].executor.release();
         let (mut error, mut told) = (error, Vec::<GpuIncident>::new());
         let (n_rows, kv_requantize) = (self.max_rows(), self.info.kv_requantize);
         let moved = loop {

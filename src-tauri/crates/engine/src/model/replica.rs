@@ -1,7 +1,7 @@
 //! One copy of a model's weights with the pages of the sequences that are at home there, and the rows that go through it
 //! next. Where there are several, they run at the same time, each on a thread of its own.
 
-use kernels::{Batch, Capacity, Executor, Likely, Observer};
+use kernels::{Batch, Capacity, Executor, Observer, TopKEntry};
 
 use super::{Chunk, MAX_BATCH_SEQUENCES};
 use crate::error::{EngineError, Result, guarded};
@@ -184,7 +184,7 @@ pub(super) struct GatheredLogits {
     /// (rows, width)
     pub rows: Vec<f32>,
     /// (rows, as many as were asked for)
-    pub likeliest: Vec<Likely>,
+    pub likeliest: Vec<TopKEntry>,
 }
 
 impl GatheredLogits {
@@ -196,7 +196,7 @@ impl GatheredLogits {
     /// What a run has left, of a batch that wants `n_rows` in all.
     pub fn take(&mut self, Replica { executor, rows, .. }: &Replica, n_rows: usize) {
         place(&mut self.rows, executor.output(), &rows.places, n_rows);
-        place(&mut self.likeliest, executor.likeliest(), &rows.places, n_rows);
+        place(&mut self.likeliest, executor.top_k(), &rows.places, n_rows);
     }
 }
 

@@ -27,7 +27,7 @@ impl Model {
         }
         for page in aged.given_up {
             // one that stays only takes memory
-            self.replicas.iter_mut().for_each(|replica| _ = replica.executor.kv_let_go(page));
+            self.replicas.iter_mut().for_each(|replica| _ = replica.executor.release_kv_page(page));
         }
         true
     }

@@ -1,7 +1,7 @@
 //! The stages in their order, and the draw at the end.
 
-use kernels::Likely;
-use kernels::ops::likeliest::LARGEST_LOGIT;
+use kernels::TopKEntry;
+use kernels::ops::top_k::LARGEST_LOGIT;
 
 use super::exp::exp;
 use super::greedy::likeliest;
@@ -97,10 +97,10 @@ impl SamplerChain {
     }
 
     /// The same of at least `n_likeliest` tokens, likeliest first, of equals the lowest id, all with finite logits.
-    pub fn sample_top(&mut self, likeliest: &[Likely], history: &[TokenId]) -> Option<TokenId> {
+    pub fn sample_top(&mut self, likeliest: &[TopKEntry], history: &[TokenId]) -> Option<TokenId> {
         let candidates = &mut self.candidates;
         candidates.items.clear();
-        let candidate = |likely: &Likely| Candidate { id: likely.id, logit: likely.logit };
+        let candidate = |likely: &TopKEntry| Candidate { id: likely.id, logit: likely.logit };
         candidates.items.extend(likeliest.iter().map(candidate));
         candidates.n_sorted = candidates.items.len();
         self.finish(history)
@@ -268,7 +268,7 @@ mod tests {
                         let logits = row();
                         let n = few.n_top(history.len()).expect("no setting here looks at all tokens");
                         let expected = whole.sample(&logits, &history);
-                        let likeliest = kernels::ops::likeliest::scalar(&logits, n);
+                        let likeliest = kernels::ops::top_k::scalar(&logits, n);
                         assert_eq!(few.sample_top(&likeliest, &history), expected, "{sampling:?}");
                         history.extend(expected);
                         // what was likely is among the last as well

@@ -116,7 +116,7 @@ fn a_run_that_is_given_up_costs_nobody_a_token() {
     let expected = run(&mut model, requests());
     let interrupt = Interrupt::default();
     model.set_interrupt(interrupt.clone());
-    interrupt.ask();
+    interrupt.request();
     let mut scheduler = Scheduler::new();
     requests().into_iter().for_each(|request| scheduler.submit(request).unwrap());
     let (mut outcomes, mut n_steps) = (RequestOutcomes::new(), 0);

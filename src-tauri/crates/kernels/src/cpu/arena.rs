@@ -1,5 +1,4 @@
-//! HostMemory that starts on a cache line: activations in one block with spans borrowed out of it, and raw bytes viewed
-//! as numbers.
+//! Cache-line-aligned memory: an arena with spans borrowed out of it, and views of raw bytes as numbers.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ops::{Deref, DerefMut, Range};
@@ -7,18 +6,18 @@ use std::ptr::NonNull;
 
 use crate::error::KernelError;
 
-/// Bytes of alignment: one cache line, one AVX-512 register.
+/// Alignment in bytes: one cache line, one AVX-512 register.
 pub const ALIGN: usize = 64;
 
-/// A zeroed slice of plain numbers aligned to `ALIGN`. Fresh pages cost nothing until they are touched.
+/// A zeroed slice of plain numbers, aligned to `ALIGN`. Untouched pages take no memory.
 pub struct AlignedVec<T: Pod> {
     start: NonNull<T>,
     len: usize,
-    /// what was allocated: `start` lies in it
+    /// The allocation, which contains `start`.
     block: NonNull<u8>,
 }
 
-/// Types for which every bit pattern, zero included, is a value.
+/// Types for which every bit pattern, including zero, is a valid value.
 ///
 /// # Safety
 /// Implement only for such types.
@@ -42,7 +41,7 @@ unsafe impl<T: Pod> Send for AlignedVec<T> {}
 unsafe impl<T: Pod> Sync for AlignedVec<T> {}
 
 impl<T: Pod> AlignedVec<T> {
-    /// `len` zeros. Errors: the machine has no such memory; `what` names the purpose.
+    /// Allocates `len` zeros. Errors: out of memory; `what` names the purpose.
     pub fn zeroed(len: usize, what: &'static str) -> Result<Self, KernelError> {
         if len == 0 {
             return Ok(Self { start: NonNull::dangling(), len: 0, block: NonNull::dangling() });
@@ -53,13 +52,13 @@ impl<T: Pod> AlignedVec<T> {
         // SAFETY: the layout has a size above zero.
         let block = unsafe { alloc_zeroed(layout) };
         let block = NonNull::new(block).ok_or(error)?;
-        // SAFETY: at most ALIGN - 1 bytes further, where `layout` has room for `len` numbers still.
+        // SAFETY: at most ALIGN - 1 bytes further; `layout` reserves space for `len` numbers after that.
         let start = unsafe { block.add(block.as_ptr().align_offset(ALIGN)) };
         Ok(Self { start: start.cast(), len, block })
     }
 
-    /// Asks for large pages under this memory, where the system has them: read through once a token, a long context
-    /// would miss the address cache on every page of 4 KB. What is touched first then takes up to 2 MB.
+    /// Requests huge pages for this memory, if the system has them. A long context is read once per token and
+    /// would miss the TLB on every 4 KB page. The first touch of a page then takes up to 2 MB.
     pub fn in_huge_pages(self) -> Self {
         #[cfg(target_os = "linux")]
         if self.len > 0 {
@@ -69,18 +68,17 @@ impl<T: Pod> AlignedVec<T> {
         self
     }
 
-    /// Gives the memory under whole system pages of that range back, where the system takes it: what stood there is
-    /// lost, zeros or not.
+    /// Returns the whole system pages in `range` to the system, if it supports that. Their contents are lost.
     pub fn release(&mut self, range: Range<usize>) {
         let part = &mut self[range];
         #[cfg(target_os = "linux")]
-        drop_pages(part.as_mut_ptr().cast(), size_of_val(part));
+        release_pages(part.as_mut_ptr().cast(), size_of_val(part));
         #[cfg(not(target_os = "linux"))]
         let _ = part;
     }
 
-    /// BufferSizes to align the start in: asked for a larger alignment, the allocator would clear every page by hand, and
-    /// with that touch it. None: more than the machine can address.
+    /// Returns the layout with space to align the start in. With a larger alignment the allocator would
+    /// clear, and so touch, every page. `None`: larger than the address space.
     fn layout(len: usize) -> Option<Layout> {
         let bytes = len.checked_mul(size_of::<T>())?.checked_add(ALIGN)?;
         Layout::from_size_align(bytes, align_of::<T>()).ok()
@@ -88,36 +86,36 @@ impl<T: Pod> AlignedVec<T> {
 }
 
 #[cfg(target_os = "linux")]
-// SAFETY: as the system's manual declares it.
+// SAFETY: the declaration in the system's manual.
 unsafe extern "C" {
     fn madvise(start: *mut std::ffi::c_void, n_bytes: usize, advice: std::ffi::c_int) -> std::ffi::c_int;
 }
 
-/// The smallest there are; where they are larger, the system refuses what isn't whole ones of its own.
+/// Smallest page size. Systems with larger pages refuse ranges that are not whole pages.
 #[cfg(target_os = "linux")]
 const SYSTEM_PAGE: usize = 4096;
 
-/// The whole pages among these bytes become zeros that take no memory. A system that refuses leaves them as they are.
+/// Zeroes the whole pages in this range and returns their memory. Does nothing if the system refuses.
 #[cfg(target_os = "linux")]
-fn drop_pages(start: *mut u8, n_bytes: usize) {
+fn release_pages(start: *mut u8, n_bytes: usize) {
     const MADV_DONTNEED: std::ffi::c_int = 4;
     let within = start.align_offset(SYSTEM_PAGE);
     let Some(n_whole) = n_bytes.checked_sub(within).map(|n| n / SYSTEM_PAGE * SYSTEM_PAGE) else { return };
     if n_whole > 0 {
-        // SAFETY: whole pages within bytes that the caller has borrowed exclusively, of anonymous memory: each is
-        // left as it is or becomes zeros, and every pattern is a value of a `Pod` type.
+        // SAFETY: whole pages of anonymous memory, borrowed exclusively by the caller. Each stays as it is or
+        // becomes zeros, and every bit pattern is a value of a `Pod` type.
         unsafe { madvise(start.add(within).cast(), n_whole, MADV_DONTNEED) };
     }
 }
 
-/// A wish: a system that refuses goes on with small pages.
+/// Advises huge pages; a system that refuses keeps small ones.
 #[cfg(target_os = "linux")]
 fn advise_huge_pages(start: *mut u8, n_bytes: usize) {
     const MADV_HUGEPAGE: std::ffi::c_int = 14;
     let within = start.align_offset(SYSTEM_PAGE);
     if within < n_bytes {
-        // SAFETY: this advice changes no byte and no mapping, only the size of the pages under whole pages of ours;
-        // from the first page boundary to the end, which the system rounds up to its page, as it does in the map.
+        // SAFETY: this advice changes no byte and no mapping, only the page size. The range starts at a page
+        // boundary and ends where the allocation does; the system rounds it up to its page.
         unsafe { madvise(start.add(within).cast(), n_bytes - within, MADV_HUGEPAGE) };
     }
 }
@@ -147,8 +145,8 @@ impl<T: Pod> DerefMut for AlignedVec<T> {
     }
 }
 
-/// Several spans of one slice at once: shared `reads`, exclusive `writes`.
-/// Panics when a span lies outside, or a write overlaps any other span.
+/// Borrows several spans of one slice at once: `reads` shared, `writes` exclusive.
+/// Panics if a span is out of bounds or a write overlaps any other span.
 pub fn borrow<const R: usize, const W: usize>(
     arena: &mut [f32],
     reads: [Range<usize>; R],
@@ -172,7 +170,7 @@ pub fn borrow<const R: usize, const W: usize>(
     }
 }
 
-/// Bytes as numbers; panics when the slice is not aligned or has a remainder.
+/// Views bytes as numbers. Panics if the slice is misaligned or has a remainder.
 pub fn view<T: Pod>(bytes: &[u8]) -> &[T] {
     // SAFETY: every bit pattern is a value of a `Pod` type.
     let (head, out, tail) = unsafe { bytes.align_to::<T>() };
@@ -180,7 +178,7 @@ pub fn view<T: Pod>(bytes: &[u8]) -> &[T] {
     out
 }
 
-/// Bytes as numbers; panics when the slice is not aligned or has a remainder.
+/// Views bytes as mutable numbers. Panics if the slice is misaligned or has a remainder.
 pub fn view_mut<T: Pod>(bytes: &mut [u8]) -> &mut [T] {
     // SAFETY: every bit pattern is a value of a `Pod` type.
     let (head, out, tail) = unsafe { bytes.align_to_mut::<T>() };
@@ -188,17 +186,17 @@ pub fn view_mut<T: Pod>(bytes: &mut [u8]) -> &mut [T] {
     out
 }
 
-/// Numbers as bytes.
+/// Views numbers as bytes.
 pub fn bytes_of<T: Pod>(numbers: &[T]) -> &[u8] {
-    // SAFETY: plain numbers have no padding, and every byte is a value.
+    // SAFETY: `Pod` types have no padding, and every byte is a value.
     let (head, out, tail) = unsafe { numbers.align_to::<u8>() };
     assert!(head.is_empty() && tail.is_empty(), "bytes need no alignment");
     out
 }
 
-/// Numbers as bytes.
+/// Views numbers as mutable bytes.
 pub fn bytes_of_mut<T: Pod>(numbers: &mut [T]) -> &mut [u8] {
-    // SAFETY: plain numbers have no padding, and every bit pattern is a value of theirs.
+    // SAFETY: `Pod` types have no padding, and every bit pattern is a value.
     let (head, out, tail) = unsafe { numbers.align_to_mut::<u8>() };
     assert!(head.is_empty() && tail.is_empty(), "bytes need no alignment");
     out
@@ -220,10 +218,10 @@ mod tests {
         assert!(AlignedVec::<u8>::zeroed(0, "a test").unwrap().is_empty());
     }
 
-    /// The context of a conversation is asked for as a whole, and filled over hours.
+    /// The memory of a context is allocated at once and filled over hours.
     #[test]
     #[cfg(target_os = "linux")]
-    fn memory_that_is_not_touched_costs_nothing() {
+    fn untouched_memory_costs_nothing() {
         let resident = || -> u64 {
             let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
             statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
@@ -231,6 +229,6 @@ mod tests {
         let before = resident();
         let mut pages = AlignedVec::<u8>::zeroed(4 << 30, "a test").unwrap();
         pages[1 << 30] = 1;
-        assert!(resident() < before + (1 << 30), "four gigabytes were asked for, one byte written");
+        assert!(resident() < before + (1 << 30), "four gigabytes allocated, one byte written");
     }
 }

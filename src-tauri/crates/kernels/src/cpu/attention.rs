@@ -1,6 +1,8 @@
-//! Attention on the pool. Queries that share a KV head are taken together, so that keys and values are unpacked once
-//! for all of them. A prompt is shared out by tiles of rows and KV heads; a few rows at depth by chunks of positions,
-//! whose parts the last one to finish joins in order. Both ways do the same arithmetic for a row.
+//! Attention on the thread pool. Queries that share a KV head are processed together, so that keys and values
+//! are unpacked once for all of them.
+//! A prompt is divided by tiles of rows and KV heads. A few rows with a long context are divided by chunks of
+//! positions; the last task to finish merges the partial results in order. Both ways do the same arithmetic
+//! for a row.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,36 +11,36 @@ use super::StepContext;
 use super::arena::AlignedVec;
 use super::disjoint_slices::DisjointSlices;
 use super::thread_pool::ThreadPool;
+use crate::capacity::Capacity;
 use crate::error::KernelError;
 use crate::graph::{AttentionShape, DeviceId, Graph, Mask, Op, PAGE_LEN, Retention, ValueId};
 use crate::ops::attention::{CHUNK, Partial, pages};
-use crate::plan::Capacity;
 
 mod job;
 
-use job::{AttentionJob, AttentionScratch, MAX_QUERIES, Query, join};
+use job::{AttentionJob, AttentionScratch, MAX_QUERIES, Query, merge};
 
-/// Rows up to which work is shared out by chunks of positions; with more rows there are tiles enough.
+/// Most rows for which work is divided by chunks of positions; more rows give enough tiles.
 const MAX_SPLIT_ROWS: usize = 8;
-/// Tasks for each thread that such work is cut into at least, where it can be: the last ones end together.
+/// Least tasks per thread when work is divided by chunks, where possible, so that threads finish together.
 const TASKS_PER_THREAD: usize = 16;
-/// Multiply-adds below which one thread is as fast as many: about 3 µs.
+/// Multiply-adds up to which one thread is as fast as many: about 3 µs.
 const MIN_PARALLEL_MACS: usize = 64 * 1024;
 
-/// AttentionScratch of one device.
+/// Attention scratch of one device.
 pub struct CpuAttention {
     workers: Vec<AttentionScratch>,
     /// (rows, heads, chunks)
     partials: Vec<Partial>,
     /// (rows, heads, chunks, head_dim)
     partial_sums: AlignedVec<f32>,
-    /// (tiles of rows, tiles of heads): chunks not yet finished
+    /// (tiles of rows, tiles of heads): chunks not yet finished.
     unfinished: Vec<AtomicU32>,
     max_chunks: usize,
     tiles: Vec<Range<usize>>,
 }
 
-/// (head_dim, n_heads), each the largest of any attention of `graph` on `device`.
+/// Returns (head_dim, n_heads), each the largest of any attention of `graph` on `device`.
 fn widest(graph: &Graph, device: DeviceId) -> (usize, usize) {
     let shapes = graph.nodes().iter().filter(|n| n.device == device).filter_map(|n| match &n.op {
         Op::Attention { attention, .. } => Some(attention),
@@ -47,20 +49,20 @@ fn widest(graph: &Graph, device: DeviceId) -> (usize, usize) {
     shapes.fold((0, 0), |(d, n), s| (s.head_dim.max(d), s.n_heads.max(n)))
 }
 
-/// Bytes of what threads hold of attention over so many pages, before it is put together.
+/// Returns the bytes of partial attention results over `n_pages`, before they are merged.
 pub fn partial_bytes(graph: &Graph, device: DeviceId, n_pages: usize) -> u64 {
     let (d, n_heads) = widest(graph, device);
     shared_attention_bytes(n_heads, d, n_pages * PAGE_LEN)
 }
 
-/// The same over so many positions, for heads of length `d`.
+/// Returns the same over `n_positions`, for heads of length `d`.
 pub fn shared_attention_bytes(n_heads: usize, d: usize, n_positions: usize) -> u64 {
     let n_partials = (MAX_SPLIT_ROWS * n_heads) as u64 * n_positions.div_ceil(CHUNK) as u64;
     n_partials * (size_of::<Partial>() + d * size_of::<f32>()) as u64
 }
 
 impl CpuAttention {
-    /// AttentionScratch for the largest attention of `graph` on `device`.
+    /// Allocates scratch for the largest attention of `graph` on `device`.
     pub fn new(
         graph: &Graph,
         device: DeviceId,
@@ -82,7 +84,7 @@ impl CpuAttention {
         })
     }
 
-    /// q (tokens, heads, head_dim) → out of the same shape
+    /// Computes attention of q (tokens, heads, head_dim) into `out` of the same shape.
     pub fn run(
         &mut self,
         cx: &mut StepContext,
@@ -121,12 +123,12 @@ impl CpuAttention {
         let (tiles, workers) = (&self.tiles, DisjointSlices::new(&mut self.workers));
         let per_tile = job.n_head_tiles();
         let n_tasks = tiles.len() * per_tile;
-        // the longest rows come last in a prompt: each thread begins with the longest of its own, and what others then
-        // take from its end is short
+        // The longest rows of a prompt come last. Each thread starts with its longest task, so that stolen
+        // tasks are short.
         let task = |task: usize, worker: usize| {
             let task = n_tasks - 1 - task;
             // SAFETY: a worker runs one task at a time.
-            let scratch = unsafe { &mut workers.part(worker..worker + 1)[0] };
+            let scratch = unsafe { &mut workers.slice_mut(worker..worker + 1)[0] };
             job.tile(scratch, tiles[task / per_tile].clone(), task % per_tile);
         };
         if alone {
@@ -135,14 +137,14 @@ impl CpuAttention {
         cx.pool.run(n_tasks, &task)
     }
 
-    /// Stretches of rows of one sequence, short enough for a tile.
+    /// Cuts the rows of each sequence into tiles.
     fn cut_tiles(&mut self, job: &AttentionJob) {
-        let most = (MAX_QUERIES / job.heads_per_tile).max(1);
+        let max_rows = (MAX_QUERIES / job.heads_per_tile).max(1);
         self.tiles.clear();
         for row in 0..job.batch.n_rows() {
             match self.tiles.last_mut() {
                 Some(tile)
-                    if tile.len() < most && job.batch.sequence[tile.start] == job.batch.sequence[row] =>
+                    if tile.len() < max_rows && job.batch.sequence[tile.start] == job.batch.sequence[row] =>
                 {
                     tile.end = row + 1;
                 }
@@ -151,7 +153,7 @@ impl CpuAttention {
         }
     }
 
-    /// One task for each tile of rows, chunk, and stretch of tiles of heads, whose blocks lie one after another.
+    /// Runs one task for each tile of rows, chunk, and range of head tiles, whose blocks are consecutive.
     fn run_split(
         &mut self,
         pool: &mut ThreadPool,
@@ -169,25 +171,26 @@ impl CpuAttention {
         let (partials, sums) =
             (DisjointSlices::new(&mut self.partials), DisjointSlices::new(&mut self.partial_sums));
         let at = |query: &Query, chunk: usize| (query.row * n_heads + query.head) * max_chunks + chunk;
-        let join_all = |scratch: &mut AttentionScratch, chunks: Range<usize>| {
+        let merge_all = |scratch: &mut AttentionScratch, chunks: Range<usize>| {
             for (i, query) in scratch.queries.iter().enumerate() {
                 scratch.totals[i] = Partial::EMPTY;
                 for chunk in job.chunks(query.row) {
                     let at = at(query, chunk - chunks.start);
-                    // SAFETY: all chunks of this tile are finished, and the count has ordered their writes before.
+                    // SAFETY: all chunks of this tile are finished, and the counter orders their writes
+                    // before this read.
                     let (partial, sum) =
-                        unsafe { (partials.read(at..at + 1)[0], sums.read(at * d..(at + 1) * d)) };
+                        unsafe { (partials.slice(at..at + 1)[0], sums.slice(at * d..(at + 1) * d)) };
                     let total = &mut scratch.total[i * d..(i + 1) * d];
-                    scratch.totals[i] = join(job.kernels, scratch.totals[i], total, partial, sum);
+                    scratch.totals[i] = merge(job.kernels, scratch.totals[i], total, partial, sum);
                 }
             }
             job.finish(scratch);
         };
-        let most_tasks = TASKS_PER_THREAD * pool.n_threads();
-        let stretch = (n_parts * n_head_tiles / most_tasks).clamp(1, n_head_tiles);
-        let n_stretches = n_head_tiles.div_ceil(stretch);
+        let min_tasks = TASKS_PER_THREAD * pool.n_threads();
+        let tiles_per_task = (n_parts * n_head_tiles / min_tasks).clamp(1, n_head_tiles);
+        let n_tile_ranges = n_head_tiles.div_ceil(tiles_per_task);
         let task = |task: usize, worker: usize| {
-            let (part, first) = (task / n_stretches, task % n_stretches * stretch);
+            let (part, first) = (task / n_tile_ranges, task % n_tile_ranges * tiles_per_task);
             let (tile, rows) = (part / n_chunks, tiles[part / n_chunks].clone());
             let chunks = job.chunks_of(rows.clone());
             let chunk = chunks.start + part % n_chunks;
@@ -195,24 +198,25 @@ impl CpuAttention {
                 return;
             }
             // SAFETY: a worker runs one task at a time.
-            let scratch = unsafe { &mut workers.part(worker..worker + 1)[0] };
-            let walk = job.walk(rows.clone(), chunk, first..(first + stretch).min(n_head_tiles));
-            for head_tile in first..(first + stretch).min(n_head_tiles) {
-                job.take_queries(scratch, rows.clone(), head_tile);
+            let scratch = unsafe { &mut workers.slice_mut(worker..worker + 1)[0] };
+            let walk = job.walk(rows.clone(), chunk, first..(first + tiles_per_task).min(n_head_tiles));
+            for head_tile in first..(first + tiles_per_task).min(n_head_tiles) {
+                job.load_queries(scratch, rows.clone(), head_tile);
                 job.chunk(scratch, chunk, &walk, head_tile);
                 for (i, query) in scratch.queries.iter().enumerate() {
                     let at = at(query, chunk - chunks.start);
-                    // SAFETY: this query and chunk belong to this task until it counts itself finished.
+                    // SAFETY: this query and chunk belong to this task until it decrements the counter.
                     unsafe {
-                        partials.part(at..at + 1)[0] = scratch.partials[i];
-                        sums.part(at * d..(at + 1) * d).copy_from_slice(&scratch.sums[i * d..(i + 1) * d]);
+                        partials.slice_mut(at..at + 1)[0] = scratch.partials[i];
+                        sums.slice_mut(at * d..(at + 1) * d)
+                            .copy_from_slice(&scratch.sums[i * d..(i + 1) * d]);
                     }
                 }
                 if unfinished[tile * n_head_tiles + head_tile].fetch_sub(1, Ordering::AcqRel) == 1 {
-                    join_all(scratch, chunks.clone());
+                    merge_all(scratch, chunks.clone());
                 }
             }
         };
-        pool.run(n_parts * n_stretches, &task)
+        pool.run(n_parts * n_tile_ranges, &task)
     }
 }

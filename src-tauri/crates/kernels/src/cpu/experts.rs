@@ -1,6 +1,7 @@
-//! MatMulJobs of the experts that tokens are routed to. Tokens are sorted by expert, so that the weights of each chosen
-//! expert are read once for all its tokens; work is shared out by experts and weight rows, so that one token alone
-//! keeps every thread busy. What a token gets depends on its own input and route only.
+//! Matrix products of mixture-of-experts layers. Tokens are sorted by expert, so that each chosen expert's
+//! weights are read once for all its tokens.
+//! Work is divided by experts and weight rows, so that a single token keeps every thread busy.
+//! Guarantees: a token's result depends only on its own input and route.
 
 use std::ops::Range;
 
@@ -11,40 +12,40 @@ use super::isa::IsaLevel;
 use super::matmul_jobs::{GatedOutput, gated};
 use super::memory::HostMemory;
 use super::quantized_activations::{
-    ActivationBuffers, BufferSizes, MEMORY_BOUND_MAX_TOKENS, MatMulWeight, PROMPT_ROWS, QuantizedActivations,
+    ActivationBuffers, BufferSizes, MAX_MEMORY_BOUND_TOKENS, MatMulWeight, PROMPT_ROWS, QuantizedActivations,
     TOKEN_TILE, rows_per_task,
 };
 use super::thread_pool::{AssignedTask, ThreadPool};
+use crate::capacity::Capacity;
 use crate::error::KernelError;
 use crate::graph::{DeviceId, Experts, Graph, Op, ValueId};
 use crate::matmul::packed_activations::PACK_TOKENS;
 use crate::matmul::{self, ActivationFormat, MatMulRow};
 use crate::ops::{Kernels, moe_route};
-use crate::plan::Capacity;
 
-/// Weight rows of one task of a few tokens: their products fit the scratch of a tile.
-const FEW_ROWS: usize = 1024;
-/// Outputs of a tile of tokens and weight rows, before they go to where each token has its own.
-const TILE: usize = if TOKEN_TILE * PROMPT_ROWS > MEMORY_BOUND_MAX_TOKENS * FEW_ROWS {
+/// Most weight rows of a task for a few tokens; their products fit the scratch of a tile.
+const MAX_TASK_ROWS: usize = 1024;
+/// Outputs in a tile of tokens and weight rows, before they are copied to each token's output.
+const TILE_FLOATS: usize = if TOKEN_TILE * PROMPT_ROWS > MAX_MEMORY_BOUND_TOKENS * MAX_TASK_ROWS {
     TOKEN_TILE * PROMPT_ROWS
 } else {
-    MEMORY_BOUND_MAX_TOKENS * FEW_ROWS
+    MAX_MEMORY_BOUND_TOKENS * MAX_TASK_ROWS
 };
-/// Multiply-adds below which one thread is as fast as many: about 2 µs.
+/// Multiply-adds up to which one thread is as fast as many: about 2 µs.
 const MIN_PARALLEL_MACS: usize = 32 * 1024;
-/// A gate and what it gates.
-const MAX_PRODUCTS: usize = 2;
+/// Most products in a step: gate and up.
+const MAX_JOINED_PRODUCTS: usize = 2;
 
 /// Buffers for the experts of one device. A pair is a token and one of its slots: token · n_used + slot.
 pub struct ExpertMatMulJobs {
-    /// for each node its fast path; None: generic
+    /// For each node its fast path; `None`: generic.
     fast: Vec<Option<&'static MatMulRow>>,
     groups: PairsByExpert,
-    /// rows in the order they come in: (tokens, k), or (pairs, k)
-    plain: ActivationBuffers,
-    /// rows in the order of the groups: (pairs, k)
+    /// Rows in input order: (tokens, k) or (pairs, k).
+    unsorted: ActivationBuffers,
+    /// Rows sorted by expert: (pairs, k).
     gathered: ActivationBuffers,
-    /// (n_threads, stride): a tile of outputs, and a decoded weight row
+    /// (n_threads, stride): a tile of outputs, and a decoded weight row.
     scratch: AlignedVec<f32>,
     stride: usize,
 }
@@ -52,18 +53,18 @@ pub struct ExpertMatMulJobs {
 /// The pairs of a batch, sorted by expert.
 #[derive(Default)]
 struct PairsByExpert {
-    /// (pairs) in rising order of expert, then of pair
+    /// (pairs) by rising expert, then pair.
     order: Vec<u32>,
-    /// experts that are used, with their part of `order`
+    /// Experts in use, with their range of `order`.
     groups: Vec<(usize, Range<usize>)>,
-    /// (n_experts) scratch: where the next pair of each goes
+    /// (n_experts) scratch: where the next pair of each expert goes.
     next: Vec<usize>,
-    /// for each packed of rows its first; none where the next group begins
+    /// For each pack of rows its first row; `None` where the next group begins.
     packs: Vec<Option<usize>>,
 }
 
 impl PairsByExpert {
-    /// BufferSizes for so many pairs and experts.
+    /// Reserves memory for `n_pairs` and `n_experts`.
     fn reserve(&mut self, n_pairs: usize, n_experts: usize) {
         self.order.reserve(n_pairs);
         self.groups.reserve(n_experts.min(n_pairs));
@@ -71,7 +72,7 @@ impl PairsByExpert {
         self.packs.reserve(n_pairs.div_ceil(PACK_TOKENS));
     }
 
-    /// `route` (tokens, 2, n_used)
+    /// Sorts the pairs of `route` (tokens, 2, n_used) by expert.
     fn sort(&mut self, route: &[f32], n_used: usize, n_experts: usize) {
         let pairs = || {
             let tokens = route.chunks_exact(2 * n_used);
@@ -109,14 +110,15 @@ impl PairsByExpert {
 struct ExpertMatMulOp<'a> {
     experts: &'a Experts,
     fast: Option<&'static MatMulRow>,
-    /// (n_experts, n_out), or empty
+    /// (n_experts, n_out), or empty.
     bias: &'a [f32],
-    /// where the output begins in the arena: (pairs, n_out)
+    /// Where the output begins in the arena: (pairs, n_out).
     out: usize,
 }
 
 impl<'a> ExpertMatMulOp<'a> {
-    fn factor(&self, expert: usize) -> MatMulWeight<'a> {
+    /// Returns the weights of an expert.
+    fn weight(&self, expert: usize) -> MatMulWeight<'a> {
         MatMulWeight { weight: &self.experts.weights[expert], fast: self.fast }
     }
 }
@@ -128,17 +130,17 @@ struct ExpertInput {
     k: usize,
     n_used: usize,
     n_pairs: usize,
-    /// whether all slots of a token have one row; else each has its own
+    /// All slots of a token share one row; otherwise each has its own.
     shared: bool,
 }
 
 impl ExpertInput {
-    /// One token needs no sorting: its rows are taken where they are.
+    /// A single token needs no sorting: its rows are read where they are.
     fn in_place(&self) -> bool {
         self.n_pairs == self.n_used
     }
 
-    /// The row of the input that belongs to a pair.
+    /// Returns the input row of a pair.
     fn row(&self, pair: u32) -> usize {
         if self.shared { pair as usize / self.n_used } else { pair as usize }
     }
@@ -150,7 +152,7 @@ struct ExpertStep<'a> {
     x: ExpertInput,
     groups: &'a PairsByExpert,
     quants: QuantizedActivations<'a>,
-    /// (pairs, k) in the order of the groups; empty where nothing takes floats, or where they are taken in place
+    /// (pairs, k) sorted by expert. Empty if no product takes floats, or if they are read in place.
     floats: &'a [f32],
     arena: DisjointSlices<'a, f32>,
     scratch: DisjointSlices<'a, f32>,
@@ -159,7 +161,7 @@ struct ExpertStep<'a> {
 }
 
 impl ExpertMatMulJobs {
-    /// Buffers for the experts of `graph` on `device`.
+    /// Allocates buffers for the experts of `graph` on `device`.
     pub fn new(
         graph: &Graph,
         device: DeviceId,
@@ -168,7 +170,7 @@ impl ExpertMatMulJobs {
         n_threads: usize,
     ) -> Result<Self, KernelError> {
         let mut fast = vec![None; graph.nodes().len()];
-        let (mut plain, mut gathered) = (BufferSizes::default(), BufferSizes::default());
+        let (mut unsorted, mut gathered) = (BufferSizes::default(), BufferSizes::default());
         let (mut groups, mut max_k) = (PairsByExpert::default(), None);
         for (i, node) in graph.nodes().iter().enumerate().filter(|(_, n)| n.device == device) {
             let Op::ExpertMatMul { x, route, experts } = &node.op else { continue };
@@ -178,22 +180,23 @@ impl ExpertMatMulJobs {
             groups.reserve(n_pairs, experts.weights.len());
             gathered.add(fast[i], n_pairs, k);
             if !takes_floats(fast[i]) {
-                plain.add(fast[i], capacity.max_rows * graph.value(*x).width / k, k);
+                unsorted.add(fast[i], capacity.max_rows * graph.value(*x).width / k, k);
             }
             max_k = max_k.max(Some(k));
         }
-        let stride = max_k.map_or(0, |k| TILE + k.next_multiple_of(16));
+        let stride = max_k.map_or(0, |k| TILE_FLOATS + k.next_multiple_of(16));
         Ok(Self {
             fast,
             groups,
-            plain: ActivationBuffers::new(plain)?,
+            unsorted: ActivationBuffers::new(unsorted)?,
             gathered: ActivationBuffers::new(gathered)?,
             scratch: AlignedVec::zeroed(n_threads * stride, "products of experts")?,
             stride,
         })
     }
 
-    /// MatMulJobs `nodes` of one input under one route: one of them, or the two that `glu` joins.
+    /// Computes the products `nodes`, which share one input and route: a single one, or the two that `glu`
+    /// joins.
     pub fn run(
         &mut self,
         cx: &mut StepContext,
@@ -209,14 +212,14 @@ impl ExpertMatMulJobs {
         let x = ExpertInput { span: values.span(x), k, n_used, n_pairs: n_tokens * n_used, shared };
         self.groups.sort(values.read(route, n_tokens), n_used, experts.weights.len());
         self.take_inputs(cx.pool, nodes, &values.arena()[x.span.clone()], &x)?;
-        let mut products = [None; MAX_PRODUCTS];
+        let mut products = [None; MAX_JOINED_PRODUCTS];
         for (slot, i) in products.iter_mut().zip(nodes) {
             let (_, _, experts, out) = parts_of(graph, *i);
             let (fast, bias, out) = (self.fast[*i], &vectors[*i][..], values.span(out).start);
             *slot = Some(ExpertMatMulOp { experts, fast, bias, out });
         }
         let glu = glu.map(|i| gated(values, graph, i, nodes[0]));
-        let rows = if x.in_place() { &self.plain } else { &self.gathered };
+        let rows = if x.in_place() { &self.unsorted } else { &self.gathered };
         let job = ExpertStep {
             kernels: cx.kernels,
             groups: &self.groups,
@@ -231,7 +234,8 @@ impl ExpertMatMulJobs {
         job.run(cx.pool, &products, glu)
     }
 
-    /// Rows in every format that one of `nodes` takes: quantised once for each row of `data`, then sorted.
+    /// Prepares rows in every format that one of `nodes` takes: quantized once for each row of `data`, then
+    /// sorted.
     fn take_inputs(
         &mut self,
         pool: &mut ThreadPool,
@@ -250,10 +254,10 @@ impl ExpertMatMulJobs {
                 continue;
             }
             if x.in_place() {
-                self.plain.fill(pool, fast, data, x.k, None)?;
+                self.unsorted.fill(pool, fast, data, x.k, None)?;
             } else if x.shared {
-                self.plain.fill(pool, fast, data, x.k, None)?;
-                let rows = self.plain.acts(data.len() / x.k, x.k).of(fast);
+                self.unsorted.fill(pool, fast, data, x.k, None)?;
+                let rows = self.unsorted.acts(data.len() / x.k, x.k).of(fast);
                 self.gathered.gather(pool, fast, &rows, &row, x.n_pairs)?;
             } else {
                 self.gathered.fill(pool, fast, data, x.k, Some(order))?;
@@ -267,30 +271,31 @@ impl ExpertMatMulJobs {
     }
 }
 
-/// The tiles of a group begin where its packed do.
+/// Rounds a tile length to whole packs, so that the tiles of a group begin where its packs do.
 fn whole_packs(n: usize) -> usize {
     (n / PACK_TOKENS * PACK_TOKENS).max(PACK_TOKENS)
 }
 
+/// Returns whether a path takes unquantized activations.
 fn takes_floats(fast: Option<&MatMulRow>) -> bool {
     fast.is_none_or(|row| row.act == ActivationFormat::F32)
 }
 
-/// Input, route, weights and output of a product.
+/// Returns input, route, weights and output of a product.
 fn parts_of(graph: &Graph, i: usize) -> (ValueId, ValueId, &Experts, ValueId) {
     let node = &graph.nodes()[i];
     match (&node.op, node.output) {
         (Op::ExpertMatMul { x, route, experts }, Some(out)) => (*x, *route, experts, out),
-        _ => unreachable!("`fuse` groups products of experts only"),
+        _ => unreachable!("`fuse` groups expert products only"),
     }
 }
 
 impl ExpertStep<'_> {
-    /// One task for each group and stretch of weight rows, so that an expert's weights pass by once.
+    /// Runs one task for each group and range of weight rows, so that an expert's weights are read once.
     fn run(
         &self,
         pool: &mut ThreadPool,
-        products: &[Option<ExpertMatMulOp>; MAX_PRODUCTS],
+        products: &[Option<ExpertMatMulOp>; MAX_JOINED_PRODUCTS],
         glu: Option<GatedOutput>,
     ) -> Result<(), String> {
         let products = || products.iter().flatten();
@@ -298,7 +303,7 @@ impl ExpertStep<'_> {
         let row_bytes: usize = products().map(|p| p.experts.weights[0].row_bytes()).sum();
         let per_group = self.x.n_pairs.div_ceil(groups.len().max(1));
         let n_rows = groups.len() * self.n_out;
-        let step = rows_per_task(per_group, n_rows, row_bytes, pool.n_threads()).min(FEW_ROWS);
+        let step = rows_per_task(per_group, n_rows, row_bytes, pool.n_threads()).min(MAX_TASK_ROWS);
         let n_blocks = self.n_out.div_ceil(step);
         let part = |task: usize| {
             let (expert, pairs) = &groups[task / n_blocks];
@@ -308,14 +313,14 @@ impl ExpertStep<'_> {
         let run = |assigned: AssignedTask| {
             let (expert, pairs, rows) = part(assigned.task);
             let following = assigned.next.map(part).zip(products().next());
-            let following = following.map(|((expert, _, rows), product)| product.factor(expert).rows(&rows));
-            // where rows stay in place, those of two pairs need not follow each other
+            let following = following.map(|((expert, _, rows), product)| product.weight(expert).rows(&rows));
+            // rows in place need not be consecutive, so that a tile is one pair
             let per_tile =
-                if self.x.in_place() { 1 } else { whole_packs((TILE / rows.len()).min(TOKEN_TILE)) };
+                if self.x.in_place() { 1 } else { whole_packs((TILE_FLOATS / rows.len()).min(TOKEN_TILE)) };
             for start in pairs.clone().step_by(per_tile) {
                 let tile = start..(start + per_tile).min(pairs.end);
                 for (i, product) in products().enumerate() {
-                    let other = products().nth(i + 1).map(|product| product.factor(expert).rows(&rows));
+                    let other = products().nth(i + 1).map(|product| product.weight(expert).rows(&rows));
                     let next = other.or(following).unwrap_or(&[]);
                     self.tile(product, expert, &rows, &tile, next, assigned.worker);
                 }
@@ -334,8 +339,8 @@ impl ExpertStep<'_> {
         pool.run_with_next(n_tasks, &run)
     }
 
-    /// Weight rows `rows` of one expert times the inputs of the pairs at `tile` in the order; `next` is what this worker
-    /// reads then.
+    /// Multiplies weight rows `rows` of one expert with the inputs of the pairs `tile` of the order. `next`
+    /// is what this worker reads afterwards.
     fn tile(
         &self,
         product: &ExpertMatMulOp,
@@ -345,26 +350,26 @@ impl ExpertStep<'_> {
         next: &[u8],
         worker: usize,
     ) {
-        let factor = product.factor(expert);
+        let weight = product.weight(expert);
         let k = self.x.k;
         let scratch = worker * self.stride..(worker + 1) * self.stride;
-        // SAFETY: a worker runs one task at a time, and this stretch is its own.
-        let (outputs, decoded) = unsafe { self.scratch.part(scratch) }.split_at_mut(TILE);
+        // SAFETY: a worker runs one task at a time, and this range is its own.
+        let (outputs, decoded) = unsafe { self.scratch.slice_mut(scratch) }.split_at_mut(TILE_FLOATS);
         let outputs = &mut outputs[..tile.len() * rows.len()];
         let mut out = OutTile::whole(outputs, rows.len());
         let (inputs, x) = if self.x.in_place() {
             let row = self.x.row(self.groups.order[tile.start]);
             let at = self.x.span.start + row * k..self.x.span.start + (row + 1) * k;
-            // SAFETY: nobody writes the input during the step: the plan gives outputs other memory.
-            (row..row + 1, unsafe { self.arena.read(at) })
+            // SAFETY: no task writes the input during the step: the plan gives outputs other memory.
+            (row..row + 1, unsafe { self.arena.slice(at) })
         } else {
             (tile.clone(), self.floats.get(tile.start * k..tile.end * k).unwrap_or(&[]))
         };
-        factor.multiply(self.kernels, rows, next, x, &self.quants, &inputs, decoded, &mut out);
+        weight.multiply(self.kernels, rows, next, x, &self.quants, &inputs, decoded, &mut out);
         let bias = product.bias.get(expert * self.n_out..(expert + 1) * self.n_out);
         for (outputs, pair) in outputs.chunks_exact(rows.len()).zip(&self.groups.order[tile.clone()]) {
             // SAFETY: these columns of the pair's output belong to this task alone.
-            let out = unsafe { self.arena.part(self.columns(product, *pair, rows)) };
+            let out = unsafe { self.arena.slice_mut(self.columns(product, *pair, rows)) };
             out.copy_from_slice(outputs);
             if let Some(bias) = bias {
                 out.iter_mut().zip(&bias[rows.clone()]).for_each(|(out, bias)| *out += bias);
@@ -372,7 +377,7 @@ impl ExpertStep<'_> {
         }
     }
 
-    /// Finishes a gated unit where its two products are still in cache.
+    /// Joins the two products of a gated unit while they are in cache.
     fn gate(
         &self,
         gate: &ExpertMatMulOp,
@@ -387,16 +392,16 @@ impl ExpertStep<'_> {
             // SAFETY: these columns of gate, up and out belong to this task alone.
             let (gate, up, out) = unsafe {
                 (
-                    self.arena.read(columns),
-                    self.arena.read(self.columns(up, *pair, rows)),
-                    self.arena.part(out),
+                    self.arena.slice(columns),
+                    self.arena.slice(self.columns(up, *pair, rows)),
+                    self.arena.slice_mut(out),
                 )
             };
             (self.kernels.glu)(gate, up, glu.act, out);
         }
     }
 
-    /// Columns `rows` of a pair's output, in the arena.
+    /// Returns columns `rows` of a pair's output, in the arena.
     fn columns(&self, product: &ExpertMatMulOp, pair: u32, rows: &Range<usize>) -> Range<usize> {
         let start = product.out + pair as usize * self.n_out;
         start + rows.start..start + rows.end

@@ -1,5 +1,5 @@
-//! Which instructions this processor has, decided once. A level names a set of kernels that belong together; results
-//! are bit-identical within a level, and close to each other between levels.
+//! Instruction-set levels: which instructions this processor has, detected once.
+//! Guarantees: results are bit-identical within a level, and close to each other between levels.
 
 use std::fmt;
 
@@ -8,30 +8,34 @@ use crate::error::KernelError;
 /// Levels in rising order. x86-64 has the AVX ones, 64-bit ARM the NEON ones, every machine `Portable`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum IsaLevel {
-    /// plain Rust: right everywhere
+    /// Plain Rust; correct everywhere.
     Portable,
-    /// AVX2, FMA, F16C
+    /// AVX2, FMA, F16C.
     Avx2,
-    /// AVX2 with the dot product of bytes (AVX-VNNI): what desktop processors without AVX-512 have; other operations are
-    /// those of `Avx2`
+    /// `Avx2` with the byte dot product AVX-VNNI, as in desktop processors without AVX-512. Other operations
+    /// are those of `Avx2`.
     AvxVnni,
-    /// AVX-512 F, BW, VL, DQ, VNNI on top of AVX2
+    /// AVX-512 F, BW, VL, DQ, VNNI on top of AVX2.
     Avx512,
-    /// what every 64-bit ARM has; operations other than products and attention are compiled for it at `Portable` already
+    /// What every 64-bit ARM processor has. Only matrix products and attention differ from `Portable`, which
+    /// is compiled for NEON too.
     Neon,
-    /// NEON with the dot product of bytes
+    /// NEON with the byte dot product `sdot`.
     NeonDot,
-    /// `NeonDot` with the matrix product of bytes (I8MM)
+    /// `NeonDot` with the byte matrix product `smmla` (I8MM).
     NeonI8mm,
 }
 
-/// Forces a level: `portable`, `avx2`, `avx_vnni`, `avx512`, `neon`, `neon_dot` or `neon_i8mm`.
+/// Environment variable that forces a level: `portable`, `avx2`, `avx_vnni`, `avx512`, `neon`, `neon_dot` or
+/// `neon_i8mm`.
 pub const ISA_VARIABLE: &str = "INGLENOOK_ISA";
 
 impl IsaLevel {
+    /// All levels in rising order.
     pub const ALL: [Self; 7] =
         [Self::Portable, Self::Avx2, Self::AvxVnni, Self::Avx512, Self::Neon, Self::NeonDot, Self::NeonI8mm];
 
+    /// Returns the name used in `INGLENOOK_ISA`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Portable => "portable",
@@ -44,17 +48,17 @@ impl IsaLevel {
         }
     }
 
-    /// The highest level this processor has.
+    /// Returns the highest level this processor has.
     pub fn detect() -> Self {
         Self::ALL.into_iter().rev().find(|l| l.is_present()).unwrap_or(Self::Portable)
     }
 
-    /// Every level this processor has: what twin tests run over.
+    /// Iterates over the levels this processor has; parity tests run at each.
     pub fn present() -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().filter(|l| l.is_present())
     }
 
-    /// The detected level, or the one that `forced` names. Errors: an unknown or absent level.
+    /// Returns the detected level, or the one named by `forced`. Errors: an unknown or absent level.
     pub fn select(forced: Option<&str>) -> Result<Self, KernelError> {
         let found = Self::detect();
         let Some(wanted) = forced.filter(|w| !w.is_empty()) else {
@@ -64,16 +68,17 @@ impl IsaLevel {
         level.ok_or_else(|| KernelError::Isa { wanted: wanted.to_owned(), found: found.name() })
     }
 
-    /// Whether the environment variable `INGLENOOK_ISA` chooses.
+    /// Returns whether the environment variable `INGLENOOK_ISA` forces a level.
     pub fn is_forced() -> bool {
         std::env::var(ISA_VARIABLE).is_ok_and(|level| !level.is_empty())
     }
 
-    /// `select` by the environment variable `INGLENOOK_ISA`.
+    /// Calls `select` with the environment variable `INGLENOOK_ISA`.
     pub fn from_env() -> Result<Self, KernelError> {
         Self::select(std::env::var(ISA_VARIABLE).ok().as_deref())
     }
 
+    /// Returns whether this processor has the level.
     #[cfg(target_arch = "x86_64")]
     pub fn is_present(self) -> bool {
         let avx2 = is_x86_feature_detected!("avx2")
@@ -94,6 +99,7 @@ impl IsaLevel {
         }
     }
 
+    /// Returns whether this processor has the level.
     #[cfg(target_arch = "aarch64")]
     pub fn is_present(self) -> bool {
         let dot = std::arch::is_aarch64_feature_detected!("dotprod");
@@ -105,6 +111,7 @@ impl IsaLevel {
         }
     }
 
+    /// Returns whether this processor has the level.
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     pub fn is_present(self) -> bool {
         self == Self::Portable
@@ -120,15 +127,19 @@ impl fmt::Display for IsaLevel {
 /// One operation compiled for each level.
 #[derive(Clone, Copy)]
 pub struct Levels<F> {
+    /// For any processor.
     pub portable: F,
+    /// For `Avx2` and `AvxVnni`.
     pub avx2: F,
+    /// For `Avx512`.
     pub avx512: F,
+    /// For all NEON levels.
     pub neon: F,
 }
 
 impl<F: Copy> Levels<F> {
-    /// The function for a level. The caller vouches that the level `is_present`; `Isa` does so for everything
-    /// outside tests.
+    /// Returns the function for a level, which must be present (`IsaLevel::is_present`). `Kernels` ensures
+    /// this outside tests.
     pub fn at(&self, level: IsaLevel) -> F {
         match level {
             IsaLevel::Portable => self.portable,
@@ -139,18 +150,19 @@ impl<F: Copy> Levels<F> {
     }
 }
 
-/// How a level multiplies and adds: fused where there is an instruction for it.
+/// Multiply-add of a level: fused if there is an instruction for it.
 pub trait Mac {
-    /// Independent rows a small matrix product keeps in registers.
+    /// Independent rows that a small matrix product keeps in registers.
     const PANEL_ROWS: usize;
+    /// Returns a · b + c.
     fn mac(a: f32, b: f32, c: f32) -> f32;
 }
 
-/// What every processor of its kind can do fast: two roundings on x86-64, one on 64-bit ARM.
+/// The fast choice on any processor of the architecture: two roundings on x86-64, one on 64-bit ARM.
 pub struct BaselineMac;
-/// One rounding, 16 vector registers of 8 floats.
+/// Fused multiply-add with 16 vector registers of 8 floats.
 pub struct FmaMac8;
-/// One rounding, 32 vector registers of 16 floats.
+/// Fused multiply-add with 32 vector registers of 16 floats.
 pub struct FmaMac16;
 
 impl Mac for BaselineMac {
@@ -177,8 +189,8 @@ impl Mac for FmaMac16 {
     }
 }
 
-/// Compiles one `#[inline(always)] fn body<M: Mac>(..)` at every level: the arithmetic is written once, the compiler
-/// vectorises it for each. Declares `static NAME: Levels<fn(..)>`.
+/// Compiles one `#[inline(always)] fn body<M: Mac>(..)` for every level. The arithmetic is written once, and
+/// the compiler vectorizes it for each. Declares `static NAME: Levels<fn(..)>`.
 macro_rules! levels {
     ($(#[$doc:meta])* $vis:vis $name:ident = $body:ident ($($arg:ident : $ty:ty),* $(,)?) $(-> $ret:ty)?) => {
         $(#[$doc])*
@@ -193,7 +205,7 @@ macro_rules! levels {
                 fn inner($($arg: $ty),*) $(-> $ret)? {
                     $body::<$crate::cpu::isa::FmaMac8>($($arg),*)
                 }
-                // SAFETY: `Levels::at` is asked only for levels that `IsaLevel::is_present` confirmed.
+                // SAFETY: `Levels::at` is called only with levels that `IsaLevel::is_present` confirmed.
                 unsafe { inner($($arg),*) }
             }
             #[cfg(target_arch = "x86_64")]
@@ -202,7 +214,7 @@ macro_rules! levels {
                 fn inner($($arg: $ty),*) $(-> $ret)? {
                     $body::<$crate::cpu::isa::FmaMac16>($($arg),*)
                 }
-                // SAFETY: `Levels::at` is asked only for levels that `IsaLevel::is_present` confirmed.
+                // SAFETY: `Levels::at` is called only with levels that `IsaLevel::is_present` confirmed.
                 unsafe { inner($($arg),*) }
             }
             #[cfg(target_arch = "x86_64")]
@@ -214,7 +226,7 @@ macro_rules! levels {
 }
 pub(crate) use levels;
 
-/// What the processor calls itself, padded with spaces or zeros.
+/// Returns the processor's brand string, padded with spaces or zeros.
 #[cfg(target_arch = "x86_64")]
 pub fn brand() -> [u8; 48] {
     use std::arch::x86_64::__cpuid;
@@ -235,9 +247,9 @@ pub fn brand() -> [u8; 48] {
 mod tests {
     use super::*;
 
-    /// Else whatever is tested at a level would pass where an emulator lacks its instructions.
+    /// Otherwise tests at a level would pass under an emulator that lacks its instructions.
     #[test]
-    fn the_level_that_the_environment_asks_for_is_here() {
+    fn the_forced_level_is_present() {
         let level = IsaLevel::from_env().expect("a level of this processor");
         assert!(level.is_present());
     }

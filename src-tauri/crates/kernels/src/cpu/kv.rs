@@ -1,57 +1,57 @@
-//! The paged store of keys and values on a CPU: a pool for the layers that keep everything and one for those with a
-//! window; in each page after page, in each page layer after layer, in each layer the key blocks of its heads and then
-//! the value blocks. A page of a layer is one stretch of bytes. What has aged lies in a third
-//! pool, in fewer bits.
+//! The paged KV store of a CPU: one pool for layers with full attention, one for those with a sliding window,
+//! and one for aged pages, requantized to fewer bits.
+//! Order: pages, layers, key blocks of the heads, value blocks of the heads. A page of a layer is contiguous.
 
 use std::ops::Range;
 
 use super::arena::AlignedVec;
 use super::disjoint_slices::DisjointSlices;
+use crate::capacity::Capacity;
 use crate::error::KernelError;
 use crate::graph::{DeviceId, Graph, KvLayerLayout, PAGE_LEN, Retention};
-use crate::ops::kv_write::{F16Convert, row_bytes, store_key, store_value};
-use crate::plan::Capacity;
+use crate::ops::kv_write::{F16Convert, store_key, store_value};
 
 /// Keys and values of the layers of one device.
 pub struct KvStore {
     all: KvPages,
     window: KvPages,
-    /// of the layers that keep everything, in fewer bits: numbered after those of `all`
+    /// Requantized pages of layers with full attention; their indices follow those of `all`.
     aged: KvPages,
-    /// pages of `all`
+    /// Pages in `all`.
     n_exact: u32,
-    /// None: a layer of another device
+    /// `None`: a layer of another device.
     layers: Vec<Option<KvLayerSpans>>,
 }
 
-/// Where a layer's keys and values lie.
+/// Where the keys and values of a layer are stored.
 #[derive(Clone, Copy)]
 struct KvLayerSpans {
     own: LayerSpan,
-    /// in aged pages; None: it has none
+    /// In aged pages; `None`: it has none.
     aged: Option<LayerSpan>,
 }
 
-/// The pages of the layers of one kind.
+/// The pages of all layers of one kind.
 struct KvPages {
     bytes: AlignedVec<u8>,
     page_bytes: usize,
 }
 
+/// Position and layout of a layer within a page.
 #[derive(Clone, Copy)]
 struct LayerSpan {
     offset: usize,
-    /// bytes of the keys, or of the values, of one head in one page
+    /// Bytes of the keys, or of the values, of one head in one page.
     block_bytes: usize,
     layout: KvLayerLayout,
 }
 
 impl KvStore {
-    /// BufferSizes for the pages of the layers that live on `device`.
+    /// Allocates the pages of the layers on `device`.
     pub fn new(graph: &Graph, device: DeviceId, capacity: &Capacity) -> Result<Self, KernelError> {
         let (mut all, mut window, mut aged_bytes) = (0, 0, 0);
         let mut layers = Vec::with_capacity(graph.kv().layers.len());
-        let ages = capacity.n_aged_pages > 0;
+        let ages = capacity.n_requantized_pages > 0;
         for (layout, at) in graph.kv().layers.iter().zip(graph.kv_devices()) {
             if *at != device {
                 layers.push(None);
@@ -62,7 +62,7 @@ impl KvStore {
                 Retention::Window => &mut window,
             };
             let own = LayerSpan::next(*layout, page_bytes);
-            let aged = layout.aged().filter(|_| ages);
+            let aged = layout.requantized().filter(|_| ages);
             let aged = aged.map(|layout| LayerSpan::next(layout, &mut aged_bytes));
             layers.push(Some(KvLayerSpans { own, aged }));
         }
@@ -74,54 +74,56 @@ impl KvStore {
         Ok(Self {
             all: pages(all, capacity.n_pages)?,
             window: pages(window, capacity.n_window_pages)?,
-            aged: pages(aged_bytes, capacity.n_aged_pages)?,
+            aged: pages(aged_bytes, capacity.n_requantized_pages)?,
             n_exact: u32::try_from(capacity.n_pages).unwrap_or(u32::MAX),
             layers,
         })
     }
 
-    /// How a layer's keys and values lie in that page.
+    /// Returns how the layer stores keys and values in `page`.
     pub fn layout_of(&self, layer: usize, page: u32) -> KvLayerLayout {
         self.locate(layer, page).1.layout
     }
 
-    /// How they lie once they have aged; None: the store has no pages for that.
+    /// Returns how the layer stores aged keys and values; `None`: the store has no pages for them.
     pub fn aged(&self, layer: usize) -> Option<KvLayerLayout> {
         self.spans(layer).aged.map(|span| span.layout)
     }
 
-    /// That page of a layer holds what has aged.
+    /// Returns whether `page` of the layer is an aged one.
     pub fn is_aged(&self, layer: usize, page: u32) -> bool {
         self.spans(layer).aged.is_some() && page >= self.n_exact
     }
 
-    /// The memory of a page of the layers that keep everything goes back to the system, where there is a way.
+    /// Returns the memory of a full-attention page to the system, if it supports that.
     pub fn release_page(&mut self, page: u32) {
         let start = page as usize * self.all.page_bytes;
         self.all.bytes.release(start..start + self.all.page_bytes);
     }
 
+    /// Returns how the layer stores keys and values in pages that are not aged.
     pub fn layout(&self, layer: usize) -> KvLayerLayout {
         self.span(layer).layout
     }
 
-    /// Keys of one head in one page.
+    /// Borrows the keys of one head in one page.
     pub fn keys(&self, layer: usize, page: u32, head: usize) -> &[u8] {
         self.block(layer, page, head)
     }
 
-    /// ValueArena of one head in one page.
+    /// Borrows the values of one head in one page.
     pub fn values(&self, layer: usize, page: u32, head: usize) -> &[u8] {
         let n_heads = self.span(layer).layout.n_kv_heads;
         self.block(layer, page, n_heads + head)
     }
 
-    /// All of one layer in one page.
+    /// Borrows all of one layer in one page.
     pub fn page(&self, layer: usize, page: u32) -> &[u8] {
         let (pages, span, page) = self.locate(layer, page);
         &pages.bytes[page_range(span, pages.page_bytes, page)]
     }
 
+    /// Borrows all of one layer in one page mutably.
     pub fn page_mut(&mut self, layer: usize, page: u32) -> &mut [u8] {
         let (pages, span, index) = self.locate(layer, page);
         let range = page_range(span, pages.page_bytes, index);
@@ -131,15 +133,15 @@ impl KvStore {
         }
     }
 
-    /// All layers of a kind of one page into another.
+    /// Copies all layers of one kind from one page to another.
     pub fn copy_page(&mut self, retention: Retention, from: u32, to: u32) {
         let KvPages { bytes, page_bytes } = self.of_kind(retention);
         let start = from as usize * *page_bytes;
         bytes.copy_within(start..start + *page_bytes, to as usize * *page_bytes);
     }
 
-    /// Key and value (head_dim) of one head at one slot of one page.
-    #[allow(clippy::too_many_arguments)] // an address in the store and what to put there
+    /// Writes key and value (head_dim) of one head at one slot of one page.
+    #[allow(clippy::too_many_arguments)] // an address in the store and what to write
     pub fn write(
         &mut self,
         halves: F16Convert,
@@ -150,18 +152,18 @@ impl KvStore {
         k: &[f32],
         v: &[f32],
     ) {
-        // SAFETY: the store is borrowed exclusively: no other thread writes.
+        // SAFETY: the store is borrowed exclusively, so no other thread writes.
         unsafe { self.writer(layer).write(halves, page, slot, head, k, v) }
     }
 
-    /// A writer that several workers use, each for KV heads of its own.
+    /// Returns a writer for several workers, each with separate KV heads.
     pub fn writer(&mut self, layer: usize) -> KvWriter<'_> {
         let span = self.span(layer);
         let KvPages { bytes, page_bytes } = self.of_kind(span.layout.retention());
         KvWriter { bytes: DisjointSlices::new(bytes), page_bytes: *page_bytes, span }
     }
 
-    /// The pages among which that one is, how the layer lies in them, and its place there.
+    /// Returns the pool of `page`, the layer's layout in it, and the page's index there.
     fn locate(&self, layer: usize, page: u32) -> (&KvPages, LayerSpan, u32) {
         let KvLayerSpans { own, aged } = self.spans(layer);
         match (own.layout.retention(), aged) {
@@ -193,9 +195,9 @@ impl KvStore {
 }
 
 impl LayerSpan {
-    /// Behind those that take `page_bytes` of a page so far.
+    /// Places a layer after the `page_bytes` already in use.
     fn next(layout: KvLayerLayout, page_bytes: &mut usize) -> Self {
-        let block_bytes = PAGE_LEN * row_bytes(layout.dtype, layout.head_dim);
+        let block_bytes = PAGE_LEN * layout.dtype.row_bytes(layout.head_dim);
         let offset = *page_bytes;
         *page_bytes += layout.page_bytes();
         Self { offset, block_bytes, layout }
@@ -212,7 +214,7 @@ fn block_range(span: LayerSpan, page_bytes: usize, page: u32, block: usize) -> R
     start..start + span.block_bytes
 }
 
-/// Writes one layer.
+/// Writes to one layer.
 pub struct KvWriter<'a> {
     bytes: DisjointSlices<'a, u8>,
     page_bytes: usize,
@@ -220,7 +222,7 @@ pub struct KvWriter<'a> {
 }
 
 impl KvWriter<'_> {
-    /// Key and value (head_dim) of one head at one slot of one page.
+    /// Writes key and value (head_dim) of one head at one slot of one page.
     ///
     /// # Safety
     /// No other thread writes the same `head` at the same time.
@@ -235,12 +237,12 @@ impl KvWriter<'_> {
     ) {
         let KvLayerLayout { n_kv_heads, dtype, .. } = self.span.layout;
         assert!(head < n_kv_heads && slot < PAGE_LEN);
-        // SAFETY: blocks of different heads do not overlap, and this head is this thread's alone.
-        let keys = unsafe { self.bytes.part(block_range(self.span, self.page_bytes, page, head)) };
+        // SAFETY: blocks of different heads do not overlap, and only this thread uses this head.
+        let keys = unsafe { self.bytes.slice_mut(block_range(self.span, self.page_bytes, page, head)) };
         store_key(halves, dtype, k, slot, keys);
         // SAFETY: as above.
         let values =
-            unsafe { self.bytes.part(block_range(self.span, self.page_bytes, page, n_kv_heads + head)) };
+            unsafe { self.bytes.slice_mut(block_range(self.span, self.page_bytes, page, n_kv_heads + head)) };
         store_value(halves, dtype, v, slot, values);
     }
 }

@@ -1,5 +1,5 @@
-//! Matrix products on the pool. Activations are quantised once for all products of one input; weight rows are cut
-//! into tasks; each task goes through the tokens in tiles that stay in cache.
+//! Matrix products on the thread pool. Activations are quantized once for all products of one input.
+//! Weight rows are cut into tasks, and each task multiplies them with tiles of tokens that stay in cache.
 
 use std::ops::Range;
 
@@ -9,32 +9,33 @@ use super::disjoint_slices::{DisjointSlices, OutTile};
 use super::isa::IsaLevel;
 use super::memory::{HostMemory, ValueArena};
 use super::quantized_activations::{
-    ActivationBuffers, BufferSizes, MEMORY_BOUND_MAX_TOKENS, MatMulWeight, PROMPT_ROWS, QuantizedActivations,
+    ActivationBuffers, BufferSizes, MAX_MEMORY_BOUND_TOKENS, MatMulWeight, PROMPT_ROWS, QuantizedActivations,
     TOKEN_TILE, rows_per_task,
 };
 use super::thread_pool::{AssignedTask, ThreadPool};
-use crate::backend::Retain;
+use crate::capacity::Capacity;
 use crate::error::KernelError;
 use crate::graph::{Activation, DeviceId, Graph, Op, ValueId};
 use crate::matmul::packed_activations::PACK_TOKENS;
 use crate::matmul::{self, ActivationFormat, MatMulRow};
 use crate::ops::Kernels;
-use crate::plan::Capacity;
-use crate::plan::fuse::MAX_PRODUCTS;
+use crate::plan::layout::ValueLifetime;
+use crate::plan::step::MAX_MATMULS;
 use crate::tensor::Tensor;
 
-/// Multiply-adds below which one thread is as fast as many: about 2 µs.
+/// Multiply-adds up to which one thread is as fast as many: about 2 µs.
 const MIN_PARALLEL_MACS: usize = 32 * 1024;
 
-/// QuantizedBuffer activations and scratch of one device.
+/// Quantized activations and scratch of one device.
 pub struct MatMulJobs {
     inputs: ActivationBuffers,
-    /// for each node its fast path; None: generic
+    /// For each node its fast path; `None`: generic.
     fast: Vec<Option<&'static MatMulRow>>,
-    /// (n_threads, row_stride): a decoded weight row of the generic path
+    /// (n_threads, row_stride): a decoded weight row of the generic path.
     rows: AlignedVec<f32>,
     row_stride: usize,
-    /// (n_threads, gate_stride): the two products of a task that a gated unit joins; none where they must stay readable
+    /// (n_threads, gate_stride): the two products of a task that a gated unit joins. Empty if they must stay
+    /// readable in the arena.
     gates: AlignedVec<f32>,
     gate_stride: usize,
 }
@@ -51,20 +52,21 @@ struct MatMulInput {
 #[derive(Clone, Copy)]
 struct MatMulOp<'a> {
     factor: MatMulWeight<'a>,
-    /// (n_out), or empty
+    /// (n_out), or empty.
     bias: &'a [f32],
-    /// where the output begins in the arena: (n_tokens, n_out)
+    /// Where the output begins in the arena: (n_tokens, n_out).
     out: usize,
     n_out: usize,
 }
 
-/// Joins the two products of a step: act(gate) · up.
+/// How the two products of a step are joined: act(gate) · up.
 #[derive(Clone, Copy)]
 pub struct GatedOutput {
+    /// Activation of the gate.
     pub act: Activation,
-    /// whether the first product is the gate; else it is the second
+    /// The first product is the gate; otherwise the second is.
     pub gate_first: bool,
-    /// where the output begins in the arena
+    /// Where the output begins in the arena.
     pub out: usize,
 }
 
@@ -74,26 +76,26 @@ struct MatMulStep<'a> {
     x: MatMulInput,
     quants: QuantizedActivations<'a>,
     arena: DisjointSlices<'a, f32>,
-    /// (n_threads, stride): scratch of the generic path
+    /// (n_threads, row_stride): scratch of the generic path.
     rows: DisjointSlices<'a, f32>,
     row_stride: usize,
-    /// (n_threads, stride): the two products of a task that a gated unit joins
+    /// (n_threads, gate_stride): the two products of a task that a gated unit joins.
     gates: DisjointSlices<'a, f32>,
     gate_stride: usize,
 }
 
 impl MatMulJobs {
-    /// Buffers for the products of `graph` on `device`.
+    /// Allocates buffers for the products of `graph` on `device`.
     pub fn new(
         graph: &Graph,
         device: DeviceId,
         capacity: &Capacity,
-        retain: Retain,
+        lifetime: ValueLifetime,
         level: IsaLevel,
         n_threads: usize,
     ) -> Result<Self, KernelError> {
         let mut fast = vec![None; graph.nodes().len()];
-        let (mut room, mut k_generic) = (BufferSizes::default(), 0);
+        let (mut sizes, mut k_generic) = (BufferSizes::default(), 0);
         for (i, node) in graph.nodes().iter().enumerate().filter(|(_, n)| n.device == device) {
             let Op::MatMul { weight, .. } = &node.op else { continue };
             let k = weight.n_cols();
@@ -101,16 +103,16 @@ impl MatMulJobs {
             match fast[i] {
                 None => k_generic = k_generic.max(k),
                 Some(row) if row.act == ActivationFormat::F32 => {}
-                row => room.add(row, capacity.max_rows, k),
+                row => sizes.add(row, capacity.max_rows, k),
             }
         }
         let row_stride = k_generic.next_multiple_of(16);
-        let gate_stride = match retain {
-            Retain::Needed => 2 * PROMPT_ROWS * TOKEN_TILE.min(capacity.max_rows),
-            Retain::All => 0,
+        let gate_stride = match lifetime {
+            ValueLifetime::Needed => 2 * PROMPT_ROWS * TOKEN_TILE.min(capacity.max_rows),
+            ValueLifetime::All => 0,
         };
         Ok(Self {
-            inputs: ActivationBuffers::new(room)?,
+            inputs: ActivationBuffers::new(sizes)?,
             fast,
             rows: AlignedVec::zeroed(n_threads * row_stride, "decoded weight rows")?,
             row_stride,
@@ -119,7 +121,7 @@ impl MatMulJobs {
         })
     }
 
-    /// MatMulJobs `nodes` of one input; `glu` joins the two of them.
+    /// Computes the products `nodes`, which share one input; `glu` joins two of them.
     pub fn run(
         &mut self,
         cx: &mut StepContext,
@@ -143,7 +145,7 @@ impl MatMulJobs {
                 self.inputs.interleave(cx.pool, row, (x.n_tokens, x.k), n_packs, &first)?;
             }
         }
-        let mut products = [None; MAX_PRODUCTS];
+        let mut products = [None; MAX_MATMULS];
         for (slot, i) in products.iter_mut().zip(nodes) {
             let (_, weight, out) = parts_of(graph, *i);
             let factor = MatMulWeight { weight, fast: self.fast[*i] };
@@ -168,16 +170,16 @@ impl MatMulJobs {
     }
 }
 
-/// Input, weight and output of a product.
+/// Returns input, weight and output of a product.
 fn parts_of(graph: &Graph, i: usize) -> (ValueId, &Tensor, ValueId) {
     let node = &graph.nodes()[i];
     match (&node.op, node.output) {
         (Op::MatMul { x, weight, .. }, Some(out)) => (*x, weight, out),
-        _ => unreachable!("`fuse` groups products only"),
+        _ => unreachable!("`fuse` groups matrix products only"),
     }
 }
 
-/// How node `i` joins two products, the first of which is node `first`.
+/// Returns how node `i` joins two products, of which node `first` comes first.
 pub fn gated(values: &ValueArena, graph: &Graph, i: usize, first: usize) -> GatedOutput {
     let node = &graph.nodes()[i];
     match (&node.op, node.output) {
@@ -190,7 +192,8 @@ pub fn gated(values: &ValueArena, graph: &Graph, i: usize, first: usize) -> Gate
     }
 }
 
-/// Stretches of tokens that tasks multiply with their rows: whole packed, all as long as the first but the last.
+/// Tiles of tokens that tasks multiply with their rows: whole packs, all as long as the first except the
+/// last.
 #[derive(Clone, Copy)]
 struct TokenTiles {
     n: usize,
@@ -205,8 +208,8 @@ impl TokenTiles {
 }
 
 impl MatMulStep<'_> {
-    /// All tasks of a tile come before those of the next: so each thread keeps to some tokens where there are tiles
-    /// enough, which are those that it has in its caches from the operation before.
+    /// Cuts the tokens into tiles. All tasks of a tile precede those of the next. With enough tiles, each
+    /// thread thus keeps to tokens that are in its caches from the previous operation.
     fn tiles(&self) -> TokenTiles {
         let n_tokens = self.x.n_tokens;
         let even = n_tokens.div_ceil(n_tokens.div_ceil(TOKEN_TILE));
@@ -214,14 +217,14 @@ impl MatMulStep<'_> {
         TokenTiles { n: n_tokens.div_ceil(len), len, n_tokens }
     }
 
-    fn is_small(&self, n_rows: usize) -> bool {
+    fn runs_alone(&self, n_rows: usize) -> bool {
         n_rows * self.x.k * self.x.n_tokens <= MIN_PARALLEL_MACS
     }
 
     fn run_each(
         &self,
         pool: &mut ThreadPool,
-        products: &[Option<MatMulOp>; MAX_PRODUCTS],
+        products: &[Option<MatMulOp>; MAX_MATMULS],
     ) -> Result<(), String> {
         let products = || products.iter().flatten();
         let n_rows: usize = products().map(|p| p.n_out).sum();
@@ -248,7 +251,7 @@ impl MatMulStep<'_> {
             }
         };
         let n_tasks = tiles.n * per_tile;
-        if self.is_small(n_rows) {
+        if self.runs_alone(n_rows) {
             return pool.run_alone(n_tasks, &run);
         }
         pool.run_with_next(n_tasks, &run)
@@ -257,7 +260,7 @@ impl MatMulStep<'_> {
     fn run_gated(
         &self,
         pool: &mut ThreadPool,
-        products: &[Option<MatMulOp>; MAX_PRODUCTS],
+        products: &[Option<MatMulOp>; MAX_MATMULS],
         glu: GatedOutput,
     ) -> Result<(), String> {
         let [Some(first), Some(second), ..] = products else {
@@ -276,20 +279,20 @@ impl MatMulStep<'_> {
         let run = |assigned: AssignedTask| {
             let next = assigned.next.map_or(&[][..], |next| gate.factor.rows(&columns(next)));
             let (columns, tokens) = (columns(assigned.task), tiles.tokens(assigned.task / per_tile));
-            match self.x.n_tokens <= MEMORY_BOUND_MAX_TOKENS || self.gate_stride == 0 {
+            match self.x.n_tokens <= MAX_MEMORY_BOUND_TOKENS || self.gate_stride == 0 {
                 true => self.gate_in_place((gate, up), glu, &columns, &tokens, next, assigned.worker),
-                false => self.gate_of_tile((gate, up), glu, &columns, &tokens, next, assigned.worker),
+                false => self.gate_in_scratch((gate, up), glu, &columns, &tokens, next, assigned.worker),
             }
         };
         let n_tasks = tiles.n * per_tile;
-        if self.is_small(2 * n_rows) {
+        if self.runs_alone(2 * n_rows) {
             return pool.run_alone(n_tasks, &run);
         }
         pool.run_with_next(n_tasks, &run)
     }
 
-    /// Columns `columns` of a gated unit, its gate first, whose products go where the plan has put them.
-    /// `next`: what this worker reads then.
+    /// Computes `columns` of a gated unit, with the products stored where the plan has put them.
+    /// `next`: what this worker reads afterwards.
     fn gate_in_place(
         &self,
         (gate, up): (&MatMulOp, &MatMulOp),
@@ -307,18 +310,18 @@ impl MatMulStep<'_> {
             // SAFETY: these columns of gate, up and out belong to this task alone.
             let (gate, up, out) = unsafe {
                 (
-                    self.arena.read(span(gate.out)),
-                    self.arena.read(span(up.out)),
-                    self.arena.part(span(glu.out)),
+                    self.arena.slice(span(gate.out)),
+                    self.arena.slice(span(up.out)),
+                    self.arena.slice_mut(span(glu.out)),
                 )
             };
             (self.kernels.glu)(gate, up, glu.act, out);
         }
     }
 
-    /// As `gate_in_place`, but the products stay in cache: nothing else reads them, and in the arena their rows lie
-    /// pages apart.
-    fn gate_of_tile(
+    /// Like `gate_in_place`, but keeps the products in scratch. Nothing else reads them, and in the arena
+    /// their rows are pages apart.
+    fn gate_in_scratch(
         &self,
         (gate, up): (&MatMulOp, &MatMulOp),
         glu: GatedOutput,
@@ -329,21 +332,21 @@ impl MatMulStep<'_> {
     ) {
         let (n_rows, width) = (gate.n_out, columns.len());
         let scratch = worker * self.gate_stride..(worker + 1) * self.gate_stride;
-        // SAFETY: a worker runs one task at a time, and this stretch is its own.
-        let (gates, ups) = unsafe { self.gates.part(scratch) }.split_at_mut(self.gate_stride / 2);
+        // SAFETY: a worker runs one task at a time, and this range is its own.
+        let (gates, ups) = unsafe { self.gates.slice_mut(scratch) }.split_at_mut(self.gate_stride / 2);
         let (gates, ups) = (&mut gates[..tokens.len() * width], &mut ups[..tokens.len() * width]);
         self.tile(gate, columns, tokens, up.factor.rows(columns), worker, &mut OutTile::whole(gates, width));
         self.tile(up, columns, tokens, next, worker, &mut OutTile::whole(ups, width));
         for (t, (gate, up)) in tokens.clone().zip(gates.chunks_exact(width).zip(ups.chunks_exact(width))) {
             let out = glu.out + t * n_rows;
             // SAFETY: these columns of the output belong to this task alone.
-            let out = unsafe { self.arena.part(out + columns.start..out + columns.end) };
+            let out = unsafe { self.arena.slice_mut(out + columns.start..out + columns.end) };
             (self.kernels.glu)(gate, up, glu.act, out);
         }
     }
 
-    /// Rows `rows` of one product times tokens `tokens`, to where the plan has put it; `next` is what this worker reads
-    /// then.
+    /// Multiplies weight rows `rows` with `tokens`, stored where the plan has put the product; `next` is what
+    /// this worker reads afterwards.
     fn product(
         &self,
         product: &MatMulOp,
@@ -358,7 +361,7 @@ impl MatMulStep<'_> {
         self.tile(product, rows, tokens, next, worker, &mut out);
     }
 
-    /// Rows `rows` of one product times tokens `tokens`.
+    /// Multiplies weight rows `rows` with `tokens` into `out` and adds the bias.
     fn tile(
         &self,
         product: &MatMulOp,
@@ -371,9 +374,9 @@ impl MatMulStep<'_> {
         let k = self.x.k;
         let x = self.x.span.start + tokens.start * k..self.x.span.start + tokens.end * k;
         let scratch = worker * self.row_stride..(worker + 1) * self.row_stride;
-        // SAFETY: nobody writes the input during the step, as the plan gives outputs other memory; a worker runs one
-        // task at a time, and this stretch of scratch is its own.
-        let (x, scratch) = unsafe { (self.arena.read(x), self.rows.part(scratch)) };
+        // SAFETY: no task writes the input during the step, as the plan gives outputs other memory. A worker
+        // runs one task at a time, and this range of scratch is its own.
+        let (x, scratch) = unsafe { (self.arena.slice(x), self.rows.slice_mut(scratch)) };
         product.factor.multiply(self.kernels, rows, next, x, &self.quants, tokens, scratch, out);
         if !product.bias.is_empty() {
             for t in 0..tokens.len() {

@@ -1,5 +1,6 @@
-//! What a backend in main memory keeps for its part of a graph: the arena of values, the KV pages, recurrent
-//! states, decoded vectors and tables of angles. `Scalar` and `Cpu` share it; they differ in who computes.
+//! The memory of a CPU backend for its part of a graph: value arena, KV pages, recurrent states, decoded
+//! vectors, RoPE tables.
+//! Shared by `Scalar` and `Cpu`, which differ in how they compute.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,37 +8,44 @@ use std::sync::Arc;
 use super::arena::{self, AlignedVec};
 use super::kv::KvStore;
 use super::states::StateStore;
-use crate::backend::Retain;
+use crate::batch::Batch;
+use crate::capacity::Capacity;
 use crate::error::KernelError;
 use crate::graph::{DeviceId, Graph, Op, RopeShape, ValueId};
 use crate::ops::{rope, short_conv};
-use crate::plan::fuse::{Fusion, Step, steps};
-use crate::plan::layout::{Layout, buckets, lay_out};
-use crate::plan::{Batch, Capacity, bucket, runs_of};
-use crate::profile::Readable;
+use crate::plan::fuse::{Fusion, steps};
+use crate::plan::layout::{ArenaLayout, ValueLifetime, bucket, buckets, lay_out};
+use crate::plan::segments::runs_of;
+use crate::plan::step::Step;
+use crate::profile::ReadValue;
 
-/// HostMemory of one device for one graph.
+/// Memory of one device for one graph.
 pub struct HostMemory {
+    /// The graph.
     pub graph: Arc<Graph>,
+    /// Values of the current batch.
     pub values: ValueArena,
+    /// Keys and values.
     pub kv: KvStore,
+    /// Recurrent states.
     pub states: StateStore,
-    /// for each node its norm weight with the offset, its bias, or its taps, decoded; empty where it has none
+    /// For each node its decoded norm weight (with offset), bias or taps; empty if it has none.
     pub vectors: Vec<Vec<f32>>,
-    /// for each node the bias that stands beside those: of layer norms and convolutions; else empty
+    /// For each node the additional bias of layer norms and convolutions; otherwise empty.
     pub biases: Vec<Vec<f32>>,
+    /// Sines and cosines of positions.
     pub angles: RopeAngles,
     fusion: Fusion,
     programs: Vec<(Range<usize>, Arc<[Step]>)>,
 }
 
 impl HostMemory {
-    /// Allocates for the nodes of `graph` on `device`, and plans every row bucket.
+    /// Allocates memory for the nodes of `graph` on `device`, and plans every row bucket.
     pub fn new(
         graph: &Arc<Graph>,
         device: DeviceId,
         capacity: Capacity,
-        retain: Retain,
+        lifetime: ValueLifetime,
         fusion: Fusion,
     ) -> Result<Self, KernelError> {
         let programs: Vec<(Range<usize>, Arc<[Step]>)> =
@@ -46,7 +54,7 @@ impl HostMemory {
         let here = || graph.nodes().iter().map(|node| (&node.op, node.device == device));
         Ok(Self {
             graph: graph.clone(),
-            values: ValueArena::new(graph, device, &all, capacity, retain)?,
+            values: ValueArena::new(graph, device, &all, capacity, lifetime)?,
             kv: KvStore::new(graph, device, &capacity)?,
             states: StateStore::new(graph, device, capacity.n_states)?,
             vectors: here().map(|(op, here)| if here { vector(op) } else { Vec::new() }).collect(),
@@ -57,13 +65,13 @@ impl HostMemory {
         })
     }
 
-    /// Chooses the layout for this batch and fills the tables that depend on positions.
+    /// Selects the layout for this batch and fills the tables that depend on positions.
     pub fn begin(&mut self, batch: &Batch) {
         self.values.begin(batch);
         self.angles.begin(batch);
     }
 
-    /// The steps of a stretch of nodes; made when first asked for.
+    /// Returns the steps of a range of nodes, planned on first use.
     pub fn program(&mut self, nodes: Range<usize>) -> Arc<[Step]> {
         if let Some((_, steps)) = self.programs.iter().find(|(range, _)| *range == nodes) {
             return steps.clone();
@@ -106,8 +114,8 @@ fn bias(op: &Op) -> Vec<f32> {
 pub struct ValueArena {
     graph: Arc<Graph>,
     capacity: Capacity,
-    /// by bucket: 1, 2, 4 …
-    layouts: Vec<Layout>,
+    /// By row bucket: 1, 2, 4 …
+    layouts: Vec<ArenaLayout>,
     layout: usize,
     arena: AlignedVec<f32>,
     n_tokens: usize,
@@ -120,10 +128,10 @@ impl ValueArena {
         device: DeviceId,
         steps: &[Step],
         capacity: Capacity,
-        retain: Retain,
+        lifetime: ValueLifetime,
     ) -> Result<Self, KernelError> {
-        let layouts: Vec<Layout> = buckets(capacity.max_rows)
-            .map(|rows| lay_out(graph, device, steps, rows, &capacity, retain))
+        let layouts: Vec<ArenaLayout> = buckets(capacity.max_rows)
+            .map(|rows| lay_out(graph, device, steps, rows, &capacity, lifetime))
             .collect();
         let len = layouts.iter().map(|l| l.len).max().unwrap_or(0);
         let arena = AlignedVec::zeroed(len, "activations")?;
@@ -138,7 +146,7 @@ impl ValueArena {
         self.n_outputs = batch.outputs.len();
     }
 
-    /// Rows that `value` has in the current batch.
+    /// Returns the rows that `value` has in the current batch.
     pub fn n_rows(&self, value: ValueId) -> usize {
         match self.graph.value(value).rows {
             crate::graph::Rows::Tokens => self.n_tokens,
@@ -146,17 +154,18 @@ impl ValueArena {
         }
     }
 
-    /// Floats in a row of `value`.
+    /// Returns the floats in a row of `value`.
     pub fn width(&self, value: ValueId) -> usize {
         self.graph.value(value).width
     }
 
-    /// Where `value` lies in the arena: (n_rows, width)
+    /// Returns where `value` is stored in the arena: (n_rows, width).
     pub fn span(&self, value: ValueId) -> Range<usize> {
         self.layouts[self.layout].span(&self.graph, value, self.n_rows(value))
     }
 
-    /// ValueArena to read and values to write, together; panics when a written one shares memory with another.
+    /// Borrows values to read and values to write together. Panics if a written one shares memory with
+    /// another.
     pub fn borrow<const R: usize, const W: usize>(
         &mut self,
         reads: [ValueId; R],
@@ -166,17 +175,17 @@ impl ValueArena {
         arena::borrow(&mut self.arena, reads, writes)
     }
 
-    /// The whole arena, for spans that workers divide among themselves.
+    /// Borrows the whole arena, for workers that divide it among themselves.
     pub fn arena(&mut self) -> &mut [f32] {
         &mut self.arena
     }
 
-    /// The first `n_rows` rows.
+    /// Borrows the first `n_rows` rows of `value`.
     pub fn read(&self, value: ValueId, n_rows: usize) -> &[f32] {
         &self.arena[self.layouts[self.layout].span(&self.graph, value, n_rows)]
     }
 
-    /// Sets as many rows as `data` has.
+    /// Sets as many rows of `value` as `data` has.
     pub fn write(&mut self, value: ValueId, data: &[f32]) {
         let n_rows = data.len() / self.graph.value(value).width;
         let span = self.layouts[self.layout].span(&self.graph, value, n_rows);
@@ -184,16 +193,16 @@ impl ValueArena {
     }
 }
 
-impl Readable for ValueArena {
+impl ReadValue for ValueArena {
     fn read(&self, value: ValueId, n_rows: usize) -> &[f32] {
         Self::read(self, value, n_rows)
     }
 }
 
-/// Sines and cosines of the batch's positions, one table for each distinct rotation of the graph.
+/// Sines and cosines for the batch's positions: one table for each distinct rotation in the graph.
 pub struct RopeAngles {
     tables: Vec<RopeAngleTable>,
-    /// for each node its table; unused where it rotates nothing
+    /// For each node its table; unused if it rotates nothing.
     table_of: Vec<usize>,
 }
 
@@ -230,7 +239,7 @@ impl RopeAngles {
         }
     }
 
-    /// cos and sin (n_rot / 2) of one row for a rope node.
+    /// Returns cos and sin (n_rot / 2) of one row for a RoPE node.
     pub fn row(&self, node: usize, row: usize) -> (&[f32], &[f32]) {
         let table = &self.tables[self.table_of[node]];
         let n = table.rope.n_rot / 2;

@@ -1,5 +1,7 @@
-//! The left side of matrix products: rows of activations, quantised once for all weights that they meet, and their
-//! product with some weight rows by whatever path the weights' format has.
+//! The left side of matrix products: rows of activations, quantized once for all weights that are multiplied
+//! with them.
+//! `MatMulWeight::multiply` multiplies them with weight rows by the fast or generic path of the weights'
+//! format.
 
 use std::ops::Range;
 
@@ -15,7 +17,7 @@ use crate::matmul::{ActivationFormat, Activations, MatMulRow, WeightRows, generi
 use crate::ops::Kernels;
 use crate::tensor::Tensor;
 
-/// Floats below which waking the pool costs more than quantising or copying them: about 2 µs.
+/// Floats up to which waking the pool costs more than quantizing or copying them: about 2 µs.
 const MIN_PARALLEL_FLOATS: usize = 32 * 1024;
 
 /// Rows of activations in each format.
@@ -25,7 +27,7 @@ pub struct ActivationBuffers {
     q8_k: QuantizedBuffer,
 }
 
-/// What each format must have room for.
+/// Memory needed in each format.
 #[derive(Clone, Copy, Default)]
 pub struct BufferSizes {
     floats: usize,
@@ -33,7 +35,7 @@ pub struct BufferSizes {
     q8_k: RowSizes,
 }
 
-/// Elements in all, and of the widest row.
+/// Elements in all, and in the widest row.
 #[derive(Clone, Copy, Default)]
 struct RowSizes {
     n: usize,
@@ -46,14 +48,14 @@ impl RowSizes {
         self.k = self.k.max(k);
     }
 
-    /// Blocks of whole packed; where groups of rows share them, up to one packed more than rows fill.
+    /// Returns the blocks of full packs. Groups of rows that share packs need up to one pack more.
     fn pack_blocks(self, block_len: usize) -> usize {
         (self.n / PACK_TOKENS + self.k) / block_len
     }
 }
 
 impl BufferSizes {
-    /// Makes room for rows in the format that `fast` takes, which is floats where there is no fast path.
+    /// Adds rows in the format that `fast` takes: floats if there is no fast path.
     pub fn add(&mut self, fast: Option<&MatMulRow>, n_rows: usize, k: usize) {
         match fast.map_or(ActivationFormat::F32, |row| row.act) {
             ActivationFormat::F32 => self.floats = self.floats.max(n_rows * k),
@@ -65,10 +67,10 @@ impl BufferSizes {
 
 /// Fills row i with quants, scales and sums.
 type FillRow<'a> = &'a (dyn Fn(usize, &mut [i8], &mut [f32], &mut [i32]) + Sync);
-/// The first row of an packed, if it has any.
+/// Returns the first row of a pack, if it has any.
 type FirstRow<'a> = &'a (dyn Fn(usize) -> Option<usize> + Sync);
 
-/// Activations in one format.
+/// Activations in one quantized format.
 struct QuantizedBuffer {
     format: ActivationFormat,
     q: AlignedVec<i8>,
@@ -78,15 +80,17 @@ struct QuantizedBuffer {
 }
 
 impl ActivationBuffers {
-    pub fn new(room: BufferSizes) -> Result<Self, KernelError> {
+    /// Allocates the buffers. Errors: out of memory.
+    pub fn new(sizes: BufferSizes) -> Result<Self, KernelError> {
         Ok(Self {
-            floats: AlignedVec::zeroed(room.floats, "activations of experts")?,
-            q8_0: QuantizedBuffer::new(ActivationFormat::Q8_0, room.q8_0)?,
-            q8_k: QuantizedBuffer::new(ActivationFormat::Q8_K, room.q8_k)?,
+            floats: AlignedVec::zeroed(sizes.floats, "activations of experts")?,
+            q8_0: QuantizedBuffer::new(ActivationFormat::Q8_0, sizes.q8_0)?,
+            q8_k: QuantizedBuffer::new(ActivationFormat::Q8_K, sizes.q8_k)?,
         })
     }
 
-    /// Quantises x (n_rows, k) for `fast`, unless that takes floats; row i of the result is row `order[i]` of x.
+    /// Quantizes x (n_rows, k) for `fast`, unless that takes floats. Row i of the result is row `order[i]` of
+    /// x.
     pub fn fill(
         &mut self,
         pool: &mut ThreadPool,
@@ -103,7 +107,7 @@ impl ActivationBuffers {
         })
     }
 
-    /// Row i becomes row `order(i)` of x (rows, k), as floats.
+    /// Copies row `order(i)` of x (rows, k) to row i, as floats.
     pub fn gather_floats(
         &mut self,
         pool: &mut ThreadPool,
@@ -115,13 +119,13 @@ impl ActivationBuffers {
         let floats = DisjointSlices::new(&mut self.floats);
         let row = |i: usize| {
             // SAFETY: each row is visited once, and rows do not overlap.
-            let out = unsafe { floats.part(i * k..(i + 1) * k) };
+            let out = unsafe { floats.slice_mut(i * k..(i + 1) * k) };
             out.copy_from_slice(&x[order(i) * k..(order(i) + 1) * k]);
         };
         each(pool, n_rows, k, &row)
     }
 
-    /// Row i becomes row `order(i)` of `from`, in the quantised format that `fast` takes.
+    /// Copies row `order(i)` of `from` to row i, in the quantized format that `fast` takes.
     pub fn gather(
         &mut self,
         pool: &mut ThreadPool,
@@ -139,7 +143,7 @@ impl ActivationBuffers {
         })
     }
 
-    /// Puts the `n_rows` rows last filled in side by side, in the format that `fast` takes: packed i begins with row
+    /// Packs the last `n_rows` rows filled in, in the format that `fast` takes: pack i begins with row
     /// `first(i)`.
     pub fn interleave(
         &mut self,
@@ -153,12 +157,12 @@ impl ActivationBuffers {
         quantised.interleave(pool, fast.level, (n_rows, k), n_packs, first)
     }
 
-    /// What was last filled in, as floats (n_rows, k); none where there is no room for so many.
+    /// Returns the last rows filled in as floats (n_rows, k); empty if the buffer is too small for them.
     pub fn floats(&self, n_rows: usize, k: usize) -> &[f32] {
         self.floats.get(..n_rows * k).unwrap_or(&[])
     }
 
-    /// What was last filled in, quantised: (n_rows, k); no rows where there is no such format.
+    /// Returns the last rows filled in, quantized (n_rows, k); no rows in formats that are not in use.
     pub fn acts(&self, n_rows: usize, k: usize) -> QuantizedActivations<'_> {
         QuantizedActivations { q8_0: self.q8_0.acts(n_rows, k), q8_k: self.q8_k.acts(n_rows, k) }
     }
@@ -173,18 +177,18 @@ impl ActivationBuffers {
 }
 
 impl QuantizedBuffer {
-    fn new(format: ActivationFormat, room: RowSizes) -> Result<Self, KernelError> {
-        let (n_floats, what) = (room.n, "quantised activations");
+    fn new(format: ActivationFormat, sizes: RowSizes) -> Result<Self, KernelError> {
+        let (n_floats, what) = (sizes.n, "quantised activations");
         Ok(Self {
             format,
             q: AlignedVec::zeroed(n_floats, what)?,
             scales: AlignedVec::zeroed(format.n_scales(n_floats), what)?,
             sums: AlignedVec::zeroed(format.n_sums(n_floats), what)?,
-            packed: PackedActivations::zeroed(format, room.pack_blocks(format.block_len()))?,
+            packed: PackedActivations::zeroed(format, sizes.pack_blocks(format.block_len()))?,
         })
     }
 
-    /// `f(row, q, scales, sums)` for each row.
+    /// Calls `f(row, q, scales, sums)` for each row.
     fn each_row(&mut self, pool: &mut ThreadPool, n_rows: usize, k: usize, f: FillRow) -> Result<(), String> {
         let (n_scales, n_sums) = (self.format.n_scales(k), self.format.n_sums(k));
         let (q, scales, sums) = (
@@ -196,9 +200,9 @@ impl QuantizedBuffer {
             // SAFETY: each row is visited once, and rows do not overlap.
             let (q, scales, sums) = unsafe {
                 (
-                    q.part(t * k..(t + 1) * k),
-                    scales.part(t * n_scales..(t + 1) * n_scales),
-                    sums.part(t * n_sums..(t + 1) * n_sums),
+                    q.slice_mut(t * k..(t + 1) * k),
+                    scales.slice_mut(t * n_scales..(t + 1) * n_scales),
+                    sums.slice_mut(t * n_sums..(t + 1) * n_sums),
                 )
             };
             f(t, q, scales, sums);
@@ -206,7 +210,7 @@ impl QuantizedBuffer {
         each(pool, n_rows, k, &row)
     }
 
-    /// Octet i becomes the eight rows from `first(i)`.
+    /// Packs the eight rows from `first(i)` into pack i.
     fn interleave(
         &mut self,
         pool: &mut ThreadPool,
@@ -232,8 +236,8 @@ impl QuantizedBuffer {
                 let (all, fill) = (DisjointSlices::new(all), PACK_Q8_0.at(level));
                 each(pool, n_packs, PACK_TOKENS * k, &|i| {
                     let Some(first) = first(i) else { return };
-                    // SAFETY: each packed is visited once, and packed do not overlap.
-                    fill(&acts, first, unsafe { all.part(part(i)) });
+                    // SAFETY: each pack is visited once, and packs do not overlap.
+                    fill(&acts, first, unsafe { all.slice_mut(part(i)) });
                 })
             }
             PackedActivations::Q8K(all) => {
@@ -241,13 +245,13 @@ impl QuantizedBuffer {
                 each(pool, n_packs, PACK_TOKENS * k, &|i| {
                     let Some(first) = first(i) else { return };
                     // SAFETY: as above.
-                    fill(&acts, first, unsafe { all.part(part(i)) });
+                    fill(&acts, first, unsafe { all.slice_mut(part(i)) });
                 })
             }
         }
     }
 
-    /// Those of `n_rows` rows; none where so few have none.
+    /// Borrows the packs of `n_rows` rows; none for fewer than a pack.
     fn packed_blocks(&self, n_rows: usize, k: usize) -> PackedActivationsRef<'_> {
         if n_rows < PACK_TOKENS {
             return PackedActivationsRef::None;
@@ -255,7 +259,7 @@ impl QuantizedBuffer {
         self.packed.blocks(n_rows.div_ceil(PACK_TOKENS) * (k / self.format.block_len()))
     }
 
-    /// Empty where there is no room for so many: then another format was filled.
+    /// Borrows the activations; empty if the buffer is too small, as another format was filled then.
     fn acts(&self, n_rows: usize, k: usize) -> Activations<'_> {
         let n_tokens = if n_rows * k <= self.q.len() { n_rows } else { 0 };
         Activations {
@@ -270,7 +274,7 @@ impl QuantizedBuffer {
     }
 }
 
-/// `f` for each row.
+/// Calls `f` for each row.
 fn each(pool: &mut ThreadPool, n_rows: usize, k: usize, f: &(dyn Fn(usize) + Sync)) -> Result<(), String> {
     if n_rows * k <= MIN_PARALLEL_FLOATS {
         return pool.run(1, &|_, _| (0..n_rows).for_each(f));
@@ -278,7 +282,7 @@ fn each(pool: &mut ThreadPool, n_rows: usize, k: usize, f: &(dyn Fn(usize) + Syn
     pool.run(n_rows, &|row, _| f(row))
 }
 
-/// Rows of activations in whichever formats have been filled.
+/// Rows of activations in all formats that were filled.
 #[derive(Clone, Copy)]
 pub struct QuantizedActivations<'a> {
     q8_0: Activations<'a>,
@@ -286,7 +290,7 @@ pub struct QuantizedActivations<'a> {
 }
 
 impl<'a> QuantizedActivations<'a> {
-    /// All rows in the format that `fast` takes; floats have none here.
+    /// Returns all rows in the quantized format that `fast` takes.
     pub fn of(&self, fast: &MatMulRow) -> Activations<'a> {
         match fast.act {
             ActivationFormat::Q8_0 => self.q8_0,
@@ -298,23 +302,23 @@ impl<'a> QuantizedActivations<'a> {
 /// The right side of a product.
 #[derive(Clone, Copy)]
 pub struct MatMulWeight<'a> {
-    /// [n_out, k]
+    /// [n_out, k].
     pub weight: &'a Tensor,
-    /// None: generic
+    /// Fast path; `None`: generic.
     pub fast: Option<&'static MatMulRow>,
 }
 
 impl<'a> MatMulWeight<'a> {
-    /// The bytes of rows `rows`.
+    /// Returns the bytes of weight rows `rows`.
     pub fn rows(&self, rows: &Range<usize>) -> &'a [u8] {
         let row_bytes = self.weight.row_bytes();
         &self.weight.bytes()[rows.start * row_bytes..rows.end * row_bytes]
     }
 
-    /// Weight rows `rows` times activation rows `tokens`: `x` (tokens, k) are those as floats, `quants` holds all rows;
-    /// `next` is what this thread is likely to read after them; `scratch` has room for a decoded weight row where there
-    /// is no fast path.
-    #[allow(clippy::too_many_arguments)] // both operands, their ranges, what follows, and where the result goes
+    /// Multiplies weight rows `rows` with activation rows `tokens`.
+    /// `x`: those tokens as floats (tokens, k). `quants`: all rows. `next`: what this thread will probably
+    /// read next. `scratch`: memory for a decoded weight row if there is no fast path.
+    #[allow(clippy::too_many_arguments)] // both operands, their ranges, what follows, and the output
     pub fn multiply(
         &self,
         kernels: &Kernels,
@@ -341,34 +345,34 @@ impl<'a> MatMulWeight<'a> {
     }
 }
 
-/// Tokens that a task multiplies with its rows before it takes the next: a tile of activations of usual width stays
-/// in the second-level cache beside the rows.
+/// Tokens that a task multiplies with its rows before it takes the next ones. A tile of activations of usual
+/// width stays in the L2 cache beside the rows.
 pub const TOKEN_TILE: usize = 256;
-/// Weight rows in a task are a multiple of this, which every kernel's register tile divides.
+/// Weight rows in a task are a multiple of this, and every kernel's register tile divides it.
 const ROW_STEP: usize = 16;
-/// Most bytes of weights in one task of a decode step: kernels ask for the next rows of a task while they use these,
-/// so that only its first rows wait for memory.
+/// Most bytes of weights in one task of a decode step. Kernels prefetch the next rows of a task, so that only
+/// its first rows wait for memory.
 const TASK_BYTES: usize = 512 * 1024;
-/// Weight rows in one task of a prompt: as many as have their sums side by side, so that activations come seldom from
-/// farther away than the second-level cache.
+/// Weight rows in one task of a prompt: as many as have their sums side by side, so that activations seldom
+/// come from beyond the L2 cache.
 pub const PROMPT_ROWS: usize = 128;
-/// Tokens up to which a step waits for weights, not for arithmetic.
-pub const MEMORY_BOUND_MAX_TOKENS: usize = 4;
+/// Most tokens for which a step is bound by memory and not by arithmetic.
+pub const MAX_MEMORY_BOUND_TOKENS: usize = 4;
 
-/// Weight rows in one task out of `n_rows` in all, such that every thread gets several.
+/// Returns the weight rows of one task out of `n_rows`, so that every thread gets several tasks.
 pub fn rows_per_task(n_tokens: usize, n_rows: usize, row_bytes: usize, n_threads: usize) -> usize {
     let several = n_rows / (4 * n_threads);
-    if n_tokens <= MEMORY_BOUND_MAX_TOKENS {
+    if n_tokens <= MAX_MEMORY_BOUND_TOKENS {
         return ((TASK_BYTES / row_bytes).min(several) / ROW_STEP * ROW_STEP).max(ROW_STEP);
     }
     if several < PROMPT_ROWS / 2 {
         return (several / ROW_STEP * ROW_STEP).max(ROW_STEP);
     }
-    // Tasks are long: of some lengths the one with which the busiest thread has least to do.
+    // Tasks are long: choose the length that gives the busiest thread the least work.
     let lengths =
         [PROMPT_ROWS, PROMPT_ROWS * 3 / 4, PROMPT_ROWS / 2].into_iter().filter(|step| *step <= several);
-    let most = |step: usize| n_rows.div_ceil(step).div_ceil(n_threads) * step;
-    lengths.min_by_key(|step| most(*step)).unwrap_or(PROMPT_ROWS / 2)
+    let busiest = |step: usize| n_rows.div_ceil(step).div_ceil(n_threads) * step;
+    lengths.min_by_key(|step| busiest(*step)).unwrap_or(PROMPT_ROWS / 2)
 }
 
 #[cfg(test)]
@@ -376,10 +380,10 @@ mod tests {
     use super::rows_per_task;
 
     #[test]
-    fn tasks_of_prompts_are_shared_out_evenly() {
+    fn prompt_tasks_are_divided_evenly() {
         for (n_rows, n_threads, expected) in [
             (2048, 2, 128),
-            // nine of 128 would be five for one thread and four for the other
+            // nine tasks of 128 would be five for one thread and four for the other
             (1152, 2, 96),
             (1024, 2, 128),
             (2048, 16, 32),

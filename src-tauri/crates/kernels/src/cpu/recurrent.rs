@@ -1,17 +1,18 @@
-//! Layers that carry a state from token to token. TaskFn is shared out by channels or heads, each of which goes through
-//! the rows of the batch in order: what a token gets does not depend on how its sequence was cut into batches.
+//! Layers that carry a state from token to token. Work is divided by channels or heads.
+//! Each task goes through the rows of the batch in order, so that results do not depend on how a sequence was
+//! cut into batches.
 
 use super::StepContext;
 use super::disjoint_slices::DisjointSlices;
 use crate::graph::{ConvShape, DeltaShape, ValueId};
 use crate::ops::delta_net;
 
-/// Channels in one task: their taps and states stay in the first-level cache.
+/// Channels in one task: their taps and states stay in the L1 cache.
 const TASK_CHANNELS: usize = 512;
-/// Multiply-adds below which one thread is as fast as many: about 3 µs.
+/// Multiply-adds up to which one thread is as fast as many: about 3 µs.
 const MIN_PARALLEL_MACS: usize = 64 * 1024;
 
-/// x (tokens, channels) → same shape
+/// Computes the causal convolution of x (tokens, channels) into `out` of the same shape.
 pub fn convolve(
     cx: &mut StepContext,
     node: usize,
@@ -31,10 +32,10 @@ pub fn convolve(
         let of = |row: usize| row * n + channels.start..row * n + channels.end;
         for row in 0..batch.n_rows() {
             let slot = batch.state(row);
-            // SAFETY: these channels of the state and of the output belong to this task alone, and no two of the
-            // parts taken here at the same time are the same tap's.
+            // SAFETY: these channels of the state and of the output belong to this task alone, and no two
+            // ranges in use at the same time belong to the same tap.
             let (kept, out) =
-                (|tap: usize| unsafe { states.part(slot, of(tap)) }, unsafe { out.part(of(row)) });
+                (|tap: usize| unsafe { states.slice_mut(slot, of(tap)) }, unsafe { out.slice_mut(of(row)) });
             if batch.positions[row] == 0 {
                 (0..n_kept).for_each(|tap| kept(tap).fill(0.0));
             }
@@ -57,7 +58,7 @@ pub fn convolve(
     cx.pool.run(n_tasks, &|i, _| task(i))
 }
 
-/// qkv, beta, alpha → (tokens, n_v_heads · v_dim)
+/// Advances the delta-rule state by qkv, beta and alpha; `out` is (tokens, n_v_heads · v_dim).
 pub fn advance(
     cx: &mut StepContext,
     [qkv, beta, alpha]: [ValueId; 3],
@@ -75,7 +76,7 @@ pub fn advance(
             // SAFETY: this head's state and output belong to this task alone.
             let (state, out) = unsafe {
                 let at = (row * n_heads + head) * dv;
-                (states.part(batch.state(row), head * len..(head + 1) * len), out.part(at..at + dv))
+                (states.slice_mut(batch.state(row), head * len..(head + 1) * len), out.slice_mut(at..at + dv))
             };
             if batch.positions[row] == 0 {
                 state.fill(0.0);

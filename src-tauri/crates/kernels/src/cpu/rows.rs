@@ -1,4 +1,5 @@
-//! Operations that treat each row by itself. Few and short rows run on the caller; many are shared out.
+//! Operations that treat each row by itself. Few or short rows run on the caller; others are divided among
+//! the pool.
 
 use super::StepContext;
 use super::disjoint_slices::DisjointSlices;
@@ -8,12 +9,12 @@ use crate::graph::{Activation, Columns, Graph, Lookup, Op, RopeShape, Routing, V
 use crate::ops;
 use crate::tensor::Tensor;
 
-/// Floats below which waking the pool costs more than it saves: about 5 µs of work.
+/// Floats up to which waking the pool costs more than it saves: about 5 µs of work.
 const MIN_PARALLEL_FLOATS: usize = 16 * 1024;
-/// Floats in one task, about 5 µs.
+/// Floats in one task: about 5 µs.
 const TASK_FLOATS: usize = 8 * 1024;
 
-/// Calls `f(row)` for each row; `width` is how many floats a row costs.
+/// Calls `f(row)` for each row; `width` is the number of floats that a row costs.
 fn each_row(
     pool: &mut ThreadPool,
     n_rows: usize,
@@ -29,7 +30,7 @@ fn each_row(
     })
 }
 
-/// As `each_row`, with the row of `out` (n_rows, width) that belongs to it.
+/// Like `each_row`, with the row of `out` (n_rows, width) that belongs to it.
 fn each_row_of(
     pool: &mut ThreadPool,
     out: &mut [f32],
@@ -40,16 +41,16 @@ fn each_row_of(
     let parts = DisjointSlices::new(out);
     each_row(pool, n_rows, width, &|row| {
         // SAFETY: each row is visited once, and rows do not overlap.
-        f(row, unsafe { parts.part(row * width..(row + 1) * width) });
+        f(row, unsafe { parts.slice_mut(row * width..(row + 1) * width) });
     })
 }
 
-/// Number of the row, its operand, its output.
+/// Index of the row, its operand, its output.
 type MapRow<'a> = &'a (dyn Fn(usize, &[f32], &mut [f32]) + Sync);
 /// Operands of a row, its output.
 type JoinRow<'a> = &'a (dyn Fn(&[f32], &[f32], &mut [f32]) + Sync);
 
-/// `f(row, x, out)` for each row.
+/// Calls `f(row, x, out)` for each row.
 fn map_rows(
     pool: &mut ThreadPool,
     values: &mut ValueArena,
@@ -62,11 +63,11 @@ fn map_rows(
     let parts = DisjointSlices::new(out);
     each_row(pool, x.len() / n_in, n_in.max(n_out), &|row| {
         // SAFETY: each row is visited once, and rows do not overlap.
-        f(row, &x[row * n_in..(row + 1) * n_in], unsafe { parts.part(row * n_out..(row + 1) * n_out) });
+        f(row, &x[row * n_in..(row + 1) * n_in], unsafe { parts.slice_mut(row * n_out..(row + 1) * n_out) });
     })
 }
 
-/// `f(a, b, out)` for each row.
+/// Calls `f(a, b, out)` for each row.
 fn join_rows(
     pool: &mut ThreadPool,
     values: &mut ValueArena,
@@ -79,11 +80,12 @@ fn join_rows(
     let parts = DisjointSlices::new(out);
     each_row(pool, a.len() / n_a, n_a.max(n_b), &|row| {
         // SAFETY: each row is visited once, and rows do not overlap.
-        let out = unsafe { parts.part(row * n_out..(row + 1) * n_out) };
+        let out = unsafe { parts.slice_mut(row * n_out..(row + 1) * n_out) };
         f(&a[row * n_a..(row + 1) * n_a], &b[row * n_b..(row + 1) * n_b], out);
     })
 }
 
+/// Looks up embedding rows, times `scale`.
 pub fn embed(
     cx: &mut StepContext,
     table: &Tensor,
@@ -98,13 +100,14 @@ pub fn embed(
     })
 }
 
-/// Groups of columns as wide as the weight, row by row.
+/// RMS norm over groups of columns as wide as the weight, row by row.
 pub fn norm(cx: &mut StepContext, node: usize, x: ValueId, eps: f32, out: ValueId) -> Result<(), String> {
     let weight = &cx.memory.vectors[node];
     let kernel = cx.kernels.rms_norm;
     map_rows(cx.pool, &mut cx.memory.values, x, out, &|_, x, out| kernel(x, weight, eps, out))
 }
 
+/// Layer norm of each row.
 pub fn layer_norm(
     cx: &mut StepContext,
     node: usize,
@@ -117,6 +120,7 @@ pub fn layer_norm(
     map_rows(cx.pool, &mut cx.memory.values, x, out, &|_, x, out| kernel(x, weight, bias, eps, out))
 }
 
+/// Fused addition and RMS norm; writes both results.
 pub fn add_norm(cx: &mut StepContext, graph: &Graph, add: usize, norm: usize) -> Result<(), String> {
     let (add, norm, weight) = (&graph.nodes()[add], &graph.nodes()[norm], &cx.memory.vectors[norm]);
     let (Op::Add { a, b }, Op::RmsNorm { eps, .. }) = (&add.op, &norm.op) else {
@@ -132,12 +136,13 @@ pub fn add_norm(cx: &mut StepContext, graph: &Graph, add: usize, norm: usize) ->
     each_row_of(cx.pool, out, width, &|row, out| {
         let at = row * width..(row + 1) * width;
         // SAFETY: each row is visited once, and rows do not overlap.
-        let sum = unsafe { sums.part(at.clone()) };
+        let sum = unsafe { sums.slice_mut(at.clone()) };
         (kernels.add)(&a[at.clone()], &b[at], sum);
         (kernels.rms_norm)(sum, weight, *eps, out);
     })
 }
 
+/// Rotary position embedding of each row.
 pub fn rotate(
     cx: &mut StepContext,
     node: usize,
@@ -154,6 +159,7 @@ pub fn rotate(
     })
 }
 
+/// Scales each row by a factor that depends on its position.
 pub fn position_scale(
     cx: &mut StepContext,
     x: ValueId,
@@ -168,6 +174,7 @@ pub fn position_scale(
     })
 }
 
+/// Scales each row by the sigmoid of its gate.
 pub fn row_gate(cx: &mut StepContext, gate: ValueId, x: ValueId, out: ValueId) -> Result<(), String> {
     let kernel = cx.kernels.scale;
     join_rows(cx.pool, &mut cx.memory.values, [gate, x], out, &|gate, x, out| {
@@ -175,22 +182,25 @@ pub fn row_gate(cx: &mut StepContext, gate: ValueId, x: ValueId, out: ValueId) -
     })
 }
 
+/// Copies a selection of columns.
 pub fn columns(cx: &mut StepContext, x: ValueId, columns: Columns, out: ValueId) -> Result<(), String> {
     map_rows(cx.pool, &mut cx.memory.values, x, out, &|_, x, out| ops::columns::scalar(x, columns, out))
 }
 
+/// Chooses the experts of each token.
 pub fn route(cx: &mut StepContext, logits: ValueId, routing: &Routing, out: ValueId) -> Result<(), String> {
     map_rows(cx.pool, &mut cx.memory.values, logits, out, &|_, logits, out| {
         ops::moe_route::scalar(logits, routing, out);
     })
 }
 
+/// Sums the experts' outputs of each token by their weights.
 pub fn expert_sum(cx: &mut StepContext, x: ValueId, route: ValueId, out: ValueId) -> Result<(), String> {
     let kernel = cx.kernels.expert_sum;
     join_rows(cx.pool, &mut cx.memory.values, [x, route], out, &|x, route, out| kernel(x, route, out))
 }
 
-/// PoolShared out by KV head, so that two rows of a batch never meet in one place.
+/// Writes keys and values. Divided by KV head, so that two rows of a batch never write to the same place.
 pub fn write_kv(cx: &mut StepContext, k: ValueId, v: ValueId, layer: usize) -> Result<(), String> {
     let ([k, v], []) = cx.memory.values.borrow([k, v], []);
     let layout = cx.memory.kv.layout(layer);
@@ -202,7 +212,7 @@ pub fn write_kv(cx: &mut StepContext, k: ValueId, v: ValueId, layer: usize) -> R
         for row in 0..batch.n_rows() {
             let (page, slot) = batch.slot(layout.retention(), row);
             let at = (row * n_heads + head) * d;
-            // SAFETY: each head is one task, or all of them are one caller's.
+            // SAFETY: each head is one task, or the caller runs all of them.
             unsafe { writer.write(halves, page, slot, head, &k[at..at + d], &v[at..at + d]) };
         }
     };
@@ -212,12 +222,14 @@ pub fn write_kv(cx: &mut StepContext, k: ValueId, v: ValueId, layer: usize) -> R
     cx.pool.run(n_heads, &head)
 }
 
+/// Adds element by element.
 pub fn add(cx: &mut StepContext, a: ValueId, b: ValueId, out: ValueId) -> Result<(), String> {
     let ([a, b], [out]) = cx.memory.values.borrow([a, b], [out]);
     let kernel = cx.kernels.add;
     each_piece(cx.pool, out, &|at, out| kernel(&a[at..at + out.len()], &b[at..at + out.len()], out))
 }
 
+/// Computes act(gate) · up.
 pub fn glu(
     cx: &mut StepContext,
     gate: ValueId,
@@ -230,23 +242,26 @@ pub fn glu(
     each_piece(cx.pool, out, &|at, out| kernel(&gate[at..at + out.len()], &up[at..at + out.len()], act, out))
 }
 
+/// Multiplies by a constant.
 pub fn scale(cx: &mut StepContext, x: ValueId, factor: f32, out: ValueId) -> Result<(), String> {
     let ([x], [out]) = cx.memory.values.borrow([x], [out]);
     let kernel = cx.kernels.scale;
     each_piece(cx.pool, out, &|at, out| kernel(&x[at..at + out.len()], factor, out))
 }
 
+/// Applies cap · tanh(x / cap).
 pub fn softcap(cx: &mut StepContext, x: ValueId, cap: f32, out: ValueId) -> Result<(), String> {
     let kernel = cx.kernels.softcap;
     in_place(cx, x, out, &|out| kernel(out, cap))
 }
 
+/// Applies an activation function.
 pub fn activate(cx: &mut StepContext, x: ValueId, act: Activation, out: ValueId) -> Result<(), String> {
     let kernel = cx.kernels.activate;
     in_place(cx, x, out, &|out| kernel(out, act))
 }
 
-/// `f(out)` for each piece, with `x` copied into it.
+/// Copies `x` into `out` and calls `f(out)`, piece by piece.
 fn in_place(
     cx: &mut StepContext,
     x: ValueId,
@@ -260,7 +275,7 @@ fn in_place(
     })
 }
 
-/// Element-wise work in each_piece of `TASK_FLOATS` floats, whatever the rows.
+/// Calls `f(start, piece)` for pieces of `TASK_FLOATS` floats, regardless of rows.
 fn each_piece(
     pool: &mut ThreadPool,
     out: &mut [f32],
@@ -270,8 +285,8 @@ fn each_piece(
     let parts = DisjointSlices::new(out);
     let piece = |i: usize| {
         let at = i * TASK_FLOATS..((i + 1) * TASK_FLOATS).min(len);
-        // SAFETY: each piece is visited once, and each_piece do not overlap.
-        f(at.start, unsafe { parts.part(at) });
+        // SAFETY: each piece is visited once, and pieces do not overlap.
+        f(at.start, unsafe { parts.slice_mut(at) });
     };
     let n = len.div_ceil(TASK_FLOATS);
     if len <= MIN_PARALLEL_FLOATS {
@@ -280,6 +295,7 @@ fn each_piece(
     pool.run(n, &|i, _| piece(i))
 }
 
+/// Copies the rows whose logits are needed.
 pub fn output_rows(cx: &mut StepContext, x: ValueId, out: ValueId) -> Result<(), String> {
     let n_outputs = cx.batch.outputs.len();
     let ([x], [out]) = cx.memory.values.borrow([x], [out]);

@@ -1,5 +1,5 @@
-//! The states of recurrent layers on a CPU: slot after slot, in each slot layer after layer, as floats. A slot holds
-//! what one sequence keeps of its past.
+//! Storage of recurrent states on a CPU, as floats: slot after slot, in each slot layer after layer.
+//! A slot holds the state of one sequence.
 
 use std::ops::Range;
 
@@ -9,18 +9,18 @@ use crate::error::KernelError;
 use crate::graph::{DeviceId, Graph};
 
 /// Floats per cache line: every state starts on one.
-const LINE: usize = 16;
+const LINE_FLOATS: usize = 16;
 
 /// States of the recurrent layers of one device.
 pub struct StateStore {
     floats: AlignedVec<f32>,
     slot_len: usize,
-    /// for each state where it lies in a slot; None: on another device
+    /// For each state its range in a slot; `None`: on another device.
     layers: Vec<Option<Range<usize>>>,
 }
 
 impl StateStore {
-    /// BufferSizes for `n_states` slots of the states that live on `device`.
+    /// Allocates `n_states` slots for the states on `device`.
     pub fn new(graph: &Graph, device: DeviceId, n_states: usize) -> Result<Self, KernelError> {
         let mut slot_len = 0;
         let mut layers = Vec::with_capacity(graph.kv().states.len());
@@ -30,19 +30,19 @@ impl StateStore {
                 continue;
             }
             layers.push(Some(slot_len..slot_len + len));
-            slot_len = (slot_len + len).next_multiple_of(LINE);
+            slot_len = (slot_len + len).next_multiple_of(LINE_FLOATS);
         }
         let floats = AlignedVec::zeroed(slot_len.saturating_mul(n_states), "recurrent states")?;
         Ok(Self { floats, slot_len, layers })
     }
 
-    /// One layer's state in one slot.
+    /// Borrows one layer's state in one slot.
     pub fn state_mut(&mut self, layer: usize, slot: u32) -> &mut [f32] {
         let range = self.range(layer, slot);
         &mut self.floats[range]
     }
 
-    /// One layer's states, for workers that each take parts of their own.
+    /// Shares one layer's states among workers that each use separate parts.
     pub fn layer(&mut self, layer: usize) -> LayerStates<'_> {
         LayerStates {
             in_slot: self.in_slot(layer),
@@ -51,15 +51,17 @@ impl StateStore {
         }
     }
 
+    /// Borrows one layer's state in one slot as bytes.
     pub fn bytes(&self, layer: usize, slot: u32) -> &[u8] {
         bytes_of(&self.floats[self.range(layer, slot)])
     }
 
+    /// Borrows one layer's state in one slot as mutable bytes.
     pub fn bytes_mut(&mut self, layer: usize, slot: u32) -> &mut [u8] {
         bytes_of_mut(self.state_mut(layer, slot))
     }
 
-    /// All layers of one slot into another.
+    /// Copies all layers of one slot into another.
     pub fn copy(&mut self, from: u32, to: u32) {
         let start = from as usize * self.slot_len;
         self.floats.copy_within(start..start + self.slot_len, to as usize * self.slot_len);
@@ -84,15 +86,15 @@ pub struct LayerStates<'a> {
 }
 
 impl LayerStates<'_> {
-    /// Part `range` of the state in `slot`; panics when it lies outside.
+    /// Borrows `range` of the state in `slot` mutably. Panics if it is out of bounds.
     ///
     /// # Safety
-    /// While the returned slice lives no other part may contain one of its elements.
-    #[allow(clippy::mut_from_ref)] // as `DisjointSlices::part`
-    pub unsafe fn part(&self, slot: u32, range: Range<usize>) -> &mut [f32] {
+    /// While the returned slice lives, no other range in use may overlap it.
+    #[allow(clippy::mut_from_ref)] // as `DisjointSlices::slice_mut`
+    pub unsafe fn slice_mut(&self, slot: u32, range: Range<usize>) -> &mut [f32] {
         assert!(range.end <= self.in_slot.len(), "{range:?} of {:?}", self.in_slot);
         let start = slot as usize * self.slot_len + self.in_slot.start;
         // SAFETY: inside this layer's state by the assertion; unaliased by the caller's promise.
-        unsafe { self.floats.part(start + range.start..start + range.end) }
+        unsafe { self.floats.slice_mut(start + range.start..start + range.end) }
     }
 }

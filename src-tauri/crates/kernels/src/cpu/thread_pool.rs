@@ -1,10 +1,11 @@
-//! A pool of worker threads that share out one piece of work at a time. The caller is worker 0; the others spin for a
-//! moment between pieces, then sleep, so that an idle pool costs nothing.
+//! A pool of worker threads that share one parallel region at a time.
+//! The caller is worker 0. The others spin briefly between regions and then sleep, so that an idle pool costs
+//! nothing.
 //!
-//! Each worker has a stretch of neighbouring tasks, the same one each time, and takes them in order, so that it knows
-//! which comes next; who has no more takes from the ends of others' ranges. On a busy machine the pool does not
-//! collapse: tasks are taken one by one, and the caller never waits for a worker that has not begun, only for tasks
-//! already taken. What a task computes must not depend on who runs it.
+//! Each worker owns a range of consecutive tasks, the same in every region, and takes them in order, so that
+//! it knows the next one. A worker that runs out steals from the ends of others' ranges.
+//! On a busy machine the pool degrades gracefully: the caller never waits for a worker that has not begun,
+//! only for tasks already taken. The result of a task must not depend on which worker runs it.
 
 use std::any::Any;
 use std::cell::UnsafeCell;
@@ -19,43 +20,46 @@ mod work_range;
 
 use work_range::WorkRange;
 
-/// Most threads of one pool: the join counter has 16 bits, and no desktop has more cores.
+/// Most threads of a pool: the join counter has 16 bits, and no desktop has more cores.
 pub const MAX_THREADS: usize = 256;
 
-/// Rounds of a worker without work before it begins to yield: about 50 µs, longer than the serial ranges between
-/// two parallel ones.
+/// Spin rounds of an idle worker before it yields: about 50 µs, longer than the serial work between two
+/// parallel regions.
 const SPIN_ROUNDS: u32 = 1500;
-/// Yields after that, before it sleeps: on a machine with more threads than cores others get the core at once.
+/// Yields before it sleeps. With more threads than cores, others get the core at once.
 const YIELD_ROUNDS: u32 = 8;
 
-/// A task of a worker, which runs one at a time.
+/// A task as handed to a worker, which runs one at a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AssignedTask {
+    /// Index of the task.
     pub task: usize,
-    /// what this worker takes after it, unless another is faster or there is no more to take
+    /// The worker's next task, unless another worker steals it; `None` after the last.
     pub next: Option<usize>,
+    /// Index of the worker.
     pub worker: usize,
 }
 
 type TaskFn<'a> = &'a (dyn Fn(AssignedTask) + Sync);
 
-/// Epoch, whether new workers may still join, and how many are inside, in one word: epoch << 17 | open << 16 | count.
+/// Epoch, whether workers may still join, and the number inside, in one word: epoch << 17 | open << 16 |
+/// count.
 const OPEN: u64 = 1 << 16;
 const EPOCH: u64 = 1 << 17;
 const COUNT: u64 = OPEN - 1;
 
 struct PoolShared {
     state: AtomicU64,
-    /// (n_threads): the tasks nobody has taken
+    /// (n_threads): the tasks not yet taken.
     ranges: Vec<WorkRange>,
-    /// written by the caller only while nobody is inside and the state is not open
+    /// Written by the caller only while no worker is inside and the state is not open.
     job: UnsafeCell<Option<PoolJob>>,
-    /// the caller sleeps until the last worker leaves
+    /// Thread to wake when the last worker leaves.
     caller: Mutex<Option<Thread>>,
     caller_sleeps: AtomicBool,
     panic: Mutex<Option<String>>,
     stop: AtomicBool,
-    /// workers from this index on take no part
+    /// Workers from this index on do not take part.
     limit: AtomicUsize,
 }
 
@@ -64,25 +68,27 @@ struct PoolJob {
     work: *const (dyn Fn(AssignedTask) + Sync),
 }
 
-// SAFETY: `job` is written only while no worker may read it (see `ThreadPool::run`), and what it points to is `Sync`.
+// SAFETY: `job` is written only while no worker may read it (see `ThreadPool::run`), and it points to a
+// `Sync` closure.
 unsafe impl Sync for PoolShared {}
 // SAFETY: as above; the pointer is used only between a worker's joining and leaving.
 unsafe impl Send for PoolShared {}
 
-/// Worker threads; they end when the pool is dropped.
+/// Worker threads, which end when the pool is dropped.
 pub struct ThreadPool {
     shared: Arc<PoolShared>,
     workers: Vec<JoinHandle<()>>,
 }
 
 impl ThreadPool {
-    /// A pool of `n_threads`, the caller included. Errors: more than `MAX_THREADS`, or threads that do not start.
+    /// Starts a pool of `n_threads`, including the caller. Errors: more than `MAX_THREADS`, or threads that
+    /// do not start.
     pub fn new(n_threads: usize) -> Result<Self, KernelError> {
         Self::with_affinity(n_threads, &[])
     }
 
-    /// As `new`, with worker i on processor `cpus[i]` where there is one and the system can bind threads. The caller is
-    /// not bound: it is not the pool's thread.
+    /// Like `new`, with worker i bound to processor `cpus[i]` if there is one and the system supports it. The
+    /// caller is not bound, as its thread does not belong to the pool.
     pub fn with_affinity(n_threads: usize, cpus: &[usize]) -> Result<Self, KernelError> {
         if n_threads == 0 || n_threads > MAX_THREADS {
             let message = format!("a pool has 1 to {MAX_THREADS} threads");
@@ -99,50 +105,52 @@ impl ThreadPool {
             limit: AtomicUsize::new(n_threads),
         });
         let mut pool = Self { shared, workers: Vec::with_capacity(n_threads - 1) };
-        let (there, all_there) = std::sync::mpsc::channel();
+        let (ready, all_ready) = std::sync::mpsc::channel();
         for index in 1..n_threads {
-            let (shared, there) = (pool.shared.clone(), there.clone());
+            let (shared, ready) = (pool.shared.clone(), ready.clone());
             let thread = std::thread::Builder::new().name(format!("kernel-{index}"));
             let cpu = cpus.get(index).copied();
             let worker = thread.spawn(move || {
                 cpu.inspect(|cpu| bind(*cpu));
-                // nobody waits any more where a later thread could not be made
-                _ = there.send(());
-                drop(there);
+                // the receiver is gone if a later thread failed to start
+                _ = ready.send(());
+                drop(ready);
                 work_until_stopped(&shared, index);
             });
             let worker = worker.map_err(|e| KernelError::Threads { index, message: e.to_string() })?;
             pool.workers.push(worker);
         }
-        // A thread that begins allocates: not in the middle of the first tokens.
-        drop(there);
-        all_there.iter().for_each(drop);
+        // Wait for all threads to run: a starting thread allocates, which must not happen during the first
+        // tokens.
+        drop(ready);
+        all_ready.iter().for_each(drop);
         Ok(pool)
     }
 
-    /// Threads, the caller included: worker indices lie below it.
+    /// Returns the number of threads, including the caller. Worker indices are below it.
     pub fn n_threads(&self) -> usize {
         self.workers.len() + 1
     }
 
-    /// How many threads share the work from now on; the others sleep. Worker indices stay below `n_threads`.
+    /// Limits the threads that share the work from now on; the others sleep. Worker indices stay below
+    /// `n_threads`.
     pub fn set_max_threads(&mut self, n_threads: usize) {
         // read after the state that opens a region, and written before it
         self.shared.limit.store(n_threads.max(1), Ordering::Relaxed);
     }
 
-    /// Runs `work(task, worker)` for every task below `n_tasks`, each once; returns when all are done.
-    /// Errors: the message of the first task that panicked (tasks not yet taken are left out then).
+    /// Runs `work(task, worker)` once for every task below `n_tasks` and returns when all are done.
+    /// Errors: the message of the first task that panicked. Tasks not yet taken are skipped then.
     pub fn run(&mut self, n_tasks: usize, work: &(dyn Fn(usize, usize) + Sync)) -> Result<(), String> {
         self.run_with_next(n_tasks, &|assigned| work(assigned.task, assigned.worker))
     }
 
-    /// As `run_with_next`, on this thread alone: for what is done before others have woken.
+    /// Like `run_with_next` on this thread alone, for work that is done before others would have woken.
     pub fn run_alone(&mut self, n_tasks: usize, work: TaskFn) -> Result<(), String> {
         run_alone(n_tasks, work)
     }
 
-    /// As `run`; each task is told which one its worker takes next.
+    /// Like `run`; each task also gets its worker's next task.
     pub fn run_with_next(&mut self, n_tasks: usize, work: TaskFn) -> Result<(), String> {
         assert!(u32::try_from(n_tasks).is_ok(), "tasks are counted in 32 bits");
         let shared = &*self.shared;
@@ -150,24 +158,24 @@ impl ThreadPool {
         if n_workers == 0 || n_tasks <= 1 {
             return run_alone(n_tasks, work);
         }
-        // SAFETY: lengthens the lifetime in the type only; `run` does not return before every worker that could
-        // use the pointer has left.
+        // SAFETY: lengthens the lifetime in the type only; `run` does not return before every worker that
+        // could use the pointer has left.
         let work: *const (dyn Fn(AssignedTask) + Sync) =
             unsafe { std::mem::transmute::<TaskFn<'_>, TaskFn<'static>>(work) };
-        // SAFETY: the state is closed with nobody inside (as `run` always leaves it), so no worker reads `job`;
-        // `&mut self` keeps other callers out.
+        // SAFETY: the state is closed and no worker is inside (as `run` always leaves it), so no worker reads
+        // `job`. `&mut self` excludes other callers.
         unsafe { *shared.job.get() = Some(PoolJob { work }) };
         let n_parts = (n_workers + 1).min(n_tasks);
-        for (i, stretch) in shared.ranges.iter().enumerate() {
+        for (i, range) in shared.ranges.iter().enumerate() {
             let start = |part: usize| part.min(n_parts) * n_tasks / n_parts;
-            stretch.set(start(i)..start(i + 1));
+            range.set(start(i)..start(i + 1));
         }
         let epoch = shared.state.load(Ordering::Relaxed) & !(OPEN | COUNT);
         shared.state.store((epoch + EPOCH) | OPEN, Ordering::SeqCst);
         for worker in self.workers.iter().take(n_workers.min(n_tasks - 1)) {
             worker.thread().unpark();
         }
-        take_tasks(shared, PoolJob { work }, 0);
+        run_tasks(shared, PoolJob { work }, 0);
         let before = shared.state.fetch_and(!OPEN, Ordering::SeqCst);
         if before & COUNT != 0 {
             wait_until_empty(shared);
@@ -184,7 +192,7 @@ impl Drop for ThreadPool {
         self.shared.stop.store(true, Ordering::SeqCst);
         for worker in self.workers.drain(..) {
             worker.thread().unpark();
-            // a worker catches every panic of its tasks, and there is nobody to tell of another
+            // workers catch every panic of their tasks; there is nothing to report for any other
             let _ = worker.join();
         }
     }
@@ -196,9 +204,9 @@ fn run_alone(n_tasks: usize, work: TaskFn) -> Result<(), String> {
     catch_unwind(AssertUnwindSafe(all)).map_err(|panic| message(&*panic))
 }
 
-/// Takes tasks until none is left; a panic ends the taking for everybody.
-fn take_tasks(shared: &PoolShared, job: PoolJob, worker: usize) {
-    // SAFETY: between joining and leaving (the caller: inside `run`) the closure is alive.
+/// Runs tasks until none is left. After a panic no further task is taken by any worker.
+fn run_tasks(shared: &PoolShared, job: PoolJob, worker: usize) {
+    // SAFETY: the closure is alive between joining and leaving (for the caller: inside `run`).
     let work = unsafe { &*job.work };
     let all = || {
         let own = &shared.ranges[worker];
@@ -213,7 +221,7 @@ fn take_tasks(shared: &PoolShared, job: PoolJob, worker: usize) {
         }
     };
     if let Err(panic) = catch_unwind(AssertUnwindSafe(all)) {
-        shared.ranges.iter().for_each(|stretch| stretch.set(0..0));
+        shared.ranges.iter().for_each(|range| range.set(0..0));
         let mut slot = shared.panic.lock().unwrap_or_else(PoisonError::into_inner);
         slot.get_or_insert_with(|| message(&*panic));
     }
@@ -240,11 +248,10 @@ fn wait_until_empty(shared: &PoolShared) {
     shared.caller_sleeps.store(false, Ordering::SeqCst);
 }
 
-/// Binds this thread to a processor. One that isn't there, or that the process may not use, binds to nothing: the
-/// system goes on placing the thread.
+/// Binds this thread to a processor. Does nothing if it is absent or not permitted.
 #[cfg(target_os = "linux")]
 fn bind(cpu: usize) {
-    // SAFETY: a set of zeros is an empty set, and the call reads no more than its size.
+    // SAFETY: an all-zero set is an empty set, and the call reads no more than its size.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         if cpu < 8 * size_of::<libc::cpu_set_t>() {
@@ -257,7 +264,7 @@ fn bind(cpu: usize) {
 #[cfg(not(target_os = "linux"))]
 fn bind(_cpu: usize) {}
 
-/// One round of waiting: a pause of the core first, the rest of the time slice later.
+/// Waits one round: spins first, yields the time slice later.
 fn relax(round: u32) {
     if round < SPIN_ROUNDS {
         std::hint::spin_loop();
@@ -286,9 +293,10 @@ fn work_until_stopped(shared: &PoolShared, index: usize) {
             continue;
         }
         seen = epoch;
-        // SAFETY: joined while the state was open, so the caller waits for us and does not touch `job`.
+        // SAFETY: joined while the state was open, so the caller waits for this worker and does not touch
+        // `job`.
         let job = unsafe { *shared.job.get() };
-        take_tasks(shared, job.expect("an open state has a job"), index);
+        run_tasks(shared, job.expect("an open state has a job"), index);
         let before = shared.state.fetch_sub(1, Ordering::SeqCst);
         if before & COUNT == 1 && before & OPEN == 0 && shared.caller_sleeps.load(Ordering::SeqCst) {
             let caller = shared.caller.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -354,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_an_error_and_the_team_lives_on() {
+    fn a_panic_is_an_error_and_the_pool_stays_usable() {
         for n_threads in [1, 4] {
             let mut pool = ThreadPool::new(n_threads).unwrap();
             let result = pool.run(64, &|task, _| assert!(task != 33, "task {task} fails"));
@@ -364,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_take_part_than_are_wanted() {
+    fn the_thread_limit_holds() {
         let mut pool = ThreadPool::new(4).unwrap();
         for limit in [1, 2, 3, 4, 2, 9, 1] {
             pool.set_max_threads(limit);
@@ -382,8 +390,8 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn workers_stay_where_they_are_bound() {
-        // SAFETY: asks where this thread runs.
+    fn workers_stay_on_their_processor() {
+        // SAFETY: only queries the processor of this thread.
         let here = || unsafe { libc::sched_getcpu() };
         let cpu = here() as usize; // one that we may use
         let mut pool = ThreadPool::with_affinity(3, &[cpu, cpu, usize::MAX]).unwrap();

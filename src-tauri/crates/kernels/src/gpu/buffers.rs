@@ -1,5 +1,5 @@
-//! Memory of a card: allocation that reports failure, upload in bounded pieces, results back into main memory, and
-//! many small constants in few buffers.
+//! GPU buffers: allocation with reported failure, upload in bounded chunks, read-back, and small constants packed into
+//! few buffers.
 
 use std::sync::Arc;
 
@@ -7,35 +7,36 @@ use super::device::Device;
 use crate::error::KernelError;
 use crate::fault::GpuFault;
 
-/// Bytes of staging that may wait in the queue at once.
-const STAGED: u64 = 64 << 20;
+/// Bytes of staging memory that may be queued at once.
+const MAX_STAGED_BYTES: u64 = 64 << 20;
 
 impl Device {
-    /// Zeroed memory that kernels read and write. Errors: more than the card has, or than a kernel can be given.
+    /// Allocates zeroed memory that kernels read and write. Errors: memory is full, or the size exceeds a limit.
     pub(super) fn storage(&self, what: &'static str, n_bytes: u64) -> Result<wgpu::Buffer, KernelError> {
         let limit = self.limits.max_storage_buffer_binding_size.min(self.limits.max_buffer_size);
         if n_bytes > limit {
-            let message = format!("{what}: {n_bytes} bytes in one piece, of which it takes {limit}");
+            let message = format!("{what}: {n_bytes} bytes in one buffer, the limit is {limit}");
             return Err(self.error(GpuFault::Memory, message));
         }
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
         self.buffer(what, n_bytes, usage)
     }
 
+    /// Allocates a buffer. Errors: memory is full.
     pub(super) fn buffer(
         &self,
         what: &'static str,
         n_bytes: u64,
         usage: wgpu::BufferUsages,
     ) -> Result<wgpu::Buffer, KernelError> {
-        // a binding can't be empty
+        // bindings must not be empty
         let size = n_bytes.next_multiple_of(4).max(16);
         self.fail_as_planned(size)?;
         let descriptor = wgpu::BufferDescriptor { label: Some(what), size, usage, mapped_at_creation: false };
         self.scoped(|| format!("{what}, {size} bytes"), || self.device.create_buffer(&descriptor))
     }
 
-    /// Copies `from` to a place that `read` finds again, and waits for it. (bytes)
+    /// Reads `n_bytes` of a buffer from `offset` on, and waits for them.
     pub(super) fn read_back(
         &self,
         from: &wgpu::Buffer,
@@ -52,7 +53,7 @@ impl Device {
         Ok(bytes)
     }
 
-    /// Waits for all that was submitted, and shows `f` the first bytes of a buffer that can be mapped.
+    /// Waits for everything submitted, and calls `f` with the first bytes of a mappable buffer.
     pub(super) fn mapped(
         &self,
         buffer: &wgpu::Buffer,
@@ -60,7 +61,7 @@ impl Device {
         f: &mut dyn FnMut(&[u8]),
     ) -> Result<(), KernelError> {
         let slice = buffer.slice(..n_bytes);
-        // whether it worked shows below
+        // `get_mapped_range` below reports failure
         slice.map_async(wgpu::MapMode::Read, |_| ());
         self.wait()?;
         match slice.get_mapped_range() {
@@ -72,27 +73,29 @@ impl Device {
     }
 }
 
-/// Words on their way into a buffer, piece by piece.
+/// An upload in chunks, with bounded staging memory.
 pub struct Upload<'a> {
     device: &'a Device,
     n_staged: u64,
 }
 
 impl<'a> Upload<'a> {
+    /// Begins an upload.
     pub fn new(device: &'a Device) -> Self {
         Self { device, n_staged: 0 }
     }
 
-    /// Pieces that are waited for in between, so that staging stays small.
+    /// Writes `words` to a buffer. Waits whenever enough staging memory is queued.
     pub fn put(&mut self, to: &wgpu::Buffer, offset: u64, words: &[u32]) -> Result<(), KernelError> {
         self.device.queue.write_buffer(to, offset, &bytes_of(words));
         self.n_staged += 4 * words.len() as u64;
-        if self.n_staged >= STAGED {
+        if self.n_staged >= MAX_STAGED_BYTES {
             self.finish()?;
         }
         Ok(())
     }
 
+    /// Waits until everything is uploaded.
     pub fn finish(&mut self) -> Result<(), KernelError> {
         self.n_staged = 0;
         self.device.queue.submit([]);
@@ -100,31 +103,33 @@ impl<'a> Upload<'a> {
     }
 }
 
-/// As a card has them: the lowest byte first.
+/// Little-endian bytes, as GPUs store words.
 pub fn bytes_of(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// Floats out of what a card has.
+/// Decodes floats from GPU memory.
 pub fn floats_of(bytes: &[u8], out: &mut [f32]) {
     for (out, word) in out.iter_mut().zip(bytes.as_chunks::<4>().0) {
         *out = f32::from_le_bytes(*word);
     }
 }
 
-/// A stretch of a buffer.
+/// A range of a buffer.
 #[derive(Clone)]
-pub struct Span {
+pub struct BufferSpan {
     pub buffer: wgpu::Buffer,
     pub offset: u64,
     pub n_bytes: u64,
 }
 
-impl Span {
+impl BufferSpan {
+    /// The whole buffer.
     pub fn whole(buffer: &wgpu::Buffer) -> Self {
         Self { buffer: buffer.clone(), offset: 0, n_bytes: buffer.size() }
     }
 
+    /// The binding resource of the range.
     pub fn binding(&self) -> wgpu::BindingResource<'_> {
         wgpu::BindingResource::Buffer(wgpu::BufferBinding {
             buffer: &self.buffer,
@@ -134,7 +139,7 @@ impl Span {
     }
 }
 
-/// Small constants of one usage, one after another in buffers of `PIECE` bytes.
+/// Small constants of one usage, packed into buffers of `CONSTANTS_BYTES`.
 pub struct Constants {
     device: Arc<Device>,
     usage: wgpu::BufferUsages,
@@ -142,9 +147,10 @@ pub struct Constants {
     last: Option<(wgpu::Buffer, u64)>,
 }
 
-const PIECE: u64 = 256 << 10;
+const CONSTANTS_BYTES: u64 = 256 << 10;
 
 impl Constants {
+    /// Allocates nothing until the first constant.
     pub fn new(device: &Arc<Device>, usage: wgpu::BufferUsages) -> Self {
         let limits = &device.limits;
         let align =
@@ -152,18 +158,18 @@ impl Constants {
         Self { device: device.clone(), usage, align: u64::from(align), last: None }
     }
 
-    /// Where `words` are from now on.
-    pub fn put(&mut self, words: &[u32]) -> Result<Span, KernelError> {
+    /// Stores `words` and returns where they are.
+    pub fn put(&mut self, words: &[u32]) -> Result<BufferSpan, KernelError> {
         let n_bytes = (4 * words.len() as u64).next_multiple_of(16).max(16);
         let (buffer, offset) = match self.last.take() {
             Some((buffer, offset)) if offset + n_bytes <= buffer.size() => (buffer, offset),
             _ => {
                 let usage = self.usage | wgpu::BufferUsages::COPY_DST;
-                (self.device.buffer("constants", n_bytes.max(PIECE), usage)?, 0)
+                (self.device.buffer("constants", n_bytes.max(CONSTANTS_BYTES), usage)?, 0)
             }
         };
         self.device.queue.write_buffer(&buffer, offset, &bytes_of(words));
         self.last = Some((buffer.clone(), (offset + n_bytes).next_multiple_of(self.align)));
-        Ok(Span { buffer, offset, n_bytes })
+        Ok(BufferSpan { buffer, offset, n_bytes })
     }
 }

@@ -1,54 +1,55 @@
-//! What of a card's features kernels use: asked for when it is opened, and told to every shader by name, which has
-//! a way with each and one without.
+//! Optional GPU features: requested when the device is opened, and passed to every shader as definitions. Shaders work
+//! with each of them and without.
 
 use super::shader::Define;
 use crate::fault::GpuFault;
+use crate::lane_reduction::LaneReduction;
 use crate::matmul::cooperative::{LANES, SIDE};
 use crate::matmul::partial_sums::PARTIAL_SUMS;
 use crate::precision::Precision;
-use crate::sharing::Sharing;
 
-/// What kernels may use, where a card has it.
+/// Options for opening a GPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Uses {
-    pub sharing: Sharing,
-    /// of products: a card that hasn't what is asked for here is not opened
+pub struct GpuOptions {
+    /// how lanes combine their results
+    pub lane_reduction: LaneReduction,
+    /// precision of matrix multiplications; a GPU that lacks it is not opened
     pub precision: Precision,
-    /// the largest piece of memory that a kernel is given; None: what the card allows
-    pub piece_bytes: Option<u64>,
-    /// the most of a submission, as `cost::SUBMITTED` counts; None: that
-    pub submitted: Option<u64>,
+    /// largest buffer range bound to a kernel, in bytes; None: the GPU's limit
+    pub max_binding_bytes: Option<u64>,
+    /// cost limit of one submission; None: `cost::MAX_SUBMISSION_COST`
+    pub max_submission_cost: Option<u64>,
 }
 
-impl Uses {
-    /// What to ask a card for. Errors: what of the precision it hasn't.
-    pub(super) fn wanted(&self, adapter: &wgpu::Adapter) -> Result<wgpu::Features, &'static str> {
-        let here = adapter.features();
+impl GpuOptions {
+    /// The features to request from `adapter`. Errors: what it lacks for the precision.
+    pub(super) fn required_features(&self, adapter: &wgpu::Adapter) -> Result<wgpu::Features, &'static str> {
+        let available = adapter.features();
         let mut wanted = wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::PIPELINE_CACHE;
-        let has_subgroups = self.sharing == Sharing::Subgroups;
+        let has_subgroups = self.lane_reduction == LaneReduction::Subgroups;
         wanted.set(wgpu::Features::SUBGROUP, has_subgroups);
         let (halves, matrices) = match self.precision.in_use() {
             Precision::Auto | Precision::F32 => (false, false),
             Precision::F16 => (true, false),
             Precision::Matrices => (true, true),
         };
-        if halves && !here.contains(wgpu::Features::SHADER_F16) {
+        if halves && !available.contains(wgpu::Features::SHADER_F16) {
             return Err("it has no half precision");
         }
         if matrices && !has_subgroups {
-            return Err("its subgroups, which cooperative matrices need, give wrong results");
+            return Err("cooperative matrices need subgroups, which give wrong results on it");
         }
-        if matrices && !has_matrices(adapter) {
-            return Err("it has no cooperative matrices of 16 by 16 halves that 32 lanes hold");
+        if matrices && !has_cooperative_matrices(adapter) {
+            return Err("it has no cooperative matrices of 16 by 16 f16 elements on 32 lanes");
         }
         wanted.set(wgpu::Features::SHADER_F16, halves);
         wanted.set(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX, matrices);
-        Ok(wanted & here)
+        Ok(wanted & available)
     }
 }
 
-/// Whether a card has those that `matmul/cooperative.wgsl` is written for, of halves into floats, held by 32 lanes.
-fn has_matrices(adapter: &wgpu::Adapter) -> bool {
+/// Whether the GPU has the cooperative matrices of `matmul/cooperative.wgsl`: f16 into f32, 16 by 16, on 32 lanes.
+fn has_cooperative_matrices(adapter: &wgpu::Adapter) -> bool {
     use wgpu::CooperativeScalarType::{F16, F32};
     let info = adapter.get_info();
     let fits = |m: &wgpu::CooperativeMatrixProperties| {
@@ -60,20 +61,22 @@ fn has_matrices(adapter: &wgpu::Adapter) -> bool {
         && adapter.cooperative_matrix_properties().iter().any(fits)
 }
 
-/// What kernels use of one card.
+/// The optional features that kernels use on one GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Used {
-    /// steps of lanes at distance 1, 2, 4 … that stay within any of its subgroups; 0: it has none, or may not
+pub struct GpuFeatures {
+    /// reduction steps (distances 1, 2, 4 …) that stay within a subgroup of any size; 0: no subgroups
     pub shuffles: u32,
+    /// half precision
     pub halves: bool,
+    /// cooperative matrices
     pub matrices: bool,
 }
 
-impl Used {
-    /// With `features`, on a card whose subgroups have `least` lanes or more.
-    pub(super) fn new(features: wgpu::Features, least: u32) -> Self {
+impl GpuFeatures {
+    /// The features in use on a GPU whose subgroups have at least `min_lanes` lanes.
+    pub(super) fn new(features: wgpu::Features, min_lanes: u32) -> Self {
         let shuffles = match features.contains(wgpu::Features::SUBGROUP) {
-            true => least.clamp(1, PARTIAL_SUMS).ilog2(),
+            true => min_lanes.clamp(1, PARTIAL_SUMS).ilog2(),
             false => 0,
         };
         Self {
@@ -83,24 +86,25 @@ impl Used {
         }
     }
 
-    /// A card without subgroups shares by memory.
-    pub fn sharing(&self) -> Sharing {
+    /// How lanes combine their results.
+    pub fn lane_reduction(&self) -> LaneReduction {
         match self.shuffles {
-            0 => Sharing::Memory,
-            _ => Sharing::Subgroups,
+            0 => LaneReduction::SharedMemory,
+            _ => LaneReduction::Subgroups,
         }
     }
 
-    /// What is to be done without first where a kernel is wrong, and nobody knows why: halves, which end at 65,504,
-    /// then subgroups.
-    pub(super) fn suspect(&self) -> GpuFault {
-        match (self.precision(), self.sharing()) {
-            (Precision::Auto | Precision::F32, Sharing::Subgroups) => GpuFault::Subgroups,
-            (Precision::Auto | Precision::F32, Sharing::Memory) => GpuFault::Wrong,
+    /// What to blame first for wrong results of unknown cause: subgroups, where half precision (which overflows beyond
+    /// 65,504) is not in use.
+    pub(super) fn first_suspect(&self) -> GpuFault {
+        match (self.precision(), self.lane_reduction()) {
+            (Precision::Auto | Precision::F32, LaneReduction::Subgroups) => GpuFault::Subgroups,
+            (Precision::Auto | Precision::F32, LaneReduction::SharedMemory) => GpuFault::Wrong,
             (Precision::F16 | Precision::Matrices, _) => GpuFault::Wrong,
         }
     }
 
+    /// The precision of matrix multiplications.
     pub fn precision(&self) -> Precision {
         match (self.halves, self.matrices) {
             (false, _) => Precision::F32,
@@ -109,15 +113,15 @@ impl Used {
         }
     }
 
-    /// TileMethod the names that people know them by.
+    /// Names for messages.
     pub fn names(&self) -> Vec<&'static str> {
         let names =
             [(self.shuffles > 0, "subgroups"), (self.halves, "f16"), (self.matrices, "cooperative matrices")];
         names.into_iter().filter(|(is_used, _)| *is_used).map(|(_, name)| name).collect()
     }
 
-    /// What shaders are told: SUBGROUPS and how many steps they can take with them, PIECES where memory has to do
-    /// the rest, HALVES.
+    /// Definitions for shaders: SUBGROUPS and the SHUFFLES they allow, PIECES where workgroup memory does the rest of a
+    /// reduction, HALVES.
     pub(super) fn defines(&self) -> Vec<Define<'static>> {
         let all = [
             (true, ("PARTIAL_SUMS", Some(PARTIAL_SUMS))),

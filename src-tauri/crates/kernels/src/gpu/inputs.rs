@@ -1,15 +1,15 @@
-//! What changes from step to step, brought to the card before it: rows, page tables, angles. `plan/batch.wgsl` reads
-//! it.
+//! The per-batch inputs of all kernels in one buffer: rows, page tables, rotation angles. `batch.wgsl` declares them.
 
-use super::buffers::Span;
+use super::buffers::BufferSpan;
 use super::device::Device;
-use super::splits::n_chunks;
+use super::split_kv::n_chunks;
+use crate::batch::Batch;
+use crate::capacity::Capacity;
 use crate::error::KernelError;
 use crate::graph::{DeviceId, Graph, Op, PAGE_LEN, Retention, RopeShape};
 use crate::ops::rope;
-use crate::plan::{Batch, Capacity};
 
-/// Sections of `rows` before the page tables, in the order of `plan/batch.wgsl`.
+/// Sections of `rows` before the page tables, in the order of `batch.wgsl`.
 pub const TOKENS: u32 = 0;
 pub const POSITIONS: u32 = 1;
 pub const PAGES: u32 = 2;
@@ -18,37 +18,38 @@ pub const TABLES: u32 = 6;
 pub const WINDOW_TABLES: u32 = 7;
 const ENDS: usize = 8;
 const N_SECTIONS: usize = 9;
-/// Stands where every row has a zero.
+/// Section of which every row is zero.
 pub const NO_SECTION: u32 = u32::MAX;
 
-/// Bytes before `rows`: those of the step, and what a binding is aligned to at most.
-const HEAD: u64 = 256;
-/// Of the step itself. `plan/batch.wgsl` has it.
+/// Bytes before `rows`: the step, padded to the largest binding alignment.
+const HEADER_BYTES: u64 = 256;
+/// Words of the step, as in `batch.wgsl`.
 const STEP_WORDS: usize = 8;
 
-/// One buffer of all that changes, sent at once.
-pub struct Inputs {
+/// The inputs of a batch, uploaded in one write. Scratch memory is reused, so that a run does not allocate.
+pub struct InputBuffer {
     buffer: wgpu::Buffer,
-    /// of the batch: sections, page tables, angles; kept, as is all below, so that a step allocates nothing new
+    /// scratch: sections, page tables, angles
     words: Vec<u32>,
     bytes: Vec<u8>,
-    /// by sequence, where its table begins, and how many positions it has
+    /// scratch: start of each sequence's page table in `words`
     starts: Vec<u32>,
+    /// scratch: number of positions of each sequence
     ends: Vec<u32>,
-    /// cosines and sines of one position
-    turns: [Vec<f32>; 2],
-    tables: Vec<AngleTable>,
-    /// for each node its table; unused where it rotates nothing
+    /// scratch: cosines and sines of one position
+    angles: [Vec<f32>; 2],
+    tables: Vec<RopeAngles>,
+    /// (n_nodes) index of the rotation's table; unused for other nodes
     table_of: Vec<usize>,
 }
 
-struct AngleTable {
+struct RopeAngles {
     rope: RopeShape,
-    /// pairs of cosine and sine that a row has before it
+    /// (cos, sin) pairs of a row before this table
     first: usize,
 }
 
-impl Inputs {
+impl InputBuffer {
     pub fn new(
         gpu: &Device,
         graph: &Graph,
@@ -56,54 +57,60 @@ impl Inputs {
         capacity: &Capacity,
     ) -> Result<Self, KernelError> {
         let (tables, table_of, n_angles) = angle_tables(graph, device);
-        // forks share pages: tables may be longer than the pages are many, and then there is more room made
+        // since forks share pages, tables may exceed the number of pages; then `begin` grows the buffer
         let n_words = N_SECTIONS * capacity.max_rows.max(capacity.max_outputs)
             + 2 * (capacity.n_pages + capacity.n_window_pages)
             + 2 * capacity.max_rows * n_angles;
-        let most = tables.iter().map(|table| table.rope.n_rot / 2).max().unwrap_or(0);
+        let max_angles = tables.iter().map(|table| table.rope.n_rot / 2).max().unwrap_or(0);
         Ok(Self {
-            buffer: room(gpu, n_words)?,
+            buffer: allocate(gpu, n_words)?,
             words: Vec::new(),
             bytes: Vec::new(),
             starts: Vec::new(),
             ends: Vec::new(),
-            turns: [vec![0.0; most], vec![0.0; most]],
+            angles: [vec![0.0; max_angles], vec![0.0; max_angles]],
             tables,
             table_of,
         })
     }
 
-    pub fn step(&self) -> Span {
-        Span { buffer: self.buffer.clone(), offset: 0, n_bytes: (STEP_WORDS * size_of::<u32>()) as u64 }
+    /// The binding of the step.
+    pub fn step(&self) -> BufferSpan {
+        BufferSpan { buffer: self.buffer.clone(), offset: 0, n_bytes: (STEP_WORDS * size_of::<u32>()) as u64 }
     }
 
-    pub fn rows(&self) -> Span {
-        Span { buffer: self.buffer.clone(), offset: HEAD, n_bytes: self.buffer.size() - HEAD }
+    /// The binding of the rows.
+    pub fn rows(&self) -> BufferSpan {
+        BufferSpan {
+            buffer: self.buffer.clone(),
+            offset: HEADER_BYTES,
+            n_bytes: self.buffer.size() - HEADER_BYTES,
+        }
     }
 
-    /// Where the angles of a node begin among those of a row.
+    /// The first angle of a rotation node among those of a row.
     pub fn first_angle(&self, node: usize) -> u32 {
         self.tables[self.table_of[node]].first as u32
     }
 
-    /// Sends what a batch needs, of whose output `n_wanted` columns are selected. Whether it went into another buffer
-    /// than before.
-    pub fn begin(&mut self, gpu: &Device, batch: &Batch, n_wanted: usize) -> Result<bool, KernelError> {
+    /// Uploads the inputs of a batch; `n_selected` columns of its output are selected. Returns whether the buffer was
+    /// replaced by a larger one.
+    pub fn begin(&mut self, gpu: &Device, batch: &Batch, n_selected: usize) -> Result<bool, KernelError> {
         let stride = batch.n_rows().max(batch.outputs.len());
         self.fill(batch, stride);
         let first_angle = self.words.len();
         self.add_angles(batch);
-        let grown = HEAD + (self.words.len() * size_of::<u32>()) as u64 > self.buffer.size();
+        let grown = HEADER_BYTES + (self.words.len() * size_of::<u32>()) as u64 > self.buffer.size();
         if grown {
-            self.buffer = room(gpu, self.words.len().next_power_of_two())?;
+            self.buffer = allocate(gpu, self.words.len().next_power_of_two())?;
         }
         let [n_tokens, n_outputs] = [batch.n_rows(), batch.outputs.len()].map(|n| n as u32);
-        let [stride, first_angle, n_wanted] = [stride, first_angle, n_wanted].map(|n| n as u32);
-        let step = [n_tokens, n_outputs, stride, n_chunks(batch), first_angle, n_wanted];
+        let [stride, first_angle, n_selected] = [stride, first_angle, n_selected].map(|n| n as u32);
+        let step = [n_tokens, n_outputs, stride, n_chunks(batch), first_angle, n_selected];
         let Self { bytes, words, .. } = self;
         bytes.clear();
         bytes.extend(step.iter().flat_map(|word| word.to_le_bytes()));
-        bytes.resize(HEAD as usize, 0);
+        bytes.resize(HEADER_BYTES as usize, 0);
         bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
         gpu.queue.write_buffer(&self.buffer, 0, &self.bytes);
         Ok(grown)
@@ -155,7 +162,7 @@ impl Inputs {
     }
 
     fn add_angles(&mut self, batch: &Batch) {
-        let Self { words, turns: [cos, sin], tables, .. } = self;
+        let Self { words, angles: [cos, sin], tables, .. } = self;
         for table in tables {
             let n = table.rope.n_rot / 2;
             let (cos, sin) = (&mut cos[..n], &mut sin[..n]);
@@ -167,22 +174,22 @@ impl Inputs {
     }
 }
 
-/// For so many words after the head.
-fn room(gpu: &Device, n_words: usize) -> Result<wgpu::Buffer, KernelError> {
+/// Allocates the buffer for `n_words` after the header.
+fn allocate(gpu: &Device, n_words: usize) -> Result<wgpu::Buffer, KernelError> {
     let usage = wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST;
-    gpu.buffer("inputs", HEAD + (n_words.max(1) * size_of::<u32>()) as u64, usage)
+    gpu.buffer("inputs", HEADER_BYTES + (n_words.max(1) * size_of::<u32>()) as u64, usage)
 }
 
-/// One table for each distinct rotation, which table each node has, and how many angles a row has in all.
-fn angle_tables(graph: &Graph, device: DeviceId) -> (Vec<AngleTable>, Vec<usize>, usize) {
-    let mut tables: Vec<AngleTable> = Vec::new();
+/// One table per distinct rotation, the table of each node, and the number of angles per row.
+fn angle_tables(graph: &Graph, device: DeviceId) -> (Vec<RopeAngles>, Vec<usize>, usize) {
+    let mut tables: Vec<RopeAngles> = Vec::new();
     let mut table_of = vec![usize::MAX; graph.nodes().len()];
     let mut n = 0;
     for (i, node) in graph.nodes().iter().enumerate().filter(|(_, node)| node.device == device) {
         let Op::Rope { rope, .. } = &node.op else { continue };
-        let same = |t: &AngleTable| t.rope.inv_freq == rope.inv_freq && t.rope.mscale == rope.mscale;
+        let same = |t: &RopeAngles| t.rope.inv_freq == rope.inv_freq && t.rope.mscale == rope.mscale;
         table_of[i] = tables.iter().position(same).unwrap_or_else(|| {
-            tables.push(AngleTable { rope: rope.clone(), first: n });
+            tables.push(RopeAngles { rope: rope.clone(), first: n });
             n += rope.n_rot / 2;
             tables.len() - 1
         });

@@ -1,18 +1,19 @@
-//! Each operation as kernels of a card: parameters and operands in the order of its WGSL. Here those that go row by row.
+//! Builds the dispatches of each operation: parameters and operands in the order of its WGSL. This file has the row-wise
+//! operations; matrices and sequences have their own.
 
-use super::pipeline::Variant;
-use super::program::{Bound, Extent, Maker};
+use super::pipeline::ShaderVariant;
+use super::program::{Binding, Extent, ProgramBuilder};
 use super::shader;
 use crate::error::KernelError;
 use crate::graph::{Activation, Columns, Op, RopeShape, RopeStyle, Routing, ValueId};
-use crate::plan::fuse::Step;
+use crate::plan::step::Step;
 use crate::tensor::Tensor;
 
-use Bound::Value;
+use Binding::Value;
 
-pub(super) type Made = Result<(), KernelError>;
+pub(super) type BuildResult = Result<(), KernelError>;
 
-/// Number of a nonlinearity, and its limit.
+/// The WGSL number of a nonlinearity, and its limit.
 pub(super) fn act_words(act: Activation) -> [u32; 2] {
     match act {
         Activation::Identity => [0, 0],
@@ -20,12 +21,12 @@ pub(super) fn act_words(act: Activation) -> [u32; 2] {
         Activation::Silu => [2, 0],
         Activation::Gelu => [3, 0],
         Activation::GeluTanh => [4, 0],
-        // beyond what a shader may take for infinity, no clamping is left
+        // WGSL has no infinity; a limit of f32::MAX clamps nothing
         Activation::ClampedSwish { limit } => [5, limit.min(f32::MAX).to_bits()],
     }
 }
 
-/// 1: pairs are neighbours.
+/// The WGSL number of a rotation style; 1: interleaved.
 pub(super) fn style_word(style: RopeStyle) -> u32 {
     match style {
         RopeStyle::Interleaved => 1,
@@ -33,11 +34,12 @@ pub(super) fn style_word(style: RopeStyle) -> u32 {
     }
 }
 
-pub(super) fn defined(defines: &'static [&'static str]) -> Variant {
-    Variant { defines, ..Variant::default() }
+/// A variant with these definitions.
+pub(super) fn defined(defines: &'static [&'static str]) -> ShaderVariant {
+    ShaderVariant { defines, ..ShaderVariant::default() }
 }
 
-/// (width) with its offset, 1 where there is none.
+/// (width) norm weight plus offset; 1 without a weight.
 pub(super) fn norm_weight(weight: Option<&Tensor>, offset: f32, width: usize) -> Vec<f32> {
     match weight {
         Some(weight) => weight.decode().iter().map(|w| w + offset).collect(),
@@ -45,26 +47,27 @@ pub(super) fn norm_weight(weight: Option<&Tensor>, offset: f32, width: usize) ->
     }
 }
 
-pub(super) fn plain() -> Variant {
-    Variant::default()
+/// The only variant of a shader.
+pub(super) fn plain() -> ShaderVariant {
+    ShaderVariant::default()
 }
 
-impl Maker<'_> {
-    /// One step: the nodes that it joins, by a kernel of their own where there is one.
-    pub fn step(&mut self, step: &Step) -> Made {
+impl ProgramBuilder<'_> {
+    /// Builds a step, by one fused kernel where there is one.
+    pub fn step(&mut self, step: &Step) -> BuildResult {
         match step {
             Step::Node(i) => self.node(*i),
             Step::AddNorm { before: None, add, norm } => self.add_norm(*add, *norm),
-            Step::AddNorm { before: Some(before), add, norm } => self.sandwich(*before, *add, *norm),
-            Step::Rotate { norms, q, k, write } => self.rotate(step, norms, *q, [*k, *write]),
+            Step::AddNorm { before: Some(before), add, norm } => self.norm_add_norm(*before, *add, *norm),
+            Step::RopeKvWrite { norms, q, k, write } => self.rope_kv_write(step, norms, *q, [*k, *write]),
             Step::MatMuls { nodes, glu: Some(glu) } => self.gated(nodes, *glu),
-            Step::MatMuls { nodes, glu } | Step::Experts { nodes, glu } => {
+            Step::MatMuls { nodes, glu } | Step::ExpertMatMuls { nodes, glu } => {
                 nodes.iter().chain(glu).try_for_each(|i| self.node(*i))
             }
         }
     }
 
-    fn add_norm(&mut self, add: usize, norm: usize) -> Made {
+    fn add_norm(&mut self, add: usize, norm: usize) -> BuildResult {
         let nodes = self.graph.nodes();
         let (Op::Add { a, b }, Op::RmsNorm { weight, offset, eps, width, .. }) =
             (&nodes[add].op, &nodes[norm].op)
@@ -75,12 +78,12 @@ impl Maker<'_> {
             unreachable!("additions and norms have values");
         };
         let weight = self.vector(&norm_weight(weight.as_ref(), *offset, *width))?;
-        let bound = [Value(*a), Value(*b), weight, Value(sum), Value(out)];
+        let bindings = [Value(*a), Value(*b), weight, Value(sum), Value(out)];
         let extent = Extent::groups(1, self.graph.value(out).rows);
-        self.add(norm, (&shader::ADD_NORM, plain()), &[*width as u32, eps.to_bits()], &bound, extent)
+        self.add(norm, (&shader::ADD_NORM, plain()), &[*width as u32, eps.to_bits()], &bindings, extent)
     }
 
-    fn sandwich(&mut self, before: usize, add: usize, norm: usize) -> Made {
+    fn norm_add_norm(&mut self, before: usize, add: usize, norm: usize) -> BuildResult {
         let nodes = self.graph.nodes();
         let (Op::RmsNorm { x, weight: first, offset: first_offset, eps: first_eps, width }, Op::Add { a, b }) =
             (&nodes[before].op, &nodes[add].op)
@@ -96,19 +99,19 @@ impl Maker<'_> {
         let other = if nodes[before].output == Some(*a) { *b } else { *a };
         let weight = self.vector(&norm_weight(weight.as_ref(), *offset, *width))?;
         let first = self.vector(&norm_weight(first.as_ref(), *first_offset, *width))?;
-        let bound = [Value(other), Value(*x), weight, Value(sum), Value(out), first];
+        let bindings = [Value(other), Value(*x), weight, Value(sum), Value(out), first];
         let params = [*width as u32, eps.to_bits(), first_eps.to_bits()];
         let extent = Extent::groups(1, self.graph.value(out).rows);
-        self.add(norm, (&shader::SANDWICH, plain()), &params, &bound, extent)
+        self.add(norm, (&shader::NORM_ADD_NORM, plain()), &params, &bindings, extent)
     }
 
-    /// One node.
-    pub fn node(&mut self, i: usize) -> Made {
+    /// Builds one node.
+    pub fn node(&mut self, i: usize) -> BuildResult {
         let graph = self.graph;
         let node = &graph.nodes()[i];
         let Some(out) = node.output else {
             let Op::KvWrite { k, v, layer } = &node.op else {
-                unreachable!("all operations but the writing of keys and values have a value");
+                unreachable!("all operations but KV writes have a value");
             };
             return self.kv_write(i, [*k, *v], *layer);
         };
@@ -126,7 +129,7 @@ impl Maker<'_> {
             Op::Rope { x, rope } => self.rope(i, *x, rope, out),
             Op::PositionScale { x, beta, original_context } => {
                 let words = [beta.to_bits(), *original_context];
-                self.scale(i, *x, &["BY_POSITION"], words, Bound::Rows, out)
+                self.scale(i, *x, &["BY_POSITION"], words, Binding::Rows, out)
             }
             Op::RowGate { gate, x } => self.scale(i, *x, &["BY_GATE"], [0, 1], Value(*gate), out),
             Op::Scale { x, factor } => self.scale(i, *x, &[], [factor.to_bits(), 1], Value(*x), out),
@@ -154,25 +157,27 @@ impl Maker<'_> {
             Op::ShortConv { x, conv } => self.short_conv(i, *x, conv, out),
             Op::DeltaNet { qkv, beta, alpha, delta } => self.delta_net(i, [*qkv, *beta, *alpha], delta, out),
             Op::OutputRows { x } => {
-                self.elements(i, (&shader::OUTPUT_ROWS, plain()), &[], [Value(*x), Bound::Rows], out)
+                self.elements(i, (&shader::OUTPUT_ROWS, plain()), &[], [Value(*x), Binding::Rows], out)
             }
-            Op::KvWrite { .. } | Op::Copy { .. } => unreachable!("no value; the executor copies"),
+            Op::KvWrite { .. } | Op::Copy { .. } => {
+                unreachable!("KV writes have no value; the executor copies")
+            }
         }
     }
 
-    /// A lane for each element of `out`, whose width is the first parameter.
+    /// Adds an element-wise kernel: one lane per element of `out`, whose width is the first parameter.
     fn elements<const N: usize>(
         &mut self,
         i: usize,
-        shader: (&'static shader::Shader, Variant),
+        shader: (&'static shader::Shader, ShaderVariant),
         words: &[u32],
-        operands: [Bound; N],
+        operands: [Binding; N],
         out: ValueId,
-    ) -> Made {
+    ) -> BuildResult {
         let value = *self.graph.value(out);
         let params = [&[value.width as u32], words].concat();
-        let bound: Vec<Bound> = operands.into_iter().chain([Value(out)]).collect();
-        self.add(i, shader, &params, &bound, Extent::elements(value.width, value.rows))
+        let bindings: Vec<Binding> = operands.into_iter().chain([Value(out)]).collect();
+        self.add(i, shader, &params, &bindings, Extent::elements(value.width, value.rows))
     }
 
     fn scale(
@@ -181,18 +186,18 @@ impl Maker<'_> {
         x: ValueId,
         defines: &'static [&'static str],
         words: [u32; 2],
-        by: Bound,
+        by: Binding,
         out: ValueId,
-    ) -> Made {
+    ) -> BuildResult {
         self.elements(i, (&shader::SCALE, defined(defines)), &words, [Value(x), by], out)
     }
 
-    fn rms_norm(&mut self, i: usize, x: ValueId, weight: &[f32], eps: f32, out: ValueId) -> Made {
+    fn rms_norm(&mut self, i: usize, x: ValueId, weight: &[f32], eps: f32, out: ValueId) -> BuildResult {
         let n_groups = self.graph.value(x).width / weight.len();
         let params = [weight.len() as u32, n_groups as u32, eps.to_bits()];
-        let bound = [Value(x), self.vector(weight)?, Value(out)];
+        let bindings = [Value(x), self.vector(weight)?, Value(out)];
         let extent = Extent::groups(n_groups, self.graph.value(out).rows);
-        self.add(i, (&shader::RMS_NORM, plain()), &params, &bound, extent)
+        self.add(i, (&shader::RMS_NORM, plain()), &params, &bindings, extent)
     }
 
     fn layer_norm(
@@ -202,22 +207,22 @@ impl Maker<'_> {
         [weight, bias]: [&[f32]; 2],
         eps: f32,
         out: ValueId,
-    ) -> Made {
+    ) -> BuildResult {
         let params = [weight.len() as u32, eps.to_bits()];
-        let bound = [Value(x), self.vector(weight)?, self.vector(bias)?, Value(out)];
+        let bindings = [Value(x), self.vector(weight)?, self.vector(bias)?, Value(out)];
         let extent = Extent::groups(1, self.graph.value(out).rows);
-        self.add(i, (&shader::LAYER_NORM, plain()), &params, &bound, extent)
+        self.add(i, (&shader::LAYER_NORM, plain()), &params, &bindings, extent)
     }
 
-    fn rope(&mut self, i: usize, x: ValueId, rope: &RopeShape, out: ValueId) -> Made {
+    fn rope(&mut self, i: usize, x: ValueId, rope: &RopeShape, out: ValueId) -> BuildResult {
         let n_pairs = rope.n_rot / 2;
         let [heads, dim, pairs] = [rope.n_heads, rope.head_dim, n_pairs].map(|n| n as u32);
         let params = [heads, dim, pairs, style_word(rope.style), self.inputs.first_angle(i)];
         let extent = Extent::elements(rope.n_heads * (rope.head_dim - n_pairs), self.graph.value(out).rows);
-        self.add(i, (&shader::ROPE, plain()), &params, &[Value(x), Bound::Rows, Value(out)], extent)
+        self.add(i, (&shader::ROPE, plain()), &params, &[Value(x), Binding::Rows, Value(out)], extent)
     }
 
-    fn columns(&mut self, i: usize, x: ValueId, columns: Columns, out: ValueId) -> Made {
+    fn columns(&mut self, i: usize, x: ValueId, columns: Columns, out: ValueId) -> BuildResult {
         let Columns { n_groups, stride, start, width } = columns;
         let params = [n_groups, stride, start, width].map(|n| n as u32);
         let value = self.graph.value(out);
@@ -225,7 +230,7 @@ impl Maker<'_> {
         self.add(i, (&shader::COLUMNS, plain()), &params, &[Value(x), Value(out)], extent)
     }
 
-    fn route(&mut self, i: usize, logits: ValueId, routing: &Routing, out: ValueId) -> Made {
+    fn route(&mut self, i: usize, logits: ValueId, routing: &Routing, out: ValueId) -> BuildResult {
         let factors = self.vector(routing.expert_scale.as_deref().unwrap_or(&[1.0]))?;
         let params = [
             routing.n_experts as u32,

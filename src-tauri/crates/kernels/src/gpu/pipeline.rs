@@ -1,4 +1,4 @@
-//! Shaders made into what a card runs, each variant once for each device.
+//! Compiled shaders: each variant is compiled once per device, on first use.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,25 +10,25 @@ use crate::fault::GpuFault;
 use crate::matmul::gpu_packing::Packing;
 use crate::matmul::partial_sums::ShaderConstants;
 
-/// What there is of one shader.
+/// Selects one of a shader's variants.
 #[derive(Clone, Default)]
-pub struct Variant {
-    /// names that are set
+pub struct ShaderVariant {
+    /// names that are defined
     pub defines: &'static [&'static str],
-    /// how its weights lie
+    /// layout of its weights
     pub weight: Option<&'static Packing>,
-    /// numbers by name: the shapes of workgroups and tiles
+    /// named numbers: the shapes of workgroups and tiles
     pub sizes: ShaderConstants,
 }
 
-impl Variant {
-    /// What its text is made with.
+impl ShaderVariant {
+    /// The definitions that its source is expanded with.
     pub fn defines(&self) -> impl Iterator<Item = Define<'static>> {
         let names = self.defines.iter().map(|name| (*name, None));
         names.chain(self.sizes.iter().map(|(name, size)| (*name, Some(*size))))
     }
 
-    /// Tells it from the others of its shader.
+    /// A name unique among all variants of all shaders.
     pub fn name(&self, shader: &Shader) -> String {
         let weight = self.weight.map_or("", |packing| packing.name);
         let mut name = [&[shader.name, weight], self.defines].concat().join(" ");
@@ -39,81 +39,84 @@ impl Variant {
     }
 }
 
-/// A kernel, ready to run.
+/// A compiled kernel.
 pub struct Pipeline {
     pub compute: wgpu::ComputePipeline,
     pub layout: wgpu::BindGroupLayout,
 }
 
-/// None: it is not made yet.
-type Place = Arc<Mutex<Option<Arc<Pipeline>>>>;
+/// None until the pipeline is compiled.
+type PipelineSlot = Arc<Mutex<Option<Arc<Pipeline>>>>;
 
-/// Those that a device has made so far, by name.
+/// The pipelines of a device by name.
 pub struct Pipelines {
-    made: Mutex<HashMap<String, Place>>,
-    /// what the driver compiled, now and before. None: it keeps nothing
-    compiled: Option<wgpu::PipelineCache>,
+    slots: Mutex<HashMap<String, PipelineSlot>>,
+    /// the driver's cache of compiled code; None: the driver has none
+    cache: Option<wgpu::PipelineCache>,
 }
 
 impl Pipelines {
-    /// `compiled`: what the same driver said before. What it doesn't take any more it compiles anew.
-    pub fn new(device: &wgpu::Device, compiled: Option<&[u8]>) -> Self {
-        let is_there = device.features().contains(wgpu::Features::PIPELINE_CACHE);
-        let compiled = is_there.then(|| {
+    /// Starts with what the same driver compiled earlier. The driver compiles again what it no longer accepts.
+    pub fn new(gpu: &Device, compiled: Option<&[u8]>) -> Self {
+        let is_supported = gpu.device.features().contains(wgpu::Features::PIPELINE_CACHE);
+        let cache = is_supported.then(|| {
             let descriptor = wgpu::PipelineCacheDescriptor { label: None, data: compiled, fallback: true };
-            // SAFETY: the bytes are those that `get_data` gave for this card and driver: whoever keeps them keeps them
-            // by both, and with a checksum; wgpu compares what they say of card and driver, and starts with nothing
-            // where that differs.
-            unsafe { device.create_pipeline_cache(&descriptor) }
+            // SAFETY: the bytes are what `get_data` returned for this GPU and driver: they are stored under both, with a
+            // checksum. wgpu compares the GPU and driver named in them, and starts empty where they differ.
+            unsafe { gpu.device.create_pipeline_cache(&descriptor) }
         });
-        Self { made: Mutex::default(), compiled }
+        Self { slots: Mutex::default(), cache }
     }
 
-    /// Where the kernel of that name is, or will be.
-    fn place(&self, name: &str) -> Place {
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        made.entry(name.to_owned()).or_default().clone()
+    fn slot(&self, name: &str) -> PipelineSlot {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        slots.entry(name.to_owned()).or_default().clone()
     }
 
-    /// What the driver compiled, for the next start. None: it keeps nothing.
+    /// What the driver compiled, for the next start. None: the driver can't save it.
     pub fn compiled(&self) -> Option<Vec<u8>> {
-        self.compiled.as_ref()?.get_data()
+        self.cache.as_ref()?.get_data()
     }
-}
 
-impl Device {
-    /// A kernel; made when it is first asked for. Errors: the device refuses it.
-    pub(super) fn pipeline(
+    /// The pipeline of a shader variant, compiled on first use. Errors: the device rejects it.
+    pub fn get(
         &self,
+        gpu: &Device,
         shader: &'static Shader,
-        variant: Variant,
+        variant: ShaderVariant,
     ) -> Result<Arc<Pipeline>, KernelError> {
         let name = variant.name(shader);
-        // who wants another one need not wait while this is compiled, who wants the same does
-        let place = self.pipelines.place(&name);
-        let mut made = place.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(pipeline) = &*made {
+        // one lock per pipeline: only threads that need this one wait for its compilation
+        let slot = self.slot(&name);
+        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pipeline) = &*slot {
             return Ok(pipeline.clone());
         }
-        let pipeline = Arc::new(self.compile(&name, shader, variant)?);
-        Ok(made.insert(pipeline).clone())
+        let pipeline = Arc::new(self.compile(gpu, &name, shader, variant)?);
+        Ok(slot.insert(pipeline).clone())
     }
 
-    fn compile(&self, name: &str, shader: &Shader, variant: Variant) -> Result<Pipeline, KernelError> {
-        let defines: Vec<Define> = self.used.defines().into_iter().chain(variant.defines()).collect();
+    fn compile(
+        &self,
+        gpu: &Device,
+        name: &str,
+        shader: &Shader,
+        variant: ShaderVariant,
+    ) -> Result<Pipeline, KernelError> {
+        let defines: Vec<Define> = gpu.features().defines().into_iter().chain(variant.defines()).collect();
         let source = expand(shader.source, &defines, variant.weight.map(|packing| packing.source))
-            .map_err(|message| self.error(GpuFault::Invalid, format!("{name}: {message}")))?;
-        self.scoped(|| format!("kernel {name}"), || self.compiled_from(name, shader, source))
+            .map_err(|message| gpu.error(GpuFault::Invalid, format!("{name}: {message}")))?;
+        gpu.scoped(|| format!("kernel {name}"), || self.compile_source(gpu, name, shader, source))
     }
 
-    fn compiled_from(&self, name: &str, shader: &Shader, source: String) -> Pipeline {
+    fn compile_source(&self, gpu: &Device, name: &str, shader: &Shader, source: String) -> Pipeline {
         let entries: Vec<wgpu::BindGroupLayoutEntry> =
             (0..).zip(shader.bindings).map(|(binding, access)| layout_entry(binding, *access)).collect();
-        let layout = self.device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
+        let layout = gpu.device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
             label: Some(name),
             entries: &entries,
         });
-        let whole = self.device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+        let pipeline_layout = gpu.device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
             label: Some(name),
             bind_group_layouts: &[Some(&layout)],
             immediate_size: 0,
@@ -122,27 +125,27 @@ impl Device {
             label: Some(name),
             source: wgpu::ShaderSource::Wgsl(source.into()),
         };
-        // SAFETY: every loop of ours counts up to a constant or to a size that the host gives, so all of them end; what
-        // they reach into is still checked.
-        let module = unsafe { self.device.create_shader_module_trusted(descriptor, CHECKS) };
-        let compute = self.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+        // SAFETY: every loop of our shaders counts up to a constant or to a size that the host sets, so all of them end.
+        // Bounds of memory accesses are still checked.
+        let module = unsafe { gpu.device.create_shader_module_trusted(descriptor, RUNTIME_CHECKS) };
+        let compute = gpu.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
             label: Some(name),
-            layout: Some(&whole),
+            layout: Some(&pipeline_layout),
             module: &module,
             entry_point: Some("main"),
             compilation_options: wgpu::PipelineCompilationOptions {
-                // each is written before it is read
+                // our kernels write workgroup memory before they read it
                 zero_initialize_workgroup_memory: false,
                 ..wgpu::PipelineCompilationOptions::default()
             },
-            cache: self.pipelines.compiled.as_ref(),
+            cache: self.cache.as_ref(),
         });
         Pipeline { compute, layout }
     }
 }
 
-/// Counters that end loops by force keep drivers from unrolling them.
-const CHECKS: wgpu::ShaderRuntimeChecks =
+/// Without forced loop bounds, whose counters keep drivers from unrolling loops.
+const RUNTIME_CHECKS: wgpu::ShaderRuntimeChecks =
     wgpu::ShaderRuntimeChecks { force_loop_bounding: false, ..wgpu::ShaderRuntimeChecks::checked() };
 
 fn layout_entry(binding: u32, access: Access) -> wgpu::BindGroupLayoutEntry {

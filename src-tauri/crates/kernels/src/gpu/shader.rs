@@ -1,14 +1,14 @@
-//! Shaders as text: the table of them, and what makes one WGSL module of several files. Knows no device.
+//! The table of shaders, and the preprocessor that makes one WGSL module of several files. Knows no device.
 //!
-//! Lines that begin with `#` are ours: `#import NAME` puts in a part once, `#define NAME [VALUE]` sets a name for the
-//! whole text after it, `#ifdef`, `#ifndef`, `#else` and `#endif` choose lines, `#repeat NAME COUNT` to `#end` puts
-//! lines in COUNT times with NAME as the number of each, so that what belongs in registers is named by constants.
+//! Directives: `#import NAME` inserts a module once; `#define NAME [VALUE]` defines a name for the text after it;
+//! `#ifdef`, `#ifndef`, `#else` and `#endif` select lines; `#repeat NAME COUNT` … `#end` inserts lines COUNT times with
+//! NAME as the index, so that arrays indexed by constants stay in registers.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::matmul::gpu_packing::PACKINGS;
 
-/// How a shader uses what is bound at an index.
+/// How a shader uses a binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     Uniform,
@@ -20,7 +20,7 @@ pub enum Access {
 pub struct Shader {
     pub name: &'static str,
     pub source: &'static str,
-    /// by index, in group 0
+    /// bindings of group 0 by index
     pub bindings: &'static [Access],
 }
 
@@ -33,7 +33,7 @@ macro_rules! shaders {
             source: include_str!(concat!("../", $path, ".wgsl")),
             bindings: &$bindings,
         };)*
-        /// Every kernel.
+        /// All shaders.
         pub static SHADERS: &[&Shader] = &[$(&$id),*];
     };
 }
@@ -41,7 +41,7 @@ macro_rules! shaders {
 shaders! {
     ACTIVATE = "ops/activate", [Uniform, Uniform, Read, Write];
     ADD = "ops/add", [Uniform, Uniform, Read, Read, Write];
-    ADD_NORM = "plan/fuse", [Uniform, Uniform, Read, Read, Read, Write, Write];
+    ADD_NORM = "plan/add_norm", [Uniform, Uniform, Read, Read, Read, Write, Write];
     ATTENTION = "ops/attention", [Uniform, Uniform, Read, Read, Read, Read, Write];
     COLUMNS = "ops/columns", [Uniform, Uniform, Read, Write];
     DELTA_NET = "ops/delta_net", [Uniform, Uniform, Read, Read, Read, Read, Read, Write, Write];
@@ -53,32 +53,33 @@ shaders! {
     GLU = "ops/glu", [Uniform, Uniform, Read, Read, Write];
     KV_WRITE = "ops/kv_write", [Uniform, Uniform, Read, Read, Read, Write];
     LAYER_NORM = "ops/layer_norm", [Uniform, Uniform, Read, Read, Read, Write];
-    LIKELIEST = "ops/likeliest", [Uniform, Uniform, Read, Write];
     MATMUL = "matmul/generic", [Uniform, Uniform, Read, Read, Read, Write];
     MERGE = "ops/attention/merge", [Uniform, Uniform, Read, Read, Read, Write];
     MOE_ROUTE = "ops/moe_route", [Uniform, Uniform, Read, Read, Write];
-    NORM_ROTATE = "plan/norm_rotate", [Uniform, Uniform, Read, Read, Read, Write, Read, Write, Write, Read];
+    NORM_ADD_NORM = "plan/norm_add_norm", [Uniform, Uniform, Read, Read, Read, Write, Write, Read];
+    NORM_ROPE_KV_WRITE = "plan/norm_rope_kv_write",
+        [Uniform, Uniform, Read, Read, Read, Write, Read, Write, Write, Read];
     OUTPUT_ROWS = "ops/output_rows", [Uniform, Uniform, Read, Read, Write];
     RMS_NORM = "ops/rms_norm", [Uniform, Uniform, Read, Read, Write];
-    ROTATE = "plan/rotate", [Uniform, Uniform, Read, Read, Read, Write, Read, Write, Write];
+    ROPE_KV_WRITE = "plan/rope_kv_write", [Uniform, Uniform, Read, Read, Read, Write, Read, Write, Write];
     ROPE = "ops/rope", [Uniform, Uniform, Read, Read, Write];
-    SANDWICH = "plan/sandwich", [Uniform, Uniform, Read, Read, Read, Write, Write, Read];
     SCALE = "ops/scale", [Uniform, Uniform, Read, Read, Write];
     SHORT_CONV = "ops/short_conv", [Uniform, Uniform, Read, Read, Read, Read, Write, Write];
     SOFTCAP = "ops/softcap", [Uniform, Uniform, Read, Write];
+    TOP_K = "ops/top_k", [Uniform, Uniform, Read, Write];
 }
 
-macro_rules! parts {
+macro_rules! modules {
     ($($name:literal = $path:literal;)*) => {
-        /// What shaders import.
-        const PARTS: &[(&str, &str)] = &[$(($name, include_str!(concat!("../", $path, ".wgsl")))),*];
+        /// Modules that shaders import, by name.
+        const MODULES: &[(&str, &str)] = &[$(($name, include_str!(concat!("../", $path, ".wgsl")))),*];
     };
 }
 
-parts! {
+modules! {
     "activate" = "ops/activate";
-    "add_norm" = "plan/fuse";
-    "batch" = "plan/batch";
+    "add_norm" = "plan/add_norm";
+    "batch" = "batch";
     "blocks32" = "matmul/blocks32";
     "cooperative" = "matmul/cooperative";
     "dot" = "ops/dot";
@@ -90,51 +91,50 @@ parts! {
     "tile" = "matmul/tile";
 }
 
-/// A number that another text of any shader changes.
+/// A hash of all shader sources (FNV-1a).
 pub fn fingerprint() -> u64 {
-    let sources = SHADERS.iter().map(|shader| shader.source).chain(PARTS.iter().map(|(_, source)| *source));
+    let sources = SHADERS.iter().map(|shader| shader.source).chain(MODULES.iter().map(|(_, source)| *source));
     let sources = sources.chain(PACKINGS.iter().map(|packing| packing.source));
-    // FNV-1a
     sources
         .flat_map(str::bytes)
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// What `weight` is when a shader imports it.
+/// The import that the variant replaces by its weight format.
 const WEIGHT: &str = "weight";
 
-/// A name that is set, and the number that it stands for.
+/// A defined name, and the number that replaces it.
 pub type Define<'a> = (&'a str, Option<u32>);
 
-/// The module of `source`, with `defines` set before its first line and `weight` as the part of that name.
-/// Errors: a part that there isn't, an `#endif` or `#end` too many or too few, a count that is no number.
+/// Expands `source` to one module, with `defines` defined from the start and `weight` as the import of that name.
+/// Errors: an unknown import, an unbalanced `#endif` or `#end`, a count that is not a number.
 pub fn expand(
     source: &'static str,
     defines: &[Define],
     weight: Option<&'static str>,
 ) -> Result<String, String> {
-    let mut text = Text { weight, ..Text::default() };
+    let mut text = Preprocessor { weight, ..Preprocessor::default() };
     for (name, value) in defines {
         text.defines.insert((*name).to_owned(), value.map(|n| format!("{n}u")));
     }
     text.add(source)?;
-    match text.chosen.is_empty() {
+    match text.conditions.is_empty() {
         true => Ok(text.out),
         false => Err("an #ifdef without its #endif".to_owned()),
     }
 }
 
 #[derive(Default)]
-struct Text {
+struct Preprocessor {
     out: String,
     weight: Option<&'static str>,
     defines: HashMap<String, Option<String>>,
     imported: HashSet<String>,
-    /// of the conditions around the line, which are true
-    chosen: Vec<bool>,
+    /// for each enclosing condition, whether it holds
+    conditions: Vec<bool>,
 }
 
-impl Text {
+impl Preprocessor {
     fn add(&mut self, source: &str) -> Result<(), String> {
         self.add_lines(&source.lines().collect::<Vec<_>>())
     }
@@ -144,14 +144,14 @@ impl Text {
         while let [line, after @ ..] = rest {
             rest = after;
             match line.trim_start().strip_prefix('#') {
-                Some(order) if order.starts_with(REPEAT) => {
+                Some(directive) if directive.starts_with(REPEAT) => {
                     let len = len_of_repeated(after).ok_or("a #repeat without its #end")?;
                     if self.is_on() {
-                        self.repeat(&order[REPEAT.len()..], &after[..len])?;
+                        self.repeat(&directive[REPEAT.len()..], &after[..len])?;
                     }
                     rest = &after[len + 1..];
                 }
-                Some(order) => self.obey(order)?,
+                Some(directive) => self.execute(directive)?,
                 None if self.is_on() => self.copy(line),
                 None => {}
             }
@@ -159,12 +159,12 @@ impl Text {
         Ok(())
     }
 
-    /// `order` is a name and how often.
-    fn repeat(&mut self, order: &str, lines: &[&str]) -> Result<(), String> {
-        let (name, count) = order.trim().split_once(' ').ok_or("a #repeat without a count")?;
+    /// Inserts `lines` repeatedly; `arguments` are a name and a count.
+    fn repeat(&mut self, arguments: &str, lines: &[&str]) -> Result<(), String> {
+        let (name, count) = arguments.trim().split_once(' ').ok_or("a #repeat without a count")?;
         let value = self.defines.get(count).cloned().flatten();
         let number = value.as_deref().unwrap_or(count).trim_end_matches('u').parse::<u32>();
-        for n in 0..number.map_err(|_| format!("{count} is no number"))? {
+        for n in 0..number.map_err(|_| format!("{count} is not a number"))? {
             self.defines.insert(name.to_owned(), Some(format!("{n}u")));
             self.add_lines(lines)?;
         }
@@ -173,20 +173,20 @@ impl Text {
     }
 
     fn is_on(&self) -> bool {
-        self.chosen.iter().all(|chosen| *chosen)
+        self.conditions.iter().all(|condition| *condition)
     }
 
-    fn obey(&mut self, order: &str) -> Result<(), String> {
-        let (verb, rest) = order.split_once(' ').unwrap_or((order, ""));
+    fn execute(&mut self, directive: &str) -> Result<(), String> {
+        let (verb, rest) = directive.split_once(' ').unwrap_or((directive, ""));
         let rest = rest.trim();
         match verb.trim() {
-            "ifdef" => self.chosen.push(self.defines.contains_key(rest)),
-            "ifndef" => self.chosen.push(!self.defines.contains_key(rest)),
+            "ifdef" => self.conditions.push(self.defines.contains_key(rest)),
+            "ifndef" => self.conditions.push(!self.defines.contains_key(rest)),
             "else" => {
-                let last = self.chosen.last_mut().ok_or("an #else without its #ifdef")?;
+                let last = self.conditions.last_mut().ok_or("an #else without its #ifdef")?;
                 *last = !*last;
             }
-            "endif" => _ = self.chosen.pop().ok_or("an #endif without its #ifdef")?,
+            "endif" => _ = self.conditions.pop().ok_or("an #endif without its #ifdef")?,
             _ if !self.is_on() => {}
             "define" => {
                 let (name, value) = rest.split_once(' ').map_or((rest, None), |(n, v)| (n, Some(v.trim())));
@@ -194,23 +194,23 @@ impl Text {
             }
             "import" => {
                 if self.imported.insert(rest.to_owned()) {
-                    let part = match rest {
+                    let module = match rest {
                         WEIGHT => self.weight,
-                        name => PARTS.iter().find(|(part, _)| *part == name).map(|(_, source)| *source),
+                        name => MODULES.iter().find(|(module, _)| *module == name).map(|(_, source)| *source),
                     };
-                    self.add(part.ok_or_else(|| format!("there is no part {rest}"))?)?;
+                    self.add(module.ok_or_else(|| format!("unknown import {rest}"))?)?;
                 }
             }
-            other => return Err(format!("#{other} is no order")),
+            other => return Err(format!("unknown directive #{other}")),
         }
         Ok(())
     }
 
-    /// A line with its names replaced.
+    /// Appends a line with defined names replaced.
     fn copy(&mut self, line: &str) {
         let mut rest = line;
-        while let Some(start) = rest.find(is_of_word) {
-            let len = rest[start..].find(|c| !is_of_word(c)).unwrap_or(rest.len() - start);
+        while let Some(start) = rest.find(is_word_char) {
+            let len = rest[start..].find(|c| !is_word_char(c)).unwrap_or(rest.len() - start);
             let word = &rest[start..start + len];
             self.out.push_str(&rest[..start]);
             match self.defines.get(word) {
@@ -226,21 +226,21 @@ impl Text {
 
 const REPEAT: &str = "repeat ";
 
-/// Lines before the `#end` of what is repeated.
+/// Number of lines before the matching `#end`.
 fn len_of_repeated(lines: &[&str]) -> Option<usize> {
     let mut depth = 0;
     lines.iter().position(|line| {
-        let order = line.trim_start().strip_prefix('#').unwrap_or("").trim_end();
-        depth += usize::from(order.starts_with(REPEAT));
-        if order == "end" && depth > 0 {
+        let directive = line.trim_start().strip_prefix('#').unwrap_or("").trim_end();
+        depth += usize::from(directive.starts_with(REPEAT));
+        if directive == "end" && depth > 0 {
             depth -= 1;
             return false;
         }
-        order == "end"
+        directive == "end"
     })
 }
 
-fn is_of_word(c: char) -> bool {
+fn is_word_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
@@ -248,9 +248,9 @@ fn is_of_word(c: char) -> bool {
 mod tests {
     use wgpu::naga;
 
-    use super::super::features::Used;
-    use super::super::pipeline::Variant;
-    use super::super::shapes::{ONE_ROWS, TILES};
+    use super::super::features::GpuFeatures;
+    use super::super::kernel_shapes::{ONE_ROWS, TILES};
+    use super::super::pipeline::ShaderVariant;
     use super::*;
     use crate::matmul::gated::GATED_LANES;
     use crate::matmul::gpu_packing::{PACKINGS, Packing};
@@ -258,7 +258,7 @@ mod tests {
     use crate::matmul::tile;
 
     #[test]
-    fn lines_are_chosen_and_names_replaced() {
+    fn lines_are_selected_and_names_replaced() {
         let source =
             "#define N 4u\n#ifdef A\na N;\n#ifdef B\nb\n#else\nc\n#endif\n#else\nd NN N_\n#endif\ne(N)";
         for (defines, expected) in [
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_come_once_and_mistakes_are_named() {
+    fn imports_come_once_and_mistakes_are_errors() {
         let twice = expand("#import batch\n#import batch\n", &[], None).unwrap();
         assert_eq!(twice.matches("struct Step").count(), 1);
         for wrong in [
@@ -300,7 +300,7 @@ mod tests {
         assert_eq!(expand("#import weight", &[], Some("w")).as_deref(), Ok("w\n"));
     }
 
-    /// Names and numbers that a shader is made with.
+    /// The definitions and sizes of a shader's variants.
     fn variants(shader: &Shader) -> Vec<(&'static [&'static str], ShaderConstants)> {
         let plain = |all: &[&'static [&'static str]]| {
             all.iter().map(|names| (*names, ShaderConstants::new())).collect()
@@ -308,14 +308,14 @@ mod tests {
         match shader.name {
             "ops/scale" => plain(&[&[], &["BY_POSITION"], &["BY_GATE"]]),
             "ops/activate" | "ops/expert_groups" => plain(&[&["MAIN"]]),
-            "ops/kv_write" | "plan/rotate" | "plan/norm_rotate" => {
+            "ops/kv_write" | "plan/rope_kv_write" | "plan/norm_rope_kv_write" => {
                 plain(&[&["KV_F32"], &["KV_F16"], &["KV_Q8_0"], &["KV_Q4_0"]])
             }
             "ops/attention" => plain(&[
                 &["KV_F32"],
                 &["KV_F16", "EIGHT"],
-                &["KV_F16", "AGED"],
-                &["KV_F32", "AGED", "EIGHT"],
+                &["KV_F16", "REQUANTIZED"],
+                &["KV_F32", "REQUANTIZED", "EIGHT"],
                 &["KV_Q8_0"],
                 &["KV_Q4_0", "EIGHT"],
             ]),
@@ -341,7 +341,7 @@ mod tests {
         }
     }
 
-    /// Every module that a device may be given, with subgroups of no, eight and 32 lanes: (name, source, bindings).
+    /// All modules that a device may compile, without subgroups and with those of 8 and 32 lanes: (name, source, bindings).
     fn modules() -> Vec<(String, String, &'static [Access])> {
         let mut modules = Vec::new();
         for shader in SHADERS {
@@ -351,11 +351,12 @@ mod tests {
             };
             for (defines, sizes) in variants(shader) {
                 for (weight, shuffles) in weights.iter().flat_map(|weight| [0, 3, 5].map(|n| (*weight, n))) {
-                    let variant = Variant { defines, weight, sizes: sizes.clone() };
+                    let variant = ShaderVariant { defines, weight, sizes: sizes.clone() };
                     let matrices = defines.contains(&"COOPERATIVE");
-                    let used = Used { shuffles, halves: shuffles == 5 || matrices, matrices };
-                    let name = format!("{} {used:?}", variant.name(shader));
-                    let defines: Vec<Define> = used.defines().into_iter().chain(variant.defines()).collect();
+                    let features = GpuFeatures { shuffles, halves: shuffles == 5 || matrices, matrices };
+                    let name = format!("{} {features:?}", variant.name(shader));
+                    let defines: Vec<Define> =
+                        features.defines().into_iter().chain(variant.defines()).collect();
                     let source = weight.map(|packing| packing.source);
                     let module = expand(shader.source, &defines, source).expect(&name);
                     modules.push((name, module, shader.bindings));
@@ -365,7 +366,7 @@ mod tests {
         modules
     }
 
-    /// What each module declares is what its row says: index by index, nothing more and nothing less.
+    /// Each module declares exactly the bindings of its row.
     #[test]
     fn shaders_are_valid_and_bind_what_their_rows_say() {
         use naga::valid::Capabilities;

@@ -1,29 +1,30 @@
-//! A stretch of nodes on its way to the card: encoded anew for each batch, in submissions of bounded length. What is
-//! submitted for the first time goes in a scope, and what the card refuses is named.
+//! Encodes and submits a range of nodes for each batch, in submissions of bounded cost. The first submission of a kind
+//! runs in an error scope, and a rejected step is reported by name.
 
 use std::ops::Range;
-use std::sync::Arc;
 
-use super::State;
+use super::PreparedGraph;
+use super::context::GpuContext;
 use super::device::Device;
-use super::program::{Dispatch, fitting};
+use super::program::{Dispatch, n_fitting};
+use crate::batch::Batch;
 use crate::error::KernelError;
 use crate::graph::Graph;
-use crate::plan::Batch;
-use crate::plan::fuse::Step;
+use crate::plan::step::Step;
 use crate::profile::Observer;
 
-/// The names of what a step joins.
+/// The names of a step's nodes.
 pub(super) fn name_of(graph: &Graph, step: &Step) -> String {
     let names: Vec<&str> = step.nodes().iter().map(|i| graph.nodes()[*i].name.as_str()).collect();
     names.join(", ")
 }
 
+/// A new command encoder.
 pub(super) fn encoder(gpu: &Device) -> wgpu::CommandEncoder {
     gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default())
 }
 
-/// Kernels in a pass of their own.
+/// Encodes dispatches as one pass.
 pub(super) fn add_pass(
     encoder: &mut wgpu::CommandEncoder,
     descriptor: &wgpu::ComputePassDescriptor,
@@ -32,11 +33,11 @@ pub(super) fn add_pass(
 ) {
     let mut pass = encoder.begin_compute_pass(descriptor);
     let mut last = None;
-    dispatches.iter().for_each(|dispatch| dispatch.go(&mut pass, batch, &mut last));
+    dispatches.iter().for_each(|dispatch| dispatch.encode(&mut pass, batch, &mut last));
 }
 
-/// Kernels that are submitted together, stretch after stretch.
-fn stretches<'a>(
+/// Groups dispatches into submissions.
+fn submissions<'a>(
     gpu: &Device,
     dispatches: &'a [Dispatch],
     batch: &Batch,
@@ -44,19 +45,19 @@ fn stretches<'a>(
     let mut rest = dispatches;
     std::iter::from_fn(move || {
         let costs = rest.iter().map(|dispatch| dispatch.cost_of(batch));
-        let (now, later) = rest.split_at(fitting(costs, gpu.most_submitted));
+        let (now, later) = rest.split_at(n_fitting(costs, gpu.max_submission_cost));
         rest = later;
         (!now.is_empty()).then_some(now)
     })
 }
 
-impl State {
-    /// Encodes kernels, and submits all but the last of them. What is left to submit.
+impl PreparedGraph {
+    /// Encodes dispatches and submits all but the last submission, which is returned.
     pub(super) fn encode(gpu: &Device, dispatches: &[Dispatch], batch: &Batch) -> wgpu::CommandEncoder {
-        let (mut all, mut stretches) = (encoder(gpu), stretches(gpu, dispatches, batch).peekable());
-        while let Some(stretch) = stretches.next() {
-            add_pass(&mut all, &wgpu::ComputePassDescriptor::default(), stretch, batch);
-            if stretches.peek().is_some() {
+        let (mut all, mut submissions) = (encoder(gpu), submissions(gpu, dispatches, batch).peekable());
+        while let Some(submission) = submissions.next() {
+            add_pass(&mut all, &wgpu::ComputePassDescriptor::default(), submission, batch);
+            if submissions.peek().is_some() {
                 gpu.queue.submit([all.finish()]);
                 all = encoder(gpu);
             }
@@ -64,33 +65,34 @@ impl State {
         all
     }
 
-    /// Encodes and submits a stretch of nodes. Bytes of values that come back. Errors: what the card refuses, by name.
+    /// Encodes and submits a range of nodes. Returns the size of the results in bytes. Errors: a rejected step, by name.
     pub(super) fn start(
         &mut self,
-        gpu: &Arc<Device>,
+        context: &GpuContext,
         nodes: Range<usize>,
         batch: &Batch,
         observer: Option<Observer>,
     ) -> Result<u64, KernelError> {
-        let at = self.program(gpu, nodes, &mut |_| ())?;
-        if !self.programs[at].tried.is_new(batch) {
-            return self.go(gpu, at, batch, observer);
+        let at = self.program(context, nodes, &mut |_| ())?;
+        let gpu = &context.device;
+        if !self.programs[at].seen.is_new(batch) {
+            return self.run_program(gpu, at, batch, observer);
         }
-        match gpu.caught(|| self.go(gpu, at, batch, observer)) {
-            (gone, None) => gone,
-            (_, Some(complaint)) => Err(gpu.complaint(&self.refused(gpu, at, batch), &complaint)),
+        match gpu.caught(|| self.run_program(gpu, at, batch, observer)) {
+            (result, None) => result,
+            (_, Some(error)) => Err(gpu.attributed(&self.rejected_step(gpu, at, batch), &error)),
         }
     }
 
-    fn go(
+    fn run_program(
         &mut self,
-        gpu: &Arc<Device>,
+        gpu: &Device,
         at: usize,
         batch: &Batch,
         observer: Option<Observer>,
     ) -> Result<u64, KernelError> {
         let mut timer = self.timer.take_if(|_| observer.is_some());
-        let left = match (observer, &mut timer) {
+        let rest = match (observer, &mut timer) {
             (Some(observe), Some(timer)) => {
                 self.run_timed(gpu, timer, at, batch, observe)?;
                 encoder(gpu)
@@ -102,22 +104,22 @@ impl State {
             (None, _) => Self::encode(gpu, &self.programs[at].dispatches, batch),
         };
         self.timer = self.timer.take().or(timer);
-        Ok(self.submit(gpu, left, at, batch))
+        Ok(self.submit(gpu, rest, at, batch))
     }
 
-    /// Which step the card refuses to be told, each encoded by itself; where it takes all, which stretch it was.
-    fn refused(&self, gpu: &Device, at: usize, batch: &Batch) -> String {
+    /// The name of the step that the GPU rejects, found by encoding each separately. If it accepts all, the range.
+    fn rejected_step(&self, gpu: &Device, at: usize, batch: &Batch) -> String {
         let program = &self.programs[at];
-        let is_refused = |range: &Range<usize>| {
-            let tell = || {
+        let is_rejected = |range: &Range<usize>| {
+            let encode = || {
                 let mut alone = encoder(gpu);
                 let dispatches = &program.dispatches[range.clone()];
                 add_pass(&mut alone, &wgpu::ComputePassDescriptor::default(), dispatches, batch);
                 drop(alone.finish());
             };
-            gpu.caught(tell).1.is_some()
+            gpu.caught(encode).1.is_some()
         };
-        match program.steps.iter().find(|(_, range)| is_refused(range)) {
+        match program.steps.iter().find(|(_, range)| is_rejected(range)) {
             Some((step, _)) => name_of(&self.graph, step),
             None => {
                 let name = |i: usize| &self.graph.nodes()[i].name;
@@ -127,17 +129,17 @@ impl State {
         }
     }
 
-    /// Kernels that a stretch of nodes was, as it was encoded.
+    /// Number of kernels that ran for a range of nodes.
     pub(super) fn n_kernels(
         &mut self,
-        gpu: &Arc<Device>,
+        context: &GpuContext,
         nodes: Range<usize>,
         batch: &Batch,
     ) -> Result<u64, KernelError> {
-        let at = self.program(gpu, nodes, &mut |_| ())?;
-        let runs = |dispatch: &&Dispatch| dispatch.of(batch).iter().all(|n| *n > 0);
-        let n_selecting = self.selects(at, batch).zip(self.programs[at].likeliest.as_ref());
-        let n_selecting = n_selecting.map_or(0, |(k, likeliest)| likeliest.n_stages(k));
+        let at = self.program(context, nodes, &mut |_| ())?;
+        let runs = |dispatch: &&Dispatch| dispatch.workgroups(batch).iter().all(|n| *n > 0);
+        let n_selecting = self.gpu_k(at, batch).zip(self.programs[at].top_k.as_ref());
+        let n_selecting = n_selecting.map_or(0, |(k, top_k)| top_k.n_stages(k));
         Ok((self.programs[at].dispatches.iter().filter(runs).count() + n_selecting) as u64)
     }
 }

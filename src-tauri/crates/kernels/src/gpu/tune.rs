@@ -1,4 +1,4 @@
-//! The search for the fastest shapes on a card: a little at a time, while nothing else is to be done.
+//! Searches for the fastest kernel shapes on a GPU, a little at a time while the application is idle.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,113 +6,124 @@ use std::time::Duration;
 use weights::{DType, SharedBytes, TensorView};
 
 use super::Gpu;
-use super::device::Device;
-use super::shapes::{Shapes, Subject};
-use crate::backend::{Backend, Retain};
+use super::context::GpuContext;
+use super::kernel_shapes::{KernelShapes, TuningSubject};
+use crate::backend::Backend;
+use crate::batch::Batch;
+use crate::capacity::Capacity;
 use crate::error::KernelError;
+use crate::gpu_cache::GpuFacts;
 use crate::graph::{AttentionShape, DeviceId, Graph, GraphBuilder, KvDType, KvLayerLayout, KvLayout, Op};
-use crate::known::Known;
 use crate::ops::attention::CHUNK;
-use crate::plan::{Batch, Capacity};
+use crate::plan::layout::ValueLifetime;
 use crate::tensor::Tensor;
 
-/// Bytes that are read to measure products of one row: more than caches hold.
+/// Bytes read to measure multiplications of one row: more than caches hold.
 const MEASURED_BYTES: usize = 96 << 20;
 const N_MATRICES: usize = 8;
-/// Elements of their rows: whole blocks of every format.
+/// Row length in elements: whole blocks of every format.
 const K: usize = 4096;
-/// Of products of many rows: those of a prompt's batch, of a matrix of a small model's layer.
-const ROWS: usize = 256;
-const SQUARE: usize = 2048;
-/// Chunks of the contexts that attention goes over.
-const CHUNKS: [usize; 3] = [2, 4, 8];
-/// Runs of each shape; the best counts, since whatever disturbs only slows.
-const RUNS: usize = 5;
-/// On a slow card fewer, so that the step is soon over.
-const ENOUGH: Duration = Duration::from_millis(100);
-/// Share of the best time within which the first shape stays.
-const AS_GOOD: f64 = 0.98;
+/// Rows of a multiplication of many rows: a batch of a prompt.
+const N_ROWS: usize = 256;
+/// Side of its matrix, as in a small model.
+const MATRIX_SIDE: usize = 2048;
+/// Context lengths for attention, in chunks.
+const CONTEXT_CHUNKS: [usize; 3] = [2, 4, 8];
+/// Runs per shape. The fastest counts, since disturbances only slow a run down.
+const N_RUNS: usize = 5;
+/// Time after which a slow GPU makes no further runs.
+const MAX_MEASURING_TIME: Duration = Duration::from_millis(100);
+/// A shape counts as fastest if this share of its time is within the best time. Prefers the default on near ties.
+const TIE_RATIO: f64 = 0.98;
 
-/// What is left to be looked at.
+/// The subjects still to be tuned.
 #[derive(Default)]
 pub(super) struct Tuner {
-    subjects: Vec<Subject>,
-    /// of the graph's first attention, if it has one
+    subjects: Vec<TuningSubject>,
+    /// the graph's first attention, if any
     attention: Option<(AttentionShape, KvLayerLayout)>,
-    trying: Option<Trying>,
+    trial: Option<Trial>,
 }
 
-/// A subject's work in turn by each of its shapes.
-struct Trying {
+/// The measurement of a subject's shapes, one after another.
+struct Trial {
     gpu: Box<Gpu>,
     n_nodes: usize,
-    subject: Subject,
+    subject: TuningSubject,
     /// positions of the rows of each batch
     batches: Vec<Vec<u32>>,
-    /// of each shape so far; None: the card can't have it
+    /// of the shapes measured so far; None: not supported by the GPU
     times: Vec<Option<Duration>>,
 }
 
 impl Tuner {
-    /// For subjects of a graph that nobody looked at on this card.
-    pub fn new(graph: &Graph, known: &Known) -> Self {
-        let is_new = |subject: &Subject| !known.tuned.contains_key(&subject.name());
+    /// A search over the subjects of a graph that have not been tuned on this GPU.
+    pub fn new(graph: &Graph, facts: &GpuFacts) -> Self {
+        let is_new = |subject: &TuningSubject| !facts.tuned_shapes.contains_key(&subject.name());
         let attention = graph.nodes().iter().find_map(|node| match &node.op {
             Op::Attention { attention, .. } => Some((attention.clone(), graph.kv().layers[attention.layer])),
             _ => None,
         });
-        let subjects = Subject::of(graph).into_iter().filter(is_new).collect();
-        Self { subjects, attention, trying: None }
+        let subjects = TuningSubject::of(graph).into_iter().filter(is_new).collect();
+        Self { subjects, attention, trial: None }
     }
 
-    /// One shape of one subject. False: nothing is left.
-    pub fn step(&mut self, device: &Arc<Device>, now: &dyn Fn() -> Duration) -> Result<bool, KernelError> {
-        let mut trying = match self.trying.take() {
-            Some(trying) => trying,
+    /// Measures one shape of one subject. Returns whether any are left.
+    pub fn step(
+        &mut self,
+        context: &Arc<GpuContext>,
+        now: &dyn Fn() -> Duration,
+    ) -> Result<bool, KernelError> {
+        let mut trial = match self.trial.take() {
+            Some(trial) => trial,
             None => match self.subjects.pop() {
-                Some(subject) => self.begin(device, subject)?,
+                Some(subject) => self.begin(context, subject)?,
                 None => return Ok(false),
             },
         };
-        if trying.next(&device.limits, now)? {
-            self.trying = Some(trying);
+        if trial.measure_next(&context.device.limits, now)? {
+            self.trial = Some(trial);
             return Ok(true);
         }
-        let best = trying.subject.choices()[fastest(&trying.times)].to_owned();
-        device.trust.note(|known| _ = known.tuned.insert(trying.subject.name(), best));
+        let best = trial.subject.choices()[fastest(&trial.times)].to_owned();
+        context.verification.update(|facts| _ = facts.tuned_shapes.insert(trial.subject.name(), best));
         Ok(!self.subjects.is_empty())
     }
 
-    fn begin(&self, device: &Arc<Device>, subject: Subject) -> Result<Trying, KernelError> {
+    fn begin(&self, context: &Arc<GpuContext>, subject: TuningSubject) -> Result<Trial, KernelError> {
         let (graph, batches) = match (subject, &self.attention) {
-            (Subject::OneRow(dtype), _) => {
+            (TuningSubject::OneRow(dtype), _) => {
                 let n_out = MEASURED_BYTES / N_MATRICES / dtype.row_bytes(K);
-                (products(dtype, N_MATRICES, [n_out, K])?, vec![vec![0]])
+                (matmuls(dtype, N_MATRICES, [n_out, K])?, vec![vec![0]])
             }
-            (Subject::ManyRows(dtype), _) => {
-                (products(dtype, 1, [SQUARE, SQUARE])?, vec![(0..ROWS as u32).collect()])
+            (TuningSubject::ManyRows(dtype), _) => {
+                (matmuls(dtype, 1, [MATRIX_SIDE, MATRIX_SIDE])?, vec![(0..N_ROWS as u32).collect()])
             }
-            (Subject::Attention, Some((shape, layout))) => {
+            (TuningSubject::Attention, Some((shape, layout))) => {
                 let last = |n: usize| vec![(n * CHUNK) as u32 - 1];
-                (attention(shape, *layout)?, CHUNKS.map(last).into())
+                (attention(shape, *layout)?, CONTEXT_CHUNKS.map(last).into())
             }
-            (Subject::Attention, None) => unreachable!("a graph with that subject has attention"),
+            (TuningSubject::Attention, None) => unreachable!("a graph with that subject has attention"),
         };
-        let (graph, mut gpu) = (Arc::new(graph), Box::new(Gpu::unchecked(device.clone())));
-        gpu.prepare(&graph, DeviceId(0), CAPACITY, Retain::Needed)?;
-        Ok(Trying { gpu, n_nodes: graph.nodes().len(), subject, batches, times: Vec::new() })
+        let (graph, mut gpu) = (Arc::new(graph), Box::new(Gpu::unverified(context.clone())));
+        gpu.prepare(&graph, DeviceId(0), CAPACITY, ValueLifetime::Needed)?;
+        Ok(Trial { gpu, n_nodes: graph.nodes().len(), subject, batches, times: Vec::new() })
     }
 }
 
-/// The first of the times that are about the best. Without times: the first.
+/// The index of the first time that is nearly the best; 0 without times.
 fn fastest(times: &[Option<Duration>]) -> usize {
     let best = times.iter().flatten().min().copied().unwrap_or_default();
-    times.iter().position(|time| time.is_some_and(|time| time.mul_f64(AS_GOOD) <= best)).unwrap_or(0)
+    times.iter().position(|time| time.is_some_and(|time| time.mul_f64(TIE_RATIO) <= best)).unwrap_or(0)
 }
 
-impl Trying {
-    /// Measures the next shape. False: there is none.
-    fn next(&mut self, limits: &wgpu::Limits, now: &dyn Fn() -> Duration) -> Result<bool, KernelError> {
+impl Trial {
+    /// Measures the next shape. Returns false if there is none.
+    fn measure_next(
+        &mut self,
+        limits: &wgpu::Limits,
+        now: &dyn Fn() -> Duration,
+    ) -> Result<bool, KernelError> {
         let choice = self.times.len();
         if choice == self.subject.choices().len() {
             return Ok(false);
@@ -121,14 +132,14 @@ impl Trying {
             self.times.push(None);
             return Ok(true);
         }
-        self.gpu.take_shapes(Shapes::only(self.subject, choice));
-        // the first run makes the kernels
+        self.gpu.set_shapes(KernelShapes::only(self.subject, choice));
+        // the first run compiles the kernels
         self.run(now)?;
         let (mut best, mut all) = (Duration::MAX, Duration::ZERO);
-        for _ in 0..RUNS {
+        for _ in 0..N_RUNS {
             let took = self.run(now)?;
             (best, all) = (best.min(took), all.saturating_add(took));
-            if all > ENOUGH {
+            if all > MAX_MEASURING_TIME {
                 break;
             }
         }
@@ -136,7 +147,7 @@ impl Trying {
         Ok(true)
     }
 
-    /// All batches once.
+    /// Runs all batches once and returns the time.
     fn run(&mut self, now: &dyn Fn() -> Duration) -> Result<Duration, KernelError> {
         let pages: Vec<u32> = (0..CAPACITY.n_pages as u32).collect();
         let mut all = Duration::ZERO;
@@ -161,16 +172,16 @@ impl Trying {
 }
 
 const CAPACITY: Capacity = Capacity {
-    n_pages: CHUNKS[CHUNKS.len() - 1] * CHUNK / crate::graph::PAGE_LEN,
+    n_pages: CONTEXT_CHUNKS[CONTEXT_CHUNKS.len() - 1] * CHUNK / crate::graph::PAGE_LEN,
     n_window_pages: 0,
-    n_aged_pages: 0,
-    max_rows: ROWS,
+    n_requantized_pages: 0,
+    max_rows: N_ROWS,
     max_outputs: 1,
     n_states: 0,
 };
 
-/// Matrices of a format, one behind another, whose weights are all nothing: that takes as long as any others.
-fn products(dtype: DType, n: usize, [n_out, k]: [usize; 2]) -> Result<Graph, KernelError> {
+/// Multiplications with `n` matrices of zeros of one format; the values do not affect the time.
+fn matmuls(dtype: DType, n: usize, [n_out, k]: [usize; 2]) -> Result<Graph, KernelError> {
     let layer = KvLayerLayout { n_kv_heads: 1, head_dim: 32, dtype: KvDType::F16, window: None };
     let mut b = GraphBuilder::new(KvLayout::uniform(0, layer))?;
     let x = b.embed("embedding", &zeros(DType::F32, 2, k)?, 1.0)?;
@@ -182,7 +193,7 @@ fn products(dtype: DType, n: usize, [n_out, k]: [usize; 2]) -> Result<Graph, Ker
     b.finish(last)
 }
 
-/// Attention of a model, over a context of nothing.
+/// Attention of a model over a context of zeros.
 fn attention(shape: &AttentionShape, layout: KvLayerLayout) -> Result<Graph, KernelError> {
     let layout = KvLayerLayout { window: None, ..layout };
     let mut b = GraphBuilder::new(KvLayout::uniform(1, layout))?;
@@ -206,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_of_the_fastest_is_taken() {
+    fn the_first_of_nearly_equal_times_wins() {
         let of = |times: &[u64]| {
             // none: zero milliseconds
             let times: Vec<Option<Duration>> = times

@@ -31,12 +31,12 @@ impl GraphBuilder {
     /// Errors: a page length other than `PAGE_LEN`, an empty or oversized head, a head the KV dtype cannot block.
     pub fn new(kv: KvLayout) -> Result<Self, KernelError> {
         if kv.page_len != PAGE_LEN {
-            return Err(Graph::mismatch("kv", "page length", PAGE_LEN, kv.page_len));
+            return Err(KernelError::mismatch("kv", "page length", PAGE_LEN, kv.page_len));
         }
         for layer in &kv.layers {
-            let block = crate::ops::kv_write::block_len(layer.dtype);
+            let block = layer.dtype.block_len();
             if layer.n_kv_heads == 0 || layer.head_dim == 0 || layer.head_dim > MAX_HEAD_DIM {
-                return Err(Graph::mismatch(
+                return Err(KernelError::mismatch(
                     "kv",
                     "head size",
                     format!("1..={MAX_HEAD_DIM}"),
@@ -45,11 +45,16 @@ impl GraphBuilder {
             }
             if layer.head_dim % block != 0 {
                 let expected = format!("a multiple of {block}");
-                return Err(Graph::mismatch("kv", "head size for this KV type", expected, layer.head_dim));
+                return Err(KernelError::mismatch(
+                    "kv",
+                    "head size for this KV type",
+                    expected,
+                    layer.head_dim,
+                ));
             }
         }
         if kv.states.contains(&0) {
-            return Err(Graph::mismatch("kv", "floats of a recurrent state", "at least 1", 0));
+            return Err(KernelError::mismatch("kv", "floats of a recurrent state", "at least 1", 0));
         }
         Ok(Self {
             values: Vec::new(),
@@ -84,7 +89,7 @@ impl GraphBuilder {
         let name = name.into();
         let [n_vocab, d] = self.matrix(&name, table)?;
         if self.n_vocab_in.replace(n_vocab).is_some_and(|n| n != n_vocab) {
-            return Err(Graph::mismatch(&name, "rows of a second table", "the same", n_vocab));
+            return Err(KernelError::mismatch(&name, "rows of a second table", "the same", n_vocab));
         }
         let op = Op::Embed { table: table.clone(), scale, by: Lookup::Token };
         Ok(self.push(name, op, Rows::Tokens, d))
@@ -129,7 +134,12 @@ impl GraphBuilder {
         let name = name.into();
         let value = self.input(&name, x)?;
         if width == 0 || !value.width.is_multiple_of(width) {
-            return Err(Graph::mismatch(&name, "width of x", format!("a multiple of {width}"), value.width));
+            return Err(KernelError::mismatch(
+                &name,
+                "width of x",
+                format!("a multiple of {width}"),
+                value.width,
+            ));
         }
         if let Some(weight) = weight {
             self.vector(&name, "norm weight", weight, width)?;
@@ -183,7 +193,7 @@ impl GraphBuilder {
         check_product(&name, "width of x", rope.n_heads, rope.head_dim, value.width)?;
         if rope.n_rot > rope.head_dim || !rope.n_rot.is_multiple_of(2) || rope.n_rot == 0 {
             let expected = format!("even, at most {}", rope.head_dim);
-            return Err(Graph::mismatch(&name, "rotated elements", expected, rope.n_rot));
+            return Err(KernelError::mismatch(&name, "rotated elements", expected, rope.n_rot));
         }
         check(&name, "inverse frequencies", rope.n_rot / 2, rope.inv_freq.len())?;
         let op = Op::Rope { x, rope: rope.clone() };
@@ -201,7 +211,7 @@ impl GraphBuilder {
         let name = name.into();
         let value = self.token_input(&name, x)?;
         if original_context == 0 {
-            return Err(Graph::mismatch(&name, "original context", "at least 1", 0));
+            return Err(KernelError::mismatch(&name, "original context", "at least 1", 0));
         }
         Ok(self.push(name, Op::PositionScale { x, beta, original_context }, value.rows, value.width))
     }
@@ -216,14 +226,19 @@ impl GraphBuilder {
     ) -> Result<(), KernelError> {
         let name = name.into();
         let Some(layout) = self.kv.layers.get(layer).copied() else {
-            return Err(Graph::mismatch(&name, "KV layer", format!("below {}", self.kv.layers.len()), layer));
+            return Err(KernelError::mismatch(
+                &name,
+                "KV layer",
+                format!("below {}", self.kv.layers.len()),
+                layer,
+            ));
         };
         for x in [k, v] {
             let value = self.token_input(&name, x)?;
             check_product(&name, "width of keys or values", layout.n_kv_heads, layout.head_dim, value.width)?;
         }
         if self.kv_devices[layer].is_some() {
-            return Err(Graph::mismatch(&name, "writers of this KV layer", 1, 2));
+            return Err(KernelError::mismatch(&name, "writers of this KV layer", 1, 2));
         }
         self.kv_devices[layer] = Some(self.device);
         self.nodes.push(Node { name, device: self.device, op: Op::KvWrite { k, v, layer }, output: None });
@@ -238,26 +253,31 @@ impl GraphBuilder {
         check_product(&name, "width of q", a.n_heads, a.head_dim, value.width)?;
         let Some(layout) = self.kv.layers.get(a.layer) else {
             let expected = format!("below {}", self.kv.layers.len());
-            return Err(Graph::mismatch(&name, "KV layer", expected, a.layer));
+            return Err(KernelError::mismatch(&name, "KV layer", expected, a.layer));
         };
         check(&name, "head size", layout.head_dim, a.head_dim)?;
         check(&name, "KV heads", layout.n_kv_heads, a.n_kv_heads)?;
         if a.n_heads == 0 || !a.n_heads.is_multiple_of(a.n_kv_heads) {
             let expected = format!("a multiple of {}", a.n_kv_heads);
-            return Err(Graph::mismatch(&name, "query heads", expected, a.n_heads));
+            return Err(KernelError::mismatch(&name, "query heads", expected, a.n_heads));
         }
         if a.window == Some(0) {
-            return Err(Graph::mismatch(&name, "window", "at least 1", 0));
+            return Err(KernelError::mismatch(&name, "window", "at least 1", 0));
         }
         if let Some(kept) = layout.window
             && a.window.is_none_or(|seen| seen > kept)
         {
             let found = format!("{:?}", a.window);
-            return Err(Graph::mismatch(&name, "window", format!("at most the {kept} that are kept"), found));
+            return Err(KernelError::mismatch(
+                &name,
+                "window",
+                format!("at most the {kept} that are kept"),
+                found,
+            ));
         }
         if a.mask == Mask::Bidirectional && layout.window.is_some() {
             let expected = "none where attention looks ahead";
-            return Err(Graph::mismatch(
+            return Err(KernelError::mismatch(
                 &name,
                 "window of what is kept",
                 expected,
@@ -268,7 +288,12 @@ impl GraphBuilder {
             check(&name, "sinks", a.n_heads, sinks.len())?;
         }
         if self.kv_devices[a.layer] != Some(self.device) {
-            return Err(Graph::mismatch(&name, "KV layer", "written before on the same device", a.layer));
+            return Err(KernelError::mismatch(
+                &name,
+                "KV layer",
+                "written before on the same device",
+                a.layer,
+            ));
         }
         Ok(self.push(name, Op::Attention { q, attention }, value.rows, value.width))
     }
@@ -309,7 +334,7 @@ impl GraphBuilder {
         check(&name, "width of the gate", 1, gates.width)?;
         if gates.rows != value.rows {
             let found = format!("{:?}", gates.rows);
-            return Err(Graph::mismatch(&name, "rows of the gate", format!("{:?}", value.rows), found));
+            return Err(KernelError::mismatch(&name, "rows of the gate", format!("{:?}", value.rows), found));
         }
         Ok(self.push(name, Op::RowGate { gate, x }, value.rows, value.width))
     }
@@ -321,7 +346,7 @@ impl GraphBuilder {
         let Columns { n_groups, stride, start, width } = columns;
         check_product(&name, "width of x", n_groups, stride, value.width)?;
         if width == 0 || start.checked_add(width).is_none_or(|end| end > stride) {
-            return Err(Graph::mismatch(
+            return Err(KernelError::mismatch(
                 &name,
                 "columns",
                 format!("within {stride}"),
@@ -358,18 +383,28 @@ impl GraphBuilder {
     /// Errors: no embedding, an output that is not of output rows, a KV layer that nothing writes.
     pub fn finish(self, output: ValueId) -> Result<Graph, KernelError> {
         let Some(n_vocab_in) = self.n_vocab_in else {
-            return Err(Graph::mismatch("graph", "embeddings", "at least 1", 0));
+            return Err(KernelError::mismatch("graph", "embeddings", "at least 1", 0));
         };
         if self.values[output.index()].rows != Rows::Outputs {
-            return Err(Graph::mismatch("graph", "rows of the output", "output rows", "tokens"));
+            return Err(KernelError::mismatch("graph", "rows of the output", "output rows", "tokens"));
         }
         let kv_devices: Option<Vec<_>> = self.kv_devices.iter().copied().collect();
         let Some(kv_devices) = kv_devices else {
-            return Err(Graph::mismatch("graph", "KV layers", "all written", "one that nothing writes"));
+            return Err(KernelError::mismatch(
+                "graph",
+                "KV layers",
+                "all written",
+                "one that nothing writes",
+            ));
         };
         let state_devices: Option<Vec<_>> = self.state_devices.iter().copied().collect();
         let Some(state_devices) = state_devices else {
-            return Err(Graph::mismatch("graph", "recurrent states", "all in use", "one that nothing uses"));
+            return Err(KernelError::mismatch(
+                "graph",
+                "recurrent states",
+                "all in use",
+                "one that nothing uses",
+            ));
         };
         Ok(Graph {
             values: self.values,
@@ -400,7 +435,7 @@ impl GraphBuilder {
         let value = self.input(name, x)?;
         match value.rows {
             Rows::Tokens => Ok(value),
-            Rows::Outputs => Err(Graph::mismatch(name, "rows of an input", "tokens", "output rows")),
+            Rows::Outputs => Err(KernelError::mismatch(name, "rows of an input", "tokens", "output rows")),
         }
     }
 
@@ -409,7 +444,12 @@ impl GraphBuilder {
         check(name, "width of the second operand", va.width, vb.width)?;
         if va.rows != vb.rows {
             let found = format!("{:?}", vb.rows);
-            return Err(Graph::mismatch(name, "rows of the second operand", format!("{:?}", va.rows), found));
+            return Err(KernelError::mismatch(
+                name,
+                "rows of the second operand",
+                format!("{:?}", va.rows),
+                found,
+            ));
         }
         Ok(va)
     }
@@ -417,13 +457,18 @@ impl GraphBuilder {
     fn matrix(&self, name: &str, weight: &Tensor) -> Result<[usize; 2], KernelError> {
         match *weight.shape() {
             [rows, cols] if rows > 0 && cols > 0 => Ok([rows, cols]),
-            _ => Err(Graph::mismatch(name, "weight", "a matrix", format!("{:?}", weight.shape()))),
+            _ => Err(KernelError::mismatch(name, "weight", "a matrix", format!("{:?}", weight.shape()))),
         }
     }
 
     fn vector(&self, name: &str, what: &'static str, weight: &Tensor, len: usize) -> Result<(), KernelError> {
         if weight.shape() != [len] {
-            return Err(Graph::mismatch(name, what, format!("[{len}]"), format!("{:?}", weight.shape())));
+            return Err(KernelError::mismatch(
+                name,
+                what,
+                format!("[{len}]"),
+                format!("{:?}", weight.shape()),
+            ));
         }
         Ok(())
     }
@@ -431,7 +476,7 @@ impl GraphBuilder {
 
 fn check(name: &str, what: &'static str, expected: usize, found: usize) -> Result<(), KernelError> {
     if expected != found {
-        return Err(Graph::mismatch(name, what, expected, found));
+        return Err(KernelError::mismatch(name, what, expected, found));
     }
     Ok(())
 }
@@ -440,7 +485,7 @@ fn check(name: &str, what: &'static str, expected: usize, found: usize) -> Resul
 fn unary(name: &str, act: Activation) -> Result<(), KernelError> {
     match act {
         Activation::ClampedSwish { .. } => {
-            Err(Graph::mismatch(name, "activation", "one of a single operand", "a gated one"))
+            Err(KernelError::mismatch(name, "activation", "one of a single operand", "a gated one"))
         }
         Activation::Identity
         | Activation::Sigmoid
@@ -458,7 +503,7 @@ fn check_product(
     found: usize,
 ) -> Result<(), KernelError> {
     if n_heads.checked_mul(head_dim) != Some(found) {
-        return Err(Graph::mismatch(name, what, format!("{n_heads} heads of {head_dim}"), found));
+        return Err(KernelError::mismatch(name, what, format!("{n_heads} heads of {head_dim}"), found));
     }
     Ok(())
 }

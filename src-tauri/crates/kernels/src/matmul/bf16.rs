@@ -1,8 +1,9 @@
-//! BF16 weights times activations as they are.
+//! BF16 weights times unquantized activations.
 
 use weights::DType;
 
-use super::floats::{FloatElement, SimdF32, float_rows};
+use super::dispatch::float_rows;
+use super::floats::{FloatElement, SimdF32};
 
 struct BF16;
 
@@ -11,7 +12,7 @@ impl FloatElement for BF16 {
 
     #[inline(always)]
     unsafe fn load<S: SimdF32>(from: *const u8) -> S::F {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe { S::bf16s(from) }
     }
 }

@@ -1,4 +1,4 @@
-// A row is k upper halves of floats, to a whole number of 32.
+// Row layout: k upper halves of f32, padded to a multiple of 32.
 fn uppers4(words: vec2<u32>) -> vec4<f32> {
   let low = words << vec2(16u);
   let high = words & vec2(0xffff0000u);

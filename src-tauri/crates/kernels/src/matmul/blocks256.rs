@@ -1,52 +1,58 @@
-//! Formats of 256 small integers in groups, each group with an integer scale of its own under one d of the
-//! block. Whole blocks are summed exactly in integers; a block makes one float addition (two where there are minima).
+//! Super-block formats (K-quants, IQ): 256 small integers in groups, an integer scale per group, one f16
+//! scale d per block.
+//! A block is summed exactly in integers and makes one float addition, or two if it has mins.
 
 use std::marker::PhantomData;
+
+mod smmla_sums;
+mod sums;
 
 use super::simd::{Simd, MAX_ROWS, RowPointers};
 use super::smmla;
 use super::packed_activations::{BlockQ8Kx8, PACK_TOKENS, PackedActivationsRef};
 use super::panel::{RowPrefetcher, BlockFormat, TokenActivations};
-use super::sums256::{biased_sums, finish_packed, scaled_sums, scaled_sums_of_two_panels, subtracts_in_i16};
+use sums::{biased_sums, finish_packed, scaled_sums, scaled_sums_of_two_panels, subtracts_in_i16};
 
 const LEN: usize = 256;
-/// Groups of 32 elements: what one register of activations holds.
+/// Groups of 32 elements: one register of activations each.
 pub const GROUPS: usize = 8;
-/// Sums of 16 activations in a block.
+/// Activation sums (of 16 elements each) in a block.
 pub const SUMS: usize = 16;
 
-/// What the lanes of a block say apart from its integers.
+/// The decoded header of a block, one lane per row.
 #[derive(Clone, Copy)]
 pub struct Block256Header<L: Simd> {
-    /// (16 elements): scale of each
+    /// (16 elements): the scale of each.
     pub scales: [L::I; SUMS],
-    /// (pairs of 16 elements), i16 each: what the sums of the activations are multiplied with; minima of 32 elements
-    /// are four pairs of those
+    /// (pairs of 16 elements), an i16 each: multipliers of the activation sums. Mins of 32 elements fill four
+    /// pairs.
     pub offsets: [L::I; SUMS / 2],
-    /// Factor of the scaled integers, and of the offsets where they have their own (negative: they are subtracted).
+    /// Scale d of the integers, and dmin of the offsets for formats with mins. dmin is negative, as mins are
+    /// subtracted.
     pub d: L::F,
     pub dmin: L::F,
 }
 
-/// What is taken from the stored integers.
+/// What is subtracted from the stored integers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum ZeroPoint {
-    /// Mins with a d of their own; integers within 0..=127.
+    /// Mins with a scale dmin; integers within 0..=127.
     Mins,
-    /// The same for all; integers within 0..=127.
+    /// 4 for all elements; integers within 0..=127.
     Four,
+    /// 32 for all elements; integers within 0..=127.
     ThirtyTwo,
-    /// Nothing, but integers are signed and went through `Simd::bias_signed`.
+    /// Nothing; the integers are signed and went through `Simd::bias_signed`.
     Signed,
 }
 
-/// Scales and offsets from sixteen signed bytes in four registers, of which the upper 32 − `DOWN` bits count.
+/// Decodes sixteen signed scales from four registers, keeping the upper 32 − `DOWN` bits of each byte.
 ///
 /// # Safety
-/// As for `Simd`.
+/// Same requirements as `Simd`.
 #[inline(always)]
 pub unsafe fn signed_scales<L: Simd, const DOWN: u32>(bytes: [L::I; 4], d: L::F) -> Block256Header<L> {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let (scales, offsets) = ([L::zero(); SUMS], [L::zero(); SUMS / 2]);
         let mut header = Block256Header { scales, offsets, d, dmin: L::zero_f() };
@@ -69,48 +75,53 @@ pub unsafe fn signed_scales<L: Simd, const DOWN: u32>(bytes: [L::I; 4], d: L::F)
     }
 }
 
-/// What distinguishes such a format.
+/// Decoding of one 256-element format.
 pub trait Block256 {
+    /// Bytes of a block.
     const BYTES: usize;
-    /// Whether the two halves of 32 elements have scales of their own.
+    /// The two halves of 32 elements have separate scales.
     const SCALES_BY_16: bool;
+    /// What is subtracted from the stored integers.
     const ZERO_POINT: ZeroPoint;
-    /// Of the stored integers, in magnitude.
+    /// Largest magnitude of the stored integers.
     const MAX_MAGNITUDE: i32;
 
-    /// Scales, offsets and factors of a block.
+    /// Decodes the scales, offsets and block scales.
     ///
     /// # Safety
-    /// As for `Simd`; a whole block lies at `offset` of each row.
+    /// Same requirements as `Simd`; a whole block lies at `offset` of each row.
     unsafe fn header<L: Simd>(rows: &RowPointers, offset: usize) -> Block256Header<L>;
 
-    /// All groups of the block in the arrangement of `Simd::load_rows32`, each given to `take` with its number.
+    /// Unpacks all groups of the block in the layout of `Simd::load_rows32` and passes each to `visitor` with
+    /// its index.
     ///
     /// # Safety
-    /// As for `Simd`; a whole block lies at `offset` of each row.
+    /// Same requirements as `Simd`; a whole block lies at `offset` of each row.
     unsafe fn visit_groups<L: Simd, T: GroupVisitor<L>>(rows: &RowPointers, offset: usize, visitor: &mut T);
 }
 
-/// Who takes the groups of a block.
+/// Receives the groups of a block.
 pub trait GroupVisitor<L: Simd> {
-    /// Raw bytes as loaded, before bits are picked from them: transposed where that is wanted.
+    /// Rearranges raw bytes before bits are extracted: transposes them if the visitor needs columns.
     ///
     /// # Safety
-    /// As for `Simd`.
+    /// Same requirements as `Simd`.
     unsafe fn arrange(rows: [L::I; 8]) -> [L::I; 8];
 
+    /// Takes the integers of group `group`.
+    ///
     /// # Safety
-    /// As for `Simd`.
+    /// Same requirements as `Simd`.
     unsafe fn visit(&mut self, group: usize, integers: [L::I; 8]);
 }
 
-/// acc + four products in each lane, for `Simd::widen` to end.
+/// Returns acc + four products in each lane; `Simd::widen` finishes the sum.
 ///
 /// # Safety
-/// As for `Simd`.
+/// Same requirements as `Simd`.
 #[inline(always)]
 pub unsafe fn add_dot<L: Simd>(offset: ZeroPoint, acc: L::I, w: L::I, a: L::I) -> L::I {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         match offset {
             ZeroPoint::Signed => L::dot_i16_signed(acc, w, a),
@@ -119,7 +130,7 @@ pub unsafe fn add_dot<L: Simd>(offset: ZeroPoint, acc: L::I, w: L::I, a: L::I) -
     }
 }
 
-/// Multiplies each group with one token as it comes.
+/// Multiplies each group with one token as it is unpacked.
 struct GroupDot<'a, L: Simd> {
     q: &'a [i8; LEN],
     scales: [L::I; SUMS],
@@ -127,7 +138,7 @@ struct GroupDot<'a, L: Simd> {
     offset: ZeroPoint,
     sum: L::I,
     prefetcher: &'a mut RowPrefetcher,
-    /// Bytes to ask for with each two groups.
+    /// Bytes to prefetch with every two groups.
     prefetch_bytes: usize,
 }
 
@@ -139,7 +150,7 @@ impl<L: Simd> GroupVisitor<L> for GroupDot<'_, L> {
 
     #[inline(always)]
     unsafe fn visit(&mut self, group: usize, integers: [L::I; 8]) {
-        // SAFETY: the caller's; a group has 32 activations.
+        // SAFETY: guaranteed by the caller; a group has 32 activations.
         unsafe {
             if group.is_multiple_of(2) {
                 self.prefetcher.prefetch::<L>(self.prefetch_bytes);
@@ -162,11 +173,11 @@ impl<L: Simd> GroupVisitor<L> for GroupDot<'_, L> {
 }
 
 /// A transposed block.
-#[repr(C, align(64))] // a register each, never across two cache lines
+#[repr(C, align(64))] // one register each, never across two cache lines
 pub struct TransposedBlock256<L> {
-    /// (groups, 8, rows): four bytes each
+    /// (groups, 8, rows): four bytes each.
     pub w: [[[i32; MAX_ROWS]; 8]; GROUPS],
-    /// (16 elements, rows), as `Simd::store_scale` writes them
+    /// (16 elements, rows), as `Simd::store_scale` writes them.
     pub scales: [[i32; MAX_ROWS]; SUMS],
     /// (pairs of 16 elements, rows)
     pub offsets: [[i32; MAX_ROWS]; SUMS / 2],
@@ -179,23 +190,24 @@ pub struct TransposedBlock256<L> {
 impl<L: Simd> GroupVisitor<L> for TransposedBlock256<L> {
     #[inline(always)]
     unsafe fn arrange(rows: [L::I; 8]) -> [L::I; 8] {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe { L::transpose(rows) }
     }
 
     #[inline(always)]
     unsafe fn visit(&mut self, group: usize, integers: [L::I; 8]) {
         for (w, column) in self.w[group].iter_mut().zip(integers) {
-            // SAFETY: the caller's; an array of `MAX_ROWS` takes any register.
+            // SAFETY: guaranteed by the caller; an array of `MAX_ROWS` holds any register.
             unsafe { L::store(w.as_mut_ptr(), column) }
         }
     }
 }
 
-/// The float additions of a block, in the order that all paths keep. From integers whose offset was taken off.
+/// Makes the float additions of a block in the order common to all paths. The zero point is already
+/// subtracted from `sum`.
 ///
 /// # Safety
-/// As for `Simd`.
+/// Same requirements as `Simd`.
 #[inline(always)]
 pub unsafe fn finish<B: Block256, L: Simd>(
     acc: L::F,
@@ -203,7 +215,7 @@ pub unsafe fn finish<B: Block256, L: Simd>(
     (d, dmin_factor): (L::F, L::F),
     scale: L::F,
 ) -> L::F {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let value = L::mul_f(L::to_f(sum), d);
         let value = match B::ZERO_POINT {
@@ -214,14 +226,14 @@ pub unsafe fn finish<B: Block256, L: Simd>(
     }
 }
 
-/// The integers of a block less their offset, given `offset`, the sum of the activations times the scales: taken off
-/// in integers, so that nothing cancels in floats. Mins stay for `finish`.
+/// Subtracts the zero point from the integer sum of a block. `offset`: the activation sums times the scales.
+/// Integer arithmetic, so that nothing cancels in floats. Mins are left to `finish`.
 ///
 /// # Safety
-/// As for `Simd`.
+/// Same requirements as `Simd`.
 #[inline(always)]
 pub unsafe fn subtract_zero_point<B: Block256, L: Simd>(sum: L::I, offset: L::I) -> L::I {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         match B::ZERO_POINT {
             ZeroPoint::Four => L::sub(sum, L::shift_left::<2>(offset)),
@@ -232,7 +244,7 @@ pub unsafe fn subtract_zero_point<B: Block256, L: Simd>(sum: L::I, offset: L::I)
     }
 }
 
-/// The sums of the activations that belong to the offsets of a header: one pair each.
+/// Returns the number of header offsets in use and their activation sums, one pair each.
 #[inline(always)]
 const fn pairs<B: Block256>(sums: &[i32; 12]) -> (usize, &[i32]) {
     let (of_16, of_32) = sums.split_at(8);
@@ -242,7 +254,7 @@ const fn pairs<B: Block256>(sums: &[i32; 12]) -> (usize, &[i32]) {
     }
 }
 
-/// A format of this kind, for the panel.
+/// Adapts a 256-element format to `BlockFormat`.
 pub struct Panel256<B>(PhantomData<B>);
 
 impl<B: Block256> BlockFormat for Panel256<B> {
@@ -270,7 +282,7 @@ impl<B: Block256> BlockFormat for Panel256<B> {
     ) -> L::F {
         let q = token.q.as_chunks::<LEN>().0;
         let (n_pairs, pairs) = pairs::<B>(&token.sums.as_chunks::<12>().0[block]);
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let header = B::header::<L>(rows, offset);
             let mut visitor = GroupDot {
@@ -306,7 +318,7 @@ impl<B: Block256> BlockFormat for Panel256<B> {
 
     #[inline(always)]
     unsafe fn transpose_blocks<L: Simd>(transposed: &mut TransposedBlock256<L>, rows: &RowPointers, offset: usize, _: usize) {
-        // SAFETY: the caller's; arrays of `MAX_ROWS` take any register.
+        // SAFETY: guaranteed by the caller; arrays of `MAX_ROWS` hold any register.
         unsafe {
             let header = B::header::<L>(rows, offset);
             for (to, scale) in transposed.scales.iter_mut().zip(header.scales) {
@@ -330,13 +342,13 @@ impl<B: Block256> BlockFormat for Panel256<B> {
         accs: &mut [[f32; MAX_ROWS]],
     ) {
         assert!(accs.len() == T);
-        // SAFETY: the caller's: each token has the activations, scales and sums of this block; arrays of `MAX_ROWS`
-        // hold any register.
+        // SAFETY: guaranteed by the caller: each token has the activations, scales and sums of this block;
+        // arrays of `MAX_ROWS` hold any register.
         unsafe {
             let sums = if L::HAS_SMMLA {
                 let at = |group: usize, i: usize| block * LEN + group * 32 + i * 8;
                 let a = |group: usize, i: usize, t: usize| smmla::load_pair_of::<L, T>(tokens, t, at(group, i));
-                smmla::scaled_sums::<B, L, T>(transposed, |_, _| L::zero(), a)
+                smmla_sums::scaled_sums::<B, L, T>(transposed, |_, _| L::zero(), a)
             } else {
                 let q = |group: usize, j: usize, t: usize| {
                     let at = block * LEN + group * 32 + j * 4;
@@ -368,7 +380,8 @@ impl<B: Block256> BlockFormat for Panel256<B> {
     ) {
         assert!(packed.len() == 1 && first + T <= PACK_TOKENS && accs.iter().all(|accs| accs.len() == T));
         let packed = &packed[0];
-        // SAFETY: the caller's; arrays of `MAX_ROWS` hold any register, and tokens `first..first + T` are in the packed.
+        // SAFETY: guaranteed by the caller; arrays of `MAX_ROWS` hold any register, and tokens `first..first
+        // + T` are in the pack.
         unsafe {
             let mut whole = !L::I16_SUMS;
             let by_columns = T == 4 && L::I16_SUMS && B::ZERO_POINT != ZeroPoint::Signed;
@@ -384,7 +397,7 @@ impl<B: Block256> BlockFormat for Panel256<B> {
                 sums = scaled_sums::<B, L, T, P>(transposed, q);
             } else if L::HAS_SMMLA {
                 for p in 0..P {
-                    sums[p] = smmla::biased_sums::<B, L, T>(transposed[p], packed, first);
+                    sums[p] = smmla_sums::biased_sums::<B, L, T>(transposed[p], packed, first);
                 }
             } else {
                 sums = biased_sums::<B, L, T, P>(transposed, packed, first);

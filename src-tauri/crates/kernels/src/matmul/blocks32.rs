@@ -1,84 +1,88 @@
-//! Formats of one scale and 32 small integers: value = scale · (stored − offset) or scale · stored + minimum. They
-//! differ in where the scale and the integers lie and in how 32 of them come into a register.
+//! Formats with one scale for 32 small integers: value = scale · (stored − zero point), or scale · stored +
+//! min.
+//! Formats differ in where scale and integers are stored and how 32 integers are loaded into a register.
 
 use std::marker::PhantomData;
+
+mod i16_sums;
 
 use super::simd::{Simd, MAX_ROWS, RowPointers, i16_run_len};
 use super::smmla;
 use super::packed_activations::{BlockQ8_0x8, PACK_TOKENS, PackedActivationsRef};
 use super::panel::{RowPrefetcher, BlockFormat, TokenActivations};
-use super::sums32;
 
+/// Elements in a block.
 pub const LEN: usize = 32;
-/// Blocks transposed at once: 4 KB of weights beside the tokens' activations in the first-level cache.
+/// Blocks transposed at once: 4 KB of weights beside the tokens' activations in the L1 cache.
 pub const K_TILE_BLOCKS: usize = 8;
 
-/// What distinguishes such a format.
+/// Decoding of one 32-element format.
 pub trait Block32 {
+    /// Bytes of a block.
     const BYTES: usize;
-    /// Of the stored integers, in magnitude.
+    /// Largest magnitude of the stored integers.
     const MAX_MAGNITUDE: i32;
-    /// Of the stored integers less their offset, in magnitude.
+    /// Largest magnitude of the stored integers minus the zero point.
     const MAX_CENTERED_MAGNITUDE: i32 = Self::MAX_MAGNITUDE;
-    /// Whether the integers are signed and went through `Simd::bias_signed`.
+    /// The integers are signed and went through `Simd::bias_signed`.
     const SIGNED: bool = false;
 
-    /// The scale of each row: an f16 at the beginning, unless a format says otherwise.
+    /// Decodes the scale of each row; by default an f16 at the start of the block.
     ///
     /// # Safety
-    /// As for `Simd`; a whole block lies at `offset` of each row.
+    /// Same requirements as `Simd`; a whole block lies at `offset` of each row.
     #[inline(always)]
     unsafe fn scale<L: Simd>(rows: &RowPointers, offset: usize) -> L::F {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe { L::load_f16(rows, offset) }
     }
 
-    /// Whether a multiple of the activations' sum is added.
+    /// A min times the activation sum is added.
     const HAS_MIN: bool = false;
 
-    /// The minimum of each row, where there is one.
+    /// Decodes the min of each row. Called only if `HAS_MIN`.
     ///
     /// # Safety
-    /// As for `scale`.
+    /// Same requirements as `scale`.
     #[inline(always)]
     unsafe fn block_min<L: Simd>(_: &RowPointers, _: usize) -> L::F {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe { L::zero_f() }
     }
 
-    /// Offset of the stored integers.
+    /// Returns the zero point of the stored integers.
     fn zero_point<L: Simd>() -> i32;
 
-    /// The stored integers, in the arrangement of `Simd::load_rows32`.
+    /// Unpacks the stored integers in the layout of `Simd::load_rows32`.
     ///
     /// # Safety
-    /// As for `Simd`; a whole block lies at `offset` of each row.
+    /// Same requirements as `Simd`; a whole block lies at `offset` of each row.
     unsafe fn integers<L: Simd>(rows: &RowPointers, offset: usize) -> [L::I; 8];
 
-    /// The dot product of each row with 32 activations.
+    /// Returns the dot product of each row with 32 activations, zero point included.
     ///
     /// # Safety
-    /// As for `integers`.
+    /// Same requirements as `integers`.
     unsafe fn dots<L: Simd>(rows: &RowPointers, offset: usize, q: &[i8; LEN]) -> L::I;
 }
 
-/// acc + four products in each lane, for `Simd::widen` to end.
+/// Returns acc + four products in each lane; `Simd::widen` finishes the sum.
 ///
 /// # Safety
-/// As for `Simd`.
+/// Same requirements as `Simd`.
 #[inline(always)]
 pub unsafe fn add_dot<B: Block32, L: Simd>(acc: L::I, w: L::I, a: L::I) -> L::I {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe { if B::SIGNED { L::dot_i16_signed(acc, w, a) } else { L::dot_i16(acc, w, a) } }
 }
 
-/// What `dots` does for a format whose integers must be arranged first.
+/// Implements `Block32::dots` for formats whose integers must be unpacked first.
 ///
 /// # Safety
-/// As for `Block32::dots`.
+/// Same requirements as `Block32::dots`.
 #[inline(always)]
 pub unsafe fn dot_integers<B: Block32, L: Simd>(rows: &RowPointers, offset: usize, q: &[i8; LEN]) -> L::I {
-    // SAFETY: the caller's; `q` has 32 bytes.
+    // SAFETY: guaranteed by the caller; `q` has 32 bytes.
     unsafe {
         let mut dots = B::integers::<L>(rows, offset);
         let a = L::broadcast32(q.as_ptr().cast());
@@ -91,39 +95,40 @@ pub unsafe fn dot_integers<B: Block32, L: Simd>(rows: &RowPointers, offset: usiz
     }
 }
 
-/// TransposedBlocks32 blocks.
-#[repr(C, align(64))] // a register each, never across two cache lines
+/// Transposed blocks of a k-tile.
+#[repr(C, align(64))] // one register each, never across two cache lines
 pub struct TransposedBlocks32<L> {
-    /// (blocks, 8, rows): four bytes each
+    /// (blocks, 8, rows): four bytes each.
     pub w: [[[i32; MAX_ROWS]; 8]; K_TILE_BLOCKS],
     /// (blocks, rows)
     pub scales: [[f32; MAX_ROWS]; K_TILE_BLOCKS],
     /// (blocks, rows)
     pub mins: [[f32; MAX_ROWS]; K_TILE_BLOCKS],
-    /// (blocks, rows): where `w` holds what `Simd::store_signed` wrote, what sums of products lack
+    /// (blocks, rows): what the dot products are short of if `w` was written by `Simd::store_signed`.
     pub sign_corrections: [[i32; MAX_ROWS]; K_TILE_BLOCKS],
     lanes: PhantomData<L>,
 }
 
-/// Whether transposed weights are as `Simd::store_signed` writes them.
+/// Transposed weights are stored by `Simd::store_signed`, magnitudes apart from signs.
 const fn stores_sign_separately<B: Block32, L: Simd>() -> bool {
     B::SIGNED && L::I16_SUMS
 }
 
 impl<L: Simd> TransposedBlocks32<L> {
-    /// Four bytes of each row, as they were.
+    /// Loads four bytes of each row as they were before `transpose_blocks` stored them.
     ///
     /// # Safety
-    /// As for `Simd`.
+    /// Same requirements as `Simd`.
     #[inline(always)]
     pub unsafe fn column<B: Block32>(&self, block: usize, j: usize) -> L::I {
         let from = self.w[block][j].as_ptr();
-        // SAFETY: the caller's; an array of `MAX_ROWS` holds any register, and what was written there.
+        // SAFETY: guaranteed by the caller; an array of `MAX_ROWS` holds any register, here the one stored
+        // there.
         unsafe { if stores_sign_separately::<B, L>() { L::load_signed(from) } else { L::load(from) } }
     }
 }
 
-/// A format of this kind, for the panel.
+/// Adapts a 32-element format to `BlockFormat`.
 pub struct Panel32<B>(PhantomData<B>);
 
 impl<B: Block32> BlockFormat for Panel32<B> {
@@ -151,7 +156,7 @@ impl<B: Block32> BlockFormat for Panel32<B> {
     ) -> L::F {
         let (scale, sum) = (token.scales[block], token.sums[block]);
         let q = &token.q.as_chunks::<LEN>().0[block];
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             prefetcher.prefetch::<L>(L::ROWS * B::BYTES);
             let dot = L::sub(B::dots::<L>(rows, offset, q), L::splat(B::zero_point::<L>() * sum));
@@ -179,7 +184,7 @@ impl<B: Block32> BlockFormat for Panel32<B> {
         let parts = transposed.w.iter_mut().zip(&mut transposed.scales).zip(transposed.mins.iter_mut().zip(&mut transposed.sign_corrections));
         for (block, ((w, scales), (mins, sign_corrections))) in parts.enumerate().take(n_blocks) {
             let offset = offset + block * B::BYTES;
-            // SAFETY: the caller's; an array of `MAX_ROWS` takes any register.
+            // SAFETY: guaranteed by the caller; arrays of `MAX_ROWS` hold any register.
             unsafe {
                 let columns = L::transpose(B::integers::<L>(rows, offset));
                 if stores_sign_separately::<B, L>() {
@@ -210,8 +215,8 @@ impl<B: Block32> BlockFormat for Panel32<B> {
         accs: &mut [[f32; MAX_ROWS]],
     ) {
         assert!(accs.len() == T && n_blocks <= K_TILE_BLOCKS);
-        // SAFETY: the caller's: each token has the activations, scales and sums of these blocks; arrays of `MAX_ROWS`
-        // hold any register.
+        // SAFETY: guaranteed by the caller: each token has the activations, scales and sums of these blocks;
+        // arrays of `MAX_ROWS` hold any register.
         unsafe {
             let mut acc = [L::zero_f(); T];
             for t in 0..T {
@@ -257,10 +262,11 @@ impl<B: Block32> BlockFormat for Panel32<B> {
         assert!(packed.len() <= K_TILE_BLOCKS && first + T <= PACK_TOKENS);
         assert!(accs.iter().all(|accs| accs.len() == T));
         if L::I16_SUMS {
-            // SAFETY: the caller's.
-            return unsafe { sums32::add_packed::<B, L, T, P>(transposed, packed, first, accs) };
+            // SAFETY: guaranteed by the caller.
+            return unsafe { i16_sums::add_packed::<B, L, T, P>(transposed, packed, first, accs) };
         }
-        // SAFETY: the caller's; arrays of `MAX_ROWS` hold any register, and tokens `first..first + T` are in the packed.
+        // SAFETY: guaranteed by the caller; arrays of `MAX_ROWS` hold any register, and tokens `first..first
+        // + T` are in the pack.
         unsafe {
             let mut acc = [[L::zero_f(); T]; P];
             for p in 0..P {
@@ -306,11 +312,11 @@ impl<B: Block32> BlockFormat for Panel32<B> {
     }
 }
 
-/// `dots` + the products of `T` tokens with a transposed block of each panel; `q` gives four activations of a token, `two`
-/// eight of it and of the next.
+/// Returns `dots` + the products of `T` tokens with a transposed block of each panel.
+/// `q` returns four activations of a token, `two` eight of it and of the next.
 ///
 /// # Safety
-/// As for `BlockFormat::tokens`.
+/// Same requirements as `BlockFormat::multiply_tokens`.
 #[inline(always)]
 unsafe fn add_block<B: Block32, L: Simd, const T: usize, const P: usize>(
     transposed: [&TransposedBlocks32<L>; P],
@@ -320,13 +326,13 @@ unsafe fn add_block<B: Block32, L: Simd, const T: usize, const P: usize>(
 ) -> [[L::I; T]; P] {
     if L::HAS_SMMLA {
         for p in 0..P {
-            // SAFETY: the caller's.
+            // SAFETY: guaranteed by the caller.
             dots[p] = unsafe { smmla::add_block::<L, T>(dots[p], &transposed[p].w[block], &two) };
         }
         return dots;
     }
     let run = const { i16_run_len::<L>(B::MAX_MAGNITUDE, 8) };
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         for from in 0..8 / run {
             let mut shorts = if L::I16_SUMS { [[L::zero(); T]; P] } else { dots };
@@ -353,14 +359,14 @@ unsafe fn add_block<B: Block32, L: Simd, const T: usize, const P: usize>(
     }
 }
 
-/// What the dot product with 32 elements begins with so that their offset is taken off, given the sum of the
-/// activations times −128.
+/// Returns the initial value of the dot product with 32 elements, which subtracts the zero point. `sum`: the
+/// activation sum times −128.
 ///
 /// # Safety
-/// As for `Simd`.
+/// Same requirements as `Simd`.
 #[inline(always)]
 pub unsafe fn bias<B: Block32, L: Simd>(sum: i32) -> L::I {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let sum = L::splat(sum);
         match B::zero_point::<L>() {

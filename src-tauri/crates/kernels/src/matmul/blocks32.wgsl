@@ -1,5 +1,5 @@
-// Integers and scales out of words, as all block formats have them. `row` is where a row begins, in fours of words;
-// places in it are counted in words, halves or bytes from the word `first` on.
+// Reads integers and scales from words, for all block formats. `row` is where a row starts, in vec4 units. Positions in it
+// are counted in words, f16 numbers or bytes from the word `first` on.
 fn word(row: u32, at: u32) -> u32 {
   return w[row + at / 4u][at % 4u];
 }
@@ -17,12 +17,12 @@ fn signed_in(row: u32, first: u32, at: u32) -> f32 {
   return f32(extractBits(i32(word(row, first + at / 4u)), at % 4u * 8u, 8u));
 }
 
-// Four nibbles of a word, from bit `shift` on.
+// Returns four nibbles of a word, from bit `shift` on.
 fn nibbles4(word: u32, shift: u32) -> vec4<u32> {
   return (vec4(word) >> (vec4(0u, 4u, 8u, 12u) + shift)) & vec4(15u);
 }
 
-// Bit i of `bits` as the fifth bit of number i.
+// Returns bit i of `bits` as the fifth bit of number i.
 fn fifths4(bits: u32) -> vec4<u32> {
   return ((vec4(bits) >> vec4(0u, 1u, 2u, 3u)) & vec4(1u)) << vec4(4u);
 }

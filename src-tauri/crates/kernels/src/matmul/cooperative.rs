@@ -1,7 +1,8 @@
-//! Tiles by a card's cooperative matrices: what they are held to. Their additions run in an order of the card's own, so
-//! of a row among many only closeness is promised, not the bits that `partial_sums.rs` promises elsewhere.
+//! Requirements of tiles computed by a GPU's cooperative matrices.
+//! The GPU chooses the order of additions. A row among many is therefore only close to the row alone, without
+//! the bit equality of `partial_sums.rs`.
 
-/// Rows and columns of a matrix, halves multiplied into floats.
+/// Rows and columns of a matrix: f16 factors, f32 sums.
 pub const SIDE: u32 = 16;
-/// Lanes that hold one together.
+/// Lanes that hold a matrix together.
 pub const LANES: u32 = 32;

@@ -1,16 +1,15 @@
-// A tile of products as `tile.wgsl` has it, by matrices of 16 by 16 that the lanes of a subgroup hold together. Four
-// subgroups of 32 lanes take a quarter of the tile each: TILE_ROWS and TILE_OUTPUTS are 64. The card adds up in an
-// order of its own.
+// A tile of matrix products as in `tile.wgsl`, by cooperative matrices of 16 × 16. Four subgroups of 32 lanes compute a
+// quarter each: TILE_ROWS and TILE_OUTPUTS are 64. The GPU chooses the order of additions.
 const NOTHING = 0xffffffffu;
-// halves of a row of the tile: a block, and eight so that lanes meet different banks of memory
+// f16 numbers of a tile row: a block, and eight more so that lanes use different memory banks
 const PITCH = 40u;
 var<workgroup> tile_w: array<f16, TILE_OUTPUTS * PITCH>;
 var<workgroup> tile_x: array<f16, TILE_ROWS * PITCH>;
 var<workgroup> tile_y: array<f32, TILE_ROWS * TILE_OUTPUTS>;
 var<private> subgroup_: u32;
 
-// Thirty-two elements of all rows into the tile.
-fn bring(lane: u32, block: u32) {
+// Loads 32 elements of all rows into the tile.
+fn load_tile(lane: u32, block: u32) {
   for (var o = lane; o < TILE_OUTPUTS; o += LANES) {
     let row = weight_row(o);
     var part: array<vec4<f32>, 8>;
@@ -35,7 +34,7 @@ fn bring(lane: u32, block: u32) {
   }
 }
 
-fn products(lane: u32) {
+fn compute_tile(lane: u32) {
   let row = subgroup_ / 2u * 32u;
   let output = subgroup_ % 2u * 32u;
   var y00: coop_mat16x16<f32, C>;
@@ -44,7 +43,7 @@ fn products(lane: u32) {
   var y11: coop_mat16x16<f32, C>;
   for (var block = 0u; block * 32u < p.k; block++) {
     workgroupBarrier();
-    bring(lane, block);
+    load_tile(lane, block);
     workgroupBarrier();
     for (var k = 0u; k < 32u; k += 16u) {
       let x0 = coopLoadT<coop_mat16x16<f16, A>>(&tile_x[row * PITCH + k], PITCH);

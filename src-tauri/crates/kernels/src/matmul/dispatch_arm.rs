@@ -1,7 +1,7 @@
-//! The table rows of every format on 64-bit ARM: NEON, NEON with its dot product of bytes, and that with its matrix
-//! product.
+//! Declares every format's table entries and kernels on 64-bit ARM: NEON, NEON with `sdot`, NEON with
+//! `smmla`.
 
-/// Rows of a format of blocks; what it does besides on other processors has no part here.
+/// Declares the entries of a block format. Ignores special paths of other processors.
 macro_rules! matmul_rows {
     ($dtype:expr, $act:expr, $quantize:path, $format:ty $(, $few:expr)?) => {
         /// NEON, NEON with `sdot`, and with `smmla`.
@@ -34,7 +34,7 @@ macro_rules! matmul_rows {
             acts: $crate::matmul::Activations,
             out: &mut $crate::matmul::OutTile,
         ) {
-            // SAFETY: every processor that this is compiled for has NEON.
+            // SAFETY: every 64-bit ARM processor has NEON.
             unsafe {
                 $crate::matmul::panel::run::<$format, $crate::matmul::simd::neon::NeonI32<false, false>>(
                     w, acts, out,
@@ -60,7 +60,7 @@ macro_rules! matmul_rows {
                     )
                 }
             }
-            // SAFETY: rows are looked up for a level only where `IsaLevel::is_present` confirmed it.
+            // SAFETY: entries are looked up only for levels that `IsaLevel::is_present` confirmed.
             unsafe { inner(w, acts, out) }
         }
 
@@ -82,14 +82,14 @@ macro_rules! matmul_rows {
                     )
                 }
             }
-            // SAFETY: rows are looked up for a level only where `IsaLevel::is_present` confirmed it.
+            // SAFETY: entries are looked up only for levels that `IsaLevel::is_present` confirmed.
             unsafe { inner(w, acts, out) }
         }
     };
 }
 pub(crate) use matmul_rows;
 
-/// The row of a float format.
+/// Declares the entry of a float format.
 macro_rules! float_rows {
     ($dtype:expr, $element:ty) => {
         /// NEON.
@@ -97,7 +97,7 @@ macro_rules! float_rows {
             dtype: $dtype,
             level: $crate::cpu::isa::IsaLevel::Neon,
             act: $crate::matmul::ActivationFormat::F32,
-            quantize: $crate::matmul::floats::as_is,
+            quantize: $crate::matmul::floats::no_quantization,
             kernel: neon,
         }];
 
@@ -106,7 +106,7 @@ macro_rules! float_rows {
             acts: $crate::matmul::Activations,
             out: &mut $crate::matmul::OutTile,
         ) {
-            // SAFETY: every processor that this is compiled for has NEON.
+            // SAFETY: every 64-bit ARM processor has NEON.
             unsafe {
                 $crate::matmul::floats::run::<$element, $crate::matmul::floats::neon::NeonF32>(w, acts, out)
             }

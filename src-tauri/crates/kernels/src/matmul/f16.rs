@@ -1,8 +1,9 @@
-//! F16 weights times activations as they are.
+//! F16 weights times unquantized activations.
 
 use weights::DType;
 
-use super::floats::{FloatElement, SimdF32, float_rows};
+use super::dispatch::float_rows;
+use super::floats::{FloatElement, SimdF32};
 
 struct F16;
 
@@ -11,7 +12,7 @@ impl FloatElement for F16 {
 
     #[inline(always)]
     unsafe fn load<S: SimdF32>(from: *const u8) -> S::F {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe { S::f16s(from) }
     }
 }

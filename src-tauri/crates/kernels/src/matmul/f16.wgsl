@@ -1,4 +1,4 @@
-// A row is k halves, to a whole number of 32. Formats without a file of their own come as this one, too.
+// Row layout: k f16 numbers, padded to a multiple of 32. Formats without a shader are converted to this one.
 fn halves4(words: vec2<u32>) -> vec4<f32> {
   return vec4(unpack2x16float(words.x), unpack2x16float(words.y));
 }

@@ -1,4 +1,4 @@
-// A row is k words, to a whole number of 32.
+// Row layout: k f32 numbers, padded to a multiple of 32.
 fn weights32(row: u32, block: u32) -> array<vec4<f32>, 8> {
   let at = row + block * 8u;
   return array(

@@ -1,5 +1,6 @@
-//! Weights that are floats, times activations as they are. Each output is a register of partial sums by position
-//! modulo its width, in one chain from the first element to the last, then folded.
+//! Float weights times unquantized activations.
+//! Each output accumulates a register of partial sums by position modulo its width, in one chain from first
+//! to last element, and then adds the lanes.
 
 use super::{Activations, OutTile, WeightRows};
 
@@ -10,48 +11,57 @@ pub mod avx512;
 #[cfg(target_arch = "aarch64")]
 pub mod neon;
 
-/// Registers of floats of one instruction set.
+/// A register of floats of one instruction set.
 ///
 /// # Safety
-/// All functions: the processor has the instruction set, and the caller is compiled for it (else each call is one).
-/// Functions with pointers: as many elements as a register has can be read there, at any alignment.
+/// All functions: the processor has the instruction set, and the caller is compiled for it (otherwise each
+/// call is a real call).
+/// Functions with pointers: as many elements as a register holds can be read there, at any alignment.
 pub trait SimdF32 {
-    /// SimdF32 in a register.
+    /// Floats in a register.
     const WIDTH: usize;
-    /// Weight rows and tokens whose sums are kept in registers.
+    /// Weight rows whose sums for `TOKENS` tokens are kept in registers.
     const ROWS: usize;
+    /// A register.
     type F: Copy;
 
+    /// Returns zeros.
     unsafe fn zero() -> Self::F;
+    /// Loads f32 elements.
     unsafe fn f32s(from: *const u8) -> Self::F;
+    /// Loads f16 elements as f32.
     unsafe fn f16s(from: *const u8) -> Self::F;
+    /// Loads bf16 elements as f32.
     unsafe fn bf16s(from: *const u8) -> Self::F;
-    /// a · b + c, rounded once.
+    /// Returns a · b + c, rounded once.
     unsafe fn fma(a: Self::F, b: Self::F, c: Self::F) -> Self::F;
-    /// The sum of all lanes: halves are added until one is left.
+    /// Returns the sum of all lanes, added pairwise by halves.
     unsafe fn sum_lanes(a: Self::F) -> f32;
 }
 
 /// How an element is stored.
 pub trait FloatElement {
+    /// Bytes of an element.
     const BYTES: usize;
 
+    /// Loads a register of elements as floats.
+    ///
     /// # Safety
-    /// As for `SimdF32`.
+    /// Same requirements as `SimdF32`.
     unsafe fn load<S: SimdF32>(from: *const u8) -> S::F;
 }
 
 /// Tokens in a register tile of a prompt.
 const TOKENS: usize = 4;
-/// Most floats in a register.
+/// Most floats in a register of any level.
 const MAX_WIDTH: usize = 16;
-/// Rows that are read at once for one token: enough streams to keep memory busy.
+/// Rows read in parallel for one token: enough streams to keep memory busy.
 const STREAMS: usize = 8;
 
-/// All rows, all tokens.
+/// Multiplies all rows with all tokens.
 ///
 /// # Safety
-/// As for `SimdF32`.
+/// Same requirements as `SimdF32`.
 #[inline(always)]
 pub unsafe fn run<E: FloatElement, S: SimdF32>(w: WeightRows, acts: Activations, out: &mut OutTile) {
     assert!(w.row_bytes == w.k * E::BYTES && w.bytes.len() == w.n_rows() * w.row_bytes);
@@ -94,10 +104,10 @@ pub unsafe fn run<E: FloatElement, S: SimdF32>(w: WeightRows, acts: Activations,
     }
 }
 
-/// `R` rows from `r` times `T` tokens from `t`.
+/// Multiplies `R` rows from `r` with `T` tokens from `t`.
 ///
 /// # Safety
-/// As for `SimdF32`.
+/// Same requirements as `SimdF32`.
 #[inline(always)]
 unsafe fn tile<E: FloatElement, S: SimdF32, const R: usize, const T: usize>(
     w: &WeightRows,
@@ -140,10 +150,10 @@ unsafe fn tile<E: FloatElement, S: SimdF32, const R: usize, const T: usize>(
     }
 }
 
-/// The last elements, fewer than a register has, filled up with zeros.
+/// Adds the last elements, fewer than a register holds, padded with zeros.
 ///
 /// # Safety
-/// As for `SimdF32`.
+/// Same requirements as `SimdF32`.
 #[inline(always)]
 unsafe fn tail<E: FloatElement, S: SimdF32>(row: &[u8], token: &[f32], sum: S::F) -> S::F {
     let (mut weights, mut x) = ([0u8; MAX_WIDTH * 4], [0f32; MAX_WIDTH]);
@@ -153,73 +163,5 @@ unsafe fn tail<E: FloatElement, S: SimdF32>(row: &[u8], token: &[f32], sum: S::F
     unsafe { S::fma(E::load::<S>(weights.as_ptr()), S::f32s(x.as_ptr().cast()), sum) }
 }
 
-/// The table rows of a float format at each level.
-#[cfg(target_arch = "x86_64")]
-macro_rules! float_rows {
-    ($dtype:expr, $element:ty) => {
-        /// AVX2 and AVX-512.
-        pub static ROWS: &[$crate::matmul::MatMulRow] = &[
-            $crate::matmul::MatMulRow {
-                dtype: $dtype,
-                level: $crate::cpu::isa::IsaLevel::Avx2,
-                act: $crate::matmul::ActivationFormat::F32,
-                quantize: $crate::matmul::floats::as_is,
-                kernel: avx2,
-            },
-            $crate::matmul::MatMulRow {
-                dtype: $dtype,
-                level: $crate::cpu::isa::IsaLevel::Avx512,
-                act: $crate::matmul::ActivationFormat::F32,
-                quantize: $crate::matmul::floats::as_is,
-                kernel: avx512,
-            },
-        ];
-
-        fn avx2(
-            w: $crate::matmul::WeightRows,
-            acts: $crate::matmul::Activations,
-            out: &mut $crate::matmul::OutTile,
-        ) {
-            #[target_feature(enable = "avx2,fma,f16c")]
-            fn inner(
-                w: $crate::matmul::WeightRows,
-                acts: $crate::matmul::Activations,
-                out: &mut $crate::matmul::OutTile,
-            ) {
-                // SAFETY: compiled for these instructions.
-                unsafe {
-                    $crate::matmul::floats::run::<$element, $crate::matmul::floats::avx2::YmmF32>(w, acts, out)
-                }
-            }
-            // SAFETY: rows are looked up for a level only where `IsaLevel::is_present` confirmed it.
-            unsafe { inner(w, acts, out) }
-        }
-
-        fn avx512(
-            w: $crate::matmul::WeightRows,
-            acts: $crate::matmul::Activations,
-            out: &mut $crate::matmul::OutTile,
-        ) {
-            #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")]
-            fn inner(
-                w: $crate::matmul::WeightRows,
-                acts: $crate::matmul::Activations,
-                out: &mut $crate::matmul::OutTile,
-            ) {
-                // SAFETY: compiled for these instructions.
-                unsafe {
-                    $crate::matmul::floats::run::<$element, $crate::matmul::floats::avx512::ZmmF32>(w, acts, out)
-                }
-            }
-            // SAFETY: rows are looked up for a level only where `IsaLevel::is_present` confirmed it.
-            unsafe { inner(w, acts, out) }
-        }
-    };
-}
-#[cfg(target_arch = "aarch64")]
-pub(crate) use super::dispatch_arm::float_rows;
-#[cfg(target_arch = "x86_64")]
-pub(crate) use float_rows;
-
-/// Activations stay as they are: never called.
-pub fn as_is(_: &[f32], _: &mut [i8], _: &mut [f32], _: &mut [i32]) {}
+/// Stands for the quantization of unquantized activations; never called.
+pub fn no_quantization(_: &[f32], _: &mut [i8], _: &mut [f32], _: &mut [i32]) {}

@@ -2,25 +2,25 @@
 
 use super::partial_sums::{PARTIAL_SUMS, ShaderConstants};
 
-/// A workgroup whose lanes share sums of pairs: a row of the gate's matrix and one of the other.
+/// A workgroup whose lanes share pairs of sums: one row of the gate's matrix and one of the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GatedLanes {
-    /// in a workgroup: whole `PARTIAL_SUMS`
+    /// Lanes of a workgroup, a multiple of `PARTIAL_SUMS`.
     pub lanes: u32,
-    /// that a lane reads x once for
+    /// Pairs for which a lane reads x once.
     pub pairs: u32,
 }
 
-/// As many rows for a lane as a single product has.
+/// As many matrix rows per lane as in a single product.
 pub const GATED_LANES: GatedLanes = GatedLanes { lanes: 64, pairs: 1 };
 
 impl GatedLanes {
-    /// Outputs of a workgroup.
+    /// Returns the outputs of a workgroup.
     pub fn outputs_per_group(&self) -> usize {
         (self.lanes / PARTIAL_SUMS * self.pairs) as usize
     }
 
-    /// What the shader is told.
+    /// Returns the constants of the shader.
     pub fn constants(&self) -> ShaderConstants {
         vec![("LANES", self.lanes), ("LANE_PAIRS", self.pairs), ("SUMS", 2 * self.pairs)]
     }

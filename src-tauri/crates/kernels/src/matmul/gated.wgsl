@@ -1,5 +1,5 @@
-// act(x · Gᵀ) · (x · Uᵀ) of one row, where the rows of U follow those of G in one matrix. Sums run as in
-// `generic.wgsl`, so that gate and up, which are written too, are what its kernels give.
+// act(x · Gᵀ) · (x · Uᵀ) for one row, where the rows of U follow those of G in one matrix. Sums run as in
+// `generic.wgsl`, so that gate and up, which are written too, equal the results of its kernels.
 #ifdef HALVES
 enable f16;
 #endif
@@ -7,9 +7,9 @@ enable f16;
 #import activate
 struct Params {
   k: u32,
-  // rows of one of the two
+  // rows of one of the two matrices
   n_out: u32,
-  // fours of words of a row
+  // vec4 loads in a row
   row_quads: u32,
   act: u32,
   limit: f32,
@@ -22,7 +22,7 @@ struct Params {
 @group(0) @binding(2) var<storage, read> x: array<f32>;
 #endif
 @group(0) @binding(3) var<storage, read> w: array<vec4<u32>>;
-// (1, n_out), each
+// (1, n_out) each
 @group(0) @binding(4) var<storage, read_write> gate: array<f32>;
 @group(0) @binding(5) var<storage, read_write> up: array<f32>;
 @group(0) @binding(6) var<storage, read_write> out: array<f32>;
@@ -38,7 +38,7 @@ fn main(
   let lane = LANE;
   let partial = lane % PARTIAL_SUMS;
   let output = (flat(id, groups) * (LANES / PARTIAL_SUMS) + lane / PARTIAL_SUMS) * LANE_PAIRS;
-  // what is not there is computed as the last one is, and not written
+  // beyond the end the last output is computed again, and not written
   let last = p.n_out - 1u;
   var sums: array<f32, SUMS>;
   var parts: array<array<vec4<f32>, 8>, SUMS>;
@@ -51,7 +51,7 @@ fn main(
     {
       let x = x_quad(0u, block * 8u + Q);
 #repeat S SUMS
-      sums[S] = multiplied(sums[S], operand(parts[S][Q]), x);
+      sums[S] = multiply_add4(sums[S], operand(parts[S][Q]), x);
 #end
     }
 #end

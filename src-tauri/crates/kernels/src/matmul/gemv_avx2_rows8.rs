@@ -1,7 +1,7 @@
-//! One token, or a few after each other, times eight weight rows of 256-element blocks at once, for AVX2. `panel` sums across each row for each
-//! group of 32 before it scales, which takes more instructions than the products; here one instruction widens and
-//! scales the products of a row, and rows are summed across once for a block. The integers are those of `panel`, and
-//! so is the chain of float additions of a row: the same bits.
+//! GEMV over eight weight rows of 256-element blocks for AVX2, for one token or a few in turn.
+//! `panel` reduces each row of every group of 32 before it scales, which takes more instructions than the
+//! products. Here one instruction widens and scales, and rows are reduced once per block.
+//! Guarantees the bits of `panel`: same integers, same chain of float additions.
 
 use std::arch::x86_64::*;
 use std::hint::black_box;
@@ -11,53 +11,55 @@ use super::simd::avx2::YmmI32;
 use super::simd::{RowPointers, Simd};
 use super::{Activations, OutTile, WeightRows};
 
-/// The way is the same with AVX-VNNI, which is left to `panel`.
+/// With AVX-VNNI `panel` is used instead.
 type Rows8Simd = YmmI32<false>;
 
 const BLOCK_LEN: usize = 256;
 const GROUPS: usize = 8;
+/// Weight rows at once.
 const ROWS: usize = 8;
 
-/// Lane i times 32 activations and more of row i: pairs of products, not yet summed across.
+/// Lane i: partial dot products of row i, not yet reduced across the lane's bytes.
 pub type Rows8Sums = [__m256i; ROWS];
 
-/// What a block says apart from its integers.
+/// The decoded header of a block, for eight rows.
 pub struct Rows8Header<S> {
     pub scales: S,
-    /// What the sums begin with: where the same is taken from all integers, that times the scales.
+    /// Initial sums: minus the zero point times the scales, or zero.
     pub sums: Rows8Sums,
-    /// (rows) f32
+    /// (rows) block scales, f32.
     pub d: __m256,
-    /// Rows8Sums of the activations times the mins, and their d, where there are mins.
+    /// Activation sums times the mins, and their factor dmin, for formats that have mins.
     pub mins: Option<(__m256i, __m256)>,
 }
 
-/// What distinguishes a format.
+/// Per-format decoding for the AVX2 GEMV over 8 rows (llama.cpp: `gemv_q4_K_8x8_q8_K`).
 pub trait GemvRows8 {
     const BYTES: usize;
-    /// What is kept of the scales of eight rows.
+    /// Decoded scales of eight rows.
     type Scales;
 
-    /// `sums`: those of the token's activations in this block, as `ActivationFormat::Q8_K` has them.
+    /// Decodes the block header. `sums`: the token's activation sums of this block, as in
+    /// `ActivationFormat::Q8_K`.
     ///
     /// # Safety
     /// AVX2 and F16C; a whole block lies at `offset` of each row.
     unsafe fn header(rows: &RowPointers, offset: usize, sums: &[i32; 12]) -> Rows8Header<Self::Scales>;
 
-    /// The integers of groups `4 * half..4 * half + 4` of a block, each within 0..=127.
+    /// Unpacks the integers of groups `4 * half..4 * half + 4` of a block, each within 0..=127.
     ///
     /// # Safety
     /// AVX2; a whole block lies at `block`.
     unsafe fn half(block: *const u8, half: usize) -> [__m256i; 4];
 
-    /// For each pair of products of a group of a row its scale, an i16.
+    /// Returns the scales of a group of a row, an i16 for each pair of products.
     ///
     /// # Safety
     /// AVX2.
     unsafe fn multiplier(scales: &Self::Scales, row: usize, group: usize) -> __m256i;
 }
 
-/// All rows; false where there are many tokens, which share what they read some other way.
+/// Multiplies all rows. Returns false, having done nothing, for more than `GEMV_MAX_TOKENS` tokens.
 ///
 /// # Safety
 /// AVX2, FMA and F16C.
@@ -68,7 +70,7 @@ pub unsafe fn run<E: GemvRows8>(w: WeightRows, acts: Activations, out: &mut OutT
     }
     let n_blocks = w.k / BLOCK_LEN;
     assert!(w.k.is_multiple_of(BLOCK_LEN) && w.row_bytes == n_blocks * E::BYTES && acts.k == w.k);
-    // Each token asks for its share of the rows that come next, evenly, as bytes are used.
+    // Spread the prefetches of the next rows evenly over the tokens.
     let prefetch_bytes = (2 * E::BYTES).div_ceil(acts.n_tokens);
     for first in (0..w.n_rows()).step_by(ROWS) {
         let (pointers, rows) = (panel::pointers(&w, first), first..(first + ROWS).min(w.n_rows()));
@@ -79,7 +81,8 @@ pub unsafe fn run<E: GemvRows8>(w: WeightRows, acts: Activations, out: &mut OutT
                 token.q.len() == w.k && token.scales.len() == n_blocks && token.sums.len() == n_blocks * 12
             );
             let mut sums = [0.0; ROWS];
-            // SAFETY: the caller's; the lengths were compared above, and `pointers` gives whole rows of `w`.
+            // SAFETY: guaranteed by the caller; the lengths were compared above, and `pointers` gives whole
+            // rows of `w`.
             unsafe {
                 let mut acc = _mm256_setzero_ps();
                 for block in 0..n_blocks {
@@ -96,7 +99,7 @@ pub unsafe fn run<E: GemvRows8>(w: WeightRows, acts: Activations, out: &mut OutT
     true
 }
 
-/// acc + the products of the token with a block of each row.
+/// Returns acc + the products of the token with a block of each row.
 ///
 /// # Safety
 /// AVX2, FMA and F16C; each row has this block, and the token the activations for it.
@@ -110,7 +113,7 @@ unsafe fn add_block<E: GemvRows8>(
 ) -> __m256 {
     let offset = block * E::BYTES;
     let q = &token.q.as_chunks::<BLOCK_LEN>().0[block];
-    // SAFETY: the caller's; a group has 32 activations.
+    // SAFETY: guaranteed by the caller; a group has 32 activations.
     unsafe {
         let header = E::header(rows, offset, &token.sums.as_chunks::<12>().0[block]);
         let mut sums = header.sums;
@@ -132,17 +135,17 @@ unsafe fn add_block<E: GemvRows8>(
         let (first, second) = Rows8Simd::reduce(sums);
         let sum = _mm256_cvtepi32_ps(_mm256_add_epi32(first, second));
         let mut value = _mm256_mul_ps(sum, header.d);
-        if let Some((mins, d)) = header.mins {
-            value = _mm256_fmadd_ps(_mm256_cvtepi32_ps(mins), d, value);
+        if let Some((mins, dmin)) = header.mins {
+            value = _mm256_fmadd_ps(_mm256_cvtepi32_ps(mins), dmin, value);
         }
         _mm256_fmadd_ps(value, _mm256_set1_ps(token.scales[block]), acc)
     }
 }
 
-/// Scales of 32 elements: for each group and row the scale twice, an i16 each.
+/// Scales of 32 elements: (groups, rows), the scale twice as i16.
 pub type ScalesPer32 = [[i32; ROWS]; GROUPS];
 
-/// The header that Q4_K and Q5_K share: ds, then scales and mins of six bits in twelve bytes.
+/// Decodes the header that Q4_K and Q5_K share: d, dmin, then six-bit scales and mins in twelve bytes.
 ///
 /// # Safety
 /// AVX2 and F16C; 16 bytes lie at `offset` of each row.
@@ -152,9 +155,9 @@ pub unsafe fn decode_q4_k_header(
     offset: usize,
     sums: &[i32; 12],
 ) -> Rows8Header<ScalesPer32> {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
-        let [ds, a, b, c] = Rows8Simd::columns16(rows, offset);
+        let [d_and_dmin, a, b, c] = Rows8Simd::columns16(rows, offset);
         let (six, four) = (_mm256_set1_epi8(0x3F), _mm256_set1_epi8(0x0F));
         let top = |v: __m256i| _mm256_and_si256(_mm256_srli_epi32::<2>(v), _mm256_set1_epi8(0x30));
         let upper = _mm256_srli_epi32::<4>(c);
@@ -173,17 +176,17 @@ pub unsafe fn decode_q4_k_header(
                 offsets = _mm256_add_epi32(offsets, _mm256_madd_epi16(two, of_32));
             }
         }
-        let dmin = _mm256_mul_ps(Rows8Simd::f16_high(ds), _mm256_set1_ps(-1.0));
+        let dmin = _mm256_mul_ps(Rows8Simd::f16_high(d_and_dmin), _mm256_set1_ps(-1.0));
         Rows8Header {
             scales: twice,
             sums: [_mm256_setzero_si256(); ROWS],
-            d: Rows8Simd::f16_low(ds),
+            d: Rows8Simd::f16_low(d_and_dmin),
             mins: Some((offsets, dmin)),
         }
     }
 }
 
-/// For `_mm256_shuffle_epi8`: bytes `first` and `second` of each lane as two i16.
+/// Returns the `_mm256_shuffle_epi8` control that widens bytes `first` and `second` of each lane to i16.
 ///
 /// # Safety
 /// AVX2.
@@ -191,15 +194,15 @@ pub unsafe fn decode_q4_k_header(
 unsafe fn bytes_of_lanes(first: usize, second: usize) -> __m256i {
     let (first, second) = (first as u8, second as u8);
     let lane = |i: u8| i32::from_le_bytes([first + 4 * i, 0x80, second + 4 * i, 0x80]);
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe { _mm256_broadcastsi128_si256(_mm_setr_epi32(lane(0), lane(1), lane(2), lane(3))) }
 }
 
 /// Scales of 16 elements.
 pub struct ScalesPer16 {
-    /// (rows): eight i16 of even number, then eight of odd number
+    /// (rows): eight even-numbered i16, then eight odd-numbered.
     rows: [__m256i; ROWS],
-    /// For each group the bytes of its two scales, again and again.
+    /// For each group, shuffle indices that repeat the bytes of its two scales.
     spread: &'static [[u16; 16]; GROUPS],
 }
 
@@ -214,31 +217,32 @@ static SPREAD: [[u16; 16]; GROUPS] = {
 };
 
 impl ScalesPer16 {
-    /// From sixteen signed bytes of each row.
+    /// Widens sixteen signed bytes of each row.
     ///
     /// # Safety
     /// AVX2.
     #[inline(always)]
     pub unsafe fn of(bytes: [__m128i; ROWS]) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let order = _mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
             let mut rows = [_mm256_setzero_si256(); ROWS];
             for row in 0..ROWS {
                 rows[row] = _mm256_cvtepi8_epi16(_mm_shuffle_epi8(bytes[row], order));
             }
-            // Of a table that it knows the compiler makes two or three shuffles where one does.
+            // `black_box`: from a table it can see, the compiler makes two or three shuffles instead of one.
             Self { rows, spread: black_box(&SPREAD) }
         }
     }
 
-    /// The scales of a group of a row: of its first 16 elements in the first half, of the others in the second.
+    /// Returns the scales of a group of a row: first 16 elements in the low half, the others in the high
+    /// half.
     ///
     /// # Safety
     /// AVX2.
     #[inline(always)]
     pub unsafe fn multiplier(&self, row: usize, group: usize) -> __m256i {
-        // SAFETY: the caller's; a row of the table is 32 bytes.
+        // SAFETY: guaranteed by the caller; a row of the table is 32 bytes.
         unsafe {
             let spread = _mm256_loadu_si256(self.spread[group].as_ptr().cast());
             _mm256_shuffle_epi8(self.rows[row], spread)

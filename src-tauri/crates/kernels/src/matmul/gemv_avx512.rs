@@ -1,6 +1,7 @@
-//! One token, or a few, times weight rows of 256-element blocks, row after row as they lie, for AVX-512: memory streams in order
-//! faster than in the sixteen rows at once of `panel`, where the processor foresees few of the streams. BlockSums are those
-//! of `panel`, to the bit: integers are exact in any order, and the float additions of a row are the same chain.
+//! GEMV over weight rows of 256-element blocks, one row after the other, for AVX-512 and one token or a few.
+//! Memory streams faster in order than in the sixteen parallel rows of `panel`, few of which the hardware
+//! prefetches.
+//! Guarantees the bits of `panel`: integers are exact in any order, float additions are the same chain.
 
 use std::arch::x86_64::*;
 
@@ -9,33 +10,37 @@ use super::simd::avx512::ZmmI32;
 use super::{Activations, OutTile, WeightRows};
 
 const BLOCK_LEN: usize = 256;
-/// That several tokens meet at once.
+/// Weight rows kept in L1 while all tokens are multiplied with them.
 const ROWS_PER_PASS: usize = 4;
 const CACHE_LINE: usize = 64;
-/// How far ahead of its use a byte is prefetch_bytes for: the processor foresees a stream only to the end of its page.
+/// Prefetch distance: the hardware follows a stream only to the end of its page.
 const PREFETCH_DISTANCE_BYTES: usize = 4096;
 
-/// A block: its integers, 64 to a register in the order of the activations, each within 0..=127.
+/// A decoded block: integers within 0..=127, 64 to a register, in the order of the activations.
 pub struct RowMajorBlock {
+    /// (256 elements): bytes.
     pub integers: [__m512i; 4],
-    /// (16 elements): signed bytes
+    /// (16 elements): signed bytes.
     pub scales: __m128i,
-    /// f16
+    /// Block scale, f16.
     pub d: u16,
 }
 
-/// What distinguishes a format with a scale for each 16 elements.
+/// Per-format decoding for the row-major AVX-512 GEMV; formats with a scale for each 16 elements.
 pub trait GemvRowMajor {
+    /// Bytes of a block.
     const BYTES: usize;
-    /// What is taken from the stored integers is 2 to this.
+    /// log2 of the zero point of the stored integers.
     const ZERO_POINT_LOG2: i32;
 
+    /// Decodes a block.
+    ///
     /// # Safety
     /// AVX-512 F, BW, VL; a whole block lies at `block`.
     unsafe fn block(block: *const u8) -> RowMajorBlock;
 }
 
-/// All rows; false where there are many tokens, which share what they read some other way.
+/// Multiplies all rows. Returns false, having done nothing, for more than `GEMV_MAX_TOKENS` tokens.
 ///
 /// # Safety
 /// AVX-512 F, BW, VL, DQ, VNNI, FMA and F16C.
@@ -46,7 +51,7 @@ pub unsafe fn run<S: GemvRowMajor>(w: WeightRows, acts: Activations, out: &mut O
     }
     let n_blocks = w.k / BLOCK_LEN;
     assert!(w.k.is_multiple_of(BLOCK_LEN) && w.row_bytes == n_blocks * S::BYTES && acts.k == w.k);
-    // Several tokens go through rows that stay in the first-level cache.
+    // Several tokens share rows that stay in the L1 cache.
     let at_once = if acts.n_tokens == 1 { w.n_rows() } else { ROWS_PER_PASS };
     for first in (0..w.n_rows()).step_by(at_once.max(1)) {
         let rows = first..(first + at_once).min(w.n_rows());
@@ -56,24 +61,24 @@ pub unsafe fn run<S: GemvRowMajor>(w: WeightRows, acts: Activations, out: &mut O
             assert!(
                 token.q.len() == w.k && token.scales.len() == n_blocks && token.sums.len() == n_blocks * 12
             );
-            // SAFETY: the caller's; the lengths were compared above.
+            // SAFETY: guaranteed by the caller; the lengths were compared above.
             unsafe { self::rows::<S>(&part, &token, &mut out.token(t)[rows.clone()]) }
         }
     }
     true
 }
 
-/// Each four blocks are added to their row's sum only when the next four have been multiplied, so that nothing waits
-/// for the end of a long chain.
+/// Multiplies the rows with one token. Four blocks are added to their sum only after the next four were
+/// multiplied, so that nothing waits for a long dependency chain.
 ///
 /// # Safety
-/// As for `run`; the token has the activations of all blocks of a row.
+/// Same requirements as `run`; the token has the activations of all blocks of a row.
 #[inline(always)]
 unsafe fn rows<S: GemvRowMajor>(w: &WeightRows, token: &TokenActivations, out: &mut [f32]) {
     let n_blocks = w.k / BLOCK_LEN;
     let (n_rows, n_fours) = (w.n_rows(), n_blocks.div_ceil(4));
     assert!(out.len() == n_rows && n_rows > 0 && n_fours > 0);
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let mut acc = _mm_setzero_ps();
         let mut blocks = four_blocks::<S>(w.row(0), token, 0);
@@ -94,15 +99,15 @@ unsafe fn rows<S: GemvRowMajor>(w: &WeightRows, token: &TokenActivations, out: &
     }
 }
 
-/// Four blocks from `first`; where rows end, the last one again.
+/// Multiplies four blocks from `first`. Past the end of the row it repeats the last block.
 ///
 /// # Safety
-/// As for `rows`.
+/// Same requirements as `rows`.
 #[inline(always)]
 unsafe fn four_blocks<S: GemvRowMajor>(row: &[u8], token: &TokenActivations, first: usize) -> [BlockSums; 4] {
     let last = row.len() / S::BYTES - 1;
     let at = |i: usize| (first + i).min(last);
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let start = row.as_ptr();
         prefetch_ahead(start.add(first * S::BYTES), 4 * S::BYTES);
@@ -114,35 +119,35 @@ unsafe fn four_blocks<S: GemvRowMajor>(row: &[u8], token: &TokenActivations, fir
     }
 }
 
-/// Asks for bytes as far ahead as it takes them to come.
+/// Prefetches `n_bytes` at a distance of `PREFETCH_DISTANCE_BYTES`.
 ///
 /// # Safety
 /// SSE; nothing is read.
 #[inline(always)]
 unsafe fn prefetch_ahead(from: *const u8, n_bytes: usize) {
     for line in (0..n_bytes).step_by(CACHE_LINE) {
-        // SAFETY: the caller's; a prefetch of any address is allowed.
+        // SAFETY: guaranteed by the caller; a prefetch of any address is allowed.
         unsafe { _mm_prefetch::<_MM_HINT_T1>(from.wrapping_add(PREFETCH_DISTANCE_BYTES + line).cast()) }
     }
 }
 
-/// What a block comes to.
+/// The result of a block before its float addition.
 #[derive(Clone, Copy)]
 struct BlockSums {
-    /// The scaled integers, less their offset, in eight parts.
+    /// Scaled integers minus the zero point, in eight partial sums.
     integers: __m256i,
-    /// f16
+    /// Block scale, f16.
     d: u16,
 }
 
-/// Adds as many of four blocks as there are scales to the sum of a row, in order.
+/// Adds `scales.len()` of the four blocks to the sum of a row, in order.
 ///
 /// # Safety
-/// As for `run`.
+/// Same requirements as `run`.
 #[inline(always)]
 unsafe fn add<S: GemvRowMajor>(acc: __m128, blocks: [BlockSums; 4], scales: &[f32]) -> __m128 {
     let [a, b, c, d] = blocks;
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let two = |a, b| _mm256_add_epi32(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
         let (ab, cd) = (two(a.integers, b.integers), two(c.integers, d.integers));
@@ -171,13 +176,13 @@ unsafe fn add<S: GemvRowMajor>(acc: __m128, blocks: [BlockSums; 4], scales: &[f3
     }
 }
 
-/// RowMajorBlock `at` of a row times the token.
+/// Multiplies block `at` of a row with the token.
 ///
 /// # Safety
-/// As for `run`; the block is whole, and the token has activations for it.
+/// Same requirements as `run`; the block is whole, and the token has activations for it.
 #[inline(always)]
 unsafe fn one_block<S: GemvRowMajor>(block: *const u8, token: &TokenActivations, at: usize) -> BlockSums {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let block = S::block(block);
         let q = token.q.as_ptr().add(at * BLOCK_LEN);
@@ -187,7 +192,7 @@ unsafe fn one_block<S: GemvRowMajor>(block: *const u8, token: &TokenActivations,
             let q = _mm512_loadu_si512(q.add(j * 64).cast());
             dots[j] = _mm512_dpbusd_epi32(zero, block.integers[j], q);
         }
-        // Lane 4 i + j: the sixteen elements from 64 j + 16 i.
+        // Lane 4 i + j: the 16 elements from 64 j + 16 i.
         let dots = ZmmI32::sum4(dots[0], dots[1], dots[2], dots[3]);
         let order = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
         let scales = _mm512_cvtepi8_epi32(_mm_shuffle_epi8(block.scales, order));

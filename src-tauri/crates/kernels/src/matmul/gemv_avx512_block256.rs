@@ -1,6 +1,7 @@
-//! One token, or a few after each other, times four weight rows at once of the formats of 256 elements with mins, Q4_K
-//! and Q5_K, for AVX-512: as `gemv_avx512_block32`, few enough streams for the processor to foresee. Sums are those of `panel`, to
-//! the bit: integers are exact in any scale_shuffle, and the float additions of a row are the same chain.
+//! GEMV over four weight rows of 256-element blocks with mins (Q4_K, Q5_K) for AVX-512, one token or a few in
+//! turn.
+//! As in `gemv_avx512_block32`, four streams are few enough for the hardware prefetcher.
+//! Guarantees the bits of `panel`: integers are exact in any order, float additions are the same chain.
 
 use std::arch::x86_64::*;
 
@@ -8,22 +9,26 @@ use super::panel::{self, RowPrefetcher, TokenActivations};
 use super::simd::avx512::ZmmI32;
 use super::{Activations, OutTile, WeightRows};
 
+/// Elements in a block.
 const BLOCK_LEN: usize = 256;
-/// At once.
+/// Weight rows at once.
 const ROWS: usize = 4;
 
-/// What distinguishes a format that begins with d, dmin and packed six-bit scales and mins for each 32 elements.
+/// Per-format decoding for blocks that begin with d, dmin and packed six-bit scales and mins for each 32
+/// elements.
 pub trait GemvBlock256 {
+    /// Bytes of a block.
     const BYTES: usize;
 
-    /// The integers of a block, within 0..=127: of groups of 32 elements 0 and 2, 1 and 3, 4 and 6, 5 and 7.
+    /// Unpacks the integers of a block, within 0..=127: groups of 32 elements 0 and 2, 1 and 3, 4 and 6, 5
+    /// and 7.
     ///
     /// # Safety
     /// AVX-512 F; a whole block lies at `block`.
     unsafe fn integers(block: *const u8) -> [__m512i; 4];
 }
 
-/// All rows; false where there are many tokens, which share what they read some other way.
+/// Multiplies all rows. Returns false, having done nothing, for more than `GEMV_MAX_TOKENS` tokens.
 ///
 /// # Safety
 /// AVX-512 F, BW, VL, DQ, VNNI, FMA and F16C.
@@ -34,7 +39,7 @@ pub unsafe fn run<M: GemvBlock256>(w: WeightRows, acts: Activations, out: &mut O
     }
     let n_blocks = w.k / BLOCK_LEN;
     assert!(w.k.is_multiple_of(BLOCK_LEN) && w.row_bytes == n_blocks * M::BYTES && acts.k == w.k);
-    // Each token asks for its share of the rows that come next.
+    // Spread the prefetches of the next rows over the tokens.
     let prefetch_bytes = (ROWS * M::BYTES).div_ceil(acts.n_tokens);
     for first in (0..w.n_rows()).step_by(ROWS) {
         let (pointers, rows) = (panel::pointers(&w, first), first..(first + ROWS).min(w.n_rows()));
@@ -45,7 +50,8 @@ pub unsafe fn run<M: GemvBlock256>(w: WeightRows, acts: Activations, out: &mut O
                 token.q.len() == w.k && token.scales.len() == n_blocks && token.sums.len() == n_blocks * 12
             );
             let mut sums = [0.0; ROWS];
-            // SAFETY: the caller's; the lengths were compared above, and `pointers` gives whole rows of `w`.
+            // SAFETY: guaranteed by the caller; the lengths were compared above, and `pointers` gives whole
+            // rows of `w`.
             unsafe {
                 let mut acc = _mm_setzero_ps();
                 for block in 0..n_blocks {
@@ -60,10 +66,10 @@ pub unsafe fn run<M: GemvBlock256>(w: WeightRows, acts: Activations, out: &mut O
     true
 }
 
-/// acc + the products of the token with block `at` of each row.
+/// Returns acc + the products of the token with block `at` of each row.
 ///
 /// # Safety
-/// As for `run`; the rows and the token have this block.
+/// Same requirements as `run`; the rows and the token have this block.
 #[inline(always)]
 unsafe fn add<M: GemvBlock256>(
     acc: __m128,
@@ -71,7 +77,7 @@ unsafe fn add<M: GemvBlock256>(
     token: &TokenActivations,
     at: usize,
 ) -> __m128 {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let blocks = rows.map(|row| row.add(at * M::BYTES));
         let headers = ZmmI32::quarters(blocks[0], blocks[1], blocks[2], blocks[3]);
@@ -92,16 +98,17 @@ unsafe fn add<M: GemvBlock256>(
     }
 }
 
-/// (rows, 16): of each header eight scales, then eight mins.
+/// Returns (rows, 16): eight scales, then eight mins of each header.
 ///
 /// # Safety
 /// AVX-512 F, BW.
 #[inline(always)]
 unsafe fn unpack_scales_and_mins(headers: __m512i) -> __m512i {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
-        // After d and dmin come four bytes with the first scales in their low six bits, four with the first mins,
-        // and four with the low nibbles of the other scales and mins, whose upper two bits are on top of the first.
+        // d and dmin are followed by three 4-byte words. The first two hold scales and mins 0..4 in their low
+        // six bits. The third holds the low nibbles of scales and mins 4..8, whose top two bits sit on top of
+        // the first two.
         let low = _mm512_shuffle_epi32::<0b11_10_11_01>(headers);
         let low = _mm512_srlv_epi32(low, _mm512_broadcast_i32x4(_mm_setr_epi32(0, 0, 0, 4)));
         let four = _mm512_broadcast_i32x4(_mm_setr_epi32(0x3F3F_3F3F, 0x0F0F_0F0F, 0x3F3F_3F3F, 0x0F0F_0F0F));
@@ -111,13 +118,13 @@ unsafe fn unpack_scales_and_mins(headers: __m512i) -> __m512i {
     }
 }
 
-/// (rows): the integers times the activations, each group times its scale.
+/// Returns (rows): the integers times the activations, each group times its scale.
 ///
 /// # Safety
-/// As for `add`; `q` has the activations of the block.
+/// Same requirements as `add`; `q` has the activations of the block.
 #[inline(always)]
 unsafe fn scaled_dots<M: GemvBlock256>(blocks: &[*const u8; ROWS], bytes: __m512i, q: *const i8) -> __m128i {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let zero = _mm512_setzero_si512();
         let mut acts = [zero; 4];
@@ -134,7 +141,7 @@ unsafe fn scaled_dots<M: GemvBlock256>(blocks: &[*const u8; ROWS], bytes: __m512
             for i in 0..4 {
                 dots[i] = _mm512_dpbusd_epi32(zero, integers[i], acts[i]);
             }
-            // Of groups 0, 1, 4 and 5 the halves, then of groups 2, 3, 6 and 7.
+            // Both halves of groups 0, 1, 4 and 5, then of groups 2, 3, 6 and 7.
             let dots = ZmmI32::sum4(dots[0], dots[1], dots[2], dots[3]);
             let scales = match row {
                 0 => _mm512_shuffle_i32x4::<0b00_00_00_00>(bytes, bytes),
@@ -150,13 +157,13 @@ unsafe fn scaled_dots<M: GemvBlock256>(blocks: &[*const u8; ROWS], bytes: __m512
     }
 }
 
-/// Takes scales 0, 1, 4 and 5 as 32 bits each, twice, then scales 2, 3, 6 and 7.
+/// Returns the shuffle that widens scales 0, 1, 4 and 5 to 32 bits, twice, then scales 2, 3, 6 and 7.
 ///
 /// # Safety
 /// AVX-512 F.
 #[inline(always)]
 unsafe fn scale_shuffle() -> __m512i {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let none = 0x8080_8000_u32.cast_signed();
         let four = |a, b, c, d| _mm_setr_epi32(none | a, none | b, none | c, none | d);
@@ -166,13 +173,13 @@ unsafe fn scale_shuffle() -> __m512i {
     }
 }
 
-/// (rows): the mins times the sums of 32 activations each, which are eight i16.
+/// Returns (rows): the mins times the activation sums of 32 elements, which are eight i16.
 ///
 /// # Safety
-/// As for `run`; the sums of a block lie at `sums`.
+/// Same requirements as `run`; the sums of a block lie at `sums`.
 #[inline(always)]
 unsafe fn mins(bytes: __m512i, sums: *const i32) -> __m128i {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let mins = _mm512_unpackhi_epi8(bytes, _mm512_setzero_si512());
         let products = _mm512_madd_epi16(mins, _mm512_broadcast_i32x4(_mm_loadu_si128(sums.cast())));

@@ -1,7 +1,7 @@
-//! One token, or a few after each other, times four weight rows at once of the formats of 32 elements under a scale, for
-//! AVX-512: few enough streams for the processor to foresee, where of the sixteen of `panel` what comes from memory
-//! comes by prefetches alone, of which a core has few under way. Sums are those of `panel`, to the bit: integers are
-//! exact in any order, and the float additions of a row are the same chain.
+//! GEMV over four weight rows of 32-element blocks for AVX-512, for one token or a few in turn.
+//! Four streams are few enough for the hardware prefetcher. The sixteen of `panel` depend on software
+//! prefetches alone, of which a core sustains few.
+//! Guarantees the bits of `panel`: integers are exact in any order, float additions are the same chain.
 
 use std::arch::x86_64::*;
 
@@ -10,30 +10,34 @@ use super::panel::{self, RowPrefetcher, TokenActivations};
 use super::simd::avx512::ZmmI32;
 use super::{Activations, OutTile, WeightRows};
 
-/// At once.
+/// Weight rows at once.
 pub const ROWS: usize = 4;
+/// Blocks at once.
 pub const BLOCKS: usize = 4;
 
-/// What distinguishes a format.
+/// Per-format decoding for the AVX-512 GEMV over four rows of 32-element blocks.
 pub trait GemvBlock32 {
+    /// Bytes of a block.
     const BYTES: usize;
-    /// What is taken from the integers, which are within 0..=255 with it.
+    /// Zero point of the integers, which are stored within 0..=255.
     const ZERO_POINT: i32;
 
-    /// (blocks, rows): the dot products of four blocks of each row with 128 activations from `q`, offset and all.
+    /// Returns (blocks, rows): the dot products of four blocks of each row with 128 activations, zero point
+    /// included.
     ///
     /// # Safety
     /// AVX-512 F, BW, VL, DQ, VNNI; four whole blocks lie at each row.
     unsafe fn dots(rows: &[*const u8; ROWS], q: *const i8) -> __m512i;
 
-    /// (blocks, rows): the scales.
+    /// Returns (blocks, rows): the block scales.
     ///
     /// # Safety
-    /// As for `dots`.
+    /// Same requirements as `dots`.
     unsafe fn scales(rows: &[*const u8; ROWS]) -> __m512;
 }
 
-/// All rows; false where there are many tokens, which share what they read some other way, or too few blocks.
+/// Multiplies all rows. Returns false, having done nothing, for more than `GEMV_MAX_TOKENS` tokens or fewer
+/// than four blocks.
 ///
 /// # Safety
 /// AVX-512 F, BW, VL, DQ, VNNI, FMA and F16C.
@@ -44,7 +48,7 @@ pub unsafe fn run<S: GemvBlock32>(w: WeightRows, acts: Activations, out: &mut Ou
         return false;
     }
     assert!(w.k.is_multiple_of(LEN) && w.row_bytes == n_blocks * S::BYTES && acts.k == w.k);
-    // Each token asks for its share of the rows that come next.
+    // Spread the prefetches of the next rows over the tokens.
     let prefetch_bytes = (ROWS * BLOCKS * S::BYTES).div_ceil(acts.n_tokens);
     for first in (0..w.n_rows()).step_by(ROWS) {
         let (pointers, rows) = (panel::pointers(&w, first), first..(first + ROWS).min(w.n_rows()));
@@ -52,7 +56,8 @@ pub unsafe fn run<S: GemvBlock32>(w: WeightRows, acts: Activations, out: &mut Ou
         for t in 0..acts.n_tokens {
             let token = TokenActivations::of(&acts, t);
             assert!(token.q.len() == w.k && token.scales.len() == n_blocks && token.sums.len() == n_blocks);
-            // SAFETY: the caller's; the lengths were compared above, and `pointers` gives whole rows of `w`.
+            // SAFETY: guaranteed by the caller; the lengths were compared above, and `pointers` gives whole
+            // rows of `w`.
             let sums =
                 unsafe { four_rows::<S>(&pointers, &token, n_blocks, &mut prefetcher, prefetch_bytes) };
             out.token(t)[rows.clone()].copy_from_slice(&sums[..rows.len()]);
@@ -61,11 +66,11 @@ pub unsafe fn run<S: GemvBlock32>(w: WeightRows, acts: Activations, out: &mut Ou
     true
 }
 
-/// The products of the token with `n_blocks` blocks of each row, at least four. With each four of them so many bytes are
-/// prefetch_bytes for ahead.
+/// Multiplies `n_blocks` blocks (at least four) of each row with the token. Prefetches `prefetch_bytes` with
+/// every four blocks.
 ///
 /// # Safety
-/// As for `run`; the rows and the token have these blocks.
+/// Same requirements as `run`; the rows and the token have these blocks.
 #[inline(always)]
 unsafe fn four_rows<S: GemvBlock32>(
     rows: &[*const u8; ROWS],
@@ -76,7 +81,7 @@ unsafe fn four_rows<S: GemvBlock32>(
 ) -> [f32; ROWS] {
     let n_whole = n_blocks / BLOCKS * BLOCKS;
     let mut sums = [0.0; ROWS];
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let mut acc = _mm_setzero_ps();
         for at in (0..n_whole).step_by(BLOCKS) {
@@ -88,7 +93,7 @@ unsafe fn four_rows<S: GemvBlock32>(
             acc = _mm_fmadd_ps(d.0, d.1, acc);
         }
         if n_whole < n_blocks {
-            // The last four, of which some were added.
+            // The last four blocks, some of which are already added.
             let last = four_blocks::<S>(rows, token, n_blocks - BLOCKS);
             for (dots, scales) in &last[n_whole + BLOCKS - n_blocks..] {
                 acc = _mm_fmadd_ps(*dots, *scales, acc);
@@ -99,17 +104,17 @@ unsafe fn four_rows<S: GemvBlock32>(
     sums
 }
 
-/// Of four blocks from `at` the products of each row with the token, and what they are scaled with.
+/// Returns the products of four blocks from `at` of each row with the token, and their scales.
 ///
 /// # Safety
-/// As for `run`; the rows and the token have these blocks.
+/// Same requirements as `run`; the rows and the token have these blocks.
 #[inline(always)]
 unsafe fn four_blocks<S: GemvBlock32>(
     rows: &[*const u8; ROWS],
     token: &TokenActivations,
     at: usize,
 ) -> [(__m128, __m128); BLOCKS] {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let mut blocks = *rows;
         for block in &mut blocks {
@@ -130,27 +135,27 @@ unsafe fn four_blocks<S: GemvBlock32>(
     }
 }
 
-/// (blocks, rows): each of four values of 32 bits for all rows.
+/// Returns (blocks, rows): each of four 32-bit values for all rows.
 ///
 /// # Safety
 /// AVX-512 F; the values lie at `from`.
 #[inline(always)]
 unsafe fn broadcast_per_block(from: *const i32) -> __m512i {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let order = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
         _mm512_permutexvar_epi32(order, _mm512_castsi128_si512(_mm_loadu_si128(from.cast())))
     }
 }
 
-/// (blocks, rows): the dot products of four rows' nibbles, of which `integers` gives the low and the high ones: of each
-/// block the first 16 elements and the others.
+/// Returns (blocks, rows): the dot products of four rows of nibbles. `integers` holds the low nibbles (first
+/// 16 elements of each block) and the high ones.
 ///
 /// # Safety
-/// As for `GemvBlock32::dots`.
+/// Same requirements as `GemvBlock32::dots`.
 #[inline(always)]
 pub unsafe fn dot_nibble_halves(integers: [[__m512i; 2]; ROWS], q: *const i8) -> __m512i {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let (a, b) = (_mm512_loadu_si512(q.cast()), _mm512_loadu_si512(q.add(64).cast()));
         let first = _mm512_shuffle_i32x4::<0b10_00_10_00>(a, b);
@@ -164,18 +169,19 @@ pub unsafe fn dot_nibble_halves(integers: [[__m512i; 2]; ROWS], q: *const i8) ->
     }
 }
 
-/// (blocks, rows): of the first 64 bytes of each row the words at `words`, one for each block, in the low halves.
+/// Returns (blocks, rows): from the first 64 bytes of each row the 16-bit words at `words`, one for each
+/// block, in the low halves.
 ///
 /// # Safety
 /// AVX-512 F, BW; 64 bytes lie at each row.
 #[inline(always)]
 pub unsafe fn gather_words(rows: &[*const u8; ROWS], words: [i32; BLOCKS]) -> __m512i {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let load = |row: usize| _mm512_loadu_si512(rows[row].cast());
         let mut order = [0; ROWS * BLOCKS];
         for (i, order) in order.iter_mut().enumerate() {
-            // Of the second of two registers the indices are 32 more.
+            // Indices into the second of the two registers are 32 higher.
             *order = words[i / ROWS] + 32 * (i as i32 % 2);
         }
         let order = _mm512_loadu_si512(order.as_ptr().cast());

@@ -1,4 +1,4 @@
-//! x · Wᵀ for any block format: each weight row is decoded to f32 and multiplied with every token.
+//! x · Wᵀ for any block format: decodes each weight row to f32 and multiplies it with every token.
 
 use weights::Codec;
 
@@ -7,9 +7,10 @@ use crate::ops::OpRow;
 use crate::ops::dot::{self, Dot};
 use crate::tensor::Tensor;
 
+/// Name and formula of the operation.
 pub static ROW: OpRow = OpRow { name: "matmul", formula: "x · Wᵀ + bias" };
 
-/// x (n_tokens, k), weight [n_out, k], out (n_tokens, n_out); `row` (k) is scratch.
+/// Computes x (n_tokens, k) · weightᵀ [n_out, k] into out (n_tokens, n_out); `row` (k) is scratch.
 pub fn scalar(weight: &Tensor, x: &[f32], row: &mut [f32], out: &mut [f32]) {
     let (n_out, k) = (weight.n_rows(), weight.n_cols());
     for r in 0..n_out {
@@ -20,7 +21,7 @@ pub fn scalar(weight: &Tensor, x: &[f32], row: &mut [f32], out: &mut [f32]) {
     }
 }
 
-/// Some rows: x (n_tokens, k), `row` (k) is scratch.
+/// Multiplies weight rows with x (n_tokens, k); `row` (k) is scratch.
 pub fn rows(dot: Dot, codec: &Codec, w: WeightRows, x: &[f32], row: &mut [f32], out: &mut OutTile) {
     for r in 0..w.n_rows() {
         (codec.decode)(w.row(r), row);

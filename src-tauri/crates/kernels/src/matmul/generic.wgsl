@@ -1,5 +1,5 @@
-// x · Wᵀ + bias, for every format. Lanes share the sum of an output, for a row or a few that share its weights; or, of
-// many rows, each has some outputs of a tile by itself. A row gets the same bits either way: see `partial_sums.rs`.
+// x · Wᵀ + bias for every format. For few rows, lanes share the sum of an output. For many rows, each lane computes some
+// outputs of a tile by itself. A row gets the same bits either way: see `partial_sums.rs`.
 #ifdef HALVES
 enable f16;
 #endif
@@ -9,11 +9,11 @@ enable wgpu_cooperative_matrix;
 #import batch
 struct Params {
   k: u32,
-  // of all parts together
+  // outputs of all parts together
   n_out: u32,
-  // fours of words of a row
+  // vec4 loads in a row
   row_quads: u32,
-  // rows of the matrix that are in this part
+  // range of matrix rows in this part
   first: u32,
   n_rows: u32,
   has_bias: u32,
@@ -85,7 +85,7 @@ fn main(
 #ifdef COOPERATIVE
   subgroup_ = subgroup;
 #endif
-  products(lane);
+  compute_tile(lane);
 }
 #else
 @compute @workgroup_size(LANES)
@@ -98,7 +98,7 @@ fn main(
   let partial = lane % PARTIAL_SUMS;
   let output = (flat(id, groups) * (LANES / PARTIAL_SUMS) + lane / PARTIAL_SUMS) * LANE_OUTPUTS;
   let row = id.z * LANE_ROWS;
-  // what is not there is computed as the last one is, and not written
+  // beyond the end the last row is computed again, and not written
   let last_output = p.n_rows - 1u;
   let last_row = n_rows_of_x() - 1u;
   var sums: array<f32, SUMS>;
@@ -114,7 +114,7 @@ fn main(
       {
         let x = x_quad(x_at, block * 8u + Q);
 #repeat O LANE_OUTPUTS
-        sums[O * LANE_ROWS + R] = multiplied(sums[O * LANE_ROWS + R], operand(parts[O][Q]), x);
+        sums[O * LANE_ROWS + R] = multiply_add4(sums[O * LANE_ROWS + R], operand(parts[O][Q]), x);
 #end
       }
 #end

@@ -1,6 +1,6 @@
-//! How weights lie in a card's memory: each row by itself, integers in order and apart from their scales, so that
-//! a lane reads 32 elements in whole loads of four words. A file of WGSL per format decodes them; formats without one
-//! are brought to halves when they are uploaded, so that every format with a codec can be computed with.
+//! The layout of weights in GPU memory: row by row, integers in order and apart from their scales.
+//! A lane thus reads 32 elements in whole loads of four words. A WGSL file per format decodes them. Formats
+//! without one are converted to f16 on upload, so that every format with a codec is supported.
 
 use half::f16;
 use weights::DType;
@@ -9,22 +9,23 @@ use weights::quant::q4_k::scale_min;
 use super::partial_sums::BLOCK;
 use crate::tensor::Tensor;
 
-/// One way of lying.
+/// A layout of weight rows.
 pub struct Packing {
-    /// of the WGSL that decodes it
+    /// Name of the WGSL file that decodes it.
     pub name: &'static str,
-    /// declares `weights32(row, block)`
+    /// WGSL source; declares `weights32(row, block)`.
     pub source: &'static str,
-    /// words of a row of k elements
+    /// Returns the words of a row of k elements.
     words: fn(k: usize) -> usize,
-    /// a row as its file has it, of k elements, into zeros
+    /// Packs a row into zeroed words.
     pack: PackMethod,
 }
 
 #[derive(Clone, Copy)]
 enum PackMethod {
+    /// Packs the bytes of a row of `k` elements as stored in its file.
     Row(fn(row: &[u8], k: usize, out: &mut [u32])),
-    /// by way of floats
+    /// Decodes the row to floats and stores them as f16.
     Halves,
 }
 
@@ -34,9 +35,9 @@ macro_rules! packing {
     };
 }
 
-static F32: Packing = packing!("f32", |k| k.next_multiple_of(BLOCK), PackMethod::Row(plain));
-static F16: Packing = packing!("f16", |k| k.next_multiple_of(BLOCK) / 2, PackMethod::Row(plain));
-static BF16: Packing = packing!("bf16", |k| k.next_multiple_of(BLOCK) / 2, PackMethod::Row(plain));
+static F32: Packing = packing!("f32", |k| k.next_multiple_of(BLOCK), PackMethod::Row(copy_bytes));
+static F16: Packing = packing!("f16", |k| k.next_multiple_of(BLOCK) / 2, PackMethod::Row(copy_bytes));
+static BF16: Packing = packing!("bf16", |k| k.next_multiple_of(BLOCK) / 2, PackMethod::Row(copy_bytes));
 static HALVES: Packing = packing!("f16", |k| k.next_multiple_of(BLOCK) / 2, PackMethod::Halves);
 static Q8_0: Packing = packing!("q8_0", |k| k / 4 + (k / 32).div_ceil(2), PackMethod::Row(q8_0));
 static Q4_0: Packing = packing!("q4_0", |k| k / 8 + (k / 32).div_ceil(2), PackMethod::Row(q4_0));
@@ -50,14 +51,14 @@ static Q6_K: Packing =
 static MXFP4: Packing = packing!("mxfp4", |k| k / 8 + (k / 32).div_ceil(4), PackMethod::Row(mxfp4));
 static IQ4_NL: Packing = packing!("iq4_nl", |k| k / 8 + (k / 32).div_ceil(2), PackMethod::Row(q4_0));
 
-/// Every one.
+/// All layouts.
 pub static PACKINGS: [&Packing; 13] =
     [&F32, &F16, &BF16, &Q8_0, &Q4_0, &Q4_1, &Q5_0, &Q5_1, &Q4_K, &Q5_K, &Q6_K, &MXFP4, &IQ4_NL];
 
-/// Rows start at a multiple of so many words: what a card loads at once.
+/// Rows start at a multiple of this many words: the load width of a GPU.
 pub const ALIGN_WORDS: usize = 4;
 
-/// How a format lies in a card's memory.
+/// Returns the layout of a format.
 pub fn packing(dtype: DType) -> &'static Packing {
     match dtype {
         DType::F32 => &F32,
@@ -77,23 +78,23 @@ pub fn packing(dtype: DType) -> &'static Packing {
     }
 }
 
-/// Whether a card has every weight of the format as it is, and not rounded.
+/// Returns whether the GPU stores every weight of the format exactly, without rounding.
 pub fn is_exact(dtype: DType) -> bool {
-    !std::ptr::eq(packing(dtype), common())
+    !std::ptr::eq(packing(dtype), fallback())
 }
 
-/// What every format can be brought to.
-pub fn common() -> &'static Packing {
+/// Returns the layout to which every format can be converted.
+pub fn fallback() -> &'static Packing {
     &HALVES
 }
 
 impl Packing {
-    /// Words of a row of `k` elements.
+    /// Returns the words of a row of `k` elements.
     pub fn row_words(&self, k: usize) -> usize {
         (self.words)(k).next_multiple_of(ALIGN_WORDS)
     }
 
-    /// One row of `tensor` into `out` (row_words); `floats` (k) is scratch.
+    /// Packs one row of `tensor` into `out` (row_words); `floats` (k) is scratch.
     pub fn pack(&self, tensor: &Tensor, row: usize, floats: &mut [f32], out: &mut [u32]) {
         out.fill(0);
         match self.pack {
@@ -111,8 +112,8 @@ impl Packing {
     }
 }
 
-/// Bytes in order.
-fn plain(row: &[u8], _k: usize, out: &mut [u32]) {
+/// Copies bytes in order.
+fn copy_bytes(row: &[u8], _k: usize, out: &mut [u32]) {
     let (words, rest) = row.as_chunks::<4>();
     out.iter_mut().zip(words).for_each(|(out, word)| *out = u32::from_le_bytes(*word));
     if let [low, high] = rest {
@@ -132,8 +133,8 @@ fn set_byte(out: &mut [u32], first: usize, at: usize, byte: u8) {
     out[first + at / 4] |= u32::from(byte) << (at % 4 * 8);
 }
 
-/// Low nibbles of `bytes` into the words from `low` on, high nibbles into those from `high` on.
-fn spread(bytes: &[u8], out: &mut [u32], low: usize, high: usize) {
+/// Stores the low nibbles of `bytes` at word `low` and the high nibbles at word `high`.
+fn spread_nibbles(bytes: &[u8], out: &mut [u32], low: usize, high: usize) {
     for (i, eight) in bytes.as_chunks::<8>().0.iter().enumerate() {
         let (mut a, mut b) = (0, 0);
         for (j, byte) in eight.iter().enumerate() {
@@ -147,64 +148,64 @@ fn spread(bytes: &[u8], out: &mut [u32], low: usize, high: usize) {
 
 fn q8_0(row: &[u8], k: usize, out: &mut [u32]) {
     for (b, block) in row.as_chunks::<34>().0.iter().enumerate() {
-        plain(&block[2..], 32, &mut out[b * 8..b * 8 + 8]);
+        copy_bytes(&block[2..], 32, &mut out[b * 8..b * 8 + 8]);
         set_half(out, k / 4, b, half_at(block, 0));
     }
 }
 
-/// As IQ4_NL too.
+/// Packs IQ4_NL too.
 fn q4_0(row: &[u8], k: usize, out: &mut [u32]) {
     for (b, block) in row.as_chunks::<18>().0.iter().enumerate() {
-        spread(&block[2..], out, b * 4, b * 4 + 2);
+        spread_nibbles(&block[2..], out, b * 4, b * 4 + 2);
         set_half(out, k / 8, b, half_at(block, 0));
     }
 }
 
 fn q4_1(row: &[u8], k: usize, out: &mut [u32]) {
     for (b, block) in row.as_chunks::<20>().0.iter().enumerate() {
-        spread(&block[4..], out, b * 4, b * 4 + 2);
-        plain(&block[..4], 2, &mut out[k / 8 + b..]);
+        spread_nibbles(&block[4..], out, b * 4, b * 4 + 2);
+        copy_bytes(&block[..4], 2, &mut out[k / 8 + b..]);
     }
 }
 
 fn q5_0(row: &[u8], k: usize, out: &mut [u32]) {
     for (b, block) in row.as_chunks::<22>().0.iter().enumerate() {
-        spread(&block[6..], out, b * 4, b * 4 + 2);
-        plain(&block[2..6], 2, &mut out[k / 8 + b..]);
+        spread_nibbles(&block[6..], out, b * 4, b * 4 + 2);
+        copy_bytes(&block[2..6], 2, &mut out[k / 8 + b..]);
         set_half(out, k / 8 + k / 32, b, half_at(block, 0));
     }
 }
 
 fn q5_1(row: &[u8], k: usize, out: &mut [u32]) {
     for (b, block) in row.as_chunks::<24>().0.iter().enumerate() {
-        spread(&block[8..], out, b * 4, b * 4 + 2);
-        plain(&block[4..8], 2, &mut out[k / 8 + b..]);
-        plain(&block[..4], 2, &mut out[k / 8 + k / 32 + b..]);
+        spread_nibbles(&block[8..], out, b * 4, b * 4 + 2);
+        copy_bytes(&block[4..8], 2, &mut out[k / 8 + b..]);
+        copy_bytes(&block[..4], 2, &mut out[k / 8 + k / 32 + b..]);
     }
 }
 
-/// Scales, minima and their factors of one block of 256.
-fn five_words(header: &[u8], out: &mut [u32]) {
+/// Stores the scales, mins, d and dmin of a 256-element block.
+fn pack_k_header(header: &[u8], out: &mut [u32]) {
     for group in 0..8 {
         let (scale, min) = scale_min(&header[4..], group);
         set_byte(out, 0, group, scale);
         set_byte(out, 2, group, min);
     }
-    plain(&header[..4], 2, &mut out[4..5]);
+    copy_bytes(&header[..4], 2, &mut out[4..5]);
 }
 
-/// Four pairs of groups of 32: low nibbles are the first of a pair.
+/// Stores four pairs of groups of 32; low nibbles are the first of a pair.
 fn pairs_of_groups(bytes: &[u8], block: usize, out: &mut [u32]) {
     for (pair, bytes) in bytes.chunks_exact(32).enumerate() {
         let at = block * 32 + pair * 8;
-        spread(bytes, out, at, at + 4);
+        spread_nibbles(bytes, out, at, at + 4);
     }
 }
 
 fn q4_k(row: &[u8], k: usize, out: &mut [u32]) {
     for (b, block) in row.as_chunks::<144>().0.iter().enumerate() {
         pairs_of_groups(&block[16..], b, out);
-        five_words(&block[..16], &mut out[k / 8 + b * 5..]);
+        pack_k_header(&block[..16], &mut out[k / 8 + b * 5..]);
     }
 }
 
@@ -216,16 +217,16 @@ fn q5_k(row: &[u8], k: usize, out: &mut [u32]) {
             out[k / 8 + b * 8 + group] =
                 bits.fold(0, |word, (i, byte)| word | u32::from(byte >> group & 1) << i);
         }
-        five_words(&block[..16], &mut out[k / 8 + k / 32 + b * 5..]);
+        pack_k_header(&block[..16], &mut out[k / 8 + k / 32 + b * 5..]);
     }
 }
 
 fn q6_k(row: &[u8], k: usize, out: &mut [u32]) {
     for (b, block) in row.as_chunks::<210>().0.iter().enumerate() {
         for half in 0..2 {
-            // elements l, l + 32 in the low nibbles of 64 bytes, l + 64, l + 96 in their high ones
+            // elements l and l + 32 are the low nibbles of 64 bytes, l + 64 and l + 96 the high ones
             let at = b * 32 + half * 16;
-            spread(&block[half * 64..(half + 1) * 64], out, at, at + 8);
+            spread_nibbles(&block[half * 64..(half + 1) * 64], out, at, at + 8);
             for l in 0..32 {
                 for quarter in 0..4 {
                     let bits = u32::from(block[128 + half * 32 + l] >> (2 * quarter) & 3);
@@ -235,14 +236,14 @@ fn q6_k(row: &[u8], k: usize, out: &mut [u32]) {
             }
         }
         let scales = k / 8 + k / 16;
-        plain(&block[192..208], 8, &mut out[scales + b * 4..]);
+        copy_bytes(&block[192..208], 8, &mut out[scales + b * 4..]);
         set_half(out, scales + k / 64, b, half_at(block, 208));
     }
 }
 
 fn mxfp4(row: &[u8], k: usize, out: &mut [u32]) {
     for (b, block) in row.as_chunks::<17>().0.iter().enumerate() {
-        spread(&block[1..], out, b * 4, b * 4 + 2);
+        spread_nibbles(&block[1..], out, b * 4, b * 4 + 2);
         set_byte(out, k / 8, b, block[0]);
     }
 }

@@ -1,4 +1,5 @@
-//! IQ1_M weights times Q8_K activations: the iq_codebook of IQ1_S, a scale for each 16, a shift for each eight.
+//! IQ1_M weights times Q8_K activations: codebook of IQ1_S, a scale for each 16 elements, a shift for each
+//! eight.
 
 use weights::DType;
 
@@ -6,10 +7,10 @@ use super::ActivationFormat;
 use super::blocks256::Panel256;
 use super::iq1_s::SHIFTED;
 use super::iq_codebook::{Codebook, Codebook256, u16_at};
-use super::panel::matmul_rows;
+use super::dispatch::matmul_rows;
 use super::quantize;
 
-/// Lower bits of the indices, upper bits with shifts, scales with a quarter of the factor each.
+/// Block layout: low index bits, high index bits with shifts, scales with a quarter of d each.
 struct Iq1M;
 
 const SCALES: usize = 48;

@@ -1,4 +1,4 @@
-//! IQ1_S weights times Q8_K activations: unpack_grid8 out of a iq_codebook of 2048, a scale and a shift for each 32.
+//! IQ1_S weights times Q8_K activations: codebook of 2048 eights, a scale and a shift for each 32 elements.
 
 use weights::DType;
 use weights::quant::iq_grid_tables;
@@ -6,14 +6,14 @@ use weights::quant::iq_grid_tables;
 use super::ActivationFormat;
 use super::blocks256::Panel256;
 use super::iq_codebook::{Codebook, Codebook256, unpack_grid8, u16_at};
-use super::panel::matmul_rows;
+use super::dispatch::matmul_rows;
 use super::quantize;
 
-/// Eight times a point with its shift up, then down: 8 · point ± 1.
+/// Eight times a codebook entry, shifted up, then down: 8 · entry ± 1.
 pub static SHIFTED: [[u64; 2048]; 2] =
     [unpack_grid8(&iq_grid_tables::IQ1_S, [-7, 1, 9, 0]), unpack_grid8(&iq_grid_tables::IQ1_S, [-9, -1, 7, 0])];
 
-/// Factor, lower bits of the indices, upper bits with scales and shifts.
+/// Block layout: d, low index bits, high index bits with scales and shifts.
 struct Iq1S;
 
 const UPPER: usize = 34;

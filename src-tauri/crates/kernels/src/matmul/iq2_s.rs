@@ -1,4 +1,4 @@
-//! IQ2_S weights times Q8_K activations: unpack_grid8 out of a iq_codebook of 1024, a scale for each 16.
+//! IQ2_S weights times Q8_K activations: codebook of 1024 eights, a scale for each 16 elements.
 
 use weights::DType;
 use weights::quant::iq_grid_tables;
@@ -6,12 +6,12 @@ use weights::quant::iq_grid_tables;
 use super::ActivationFormat;
 use super::blocks256::Panel256;
 use super::iq_codebook::{Codebook, Codebook256, unpack_grid8, nibble_scales, u16_at, apply_signs};
-use super::panel::matmul_rows;
+use super::dispatch::matmul_rows;
 use super::quantize;
 
 static GRID: [u64; 1024] = unpack_grid8(&iq_grid_tables::IQ2_S, [8, 25, 43, 0]);
 
-/// Factor, lower bits of the indices, signs, upper bits, scales.
+/// Block layout: d, low index bits, signs, high index bits, scales.
 struct Iq2S;
 
 impl Codebook for Iq2S {

@@ -1,4 +1,4 @@
-//! IQ2_XS weights times Q8_K activations: unpack_grid8 out of a iq_codebook of 512, a scale for each 16.
+//! IQ2_XS weights times Q8_K activations: codebook of 512 eights, a scale for each 16 elements.
 
 use weights::DType;
 use weights::quant::{iq_grid::signs_with_parity, iq_grid_tables};
@@ -6,12 +6,12 @@ use weights::quant::{iq_grid::signs_with_parity, iq_grid_tables};
 use super::ActivationFormat;
 use super::blocks256::Panel256;
 use super::iq_codebook::{Codebook, Codebook256, unpack_grid8, nibble_scales, u16_at, apply_signs};
-use super::panel::matmul_rows;
+use super::dispatch::matmul_rows;
 use super::quantize;
 
 static GRID: [u64; 512] = unpack_grid8(&iq_grid_tables::IQ2_XS, [8, 25, 43, 0]);
 
-/// Factor, indices with signs, scales.
+/// Block layout: d, indices with signs, scales.
 struct Iq2Xs;
 
 impl Codebook for Iq2Xs {

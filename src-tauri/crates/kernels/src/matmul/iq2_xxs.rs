@@ -1,4 +1,4 @@
-//! IQ2_XXS weights times Q8_K activations: unpack_grid8 out of a iq_codebook of 256, a scale for each 32.
+//! IQ2_XXS weights times Q8_K activations: codebook of 256 eights, a scale for each 32 elements.
 
 use weights::DType;
 use weights::quant::{iq_grid::signs_with_parity, iq_grid_tables};
@@ -6,12 +6,12 @@ use weights::quant::{iq_grid::signs_with_parity, iq_grid_tables};
 use super::ActivationFormat;
 use super::blocks256::Panel256;
 use super::iq_codebook::{Codebook, Codebook256, unpack_grid8, u16_at, u32_at, apply_signs};
-use super::panel::matmul_rows;
+use super::dispatch::matmul_rows;
 use super::quantize;
 
 static GRID: [u64; 256] = unpack_grid8(&iq_grid_tables::IQ2_XXS, [8, 25, 43, 0]);
 
-/// Factor; for each 32 elements four indices, then signs and scale.
+/// Block layout: d; for each 32 elements four indices, then signs and scale.
 struct Iq2Xxs;
 
 impl Codebook for Iq2Xxs {

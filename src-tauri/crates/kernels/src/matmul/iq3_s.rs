@@ -1,4 +1,4 @@
-//! IQ3_S weights times Q8_K activations: unpack_grid4 out of a iq_codebook of 512, a scale for each 32.
+//! IQ3_S weights times Q8_K activations: codebook of 512 fours, a scale for each 32 elements.
 
 use weights::DType;
 use weights::quant::iq_grid_tables;
@@ -6,12 +6,12 @@ use weights::quant::iq_grid_tables;
 use super::ActivationFormat;
 use super::blocks256::Panel256;
 use super::iq_codebook::{Codebook, Codebook256, unpack_grid4, nibble_scales, u16_at, apply_signs};
-use super::panel::matmul_rows;
+use super::dispatch::matmul_rows;
 use super::quantize;
 
 static GRID: [u32; 512] = unpack_grid4(&iq_grid_tables::IQ3_S, [1, 3, 5, 7, 9, 11, 13, 15]);
 
-/// Factor, lower bits of the indices, ninth bits, signs, scales.
+/// Block layout: d, low index bits, ninth bits, signs, scales.
 struct Iq3S;
 
 impl Codebook for Iq3S {

@@ -1,4 +1,4 @@
-//! IQ3_XXS weights times Q8_K activations: unpack_grid4 out of a iq_codebook of 256, a scale for each 32.
+//! IQ3_XXS weights times Q8_K activations: codebook of 256 fours, a scale for each 32 elements.
 
 use weights::DType;
 use weights::quant::{iq_grid::signs_with_parity, iq_grid_tables};
@@ -6,12 +6,12 @@ use weights::quant::{iq_grid::signs_with_parity, iq_grid_tables};
 use super::ActivationFormat;
 use super::blocks256::Panel256;
 use super::iq_codebook::{Codebook, Codebook256, unpack_grid4, u16_at, u32_at, apply_signs};
-use super::panel::matmul_rows;
+use super::dispatch::matmul_rows;
 use super::quantize;
 
 static GRID: [u32; 256] = unpack_grid4(&iq_grid_tables::IQ3_XXS, [4, 12, 20, 28, 36, 44, 52, 62]);
 
-/// Factor, indices, signs with scales.
+/// Block layout: d, indices, signs with scales.
 struct Iq3Xxs;
 
 const SIGNS: usize = 66;

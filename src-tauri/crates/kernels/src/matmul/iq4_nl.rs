@@ -1,4 +1,4 @@
-//! IQ4_NL weights times Q8_0 activations: nibbles that stand for unevenly spaced numbers.
+//! IQ4_NL weights times Q8_0 activations: nibbles index a table of unevenly spaced values.
 
 use weights::DType;
 use weights::quant::iq4_nl::CODES;
@@ -6,10 +6,10 @@ use weights::quant::iq4_nl::CODES;
 use super::ActivationFormat;
 use super::blocks32::{Block32, Panel32, LEN, dot_integers};
 use super::simd::{Simd, RowPointers};
-use super::panel::matmul_rows;
+use super::dispatch::matmul_rows;
 use super::quantize;
 
-/// Scale, then 16 bytes: low nibbles are the first half.
+/// Block layout: scale, then 16 bytes, with the first half in the low nibbles.
 struct Iq4Nl;
 
 impl Block32 for Iq4Nl {
@@ -24,7 +24,7 @@ impl Block32 for Iq4Nl {
 
     #[inline(always)]
     unsafe fn integers<L: Simd>(rows: &RowPointers, offset: usize) -> [L::I; 8] {
-        // SAFETY: the caller's: 18 bytes at `offset`.
+        // SAFETY: guaranteed by the caller: 18 bytes at `offset`.
         unsafe {
             let table = L::bias_signed(L::load_table(&CODES));
             let mut rows = L::nibbles32(rows, offset + 2);
@@ -37,7 +37,7 @@ impl Block32 for Iq4Nl {
 
     #[inline(always)]
     unsafe fn dots<L: Simd>(rows: &RowPointers, offset: usize, q: &[i8; LEN]) -> L::I {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe { dot_integers::<Self, L>(rows, offset, q) }
     }
 }

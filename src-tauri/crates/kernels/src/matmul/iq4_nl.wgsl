@@ -1,4 +1,4 @@
-// A row: a nibble for each element, in order, then a half for each 32. Nibbles are indices.
+// Row layout: a nibble per element, in order, then an f16 scale per 32. Nibbles are table indices.
 #import blocks32
 // −127 −104 −83 −65, −49 −35 −22 −10, 1 13 25 38, 53 69 89 113: a signed byte each
 const CODES = vec4(0xBFAD9881u, 0xF6EADDCFu, 0x26190D01u, 0x71594535u);

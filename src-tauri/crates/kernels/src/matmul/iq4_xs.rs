@@ -1,5 +1,5 @@
-//! IQ4_XS weights times Q8_K activations: nibbles that stand for unevenly spaced numbers, a signed six-bit scale for
-//! each 32.
+//! IQ4_XS weights times Q8_K activations: nibbles index a table of unevenly spaced values, a signed six-bit
+//! scale for each 32 elements.
 
 use weights::DType;
 use weights::quant::iq4_nl::CODES;
@@ -7,10 +7,10 @@ use weights::quant::iq4_nl::CODES;
 use super::ActivationFormat;
 use super::blocks256::{Block256, Panel256, Block256Header, ZeroPoint, GroupVisitor};
 use super::simd::{Simd, RowPointers};
-use super::panel::matmul_rows;
+use super::dispatch::matmul_rows;
 use super::quantize;
 
-/// Factor, upper bits of the scales, lower bits, nibbles.
+/// Block layout: d, high bits of the scales, low bits, nibbles.
 struct Iq4Xs;
 
 const QUANTS: usize = 8;
@@ -23,7 +23,7 @@ impl Block256 for Iq4Xs {
 
     #[inline(always)]
     unsafe fn header<L: Simd>(rows: &RowPointers, offset: usize) -> Block256Header<L> {
-        // SAFETY: the caller's: 8 bytes of header and more at `offset`.
+        // SAFETY: guaranteed by the caller: 8 bytes of header and more at `offset`.
         unsafe {
             let [first, mut lower, _, _] = L::columns16(rows, offset);
             let mut upper = L::shift_right::<16>(first);
@@ -49,7 +49,7 @@ impl Block256 for Iq4Xs {
 
     #[inline(always)]
     unsafe fn visit_groups<L: Simd, T: GroupVisitor<L>>(rows: &RowPointers, offset: usize, visitor: &mut T) {
-        // SAFETY: the caller's: 128 bytes of nibbles after the header.
+        // SAFETY: guaranteed by the caller: 128 bytes of nibbles after the header.
         unsafe {
             let table = L::bias_signed(L::load_table(&CODES));
             for group in 0..8 {

@@ -1,27 +1,30 @@
-//! Formats whose integers are groups out of a lattice: 32 signed bytes come from a table, row by row, and are then
-//! multiplied as those of other formats of 256.
+//! IQ formats whose integers come from a codebook (llama.cpp: grid): 32 signed bytes are looked up row by
+//! row.
+//! They are then multiplied like those of other 256-element formats.
 
 use super::blocks256::{Block256, Block256Header, ZeroPoint, GroupVisitor};
 use super::simd::{Simd, MAX_ROWS, RowPointers};
 
-/// What distinguishes such a format. Blocks are given whole.
+/// Decoding of one codebook format. Functions take whole blocks.
 pub trait Codebook {
+    /// Bytes of a block.
     const BYTES: usize;
+    /// The two halves of 32 elements have separate scales.
     const SCALES_BY_16: bool;
-    /// What the d of the block is multiplied with: scales and integers are made whole by its inverse.
+    /// Factor of the block scale d. Its inverse makes scales and codebook entries integers.
     const D_SCALE: f32;
 
-    /// Bits of the d, an f16.
+    /// Returns the bits of the block scale, an f16.
     fn d(block: &[u8]) -> u16;
 
-    /// (16 elements): scale of each; the same twice where 32 have one.
+    /// Returns (16 elements): the scale of each; repeated where 32 elements share one.
     fn scales(block: &[u8]) -> [i32; 16];
 
-    /// 32 signed bytes, eight in each number.
+    /// Returns 32 signed bytes, eight in each number.
     fn group(block: &[u8], group: usize) -> [u64; 4];
 }
 
-/// A iq_codebook format as one of 256.
+/// Adapts a codebook format to `Block256`.
 pub struct Codebook256<F>(F);
 
 impl<F: Codebook> Block256 for Codebook256<F> {
@@ -35,7 +38,7 @@ impl<F: Codebook> Block256 for Codebook256<F> {
         let mut scales = [[0i32; MAX_ROWS]; 16];
         let mut factors = [0u16; MAX_ROWS];
         for r in 0..L::ROWS {
-            // SAFETY: the caller's: a whole block lies at `offset` of each row.
+            // SAFETY: guaranteed by the caller: a whole block lies at `offset` of each row.
             let block = unsafe { std::slice::from_raw_parts(rows[r].add(offset), F::BYTES) };
             factors[r] = F::d(block);
             for (i, scale) in F::scales(block).into_iter().enumerate() {
@@ -46,7 +49,8 @@ impl<F: Codebook> Block256 for Codebook256<F> {
         for (pointer, d) in pointers.iter_mut().zip(&factors) {
             *pointer = std::ptr::from_ref(d).cast();
         }
-        // SAFETY: the caller's; arrays of `MAX_ROWS` hold any register, and each pointer has its two bytes.
+        // SAFETY: guaranteed by the caller; arrays of `MAX_ROWS` hold any register, and each pointer has its
+        // two bytes.
         unsafe {
             let mut header = Block256Header {
                 scales: [L::zero(); 16],
@@ -71,12 +75,12 @@ impl<F: Codebook> Block256 for Codebook256<F> {
             let mut bytes = [[0u64; 4]; MAX_ROWS];
             let mut pointers = [std::ptr::null(); MAX_ROWS];
             for r in 0..L::ROWS {
-                // SAFETY: the caller's: a whole block lies at `offset` of each row.
+                // SAFETY: guaranteed by the caller: a whole block lies at `offset` of each row.
                 let block = unsafe { std::slice::from_raw_parts(rows[r].add(offset), F::BYTES) };
                 bytes[r] = F::group(block, group);
                 pointers[r] = std::ptr::from_ref(&bytes[r]).cast();
             }
-            // SAFETY: the caller's; each pointer has its 32 bytes.
+            // SAFETY: guaranteed by the caller; each pointer has its 32 bytes.
             unsafe {
                 let mut integers = T::arrange(L::load_rows32(&pointers, 0));
                 for integer in &mut integers {
@@ -88,7 +92,7 @@ impl<F: Codebook> Block256 for Codebook256<F> {
     }
 }
 
-/// A iq_codebook of unpack_grid8, two bits each, as bytes.
+/// Unpacks a codebook of eights with two bits per element to bytes.
 pub const fn unpack_grid8<const N: usize>(packed: &[u16; N], values: [i8; 4]) -> [u64; N] {
     let mut out = [0; N];
     let mut i = 0;
@@ -104,7 +108,7 @@ pub const fn unpack_grid8<const N: usize>(packed: &[u16; N], values: [i8; 4]) ->
     out
 }
 
-/// A iq_codebook of unpack_grid4, three bits each, as bytes.
+/// Unpacks a codebook of fours with three bits per element to bytes.
 pub const fn unpack_grid4<const N: usize>(packed: &[u16; N], values: [u8; 8]) -> [u32; N] {
     let mut out = [0; N];
     let mut i = 0;
@@ -119,7 +123,7 @@ pub const fn unpack_grid4<const N: usize>(packed: &[u16; N], values: [u8; 8]) ->
     out
 }
 
-/// For each eight signs a byte of all ones where there is a minus.
+/// For each eight sign bits, a byte of all ones for each minus.
 static SIGN_MASKS: [u64; 256] = {
     let mut out = [0; 256];
     let mut signs = 0;
@@ -136,25 +140,27 @@ static SIGN_MASKS: [u64; 256] = {
     out
 };
 
-/// Eight magnitudes, none of them zero, with their signs.
+/// Applies signs to eight magnitudes, none of which is zero.
 #[inline(always)]
 pub fn apply_signs(magnitudes: u64, signs: u8) -> u64 {
     let minus = SIGN_MASKS[usize::from(signs)];
-    // −x is !x + 1, and without zeros nothing is carried from byte to byte.
+    // −x is !x + 1; without zeros, nothing carries from byte to byte.
     (magnitudes ^ minus) + (minus & 0x0101_0101_0101_0101)
 }
 
+/// Reads a little-endian u16 at `at`.
 #[inline(always)]
 pub fn u16_at(block: &[u8], at: usize) -> u16 {
     u16::from_le_bytes([block[at], block[at + 1]])
 }
 
+/// Reads a little-endian u32 at `at`.
 #[inline(always)]
 pub fn u32_at(block: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([block[at], block[at + 1], block[at + 2], block[at + 3]])
 }
 
-/// Scale bytes of two nibbles each: 2 · nibble + 1.
+/// Decodes bytes of two nibbles to scales: 2 · nibble + 1.
 #[inline(always)]
 pub fn nibble_scales(bytes: &[u8]) -> [i32; 16] {
     std::array::from_fn(|i| i32::from(bytes[i / 2] >> (i % 2 * 4) & 15) * 2 + 1)

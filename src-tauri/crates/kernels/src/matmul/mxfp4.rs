@@ -1,4 +1,5 @@
-//! MXFP4 weights times Q8_0 activations: nibbles that stand for four-bit floats, a power of two for each 32.
+//! MXFP4 weights times Q8_0 activations: nibbles are four-bit floats, with a power of two for each 32
+//! elements.
 
 use weights::DType;
 use weights::quant::mxfp4::CODES;
@@ -6,13 +7,13 @@ use weights::quant::mxfp4::CODES;
 use super::ActivationFormat;
 use super::blocks32::{Block32, Panel32, LEN};
 use super::simd::{Simd, RowPointers};
-use super::panel::matmul_rows;
+use super::dispatch::matmul_rows;
 use super::quantize;
 
-/// Exponent, then 16 bytes: low nibbles are the first half.
+/// Block layout: exponent, then 16 bytes, with the first half in the low nibbles.
 struct MxFp4;
 
-/// What is added to the codes so that none is negative.
+/// Added to the codes so that none is negative.
 const ZERO_POINT: i8 = 12;
 const SHIFTED: [i8; 16] = {
     let mut shifted = CODES;
@@ -31,7 +32,7 @@ impl Block32 for MxFp4 {
 
     #[inline(always)]
     unsafe fn scale<L: Simd>(rows: &RowPointers, offset: usize) -> L::F {
-        // SAFETY: the caller's: a byte at `offset`.
+        // SAFETY: guaranteed by the caller: a byte at `offset`.
         unsafe { power_of_two::<L>(L::load_bytes(rows, offset)) }
     }
 
@@ -42,7 +43,7 @@ impl Block32 for MxFp4 {
 
     #[inline(always)]
     unsafe fn integers<L: Simd>(rows: &RowPointers, offset: usize) -> [L::I; 8] {
-        // SAFETY: the caller's: 17 bytes at `offset`.
+        // SAFETY: guaranteed by the caller: 17 bytes at `offset`.
         unsafe {
             let table = L::load_table(&SHIFTED);
             let mut rows = L::nibbles32(rows, offset + 1);
@@ -55,7 +56,7 @@ impl Block32 for MxFp4 {
 
     #[inline(always)]
     unsafe fn dots<L: Simd>(rows: &RowPointers, offset: usize, q: &[i8; LEN]) -> L::I {
-        // SAFETY: the caller's; `q` has 32 bytes.
+        // SAFETY: guaranteed by the caller; `q` has 32 bytes.
         unsafe { L::dot_codes(rows, offset + 1, q.as_ptr().cast(), L::load_table(&SHIFTED)) }
     }
 }
@@ -68,7 +69,7 @@ impl super::gemv_avx512_block32::GemvBlock32 for MxFp4 {
     #[inline(always)]
     unsafe fn dots(rows: &[*const u8; 4], q: *const i8) -> std::arch::x86_64::__m512i {
         use std::arch::x86_64::*;
-        // SAFETY: the caller's: four blocks of 17 bytes, and 32 activations for each.
+        // SAFETY: guaranteed by the caller: four blocks of 17 bytes, and 32 activations for each.
         unsafe {
             let four = _mm512_set1_epi8(0x0F);
             let table = _mm512_broadcast_i32x4(_mm_loadu_si128(SHIFTED.as_ptr().cast()));
@@ -86,9 +87,10 @@ impl super::gemv_avx512_block32::GemvBlock32 for MxFp4 {
     #[inline(always)]
     unsafe fn scales(rows: &[*const u8; 4]) -> std::arch::x86_64::__m512 {
         use std::arch::x86_64::*;
-        // SAFETY: the caller's: of four blocks of 17 bytes the exponents they begin with are among the first 64.
+        // SAFETY: guaranteed by the caller: four blocks of 17 bytes; the exponents at their start are among
+        // the first 64 bytes.
         unsafe {
-            // Those of the second and the last block are the upper bytes of a word.
+            // The exponents of the second and last block are the upper bytes of a word.
             let words = super::gemv_avx512_block32::gather_words(rows, [0, 8, 17, 25]);
             let down = _mm512_setr_epi32(0, 0, 0, 0, 8, 8, 8, 8, 0, 0, 0, 0, 8, 8, 8, 8);
             let exponents = _mm512_and_si512(_mm512_srlv_epi32(words, down), _mm512_set1_epi32(0xFF));
@@ -97,7 +99,7 @@ impl super::gemv_avx512_block32::GemvBlock32 for MxFp4 {
     }
 }
 
-/// The 16 bytes after the exponent of each of four blocks.
+/// Loads the 16 bytes after the exponent of each of four blocks.
 ///
 /// # Safety
 /// AVX-512 F, BW; 68 bytes lie at `blocks`.
@@ -105,10 +107,10 @@ impl super::gemv_avx512_block32::GemvBlock32 for MxFp4 {
 #[inline(always)]
 unsafe fn nibbles(blocks: *const u8) -> std::arch::x86_64::__m512i {
     use std::arch::x86_64::*;
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
-        // They begin at 1 and 35, of 64 bytes from 1 words 0 and 17, and at 18 and 52, of those from 4 (which are 32 and
-        // more) words 7 and 24.
+        // The odd blocks' nibbles start at bytes 1 and 35: words 0 and 17 of the 64 bytes from 1.
+        // The even ones' start at bytes 18 and 52: words 7 and 24 of those from 4, with indices from 32.
         let order: [i16; 32] = const {
             let mut order = [0; 32];
             let mut i = 0;
@@ -124,13 +126,13 @@ unsafe fn nibbles(blocks: *const u8) -> std::arch::x86_64::__m512i {
     }
 }
 
-/// 2^(e − 128) as a product of two normal floats, so that the smallest come out as subnormals.
+/// Returns 2^(e − 128) as a product of two normal floats, so that the smallest become subnormals.
 ///
 /// # Safety
-/// As for `Simd`.
+/// Same requirements as `Simd`.
 #[inline(always)]
 unsafe fn power_of_two<L: Simd>(e: L::I) -> L::F {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let half = L::shift_right::<1>(e);
         // 2^(n − 64) for n within 0..=128 has the exponent bits n + 63.

@@ -1,5 +1,5 @@
-// A row: a nibble for each element, in order, then a byte of exponent for each 32. Nibbles are floats of one bit of
-// mantissa, the upper bit is the sign.
+// Row layout: a nibble per element, in order, then an exponent byte per 32. Nibbles are floats with a one-bit mantissa;
+// their upper bit is the sign.
 #import blocks32
 fn codes4(word: u32, shift: u32, scale: f32) -> vec4<f32> {
   let q = nibbles4(word, shift);
@@ -10,7 +10,7 @@ fn codes4(word: u32, shift: u32, scale: f32) -> vec4<f32> {
 
 fn weights32(row: u32, block: u32) -> array<vec4<f32>, 8> {
   let e = byte_in(row, p.k / 8u, block);
-  // 2^(e − 128): that of e = 1 and 0 has no normal form
+  // 2^(e − 128): e = 0 and e = 1 give subnormals
   let scale = bitcast<f32>(select((e - 1u) << 23u, 0x00200000u << e, e < 2u));
   let q = w[row + block];
   return array(

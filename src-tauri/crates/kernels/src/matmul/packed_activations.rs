@@ -1,5 +1,6 @@
-//! Activations of qword_ptr tokens side by side: what a register tile multiplies, in the order in which it does so, under
-//! one pointer. Made once for all products of an input; the tokens that are left over stay as they are.
+//! Activations of eight tokens interleaved in the order in which a register tile multiplies them, behind one
+//! pointer.
+//! Packed once for all products of an input. The last `n_tokens % 8` tokens are not packed.
 
 use super::{ActivationFormat, Activations};
 use crate::cpu::arena::{AlignedVec, Pod};
@@ -10,34 +11,34 @@ use crate::error::KernelError;
 #[allow(clippy::needless_range_loop)] // counted loops over registers unroll
 mod x86;
 
-/// Tokens in an block.
+/// Tokens in a pack.
 pub const PACK_TOKENS: usize = 8;
 
-/// One number for each token.
+/// One number for each token of a pack.
 type PerToken<T> = [T; PACK_TOKENS];
 
-/// Fours of bytes of a token that lie side by side: on 64-bit ARM two, as an instruction there multiplies qword_ptr bytes
-/// of two tokens.
+/// Consecutive 4-byte groups of one token. Two on 64-bit ARM, where `smmla` multiplies eight bytes of two
+/// tokens.
 const INTERLEAVE: usize = if cfg!(target_arch = "aarch64") { 2 } else { 1 };
 
-/// 32 activations of each token: (8 / INTERLEAVE, tokens, INTERLEAVE), dword bytes each.
+/// 32 quants of each token: (8 / INTERLEAVE, tokens, INTERLEAVE), four bytes each.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug)]
 pub struct QuantsX8([PerToken<[i32; INTERLEAVE]>; 8 / INTERLEAVE]);
 
-#[allow(clippy::modulo_one)] // where INTERLEAVE is one
+#[allow(clippy::modulo_one)] // INTERLEAVE may be one
 impl QuantsX8 {
-    /// Bytes 4j..4j + 4 of token `t`.
+    /// Returns bytes 4j..4j + 4 of token `t`.
     ///
     /// # Safety
-    /// There is such a token.
+    /// `t` is below `PACK_TOKENS`.
     #[inline(always)]
     pub unsafe fn dword(&self, j: usize, t: usize) -> i32 {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.0[j / INTERLEAVE].get_unchecked(t)[j % INTERLEAVE] }
     }
 
-    /// Bytes 8i..8i + 8 of token `t`, and after them, on 64-bit ARM, those of the next token.
+    /// Points to bytes 8i..8i + 8 of token `t`. On 64-bit ARM those of the next token follow.
     #[inline(always)]
     pub fn qword_ptr(&self, i: usize, t: usize) -> *const u8 {
         self.0[2 * i / INTERLEAVE][t..].as_ptr().cast()
@@ -51,57 +52,65 @@ impl QuantsX8 {
     }
 }
 
-/// 32 activations of `ActivationFormat::Q8_0` of each token.
+/// 32 activations of each token in `ActivationFormat::Q8_0`, interleaved (candle: `BlockQ8_0x4`).
 #[repr(C, align(64))] // whole cache lines
 #[derive(Clone, Copy, Debug)]
 pub struct BlockQ8_0x8 {
+    /// (tokens, 32) interleaved.
     pub q: QuantsX8,
-    /// Their sums times −128.
+    /// Sums of the quants times −128.
     pub sums: PerToken<i32>,
+    /// Scale of each token.
     pub scales: PerToken<f32>,
-    /// The sums of those whose products meet in the first and in the second i16 of `Simd::dot_i16`: an i16 each.
+    /// Sums of the quants whose products meet in the first and in the second i16 of `Simd::dot_i16`, an i16
+    /// each.
     pub i16_sums: PerToken<i32>,
-    /// Up to a whole cache line.
+    /// Fills the last cache line.
     pub padding: PerToken<i32>,
 }
 
-/// 256 activations of `ActivationFormat::Q8_K` of each token.
+/// 256 activations of each token in `ActivationFormat::Q8_K`, interleaved (candle: `BlockQ8Kx4`).
 #[repr(C, align(64))] // whole cache lines
 #[derive(Clone, Copy, Debug)]
 pub struct BlockQ8Kx8 {
     /// (groups of 32)
     pub q: [QuantsX8; 8],
+    /// Scale of each token.
     pub scales: PerToken<f32>,
-    /// (pairs of 32 elements, tokens): their sums, an i16 each
+    /// (pairs of 32 elements, tokens): their sums, an i16 each.
     pub pair_sums_32: [PerToken<i32>; 4],
-    /// (16 elements, tokens): their sums times −32
+    /// (16 elements, tokens): their sums times −32.
     pub sums: [PerToken<i32>; 16],
-    /// (pairs of 16 elements, tokens): their sums, an i16 each
+    /// (pairs of 16 elements, tokens): their sums, an i16 each.
     pub pair_sums_16: [PerToken<i32>; 8],
-    /// (16 elements, tokens): as `BlockQ8_0x8::i16_sums`, times −32
+    /// (16 elements, tokens): as `BlockQ8_0x8::i16_sums`, times −32.
     pub i16_sums: [PerToken<i32>; 16],
-    /// Up to a whole cache line.
+    /// Fills the last cache line.
     pub padding: PerToken<i32>,
 }
 
-// SAFETY: numbers without padding, which the sizes show.
+// SAFETY: numbers without padding, as the sizes below show.
 unsafe impl Pod for BlockQ8_0x8 {}
 // SAFETY: as above.
 unsafe impl Pod for BlockQ8Kx8 {}
 const _: () =
     assert!(size_of::<BlockQ8_0x8>() == (64 + 32) * 4 && size_of::<BlockQ8Kx8>() == (512 + 368) * 4);
 
-/// PackedActivationsRef of some tokens: (tokens / 8, blocks); empty where there are none.
+/// Packed activations of some tokens: (tokens / 8, blocks). Empty when there is no full pack.
 #[derive(Clone, Copy, Debug)]
 pub enum PackedActivationsRef<'a> {
+    /// No full pack, or floats.
     None,
+    /// Blocks of 32.
     Q8_0(&'a [BlockQ8_0x8]),
+    /// Blocks of 256.
     Q8K(&'a [BlockQ8Kx8]),
 }
 
 impl PackedActivationsRef<'_> {
-    /// Those of the tokens `range` in rows of `k` elements. Where whole tokens begin at `range.start`, the first block
-    /// is the one after all that began before: so the packed of groups that follow each other never meet.
+    /// Returns the packs of the tokens `range` in rows of `k` elements.
+    /// If a token group starts inside a pack, its first pack is the next one. Packs of consecutive groups
+    /// never overlap.
     pub fn tokens(self, range: &std::ops::Range<usize>, k: usize) -> Self {
         let (first, n) = (range.start.div_ceil(PACK_TOKENS), range.len() / PACK_TOKENS);
         let part = |block_len: usize| first * (k / block_len)..(first + n) * (k / block_len);
@@ -113,17 +122,20 @@ impl PackedActivationsRef<'_> {
     }
 }
 
-/// Memory of packed.
+/// Owned memory for packed activations.
 pub enum PackedActivations {
+    /// Floats are not packed.
     None,
+    /// Blocks of 32.
     Q8_0(AlignedVec<BlockQ8_0x8>),
+    /// Blocks of 256.
     Q8K(AlignedVec<BlockQ8Kx8>),
 }
 
 impl PackedActivations {
-    /// Room for `n_blocks` of a format.
+    /// Allocates `n_blocks` zeroed blocks. Errors: out of memory.
     pub fn zeroed(format: ActivationFormat, n_blocks: usize) -> Result<Self, KernelError> {
-        let what = "activations side by side";
+        let what = "packed activations";
         Ok(match format {
             ActivationFormat::F32 => Self::None,
             ActivationFormat::Q8_0 => Self::Q8_0(AlignedVec::zeroed(n_blocks, what)?),
@@ -131,8 +143,8 @@ impl PackedActivations {
         })
     }
 
-    /// Those of every whole qword_ptr rows, made at a level that is present.
-    pub fn of(format: ActivationFormat, level: IsaLevel, acts: &Activations) -> Result<Self, KernelError> {
+    /// Packs every full group of eight tokens. `level` must be present on this processor.
+    pub fn pack(format: ActivationFormat, level: IsaLevel, acts: &Activations) -> Result<Self, KernelError> {
         let width = acts.k / format.block_len();
         let mut packed = Self::zeroed(format, acts.n_tokens / PACK_TOKENS * width)?;
         match &mut packed {
@@ -149,7 +161,7 @@ impl PackedActivations {
         Ok(packed)
     }
 
-    /// The first blocks.
+    /// Borrows the first `n_blocks` blocks.
     pub fn blocks(&self, n_blocks: usize) -> PackedActivationsRef<'_> {
         match self {
             Self::None => PackedActivationsRef::None,
@@ -158,6 +170,7 @@ impl PackedActivations {
         }
     }
 
+    /// Borrows all blocks.
     pub fn all(&self) -> PackedActivationsRef<'_> {
         match self {
             Self::None => PackedActivationsRef::None,
@@ -167,8 +180,8 @@ impl PackedActivations {
     }
 }
 
-/// The sum of the first two bytes of every dword and that of the other two, times `by`, an i16 each. Eight bytes at a
-/// time are added in a number of dword u16, as bytes that count from −128.
+/// Returns two i16 sums times `by`: of the first two bytes of every four, and of the other two.
+/// Adds eight bytes at a time in four u16 lanes, with the bytes offset by 128.
 #[inline(always)]
 fn i16_sums<const N: usize>(q: &[i8; N], by: i16) -> i32 {
     const EVEN_BYTES: u64 = 0x00FF_00FF_00FF_00FF;
@@ -183,21 +196,23 @@ fn i16_sums<const N: usize>(q: &[i8; N], by: i16) -> i32 {
     i32::from(signed(sums >> 16)) << 16 | i32::from(signed(sums)) & 0xFFFF
 }
 
-/// Eight tokens from `first`, of `ActivationFormat::Q8_0`: (k / 32)
+/// Packs eight tokens from `first` in `ActivationFormat::Q8_0` into `out` (k / 32).
 pub type PackQ8_0Fn = fn(acts: &Activations, first: usize, out: &mut [BlockQ8_0x8]);
-/// Eight tokens from `first`, of `ActivationFormat::Q8_K`: (k / 256)
+/// Packs eight tokens from `first` in `ActivationFormat::Q8_K` into `out` (k / 256).
 pub type PackQ8KFn = fn(acts: &Activations, first: usize, out: &mut [BlockQ8Kx8]);
 
 macro_rules! pack_levels {
     ($name:ident: $type:ty = $function:ident($block:ty)) => {
+        /// The packing function for each level.
         #[cfg(target_arch = "x86_64")]
         pub static $name: Levels<$type> = {
             fn avx2(acts: &Activations, first: usize, out: &mut [$block]) {
-                // SAFETY: `Levels::at` is prefetch_bytes only for levels that `IsaLevel::is_present` confirmed.
+                // SAFETY: `Levels::at` is called only with levels that `IsaLevel::is_present` confirmed.
                 unsafe { x86::$function(acts, first, out) }
             }
             Levels { portable: $function, avx2, avx512: avx2, neon: $function }
         };
+        /// The packing function for each level.
         #[cfg(not(target_arch = "x86_64"))]
         pub static $name: Levels<$type> =
             Levels { portable: $function, avx2: $function, avx512: $function, neon: $function };
@@ -209,7 +224,7 @@ pack_levels!(PACK_Q8K: PackQ8KFn = pack_q8_k(BlockQ8Kx8));
 /// Quants of a token, and for each block a scale and sums.
 type TokenRow<'a, Block, Sums> = (&'a [Block], &'a [f32], &'a [Sums]);
 
-/// Eight tokens from `first`, of `ActivationFormat::Q8_0`, `n` blocks each.
+/// Borrows eight tokens from `first` in `ActivationFormat::Q8_0`, `n` blocks each.
 fn token_rows_q8_0<'a>(
     acts: &Activations<'a>,
     first: usize,
@@ -223,7 +238,7 @@ fn token_rows_q8_0<'a>(
     })
 }
 
-/// Eight tokens from `first`, of `ActivationFormat::Q8_K`, `n` blocks each.
+/// Borrows eight tokens from `first` in `ActivationFormat::Q8_K`, `n` blocks each.
 fn token_rows_q8_k<'a>(
     acts: &Activations<'a>,
     first: usize,
@@ -279,25 +294,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_level_makes_the_same_octets() {
+    fn every_level_packs_alike() {
         let (n_tokens, k) = (9, 768);
-        // All bytes that quants have, -127 to 127, and sums of any value.
+        // All values that quants can have, -127 to 127, and arbitrary sums.
         let q: Vec<i8> =
             (0..n_tokens * k).map(|i| ((i * 37 + i / 251) % 255) as i16 - 127).map(|q| q as i8).collect();
         let scales: Vec<f32> = (0..n_tokens * k / 32).map(|i| i as f32).collect();
         let sums: Vec<i32> = (0..n_tokens * k / 32).map(|i| (i as i32).wrapping_mul(0x3155_0ABD)).collect();
-        let packed = |format: ActivationFormat, level| {
+        let pack = |format: ActivationFormat, level| {
             let (scales, sums) = (&scales[..n_tokens * format.n_scales(k)], &sums);
             let small: Vec<i32> = sums.iter().map(|sum| sum >> 16).collect();
             let sums = if format == ActivationFormat::Q8_0 { &small } else { sums };
             let sums = &sums.repeat(2)[..n_tokens * format.n_sums(k)];
             let acts =
                 Activations { n_tokens, k, x: &[], q: &q, scales, sums, packed: PackedActivationsRef::None };
-            format!("{:?}", PackedActivations::of(format, level, &acts).unwrap().all())
+            format!("{:?}", PackedActivations::pack(format, level, &acts).unwrap().all())
         };
         for format in [ActivationFormat::Q8_0, ActivationFormat::Q8_K] {
             for level in IsaLevel::present() {
-                assert!(packed(format, level) == packed(format, IsaLevel::Portable), "{format:?} {level}");
+                assert!(pack(format, level) == pack(format, IsaLevel::Portable), "{format:?} {level}");
             }
         }
     }

@@ -1,4 +1,5 @@
-//! Every fast product at every level present against its specification, and against itself in other company.
+//! Every fast product at every level of this processor, against its specification and against itself in other
+//! batches.
 
 use weights::DType;
 
@@ -6,7 +7,7 @@ use super::packed_activations::PackedActivations;
 use super::*;
 use crate::cpu::isa::IsaLevel;
 
-/// A generator that always gives the same numbers, within -1..1.
+/// A deterministic generator of numbers within -1..1.
 struct TestNoise(u64);
 
 impl TestNoise {
@@ -16,12 +17,12 @@ impl TestNoise {
     }
 
     fn many(&mut self, n: usize) -> Vec<f32> {
-        // Some larger ones, as activations have.
+        // Some larger ones, as in real activations.
         (0..n).map(|i| self.next() * if i % 37 == 5 { 8.0 } else { 1.0 }).collect()
     }
 }
 
-/// Blocks of a format without encoder: any bytes, but a d that is finite and not negative.
+/// Fills blocks of a format without encoder: arbitrary bytes, but a finite d that is not negative.
 fn any_blocks(dtype: DType, noise: &mut TestNoise, bytes: &mut [u8]) {
     bytes.fill_with(|| ((noise.next() + 1.0) * 128.0) as u8);
     let last_of_factor = if dtype == DType::IQ1_M { 55 } else { 1 };
@@ -54,7 +55,7 @@ impl MatMulCase {
         self.weights.len() / self.row_bytes
     }
 
-    /// (tokens, rows) by the row's kernel, over the given weight rows and tokens alone.
+    /// Computes (tokens, rows) by the entry's kernel, over the given weight rows and tokens alone.
     fn fast(
         &self,
         row: &MatMulRow,
@@ -90,28 +91,30 @@ impl MatMulCase {
             sums: &sums,
             packed: PackedActivationsRef::None,
         };
-        let packed = PackedActivations::of(row.act, row.level, &acts).expect("memory for a few tokens");
+        let packed = PackedActivations::pack(row.act, row.level, &acts).expect("memory for a few tokens");
         let acts = Activations { packed: packed.all(), ..acts };
         (row.kernel)(w, acts, &mut tile);
         out
     }
 
-    /// What the activations are after quantising with the row's function.
-    fn seen(&self, row: &MatMulRow) -> Vec<f32> {
+    /// Returns the activations after quantization by the entry's function.
+    fn quantized(&self, row: &MatMulRow) -> Vec<f32> {
         if row.act == ActivationFormat::F32 {
             return self.x.clone();
         }
         let k = self.k;
-        let mut seen = Vec::new();
+        let mut quantized = Vec::new();
         for x in self.x.chunks_exact(k) {
             let (mut q, mut scales) = (vec![0; k], vec![0.0; row.act.n_scales(k)]);
             (row.quantize)(x, &mut q, &mut scales, &mut vec![0; row.act.n_sums(k)]);
-            seen.extend(q.iter().enumerate().map(|(i, &q)| f32::from(q) * scales[i / row.act.block_len()]));
+            quantized
+                .extend(q.iter().enumerate().map(|(i, &q)| f32::from(q) * scales[i / row.act.block_len()]));
         }
-        seen
+        quantized
     }
 
-    /// (tokens, rows): decoded weights times `x`, in double precision; and the sum of the magnitudes.
+    /// Computes (tokens, rows) from decoded weights and `x` in double precision, with the sum of the
+    /// magnitudes.
     fn exact(&self, dtype: DType, x: &[f32]) -> Vec<(f64, f64)> {
         let codec = dtype.codec().expect("fast formats have codecs");
         let mut weights = vec![0.0; self.n_rows() * self.k];
@@ -127,11 +130,11 @@ impl MatMulCase {
     }
 }
 
-/// Against the product of the decoded weights with the activations as quantised: only the rounding of float sums is
-/// left, below 2⁻²⁰ of the sum of magnitudes for chains of a few hundred additions.
+/// Tolerance against the product of decoded weights and quantized activations. Only the rounding of float
+/// sums remains: below 2⁻²⁰ of the sum of magnitudes for chains of a few hundred additions.
 const ROUNDING: f64 = 1e-6;
 
-/// Every row of the table whose level this processor has.
+/// Returns every table entry whose level this processor has.
 fn rows() -> impl Iterator<Item = &'static MatMulRow> {
     MATMULS.iter().copied().flatten().filter(|row| row.level.is_present())
 }
@@ -145,13 +148,13 @@ fn widths(row: &MatMulRow) -> Vec<usize> {
 }
 
 #[test]
-fn every_row_of_the_table_is_its_specification_within_rounding() {
+fn every_entry_matches_its_specification_within_rounding() {
     for row in rows() {
         for k in widths(row) {
             for (n_rows, n_tokens) in [(1, 1), (16, 1), (35, 1), (16, 2), (20, 5), (33, 13), (16, 70)] {
                 let case = MatMulCase::new(row.dtype, n_rows, n_tokens, k);
                 let got = case.fast(row, 0..n_rows, 0..n_tokens);
-                let expected = case.exact(row.dtype, &case.seen(row));
+                let expected = case.exact(row.dtype, &case.quantized(row));
                 for (i, (got, (expected, size))) in got.iter().zip(expected).enumerate() {
                     let error = (f64::from(*got) - expected).abs();
                     let (dtype, level) = (row.dtype, row.level);
@@ -166,7 +169,7 @@ fn every_row_of_the_table_is_its_specification_within_rounding() {
 }
 
 #[test]
-fn a_product_is_the_same_to_the_bit_in_any_company() {
+fn a_product_has_the_same_bits_in_any_batch() {
     for row in rows() {
         for k in widths(row) {
             let case = MatMulCase::new(row.dtype, 50, 67, k);
@@ -196,9 +199,9 @@ fn a_product_is_the_same_to_the_bit_in_any_company() {
     }
 }
 
-/// So many activations do not stay in a cache as one: rows meet one part of them after another.
+/// More activations than the L2 cache holds: rows meet one slab after another.
 #[test]
-fn gemm_of_long_rows_are_what_each_is_alone() {
+fn gemm_over_several_slabs_equals_each_token_alone() {
     let (k, n_tokens) = (2560, 256);
     for row in rows() {
         let case = MatMulCase::new(row.dtype, 33, n_tokens, k);
@@ -213,7 +216,7 @@ fn gemm_of_long_rows_are_what_each_is_alone() {
     }
 }
 
-/// What a dot product of bytes makes faster it makes nothing else.
+/// Dot-product instructions change the speed, not the bits.
 #[test]
 fn levels_that_differ_in_speed_only_give_the_same_bits() {
     let twins = [
@@ -225,7 +228,7 @@ fn levels_that_differ_in_speed_only_give_the_same_bits() {
         let Some((_, plain)) = twins.iter().find(|(level, _)| *level == row.level) else { continue };
         let plain = find_kernel(row.dtype, *plain).expect("a format has both levels or neither");
         for k in widths(row) {
-            // Tokens side by side, and of those that are left over four, two and one.
+            // Full packs, and remainders of four, two and one.
             for n_tokens in [1, 2, 3, 13, 23] {
                 let case = MatMulCase::new(row.dtype, 20, n_tokens, k);
                 let all = |row| case.fast(row, 0..20, 0..n_tokens);
@@ -236,7 +239,7 @@ fn levels_that_differ_in_speed_only_give_the_same_bits() {
     }
 }
 
-/// Where a block has its integers.
+/// Returns where a block stores its integers.
 fn integers(dtype: DType, n_bytes: usize) -> std::ops::Range<usize> {
     match dtype {
         DType::MXFP4 => 1..n_bytes,
@@ -257,7 +260,7 @@ fn extreme_weights_do_not_saturate() {
     for row in rows().filter(|row| row.act != ActivationFormat::F32) {
         let k = 512;
         let mut case = MatMulCase::new(row.dtype, 16, 9, k);
-        // All bits of the integers set or cleared; scales stay as they are where bytes are left alone.
+        // Set or clear all bits of the integers; scales stay as they are.
         for fill in [0x00, 0x7F, 0x80, 0xFF] {
             for block in case.weights.chunks_exact_mut(row.dtype.block_bytes()) {
                 let integers = integers(row.dtype, block.len());
@@ -267,7 +270,7 @@ fn extreme_weights_do_not_saturate() {
             case.x[..k].fill(1.0);
             case.x[k..2 * k].fill(-1.0);
             let got = case.fast(row, 0..16, 0..9);
-            for (got, (expected, size)) in got.iter().zip(case.exact(row.dtype, &case.seen(row))) {
+            for (got, (expected, size)) in got.iter().zip(case.exact(row.dtype, &case.quantized(row))) {
                 let error = (f64::from(*got) - expected).abs();
                 assert!(
                     error <= ROUNDING * size,

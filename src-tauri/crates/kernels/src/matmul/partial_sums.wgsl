@@ -1,8 +1,8 @@
-// What is multiplied, and how lanes beside one another add their parts up: see `partial_sums.rs`.
+// Operands of a product, and the reduction of the partial sums of neighbouring lanes: see `partial_sums.rs`.
 #ifdef HALVES
 alias Quad = vec4<f16>;
 
-// Beyond what a half can be there is its largest.
+// Saturates to the range of f16.
 fn operand(x: vec4<f32>) -> Quad {
   return vec4<f16>(clamp(x, vec4(-65504.0), vec4(65504.0)));
 }
@@ -14,7 +14,7 @@ fn operand(x: vec4<f32>) -> Quad {
 }
 #endif
 
-// Four elements of a row of x, which has p.k of them.
+// Returns four elements of a row of x, which has p.k of them.
 #ifdef WHOLE
 fn x_quad(row: u32, quad: u32) -> Quad {
   return operand(x[row * (p.k / 4u) + quad]);
@@ -33,17 +33,18 @@ fn x_quad(row: u32, quad: u32) -> Quad {
 #endif
 
 #ifndef TILED
-fn multiplied(sum: f32, a: Quad, b: Quad) -> f32 {
+fn multiply_add4(sum: f32, a: Quad, b: Quad) -> f32 {
   let w = vec4<f32>(a);
   let x = vec4<f32>(b);
   return fma(w.w, x.w, fma(w.z, x.z, fma(w.y, x.y, fma(w.x, x.x, sum))));
 }
 
 #ifdef PIECES
-var<workgroup> pieces: array<f32, LANES * SUMS>;
+var<workgroup> shared_sums: array<f32, LANES * SUMS>;
 #endif
 
-// The sums of PARTIAL_SUMS lanes, which are all given what they come to. Every lane of the workgroup calls.
+// Adds the partial sums of PARTIAL_SUMS lanes; all of these lanes get the result. Every lane of the workgroup must
+// call it.
 fn add_partial_sums(lane: u32, sums: ptr<function, array<f32, SUMS>>) {
 #ifdef SUBGROUPS
 #repeat STEP SHUFFLES
@@ -55,11 +56,11 @@ fn add_partial_sums(lane: u32, sums: ptr<function, array<f32, SUMS>>) {
 #ifdef PIECES
   for (var n = 1u << SHUFFLES; n < PARTIAL_SUMS; n *= 2u) {
 #repeat S SUMS
-    pieces[S * LANES + lane] = (*sums)[S];
+    shared_sums[S * LANES + lane] = (*sums)[S];
 #end
     workgroupBarrier();
 #repeat S SUMS
-    (*sums)[S] += pieces[S * LANES + (lane ^ n)];
+    (*sums)[S] += shared_sums[S * LANES + (lane ^ n)];
 #end
     workgroupBarrier();
   }

@@ -1,14 +1,14 @@
-//! Q2_K weights times Q8_K activations: two bits, a four-bit scale and minimum for each 16.
+//! Q2_K weights times Q8_K activations: two bits per element, a four-bit scale and min for each 16 elements.
 
 use weights::DType;
 
 use super::ActivationFormat;
 use super::blocks256::{Block256, Panel256, Block256Header, ZeroPoint, GroupVisitor};
 use super::simd::{Simd, RowPointers};
-use super::panel::matmul_rows;
+use super::dispatch::matmul_rows;
 use super::quantize;
 
-/// Scales and minima, a byte for each 16; two bits each; d and dmin.
+/// Block layout: a byte of scale and min for each 16 elements, two bits each, d, dmin.
 struct Q2K;
 
 const QUANTS: usize = 16;
@@ -23,7 +23,7 @@ impl Block256 for Q2K {
 
     #[inline(always)]
     unsafe fn header<L: Simd>(rows: &RowPointers, offset: usize) -> Block256Header<L> {
-        // SAFETY: the caller's: 16 bytes at `offset`, the factors are the last four of the block.
+        // SAFETY: guaranteed by the caller: 16 bytes at `offset`; d and dmin are the last four of the block.
         unsafe {
             let bytes = L::columns16(rows, offset);
             let mut header = Block256Header {
@@ -50,7 +50,7 @@ impl Block256 for Q2K {
 
     #[inline(always)]
     unsafe fn visit_groups<L: Simd, T: GroupVisitor<L>>(rows: &RowPointers, offset: usize, visitor: &mut T) {
-        // SAFETY: the caller's: 64 bytes of integers at `offset` + 16.
+        // SAFETY: guaranteed by the caller: 64 bytes of integers at `offset` + 16.
         unsafe {
             let two = L::splat(0x0303_0303);
             for half in 0..2 {

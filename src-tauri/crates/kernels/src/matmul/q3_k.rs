@@ -1,18 +1,19 @@
-//! Q3_K weights times Q8_K activations: three bits with an offset of 4, a signed six-bit scale for each 16.
+//! Q3_K weights times Q8_K activations: three bits with a zero point of 4, a signed six-bit scale for each 16
+//! elements.
 
 use weights::DType;
 
 use super::ActivationFormat;
 use super::blocks256::{Block256, Panel256, Block256Header, ZeroPoint, GroupVisitor, signed_scales};
 use super::simd::{Simd, RowPointers};
-use super::panel::matmul_rows;
+use super::dispatch::matmul_rows;
 use super::quantize;
 
-/// Upper bits, lower two bits, packed scales, d.
+/// Block layout: high bits, low two bits, packed scales, d.
 struct Q3K;
 
 const LOWER: usize = 32;
-/// The last 16 bytes of the block: two of the lower bits, twelve of scales, the d.
+/// The last 16 bytes of the block: two of low bits, twelve of scales, d.
 const TAIL: usize = 94;
 
 impl Block256 for Q3K {
@@ -23,7 +24,7 @@ impl Block256 for Q3K {
 
     #[inline(always)]
     unsafe fn header<L: Simd>(rows: &RowPointers, offset: usize) -> Block256Header<L> {
-        // SAFETY: the caller's: scales and d are the last 14 bytes of the block.
+        // SAFETY: guaranteed by the caller: scales and d are the last 14 bytes of the block.
         unsafe {
             let tail = L::columns16(rows, offset + TAIL);
             let four = |i: usize| L::or(L::shift_right::<16>(tail[i]), L::shift_left::<16>(tail[i + 1]));
@@ -38,7 +39,7 @@ impl Block256 for Q3K {
                 L::or(high(lower[0]), L::and(upper, two)),
                 L::or(high(lower[1]), L::and(L::shift_right::<2>(upper), two)),
             ];
-            // Less 32, as six bits with a sign, at the upper end of each byte.
+            // Subtract 32: six bits with a sign, at the upper end of each byte.
             let less = |v: L::I| L::and(L::add(v, L::splat(0x2020_2020)), L::splat(0x3F3F_3F3F));
             for scales in &mut scales {
                 *scales = L::shift_left::<2>(less(*scales));
@@ -49,7 +50,7 @@ impl Block256 for Q3K {
 
     #[inline(always)]
     unsafe fn visit_groups<L: Simd, T: GroupVisitor<L>>(rows: &RowPointers, offset: usize, visitor: &mut T) {
-        // SAFETY: the caller's: 32 bytes of upper bits and 64 of lower ones at `offset`.
+        // SAFETY: guaranteed by the caller: 32 bytes of upper bits and 64 of lower ones at `offset`.
         unsafe {
             let upper = T::arrange(L::load_rows32(rows, offset));
             let lower = T::arrange(L::load_rows32(rows, offset + LOWER));
@@ -66,16 +67,16 @@ impl Block256 for Q3K {
     }
 }
 
-/// A group: `lower` moved down, `upper` moved up or down so that its bit is the third.
+/// Combines a group: `lower` shifted down, `upper` shifted up or down so that its bit becomes the third.
 ///
 /// # Safety
-/// As for `Simd`.
+/// Same requirements as `Simd`.
 #[inline(always)]
 unsafe fn three_bits<L: Simd, const LOWER: u32, const UP: u32, const DOWN: u32>(
     lower: &[L::I; 8],
     upper: &[L::I; 8],
 ) -> [L::I; 8] {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let (two, third) = (L::splat(0x0303_0303), L::splat(0x0404_0404));
         let mut out = *lower;

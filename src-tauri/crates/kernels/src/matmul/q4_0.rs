@@ -1,14 +1,14 @@
-//! Q4_0 weights times Q8_0 activations: nibbles with an offset of 8.
+//! Q4_0 weights times Q8_0 activations: nibbles with a zero point of 8.
 
 use weights::DType;
 
 use super::ActivationFormat;
 use super::blocks32::{Block32, Panel32, LEN};
 use super::simd::{Simd, RowPointers};
-use super::panel::matmul_rows;
+use super::dispatch::matmul_rows;
 use super::quantize;
 
-/// Scale, then 16 bytes: low nibbles are the first half.
+/// Block layout: scale, then 16 bytes, with the first half in the low nibbles.
 struct Q4_0;
 
 impl Block32 for Q4_0 {
@@ -23,13 +23,13 @@ impl Block32 for Q4_0 {
 
     #[inline(always)]
     unsafe fn integers<L: Simd>(rows: &RowPointers, offset: usize) -> [L::I; 8] {
-        // SAFETY: the caller's: 18 bytes at `offset`.
+        // SAFETY: guaranteed by the caller: 18 bytes at `offset`.
         unsafe { L::nibbles32(rows, offset + 2) }
     }
 
     #[inline(always)]
     unsafe fn dots<L: Simd>(rows: &RowPointers, offset: usize, q: &[i8; LEN]) -> L::I {
-        // SAFETY: the caller's; `q` has 32 bytes.
+        // SAFETY: guaranteed by the caller; `q` has 32 bytes.
         unsafe { L::dot_nibbles(rows, offset + 2, q.as_ptr().cast()) }
     }
 }
@@ -42,7 +42,7 @@ impl super::gemv_avx512_block32::GemvBlock32 for Q4_0 {
     #[inline(always)]
     unsafe fn dots(rows: &[*const u8; 4], q: *const i8) -> std::arch::x86_64::__m512i {
         use std::arch::x86_64::*;
-        // SAFETY: the caller's: four blocks of 18 bytes, and 32 activations for each.
+        // SAFETY: guaranteed by the caller: four blocks of 18 bytes, and 32 activations for each.
         unsafe {
             let four = _mm512_set1_epi8(0x0F);
             let mut integers = [[four; 2]; 4];
@@ -58,12 +58,13 @@ impl super::gemv_avx512_block32::GemvBlock32 for Q4_0 {
     #[inline(always)]
     unsafe fn scales(rows: &[*const u8; 4]) -> std::arch::x86_64::__m512 {
         use std::arch::x86_64::*;
-        // SAFETY: the caller's: of four blocks of 18 bytes the f16 they begin with are among the first 64.
+        // SAFETY: guaranteed by the caller: four blocks of 18 bytes; the f16 at their start are among the
+        // first 64 bytes.
         unsafe { _mm512_cvtph_ps(_mm512_cvtepi32_epi16(super::gemv_avx512_block32::gather_words(rows, [0, 9, 18, 27]))) }
     }
 }
 
-/// The 16 bytes after the scale of each of four blocks.
+/// Loads the 16 bytes after the scale of each of four blocks.
 ///
 /// # Safety
 /// AVX-512 F, BW; 72 bytes lie at `blocks`.
@@ -71,9 +72,9 @@ impl super::gemv_avx512_block32::GemvBlock32 for Q4_0 {
 #[inline(always)]
 unsafe fn nibbles(blocks: *const u8) -> std::arch::x86_64::__m512i {
     use std::arch::x86_64::*;
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
-        // Words of the first 64 bytes, then (from 32) of the last 64, which begin 4 words later.
+        // Words of the first 64 bytes, then (from index 32) of the last 64, which start 4 words later.
         let order: [i16; 32] = const {
             let mut order = [0; 32];
             let mut i = 0;

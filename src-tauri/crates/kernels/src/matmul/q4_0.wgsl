@@ -1,4 +1,4 @@
-// A row: a nibble for each element, in order, then a half for each 32.
+// Row layout: a nibble per element, in order, then an f16 scale per 32.
 #import blocks32
 fn less8(word: u32, shift: u32, scale: f32) -> vec4<f32> {
   return (vec4<f32>(nibbles4(word, shift)) - 8.0) * scale;

@@ -1,14 +1,14 @@
-//! Q4_1 weights times Q8_0 activations: nibbles and a minimum.
+//! Q4_1 weights times Q8_0 activations: nibbles and a min.
 
 use weights::DType;
 
 use super::ActivationFormat;
 use super::blocks32::{Block32, Panel32, LEN};
 use super::simd::{Simd, RowPointers};
-use super::panel::matmul_rows;
+use super::dispatch::matmul_rows;
 use super::quantize;
 
-/// Scale, minimum, then 16 bytes: low nibbles are the first half.
+/// Block layout: scale, min, then 16 bytes, with the first half in the low nibbles.
 struct Q4_1;
 
 impl Block32 for Q4_1 {
@@ -18,7 +18,7 @@ impl Block32 for Q4_1 {
 
     #[inline(always)]
     unsafe fn block_min<L: Simd>(rows: &RowPointers, offset: usize) -> L::F {
-        // SAFETY: the caller's: an f16 after the scale.
+        // SAFETY: guaranteed by the caller: an f16 after the scale.
         unsafe { L::load_f16(rows, offset + 2) }
     }
 
@@ -29,13 +29,13 @@ impl Block32 for Q4_1 {
 
     #[inline(always)]
     unsafe fn integers<L: Simd>(rows: &RowPointers, offset: usize) -> [L::I; 8] {
-        // SAFETY: the caller's: 20 bytes at `offset`.
+        // SAFETY: guaranteed by the caller: 20 bytes at `offset`.
         unsafe { L::nibbles32(rows, offset + 4) }
     }
 
     #[inline(always)]
     unsafe fn dots<L: Simd>(rows: &RowPointers, offset: usize, q: &[i8; LEN]) -> L::I {
-        // SAFETY: the caller's; `q` has 32 bytes.
+        // SAFETY: guaranteed by the caller; `q` has 32 bytes.
         unsafe { L::dot_nibbles(rows, offset + 4, q.as_ptr().cast()) }
     }
 }

@@ -1,4 +1,4 @@
-// A row: a nibble for each element, in order, then for each 32 the halves of scale and minimum.
+// Row layout: a nibble per element, in order, then f16 scale and min per 32.
 #import blocks32
 fn scaled4(word: u32, shift: u32, both: vec2<f32>) -> vec4<f32> {
   return fma(vec4<f32>(nibbles4(word, shift)), vec4(both.x), vec4(both.y));

@@ -1,14 +1,14 @@
-//! Q4_K weights times Q8_K activations: nibbles, a six-bit scale and minimum for each 32.
+//! Q4_K weights times Q8_K activations: nibbles, a six-bit scale and min for each 32 elements.
 
 use weights::DType;
 
 use super::ActivationFormat;
 use super::blocks256::{Block256, Panel256, Block256Header, ZeroPoint, GroupVisitor};
 use super::simd::{Simd, RowPointers};
-use super::panel::matmul_rows;
+use super::dispatch::matmul_rows;
 use super::quantize;
 
-/// d and dmin, packed scales and minima, nibbles.
+/// Block layout: d, dmin, packed scales and mins, nibbles.
 struct Q4K;
 
 impl Block256 for Q4K {
@@ -19,13 +19,13 @@ impl Block256 for Q4K {
 
     #[inline(always)]
     unsafe fn header<L: Simd>(rows: &RowPointers, offset: usize) -> Block256Header<L> {
-        // SAFETY: the caller's: 16 bytes of header at `offset`.
+        // SAFETY: guaranteed by the caller: 16 bytes of header at `offset`.
         unsafe { header(rows, offset) }
     }
 
     #[inline(always)]
     unsafe fn visit_groups<L: Simd, T: GroupVisitor<L>>(rows: &RowPointers, offset: usize, visitor: &mut T) {
-        // SAFETY: the caller's: 128 bytes of nibbles after the header.
+        // SAFETY: guaranteed by the caller: 128 bytes of nibbles after the header.
         unsafe {
             let four = L::splat(0x0F0F_0F0F);
             for pair in 0..4 {
@@ -42,17 +42,18 @@ impl Block256 for Q4K {
     }
 }
 
-/// The first 16 bytes of a block, which Q5_K has as well.
+/// Decodes the first 16 bytes of a block, which Q5_K has too.
 ///
 /// # Safety
-/// As for `Simd`; 16 bytes lie at `offset` of each row.
+/// Same requirements as `Simd`; 16 bytes lie at `offset` of each row.
 #[inline(always)]
 pub unsafe fn header<L: Simd>(rows: &RowPointers, offset: usize) -> Block256Header<L> {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let [factors, a, b, c] = L::columns16(rows, offset);
-        // Four bytes in each lane: scales 0..4 in the low six bits of `a`, minima in those of `b`; scales 4..8 in
-        // the low nibbles of `c` with two more bits on top of `a`, minima in its high nibbles with those of `b`.
+        // Four bytes in each lane. Scales 0..4 are the low six bits of `a`, mins 0..4 those of `b`.
+        // Scales 4..8 are the low nibbles of `c` below the top two bits of `a`, mins 4..8 its high nibbles
+        // below those of `b`.
         let (six, four, two) = (L::splat(0x3F3F_3F3F), L::splat(0x0F0F_0F0F), L::splat(0x0303_0303));
         let top = |v: L::I| L::shift_left::<4>(L::and(L::shift_right::<6>(v), two));
         let scales = [L::and(a, six), L::or(L::and(c, four), top(a))];
@@ -74,7 +75,7 @@ pub unsafe fn header<L: Simd>(rows: &RowPointers, offset: usize) -> Block256Head
             for i in 0..4 {
                 header.scales[half * 8 + i * 2] = L::and(each[i], byte);
             }
-            // Two bytes after two become an i16 each.
+            // Widen two bytes at a time to an i16 each.
             for (i, two) in [mins[half], L::shift_right::<16>(mins[half])].into_iter().enumerate() {
                 let upper = L::shift_left::<8>(L::and(two, L::splat(0xFF00)));
                 header.offsets[half * 2 + i] = L::or(L::and(two, byte), upper);
@@ -95,14 +96,14 @@ impl super::gemv_avx2_rows8::GemvRows8 for Q4K {
         offset: usize,
         sums: &[i32; 12],
     ) -> super::gemv_avx2_rows8::Rows8Header<Self::Scales> {
-        // SAFETY: the caller's: 16 bytes of header at `offset`.
+        // SAFETY: guaranteed by the caller: 16 bytes of header at `offset`.
         unsafe { super::gemv_avx2_rows8::decode_q4_k_header(rows, offset, sums) }
     }
 
     #[inline(always)]
     unsafe fn half(block: *const u8, half: usize) -> [std::arch::x86_64::__m256i; 4] {
         use std::arch::x86_64::*;
-        // SAFETY: the caller's: 128 bytes of nibbles after the header.
+        // SAFETY: guaranteed by the caller: 128 bytes of nibbles after the header.
         unsafe {
             let at = block.add(16 + half * 64);
             let four = _mm256_set1_epi8(0x0F);
@@ -114,7 +115,7 @@ impl super::gemv_avx2_rows8::GemvRows8 for Q4K {
 
     #[inline(always)]
     unsafe fn multiplier(scales: &Self::Scales, row: usize, group: usize) -> std::arch::x86_64::__m256i {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe { std::arch::x86_64::_mm256_set1_epi32(scales[group][row]) }
     }
 }
@@ -126,7 +127,7 @@ impl super::gemv_avx512_block256::GemvBlock256 for Q4K {
     #[inline(always)]
     unsafe fn integers(block: *const u8) -> [std::arch::x86_64::__m512i; 4] {
         use std::arch::x86_64::*;
-        // SAFETY: the caller's: 128 bytes of nibbles after the header.
+        // SAFETY: guaranteed by the caller: 128 bytes of nibbles after the header.
         unsafe {
             let four = _mm512_set1_epi8(0x0F);
             let (a, b) = (_mm512_loadu_si512(block.add(16).cast()), _mm512_loadu_si512(block.add(80).cast()));

@@ -1,23 +1,23 @@
-//! Q5_0 weights times Q8_0 activations: nibbles with a fifth bit, and an offset of 16.
+//! Q5_0 weights times Q8_0 activations: nibbles with a fifth bit, and a zero point of 16.
 
 use weights::DType;
 
 use super::ActivationFormat;
 use super::blocks32::{Block32, Panel32, LEN, dot_integers};
 use super::simd::{Simd, RowPointers};
-use super::panel::matmul_rows;
+use super::dispatch::matmul_rows;
 use super::quantize;
 
-/// Scale, fifth bits, then 16 bytes: low nibbles are the first half.
+/// Block layout: scale, fifth bits, then 16 bytes, with the first half in the low nibbles.
 struct Q5_0;
 
-/// Nibbles at `offset` + 4 with the fifth bits before them.
+/// Combines the nibbles at `offset` + 4 with the fifth bits before them.
 ///
 /// # Safety
-/// As for `Simd`; 20 bytes lie at `offset` of each row.
+/// Same requirements as `Simd`; 20 bytes lie at `offset` of each row.
 #[inline(always)]
 pub unsafe fn five_bits<L: Simd>(rows: &RowPointers, offset: usize) -> [L::I; 8] {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let fifth = L::bits32(rows, offset);
         let bit = L::splat(0x1010_1010);
@@ -41,13 +41,13 @@ impl Block32 for Q5_0 {
 
     #[inline(always)]
     unsafe fn integers<L: Simd>(rows: &RowPointers, offset: usize) -> [L::I; 8] {
-        // SAFETY: the caller's: 22 bytes at `offset`.
+        // SAFETY: guaranteed by the caller: 22 bytes at `offset`.
         unsafe { five_bits::<L>(rows, offset + 2) }
     }
 
     #[inline(always)]
     unsafe fn dots<L: Simd>(rows: &RowPointers, offset: usize, q: &[i8; LEN]) -> L::I {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe { dot_integers::<Self, L>(rows, offset, q) }
     }
 }

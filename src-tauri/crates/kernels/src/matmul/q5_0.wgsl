@@ -1,4 +1,4 @@
-// A row: a nibble for each element, in order, a word of fifth bits for each 32, a half for each 32.
+// Row layout: a nibble per element, in order, a word of fifth bits per 32, an f16 scale per 32.
 #import blocks32
 fn less16(word: u32, shift: u32, high: u32, scale: f32) -> vec4<f32> {
   return (vec4<f32>(nibbles4(word, shift) | fifths4(high)) - 16.0) * scale;

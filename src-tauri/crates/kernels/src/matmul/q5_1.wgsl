@@ -1,4 +1,4 @@
-// A row: a nibble for each element, in order, a word of fifth bits for each 32, halves of scale and minimum.
+// Row layout: a nibble per element, in order, a word of fifth bits per 32, f16 scale and min per 32.
 #import blocks32
 fn scaled4(word: u32, shift: u32, high: u32, both: vec2<f32>) -> vec4<f32> {
   return fma(vec4<f32>(nibbles4(word, shift) | fifths4(high)), vec4(both.x), vec4(both.y));

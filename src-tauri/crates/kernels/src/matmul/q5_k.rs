@@ -5,10 +5,10 @@ use weights::DType;
 use super::ActivationFormat;
 use super::blocks256::{Block256, Panel256, Block256Header, ZeroPoint, GroupVisitor};
 use super::simd::{Simd, RowPointers};
-use super::panel::matmul_rows;
+use super::dispatch::matmul_rows;
 use super::{q4_k, quantize};
 
-/// d and dmin, packed scales and minima, fifth bits, nibbles.
+/// Block layout: d, dmin, packed scales and mins, fifth bits, nibbles.
 struct Q5K;
 
 const FIFTH: usize = 16;
@@ -22,18 +22,18 @@ impl Block256 for Q5K {
 
     #[inline(always)]
     unsafe fn header<L: Simd>(rows: &RowPointers, offset: usize) -> Block256Header<L> {
-        // SAFETY: the caller's: 16 bytes of header at `offset`.
+        // SAFETY: guaranteed by the caller: 16 bytes of header at `offset`.
         unsafe { q4_k::header(rows, offset) }
     }
 
     #[inline(always)]
     unsafe fn visit_groups<L: Simd, T: GroupVisitor<L>>(rows: &RowPointers, offset: usize, visitor: &mut T) {
-        // SAFETY: the caller's: 32 bytes of fifth bits and 128 of nibbles after the header.
+        // SAFETY: guaranteed by the caller: 32 bytes of fifth bits and 128 of nibbles after the header.
         unsafe {
             let (four, fifth) = (L::splat(0x0F0F_0F0F), L::splat(0x1010_1010));
             let bits = T::arrange(L::load_rows32(rows, offset + FIFTH));
             for half in 0..2 {
-                // Bit 4 of each byte is that of the next group.
+                // Bit 4 of each byte belongs to the next group.
                 let mut bits = bits;
                 for bits in &mut bits {
                     if half == 0 {
@@ -68,14 +68,14 @@ impl super::gemv_avx2_rows8::GemvRows8 for Q5K {
         offset: usize,
         sums: &[i32; 12],
     ) -> super::gemv_avx2_rows8::Rows8Header<Self::Scales> {
-        // SAFETY: the caller's: 16 bytes of header at `offset`.
+        // SAFETY: guaranteed by the caller: 16 bytes of header at `offset`.
         unsafe { super::gemv_avx2_rows8::decode_q4_k_header(rows, offset, sums) }
     }
 
     #[inline(always)]
     unsafe fn half(block: *const u8, half: usize) -> [std::arch::x86_64::__m256i; 4] {
         use std::arch::x86_64::*;
-        // SAFETY: the caller's: 32 bytes of fifth bits and 128 of nibbles after the header.
+        // SAFETY: guaranteed by the caller: 32 bytes of fifth bits and 128 of nibbles after the header.
         unsafe {
             let (four, fifth) = (_mm256_set1_epi8(0x0F), _mm256_set1_epi8(0x10));
             let at = block.add(LOWER + half * 64);
@@ -103,7 +103,7 @@ impl super::gemv_avx2_rows8::GemvRows8 for Q5K {
 
     #[inline(always)]
     unsafe fn multiplier(scales: &Self::Scales, row: usize, group: usize) -> std::arch::x86_64::__m256i {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe { std::arch::x86_64::_mm256_set1_epi32(scales[group][row]) }
     }
 }
@@ -115,7 +115,7 @@ impl super::gemv_avx512_block256::GemvBlock256 for Q5K {
     #[inline(always)]
     unsafe fn integers(block: *const u8) -> [std::arch::x86_64::__m512i; 4] {
         use std::arch::x86_64::*;
-        // SAFETY: the caller's: 32 bytes of fifth bits and 128 of nibbles after the header.
+        // SAFETY: guaranteed by the caller: 32 bytes of fifth bits and 128 of nibbles after the header.
         unsafe {
             let (four, fifth) = (_mm512_set1_epi8(0x0F), _mm512_set1_epi8(0x10));
             let shifts = |first: i32, second: i32| {

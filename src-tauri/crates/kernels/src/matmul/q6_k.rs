@@ -1,14 +1,15 @@
-//! Q6_K weights times Q8_K activations: six bits with an offset of 32, a signed scale for each 16.
+//! Q6_K weights times Q8_K activations: six bits with a zero point of 32, a signed scale for each 16
+//! elements.
 
 use weights::DType;
 
 use super::ActivationFormat;
 use super::blocks256::{Block256, Panel256, Block256Header, ZeroPoint, GroupVisitor, signed_scales};
 use super::simd::{Simd, RowPointers};
-use super::panel::matmul_rows;
+use super::dispatch::matmul_rows;
 use super::quantize;
 
-/// Low nibbles, upper two bits, scales, d.
+/// Block layout: low nibbles, high two bits, scales, d.
 struct Q6K;
 
 const HIGH: usize = 128;
@@ -23,7 +24,7 @@ impl Block256 for Q6K {
 
     #[inline(always)]
     unsafe fn header<L: Simd>(rows: &RowPointers, offset: usize) -> Block256Header<L> {
-        // SAFETY: the caller's: scales and d are the last 18 bytes of the block.
+        // SAFETY: guaranteed by the caller: scales and d are the last 18 bytes of the block.
         unsafe {
             let scales = L::columns16(rows, offset + SCALES);
             signed_scales::<L, 24>(scales, L::load_f16(rows, offset + D_AT))
@@ -32,7 +33,7 @@ impl Block256 for Q6K {
 
     #[inline(always)]
     unsafe fn visit_groups<L: Simd, T: GroupVisitor<L>>(rows: &RowPointers, offset: usize, visitor: &mut T) {
-        // SAFETY: the caller's: 128 bytes of nibbles and 64 of upper bits at `offset`.
+        // SAFETY: guaranteed by the caller: 128 bytes of nibbles and 64 of upper bits at `offset`.
         unsafe {
             let (four, upper) = (L::splat(0x0F0F_0F0F), L::splat(0x3030_3030));
             for half in 0..2 {
@@ -70,7 +71,7 @@ impl super::gemv_avx512::GemvRowMajor for Q6K {
     #[inline(always)]
     unsafe fn block(block: *const u8) -> super::gemv_avx512::RowMajorBlock {
         use std::arch::x86_64::*;
-        // SAFETY: the caller's: 128 bytes of nibbles, 64 of upper bits, scales and d.
+        // SAFETY: guaranteed by the caller: 128 bytes of nibbles, 64 of upper bits, scales and d.
         unsafe {
             let (low, upper) = (_mm512_set1_epi8(0x0F), _mm512_set1_epi8(0x30));
             let shifts = |first: i32, second: i32| {
@@ -81,7 +82,7 @@ impl super::gemv_avx512::GemvRowMajor for Q6K {
             for half in 0..2 {
                 let nibbles = _mm512_loadu_si512(block.add(half * 64).cast());
                 let bits = _mm512_broadcast_i64x4(_mm256_loadu_si256(block.add(HIGH + half * 32).cast()));
-                // Two bits of each byte for the first 32 elements, the next two for the second, and so on.
+                // Two bits of each byte for the first 32 elements, the next two for the second 32, and so on.
                 let pairs = [_mm512_sllv_epi32(bits, shifts(4, 2)), _mm512_srlv_epi32(bits, shifts(0, 2))];
                 let nibbles = [nibbles, _mm512_srli_epi32::<4>(nibbles)];
                 for i in 0..2 {
@@ -111,26 +112,26 @@ impl super::gemv_avx2_rows8::GemvRows8 for Q6K {
         sums: &[i32; 12],
     ) -> super::gemv_avx2_rows8::Rows8Header<Self::Scales> {
         use std::arch::x86_64::*;
-        // SAFETY: the caller's: scales and d are the last 18 bytes of the block.
+        // SAFETY: guaranteed by the caller: scales and d are the last 18 bytes of the block.
         unsafe {
             let of_16 = _mm256_loadu_si256(sums.as_ptr().cast());
             let zero = _mm256_setzero_si256();
-            let (mut bytes, mut taken_off) = ([_mm_setzero_si128(); 8], [zero; 8]);
+            let (mut bytes, mut initial_sums) = ([_mm_setzero_si128(); 8], [zero; 8]);
             for row in 0..8 {
                 bytes[row] = _mm_loadu_si128(rows[row].add(offset + SCALES).cast());
                 let offsets = _mm256_madd_epi16(_mm256_cvtepi8_epi16(bytes[row]), of_16);
-                taken_off[row] = _mm256_sub_epi32(zero, _mm256_slli_epi32::<5>(offsets));
+                initial_sums[row] = _mm256_sub_epi32(zero, _mm256_slli_epi32::<5>(offsets));
             }
             let scales = super::gemv_avx2_rows8::ScalesPer16::of(bytes);
             let d = super::simd::avx2::YmmI32::<false>::load_f16(rows, offset + D_AT);
-            super::gemv_avx2_rows8::Rows8Header { scales, sums: taken_off, d, mins: None }
+            super::gemv_avx2_rows8::Rows8Header { scales, sums: initial_sums, d, mins: None }
         }
     }
 
     #[inline(always)]
     unsafe fn half(block: *const u8, half: usize) -> [std::arch::x86_64::__m256i; 4] {
         use std::arch::x86_64::*;
-        // SAFETY: the caller's: 128 bytes of nibbles and 64 of upper bits.
+        // SAFETY: guaranteed by the caller: 128 bytes of nibbles and 64 of upper bits.
         unsafe {
             let (four, upper) = (_mm256_set1_epi8(0x0F), _mm256_set1_epi8(0x30));
             let at = block.add(half * 64);
@@ -148,7 +149,7 @@ impl super::gemv_avx2_rows8::GemvRows8 for Q6K {
 
     #[inline(always)]
     unsafe fn multiplier(scales: &Self::Scales, row: usize, group: usize) -> std::arch::x86_64::__m256i {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe { scales.multiplier(row, group) }
     }
 }

@@ -1,5 +1,4 @@
-// A row: the lower nibble of each element, in order, the upper two bits of each, a signed byte for each 16, a half for
-// each 256.
+// Row layout: the low nibble of each element, in order, the high two bits of each, a signed byte per 16, an f16 per 256.
 #import blocks32
 fn uppers4(bits: u32) -> vec4<u32> {
   return ((vec4(bits) >> vec4(0u, 2u, 4u, 6u)) & vec4(3u)) << vec4(4u);

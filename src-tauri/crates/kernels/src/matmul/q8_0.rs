@@ -5,10 +5,10 @@ use weights::DType;
 use super::ActivationFormat;
 use super::blocks32::{Block32, Panel32, LEN, dot_integers};
 use super::simd::{Simd, RowPointers};
-use super::panel::matmul_rows;
+use super::dispatch::matmul_rows;
 use super::quantize;
 
-/// Scale, then 32 signed bytes.
+/// Block layout: scale, then 32 signed bytes.
 struct Q8_0;
 
 impl Block32 for Q8_0 {
@@ -23,7 +23,7 @@ impl Block32 for Q8_0 {
 
     #[inline(always)]
     unsafe fn integers<L: Simd>(rows: &RowPointers, offset: usize) -> [L::I; 8] {
-        // SAFETY: the caller's: 34 bytes at `offset`.
+        // SAFETY: guaranteed by the caller: 34 bytes at `offset`.
         unsafe {
             let mut rows = L::load_rows32(rows, offset + 2);
             for row in &mut rows {
@@ -35,7 +35,7 @@ impl Block32 for Q8_0 {
 
     #[inline(always)]
     unsafe fn dots<L: Simd>(rows: &RowPointers, offset: usize, q: &[i8; LEN]) -> L::I {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe { dot_integers::<Self, L>(rows, offset, q) }
     }
 }
@@ -49,7 +49,7 @@ impl super::gemv_avx512_block32::GemvBlock32 for Q8_0 {
     unsafe fn dots(rows: &[*const u8; 4], q: *const i8) -> std::arch::x86_64::__m512i {
         use super::simd::avx512::ZmmI32;
         use std::arch::x86_64::*;
-        // SAFETY: the caller's: 34 bytes of each of four blocks, and 32 activations for it.
+        // SAFETY: guaranteed by the caller: 34 bytes of each of four blocks, and 32 activations for each.
         unsafe {
             let mut halves = [_mm512_setzero_si512(); 2];
             for (i, half) in halves.iter_mut().enumerate() {
@@ -72,7 +72,7 @@ impl super::gemv_avx512_block32::GemvBlock32 for Q8_0 {
     #[inline(always)]
     unsafe fn scales(rows: &[*const u8; 4]) -> std::arch::x86_64::__m512 {
         use std::arch::x86_64::*;
-        // SAFETY: the caller's: each of four blocks begins with an f16.
+        // SAFETY: guaranteed by the caller: each of four blocks begins with an f16.
         unsafe {
             let of = |row: usize, block: usize| rows[row].add(block * 34).cast::<i16>().read_unaligned();
             let two = |a: usize, b: usize| {

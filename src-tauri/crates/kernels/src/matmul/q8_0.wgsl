@@ -1,4 +1,4 @@
-// A row: k bytes, then a half for each 32.
+// Row layout: k bytes, then an f16 scale per 32.
 #import blocks32
 fn bytes4(word: u32, scale: f32) -> vec4<f32> {
   let q = vec4<i32>(vec4(word << 24u, word << 16u, word << 8u, word)) >> vec4(24u);

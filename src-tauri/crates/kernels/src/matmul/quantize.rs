@@ -1,23 +1,24 @@
-//! Activations as signed bytes under a scale for each block, with the sums that weight formats with an offset need.
-//! Rounds to nearest, ties to even; the largest magnitude of a block becomes 127.
+//! Quantization of activations: signed bytes under a scale per block, with the sums that formats with a zero
+//! point need.
+//! Rounds to nearest, ties to even. The largest magnitude of a block becomes 127.
 
 use std::hint::black_box;
 
 use crate::cpu::isa::{Mac, levels};
 
-/// Blocks of 32, one sum each.
+/// Quantizes blocks of 32, one sum each.
 #[inline(always)]
 fn q8_0<M: Mac>(x: &[f32], q: &mut [i8], scales: &mut [f32], sums: &mut [i32]) {
-    blocks::<32>(x, q, scales);
+    quantize_blocks::<32>(x, q, scales);
     for (sum, q) in sums.iter_mut().zip(q.as_chunks::<32>().0) {
         *sum = sum_of(q);
     }
 }
 
-/// Blocks of 256; the sums of two times 16, i16 each, in one number, then those of two times 32.
+/// Quantizes blocks of 256. `sums`: eight pairs of sums of 16, then four pairs of sums of 32, i16 each.
 #[inline(always)]
 fn q8_k<M: Mac>(x: &[f32], q: &mut [i8], scales: &mut [f32], sums: &mut [i32]) {
-    blocks::<256>(x, q, scales);
+    quantize_blocks::<256>(x, q, scales);
     for (sums, q) in sums.as_chunks_mut::<12>().0.iter_mut().zip(q.as_chunks::<256>().0) {
         let mut of_16 = [0; 16];
         for (sum, q) in of_16.iter_mut().zip(q.as_chunks::<16>().0) {
@@ -41,12 +42,12 @@ fn sum_of(q: &[i8]) -> i32 {
 }
 
 #[inline(always)]
-fn blocks<const LEN: usize>(x: &[f32], q: &mut [i8], scales: &mut [f32]) {
+fn quantize_blocks<const LEN: usize>(x: &[f32], q: &mut [i8], scales: &mut [f32]) {
     let (x, rest) = x.as_chunks::<LEN>();
     let (q, _) = q.as_chunks_mut::<LEN>();
     assert!(rest.is_empty() && x.len() == q.len() && x.len() == scales.len());
     for ((x, q), scale) in x.iter().zip(q).zip(scales) {
-        // Else the compiler takes short blocks side by side, with one load for each element.
+        // Otherwise the compiler interleaves short blocks, with one load for each element.
         let x = black_box(x);
         let largest = largest(x);
         *scale = largest / 127.0;
@@ -57,17 +58,18 @@ fn blocks<const LEN: usize>(x: &[f32], q: &mut [i8], scales: &mut [f32]) {
     }
 }
 
-/// The nearest integer, ties to even, of a number within -127..=127: added to 1.5 · 2²³, whose last bit is worth one,
-/// it stands in the last byte. Any other number gives some integer: its scale is none either.
+/// Rounds a number within -127..=127 to the nearest integer, ties to even.
+/// Adding 1.5 · 2²³, whose last bit is worth one, leaves the integer in the last byte. NaN gives an arbitrary
+/// integer; its scale is NaN too.
 #[inline(always)]
 fn nearest(x: f32) -> i8 {
     ((x + 12_582_912.0).to_bits() as i8).max(-127)
 }
 
-/// Largest magnitude; NaN if there is one, so that it shows in the result.
+/// Returns the largest magnitude, or NaN if there is one, so that it shows in the result.
 #[inline(always)]
 fn largest(x: &[f32]) -> f32 {
-    // As bits: magnitudes order as their bits do, with infinity and NaN above all numbers.
+    // Magnitudes order as their bits do, with infinity and NaN above all numbers.
     let bits = x.iter().fold(0u32, |most, x| most.max(x.to_bits() & 0x7FFF_FFFF));
     f32::from_bits(bits)
 }

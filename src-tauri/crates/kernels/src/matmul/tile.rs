@@ -1,74 +1,75 @@
-//! The shape of the kernels that compute a tile of products: weights of some outputs, decoded once into the memory of a
-//! workgroup, by many rows.
+//! The shapes of GPU kernels that compute a tile of products. Weights of some outputs are decoded once into
+//! workgroup memory and multiplied with many rows.
 
 use super::partial_sums::{BLOCK, ShaderConstants};
 
-/// Rows of x of one lane, which it has as a vector.
+/// Rows of x per lane, held as one vector.
 const LANE_ROWS: u32 = 4;
-/// Bytes of a row of a tile: a block, and one more vector so that lanes meet different banks of memory.
+/// Bytes of a tile row: a block and one more vector, so that lanes use different memory banks.
 const PITCH_BYTES: u32 = (BLOCK as u32 + 4) * 4;
-/// The same of halves for matrices.
+/// The same in f16, for cooperative matrices.
 const HALVED_PITCH_BYTES: u32 = (BLOCK as u32 + 8) * 2;
 
-/// What of a workgroup computes it.
+/// How a workgroup computes its tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TileMethod {
-    /// each by itself, in the order that `partial_sums.rs` says
+    /// Each lane by itself, in the order described in `partial_sums.rs`.
     Lanes,
-    /// those of a subgroup together, by matrices of 16 by 16
+    /// The lanes of a subgroup together, by cooperative matrices of 16 × 16.
     CooperativeMatrices,
 }
 
-/// A workgroup's tile.
+/// The tile of a workgroup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MatMulTile {
-    /// rows of the matrix
+    /// Rows of the matrix.
     pub outputs: u32,
-    /// rows of x
+    /// Rows of x.
     pub rows: u32,
-    /// of the outputs, those that one lane has, by `LANE_ROWS` rows
+    /// Outputs per lane, for `LANE_ROWS` rows each.
     pub lane_outputs: u32,
+    /// How the tile is computed.
     pub method: TileMethod,
 }
 
-/// Of prompts: each weight is decoded once for 64 rows.
+/// For prompts: each weight is decoded once for 64 rows.
 pub const LARGE: MatMulTile =
     MatMulTile { outputs: 128, rows: 64, lane_outputs: 8, method: TileMethod::Lanes };
-/// Of cards with less memory for a workgroup, and of experts, to whom few rows of a batch go.
+/// For GPUs with less workgroup memory, and for experts, which get few rows of a batch.
 pub const SMALL: MatMulTile =
     MatMulTile { outputs: 64, rows: 32, lane_outputs: 4, method: TileMethod::Lanes };
 
-/// Of prompts on cards that have work for more workgroups than large tiles give them.
+/// For prompts on GPUs that can run more workgroups than large tiles give them.
 pub const SQUARE: MatMulTile =
     MatMulTile { outputs: 64, rows: 64, lane_outputs: 4, method: TileMethod::Lanes };
 
-/// Of cooperative matrices: four subgroups of 32 lanes have a quarter each, of two by two matrices.
+/// For cooperative matrices: four subgroups of 32 lanes compute a quarter each, of two by two matrices.
 pub const COOPERATIVE: MatMulTile =
     MatMulTile { outputs: 64, rows: 64, lane_outputs: 8, method: TileMethod::CooperativeMatrices };
 
-/// Up to so many rows lanes share sums.
+/// Up to this many rows, lanes share sums instead of using tiles.
 pub const MAX_REDUCTION_ROWS: usize = 32;
-/// Up to so many tokens experts take their slots one by one.
+/// Up to this many tokens, experts process their slots one by one.
 pub const MAX_SLOTWISE_TOKENS: usize = 8;
 
 impl MatMulTile {
-    /// Lanes of its workgroup.
+    /// Returns the lanes of the workgroup.
     pub fn lanes(&self) -> u32 {
         self.outputs / self.lane_outputs * (self.rows / LANE_ROWS)
     }
 
-    /// Memory that its workgroup shares, where operands are floats.
+    /// Returns the bytes of workgroup memory when operands are floats.
     pub fn shared_bytes(&self) -> u32 {
         match self.method {
             TileMethod::Lanes => (self.outputs + self.rows) * PITCH_BYTES,
-            // and the sums of all as floats
+            // plus all sums as floats
             TileMethod::CooperativeMatrices => {
                 (self.outputs + self.rows) * HALVED_PITCH_BYTES + self.outputs * self.rows * 4
             }
         }
     }
 
-    /// What the shader is told.
+    /// Returns the constants of the shader.
     pub fn constants(&self) -> ShaderConstants {
         vec![
             ("LANES", self.lanes()),
@@ -87,11 +88,11 @@ mod tests {
     fn tiles_are_shared_out_evenly() {
         for tile in [LARGE, SQUARE, SMALL, COOPERATIVE] {
             assert!(tile.outputs.is_multiple_of(tile.lane_outputs) && tile.rows.is_multiple_of(LANE_ROWS));
-            // the least that every card must offer: the small one fits everywhere
+            // the minimum every GPU must offer: the small tile fits everywhere
             assert!(tile.lanes() <= 256);
         }
         assert!(SMALL.shared_bytes() <= 16384 && LARGE.shared_bytes() <= 32768);
-        // as `cooperative.wgsl` shares it out
+        // as divided in `cooperative.wgsl`
         let MatMulTile { outputs, rows, .. } = COOPERATIVE;
         assert_eq!((outputs, rows, COOPERATIVE.lanes()), (64, 64, 4 * 32));
     }

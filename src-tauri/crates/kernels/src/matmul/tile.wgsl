@@ -1,19 +1,21 @@
-// A tile of products: TILE_OUTPUTS rows of the matrix by TILE_ROWS rows of x, of which every lane has LANE_OUTPUTS by
-// four. Weights are decoded once for all rows of the tile. What imports it says which rows they are: `weight_row`,
-// `x_row` (NOTHING: none), and takes the sums: `put`. Additions run as `partial_sums.rs` says.
+// A tile of matrix products: TILE_OUTPUTS rows of the matrix by TILE_ROWS rows of x. Each lane computes LANE_OUTPUTS
+// outputs for four rows. Weights are decoded once for all rows of the tile. Additions run in the order of
+// `partial_sums.rs`.
+// The importing shader declares which rows belong to the tile (`weight_row`, `x_row`; NOTHING: none) and takes the sums
+// (`put`).
 const NOTHING = 0xffffffffu;
-// lanes beside one another in a row, and rows of lanes
+// lanes side by side, and rows of lanes
 const N_BESIDE = TILE_OUTPUTS / LANE_OUTPUTS;
 const N_BELOW = TILE_ROWS / 4u;
-// quads of a row of the tile: eight, and one so that lanes meet different banks of memory
+// quads of a tile row: eight, and one more so that lanes use different memory banks
 const PITCH = 9u;
-// sums of strands that wait for others: one for each halving, and the last
+// partial sums that wait for their pair: one per level of the reduction, and the last
 const WAITING = 6u;
 var<workgroup> tile_w: array<Quad, TILE_OUTPUTS * PITCH>;
 var<workgroup> tile_x: array<Quad, TILE_ROWS * PITCH>;
 
-// Thirty-two elements of all rows into the tile.
-fn bring(lane: u32, block: u32) {
+// Loads 32 elements of all rows into the tile.
+fn load_tile(lane: u32, block: u32) {
   for (var o = lane; o < TILE_OUTPUTS; o += LANES) {
     let row = weight_row(o);
     var part: array<vec4<f32>, 8>;
@@ -38,10 +40,10 @@ fn x_in(row: u32, quad: u32) -> vec4<f32> {
   return vec4<f32>(tile_x[row * PITCH + quad]);
 }
 
-fn products(lane: u32) {
+fn compute_tile(lane: u32) {
   let beside = lane % N_BESIDE;
   let below = lane / N_BESIDE;
-  // of four rows each
+  // for four rows each
   var sums: array<vec4<f32>, LANE_OUTPUTS>;
   var waiting: array<vec4<f32>, LANE_OUTPUTS * WAITING>;
   for (var partial = 0u; partial < PARTIAL_SUMS; partial++) {
@@ -50,7 +52,7 @@ fn products(lane: u32) {
 #end
     for (var block = partial; block * 32u < p.k; block += PARTIAL_SUMS) {
       workgroupBarrier();
-      bring(lane, block);
+      load_tile(lane, block);
       workgroupBarrier();
       for (var quad = 0u; quad < 8u; quad++) {
         let x = transpose(mat4x4<f32>(
@@ -68,7 +70,7 @@ fn products(lane: u32) {
 #end
       }
     }
-    // a strand meets those before it as lanes would meet: in pairs, pairs of pairs …
+    // add partial sums as lanes would: in pairs, pairs of pairs …
     var level = 0u;
     for (var n = partial; n % 2u == 1u; n /= 2u) {
 #repeat O LANE_OUTPUTS

@@ -5,7 +5,7 @@
 
 mod merge;
 pub mod pages;
-pub mod parts;
+pub mod partials;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[allow(unsafe_code)] // SIMD: each block argues its safety, the traits say what they ask for
 #[allow(clippy::missing_safety_doc, clippy::needless_range_loop)] // counted loops over registers unroll
@@ -33,24 +33,25 @@ pub fn visible(shape: &AttentionShape, position: usize, end: usize) -> std::ops:
     }
 }
 
-/// Queries that a workgroup of a card takes through keys and values together: of the wide kernel and of the other one.
-pub const CARD_QUERIES: [usize; 2] = [8, 4];
-/// Floats of queries that a workgroup of a card has room for, and bytes that the wide kernel takes of it.
-pub const CARD_QUERY_FLOATS: usize = 2048;
-pub const WIDE_BYTES: u32 = 20_992;
+/// Queries per workgroup of the GPU kernels: wide and narrow.
+pub const GPU_QUERIES: [usize; 2] = [8, 4];
+/// Floats of queries that fit into a workgroup's memory.
+pub const GPU_QUERY_FLOATS: usize = 2048;
+/// Bytes of workgroup memory that the wide GPU kernel needs.
+pub const WIDE_WORKGROUP_BYTES: u32 = 20_992;
 
-/// What the shader is compiled with: for pages that may have aged, and for eight queries at a time instead of four.
-pub fn shader_defines(dtype: KvDType, ages: bool, is_wide: bool) -> &'static [&'static str] {
-    match (dtype, ages, is_wide) {
+/// Definitions of the attention shader: KV format, whether requantized pages occur, eight queries at a time or four.
+pub fn shader_defines(dtype: KvDType, has_requantized: bool, is_wide: bool) -> &'static [&'static str] {
+    match (dtype, has_requantized, is_wide) {
         (KvDType::F32, false, false) => &["KV_F32"],
         (KvDType::F32, false, true) => &["KV_F32", "EIGHT"],
-        (KvDType::F32, true, false) => &["KV_F32", "AGED"],
-        (KvDType::F32, true, true) => &["KV_F32", "AGED", "EIGHT"],
+        (KvDType::F32, true, false) => &["KV_F32", "REQUANTIZED"],
+        (KvDType::F32, true, true) => &["KV_F32", "REQUANTIZED", "EIGHT"],
         (KvDType::F16, false, false) => &["KV_F16"],
         (KvDType::F16, false, true) => &["KV_F16", "EIGHT"],
-        (KvDType::F16, true, false) => &["KV_F16", "AGED"],
-        (KvDType::F16, true, true) => &["KV_F16", "AGED", "EIGHT"],
-        // these have aged as far as they can
+        (KvDType::F16, true, false) => &["KV_F16", "REQUANTIZED"],
+        (KvDType::F16, true, true) => &["KV_F16", "REQUANTIZED", "EIGHT"],
+        // these are never requantized
         (KvDType::Q8_0, _, false) => &["KV_Q8_0"],
         (KvDType::Q8_0, _, true) => &["KV_Q8_0", "EIGHT"],
         (KvDType::Q4_0, _, false) => &["KV_Q4_0"],

@@ -5,13 +5,11 @@ use super::OpRow;
 use super::activate::single;
 use super::dot;
 use crate::cpu::isa::{Mac, levels};
-use crate::graph::{Activation, DeltaShape, HeadOrder};
+use crate::graph::{Activation, DeltaShape, HeadOrder, MAX_DELTA_HEAD_DIM};
 
 pub static ROW: OpRow =
     OpRow { name: "delta_net", formula: "S ← S·e^g; S ← S + k·(β·(v − Sᵀk))ᵀ; out = Sᵀq" };
 
-/// Largest k_dim and v_dim: buffers of one head are on the stack.
-pub const MAX_DIM: usize = 512;
 /// Under the root of a length.
 const EPS: f32 = 1e-6;
 
@@ -82,8 +80,8 @@ pub fn scalar(token: Token, state: &mut [f32], out: &mut [f32]) {
 #[inline(always)]
 fn body<M: Mac>(token: Token, state: &mut [f32], out: &mut [f32]) {
     let (dk, dv) = (token.k.len(), token.v.len());
-    assert!(token.q.len() == dk && dk <= MAX_DIM && state.len() == dk * dv && out.len() == dv);
-    let (mut q, mut k) = ([0.0; MAX_DIM], [0.0; MAX_DIM]);
+    assert!(token.q.len() == dk && dk <= MAX_DELTA_HEAD_DIM && state.len() == dk * dv && out.len() == dv);
+    let (mut q, mut k) = ([0.0; MAX_DELTA_HEAD_DIM], [0.0; MAX_DELTA_HEAD_DIM]);
     let (q, k) = (&mut q[..dk], &mut k[..dk]);
     normalize::<M>(token.q, 1.0 / (dk as f32).sqrt(), q);
     normalize::<M>(token.k, 1.0, k);

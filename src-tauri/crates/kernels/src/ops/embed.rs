@@ -1,8 +1,8 @@
 //! Token ids or positions, or nothing, → rows of a table, decoded from whatever block format it has.
 
 use super::OpRow;
+use crate::batch::Batch;
 use crate::graph::Lookup;
-use crate::plan::Batch;
 use crate::tensor::Tensor;
 
 pub static ROW: OpRow = OpRow { name: "embed", formula: "table[token or position] · scale" };

@@ -7,7 +7,7 @@ const WORDS_OF_TILE: usize = 4;
 
 /// Where the parts of the lists lie, in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Groups {
+pub struct GroupLists {
     /// of rows by expert
     pub list: usize,
     /// where each expert's begin
@@ -15,17 +15,17 @@ pub struct Groups {
     pub n_words: usize,
 }
 
-impl Groups {
+impl GroupLists {
     /// For up to `n_rows` slots of tokens, tiles of `tile_rows` of them.
     pub fn new(n_rows: usize, n_experts: usize, tile_rows: usize) -> Self {
-        let list = TILES + most_tiles(n_rows, n_experts, tile_rows) * WORDS_OF_TILE;
+        let list = TILES + max_tiles(n_rows, n_experts, tile_rows) * WORDS_OF_TILE;
         let starts = list + n_rows;
         Self { list, starts, n_words: starts + n_experts }
     }
 }
 
 /// Tiles that there are at most: full ones, and one of each expert that has any rows.
-pub fn most_tiles(n_rows: usize, n_experts: usize, tile_rows: usize) -> usize {
+pub fn max_tiles(n_rows: usize, n_experts: usize, tile_rows: usize) -> usize {
     n_rows.div_ceil(tile_rows) + n_rows.min(n_experts)
 }
 
@@ -40,9 +40,9 @@ mod tests {
                 let counts = &counts[..counts.len().min(n_experts)];
                 let n_rows: usize = counts.iter().sum();
                 let needed: usize = counts.iter().map(|n| n.div_ceil(tile_rows)).sum();
-                assert!(needed <= most_tiles(n_rows, n_experts, tile_rows), "{counts:?}");
+                assert!(needed <= max_tiles(n_rows, n_experts, tile_rows), "{counts:?}");
             }
         }
-        assert_eq!(Groups::new(8, 2, 4), Groups { list: 20, starts: 28, n_words: 30 });
+        assert_eq!(GroupLists::new(8, 2, 4), GroupLists { list: 20, starts: 28, n_words: 30 });
     }
 }

@@ -115,7 +115,7 @@ fn main(
 #ifdef COOPERATIVE
   subgroup_ = subgroup;
 #endif
-  products(lane);
+  compute_tile(lane);
 }
 #else
 @compute @workgroup_size(LANES)
@@ -142,7 +142,7 @@ fn main(
     {
       let x = x_quad(x_at, block * 8u + Q);
 #repeat O LANE_OUTPUTS
-      sums[O] = multiplied(sums[O], operand(parts[O][Q]), x);
+      sums[O] = multiply_add4(sums[O], operand(parts[O][Q]), x);
 #end
     }
 #end

@@ -1,14 +1,14 @@
 //! Keys and values of one layer as plain rows, for whoever moves what a sequence holds: out of its pages, and into new
 //! ones. Not for the fast path.
 
-use super::kv_write::{F16_CONVERT, load_keys, load_values, row_bytes, store_key, store_value};
+use super::kv_write::{F16_CONVERT, load_keys, load_values, store_key, store_value};
 use crate::cpu::arena::{bytes_of, bytes_of_mut};
 use crate::graph::{KvLayerLayout, PAGE_LEN};
 
-/// A page of a layer in fewer bits: one that `Executor::kv_page` gave, as `kv_write_page` takes it for an aged page.
+/// A page of a layer in fewer bits: one that `Executor::kv_page` gave, as `write_kv_page` takes it for an aged page.
 /// The same on every device and instruction set, so that whoever ages the same bytes gets the same.
-pub fn aged_page(layout: KvLayerLayout, page: &[u8]) -> Vec<u8> {
-    let aged = layout.aged().expect("the executor has aged pages only for layers that can age");
+pub fn requantized_page(layout: KvLayerLayout, page: &[u8]) -> Vec<u8> {
+    let aged = layout.requantized().expect("the executor has aged pages only for layers that can age");
     // floats, so that the bytes are aligned as those of a store are
     let mut room = vec![0.0f32; page.len().div_ceil(size_of::<f32>())];
     let held = &mut bytes_of_mut(&mut room)[..page.len()];
@@ -49,7 +49,7 @@ impl KvRows {
         let (d, n_heads) = (layout.head_dim, layout.n_kv_heads);
         let mut room = vec![0.0; PAGE_LEN * d];
         for (index, (layout, page)) in pages.enumerate() {
-            let block_bytes = PAGE_LEN * row_bytes(layout.dtype, d);
+            let block_bytes = PAGE_LEN * layout.dtype.row_bytes(d);
             let start = index * PAGE_LEN;
             let n_here = n.saturating_sub(start).min(PAGE_LEN);
             for head in 0..n_heads {
@@ -93,10 +93,10 @@ impl KvRows {
         &mut self.values[range]
     }
 
-    /// The pages that hold them, as `Executor::kv_write_page` takes them.
+    /// The pages that hold them, as `Executor::write_kv_page` takes them.
     pub fn pages(&self) -> Vec<Vec<u8>> {
         let KvLayerLayout { n_kv_heads, head_dim, dtype, .. } = self.layout;
-        let block_bytes = PAGE_LEN * row_bytes(dtype, head_dim);
+        let block_bytes = PAGE_LEN * dtype.row_bytes(head_dim);
         let mut pages = Vec::with_capacity(self.n.div_ceil(PAGE_LEN));
         for start in (0..self.n).step_by(PAGE_LEN) {
             // floats, so that the bytes are aligned as those of a store are

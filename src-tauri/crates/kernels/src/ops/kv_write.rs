@@ -23,34 +23,6 @@ use crate::graph::{KvDType, KvLayerLayout, MAX_HEAD_DIM, PAGE_LEN};
 
 pub static ROW: OpRow = OpRow { name: "kv_write", formula: "store[position] = (k, v)" };
 
-/// Elements that are stored together: a head must be a whole number of them.
-pub fn block_len(dtype: KvDType) -> usize {
-    match dtype {
-        KvDType::F32 | KvDType::F16 => 1,
-        KvDType::Q8_0 | KvDType::Q4_0 => 32,
-    }
-}
-
-/// Bytes of one position of one head, keys or values.
-pub fn row_bytes(dtype: KvDType, head_dim: usize) -> usize {
-    match dtype {
-        KvDType::F32 => head_dim * 4,
-        KvDType::F16 => head_dim * 2,
-        KvDType::Q8_0 => DType::Q8_0.row_bytes(head_dim),
-        KvDType::Q4_0 => DType::Q4_0.row_bytes(head_dim),
-    }
-}
-
-/// A layer's layout once its positions have aged: `Q8_0`, where that is shorter and heads are whole blocks.
-pub fn aged(layout: KvLayerLayout) -> Option<KvLayerLayout> {
-    let aged = KvLayerLayout { dtype: KvDType::Q8_0, ..layout };
-    let is_shorter = match layout.dtype {
-        KvDType::F32 | KvDType::F16 => true,
-        KvDType::Q8_0 | KvDType::Q4_0 => false,
-    };
-    (is_shorter && layout.head_dim.is_multiple_of(block_len(aged.dtype))).then_some(aged)
-}
-
 /// Lanes of the shader for a row of a layer: as many as it has pieces of keys and of values.
 pub fn shader_lanes(layout: &KvLayerLayout) -> usize {
     let of_piece = match layout.dtype {
@@ -84,7 +56,7 @@ const Q4_0: Quants = Quants { dtype: DType::Q4_0, n_bytes: 16 };
 const BLOCK_LEN: usize = 32;
 const SCALE_BYTES: usize = 2;
 /// Bytes of the longest row.
-const MAX_ROW: usize = MAX_HEAD_DIM / BLOCK_LEN * (SCALE_BYTES + 32);
+const MAX_ROW_BYTES: usize = MAX_HEAD_DIM / BLOCK_LEN * (SCALE_BYTES + 32);
 
 impl Quants {
     fn block_bytes(&self) -> usize {
@@ -117,7 +89,7 @@ impl Quants {
     }
 
     fn store_value(&self, x: &[f32], slot: usize, page: &mut [u8]) {
-        let mut row = [0; MAX_ROW];
+        let mut row = [0; MAX_ROW_BYTES];
         let row = &mut row[..self.dtype.row_bytes(x.len())];
         self.encode(x, row);
         for (i, block) in row.chunks_exact(self.block_bytes()).enumerate() {
@@ -127,7 +99,7 @@ impl Quants {
     }
 
     fn store_key(&self, x: &[f32], slot: usize, page: &mut [u8]) {
-        let mut row = [0; MAX_ROW];
+        let mut row = [0; MAX_ROW_BYTES];
         let row = &mut row[..self.dtype.row_bytes(x.len())];
         self.encode(x, row);
         for (i, block) in row.chunks_exact_mut(self.block_bytes()).enumerate() {
@@ -141,7 +113,7 @@ impl Quants {
 
     /// out (n, head_dim)
     fn load_values(&self, page: &[u8], head_dim: usize, out: &mut [f32]) {
-        let mut row = [0; MAX_ROW];
+        let mut row = [0; MAX_ROW_BYTES];
         let row = &mut row[..self.dtype.row_bytes(head_dim)];
         for (slot, out) in out.chunks_exact_mut(head_dim).enumerate() {
             for (i, block) in row.chunks_exact_mut(self.block_bytes()).enumerate() {
@@ -154,7 +126,7 @@ impl Quants {
 
     /// out (head_dim, PAGE_LEN)
     fn load_keys(&self, page: &[u8], head_dim: usize, out: &mut [f32]) {
-        let (mut row, mut x) = ([0; MAX_ROW], [0.0; MAX_HEAD_DIM]);
+        let (mut row, mut x) = ([0; MAX_ROW_BYTES], [0.0; MAX_HEAD_DIM]);
         let (row, x) = (&mut row[..self.dtype.row_bytes(head_dim)], &mut x[..head_dim]);
         for slot in 0..PAGE_LEN {
             for (i, block) in row.chunks_exact_mut(self.block_bytes()).enumerate() {

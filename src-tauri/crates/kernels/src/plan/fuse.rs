@@ -1,98 +1,28 @@
-//! Which nodes run together. Products of one input share its quantised form and one parallel region; a residual sum
-//! and the norm of it share one pass; a gated unit is finished where its two products are still in cache.
-//! Every value is still written, so that a fused plan can be compared with an unfused one, but where a card says so.
+//! Groups nodes into steps. Multiplications of one input share its quantized form and one parallel region; a residual
+//! add and the norm of its sum share one pass; a gated unit is finished while its two inputs are still in cache.
+//! Every value is still written, so that a fused plan can be compared with an unfused one, except where a GPU fuses
+//! more (`Fusion::Gpu`).
 
 use std::ops::Range;
 
-use super::rotate::{is_ready, rotation};
-use super::sandwich::sandwich;
-use crate::backend::Retain;
+use super::fuse_norm_add_norm::fuse_norm_add_norm;
+use super::fuse_rope_kv_write::{fuse_rope_kv_write, is_ready};
+use super::layout::ValueLifetime;
+use super::step::{MAX_MATMULS, Step};
 use crate::graph::{Graph, Node, Op};
 
-/// Most products in one step: q, k, v and room to spare; a fixed number, so that a step needs no allocation.
-pub const MAX_PRODUCTS: usize = 8;
-
-/// One thing a device does between two barriers. Numbers are indices into `Graph::nodes`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
-    Node(usize),
-    /// norm(a + b), with the sum kept; with `before` one of the two is normed first, which nobody sees then
-    AddNorm {
-        before: Option<usize>,
-        add: usize,
-        norm: usize,
-    },
-    /// products of one x; `glu` joins exactly two of them
-    MatMuls {
-        nodes: Vec<usize>,
-        glu: Option<usize>,
-    },
-    /// keys rotated on their way into the store, and queries of the same rotation beside them; `norms` of the heads of
-    /// each come before, whose own values nobody sees then
-    Rotate {
-        norms: Vec<usize>,
-        q: Option<usize>,
-        k: usize,
-        write: usize,
-    },
-    /// a product of experts, or two of one x under one route that `glu` joins
-    Experts {
-        nodes: Vec<usize>,
-        glu: Option<usize>,
-    },
-}
-
-impl Step {
-    /// The node that finishes it.
-    pub fn last(&self) -> usize {
-        match self {
-            Self::Node(i) => *i,
-            Self::AddNorm { norm, .. } => *norm,
-            Self::Rotate { write, .. } => *write,
-            Self::MatMuls { nodes, glu } | Self::Experts { nodes, glu } => {
-                glu.unwrap_or(nodes[nodes.len() - 1])
-            }
-        }
-    }
-
-    /// The node that it begins with, in graph order.
-    pub fn first(&self) -> usize {
-        match self {
-            Self::Node(i) => *i,
-            Self::AddNorm { before, add, .. } => before.unwrap_or(*add),
-            Self::Rotate { norms, q, k, .. } => norms.first().copied().or(*q).unwrap_or(*k),
-            Self::MatMuls { nodes, .. } | Self::Experts { nodes, .. } => nodes[0],
-        }
-    }
-
-    /// The nodes of this step, in graph order.
-    pub fn nodes(&self) -> Vec<usize> {
-        match self {
-            Self::Node(i) => vec![*i],
-            Self::AddNorm { before, add, norm } => before.iter().copied().chain([*add, *norm]).collect(),
-            Self::Rotate { norms, q, k, write } => {
-                let mut nodes: Vec<usize> = norms.iter().chain(q).copied().chain([*k, *write]).collect();
-                nodes.sort_unstable();
-                nodes
-            }
-            Self::MatMuls { nodes, glu } | Self::Experts { nodes, glu } => {
-                nodes.iter().chain(glu).copied().collect()
-            }
-        }
-    }
-}
-
-/// Whether a backend wants nodes joined.
+/// How far a backend fuses nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fusion {
+    /// one step per node
     None,
     /// what pays on a CPU
     Full,
-    /// what saves a card kernels, besides; where all values stay readable, all are written
-    Card(Retain),
+    /// `Full`, plus what saves kernel launches on a GPU; intermediate values are only written with `ValueLifetime::All`
+    Gpu(ValueLifetime),
 }
 
-/// The steps of a stretch of nodes on one device.
+/// Groups a range of nodes on one device into steps.
 pub fn steps(graph: &Graph, range: Range<usize>, fusion: Fusion) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut done = vec![false; range.len()];
@@ -103,11 +33,12 @@ pub fn steps(graph: &Graph, range: Range<usize>, fusion: Fusion) -> Vec<Step> {
         let step = match fusion {
             Fusion::None => Step::Node(i),
             Fusion::Full => step_at(graph, i, range.end),
-            Fusion::Card(retain) => match rotation(graph, i, &range, retain) {
+            Fusion::Gpu(lifetime) => match fuse_rope_kv_write(graph, i, &range, lifetime) {
                 Some(step) if is_ready(graph, &step, range.start, &done) => step,
-                // together with the writing, at last
+                // it runs at the latest with the write
                 Some(_) => continue,
-                None => sandwich(graph, i, &range, retain).unwrap_or_else(|| step_at(graph, i, range.end)),
+                None => fuse_norm_add_norm(graph, i, &range, lifetime)
+                    .unwrap_or_else(|| step_at(graph, i, range.end)),
             },
         };
         for node in step.nodes() {
@@ -131,15 +62,15 @@ fn step_at(graph: &Graph, i: usize, end: usize) -> Step {
         },
         Op::MatMul { x, .. } => {
             let (nodes, glu) =
-                joined(graph, i, end, &|op| matches!(op, Op::MatMul { x: other, .. } if other == x));
+                group(graph, i, end, &|op| matches!(op, Op::MatMul { x: other, .. } if other == x));
             Step::MatMuls { nodes, glu }
         }
         Op::ExpertMatMul { x, route, .. } => {
-            let same =
+            let is_same =
                 |op: &Op| matches!(op, Op::ExpertMatMul { x: a, route: b, .. } if (a, b) == (x, route));
-            match joined(graph, i, end, &same) {
-                (nodes, Some(glu)) => Step::Experts { nodes, glu: Some(glu) },
-                (_, None) => Step::Experts { nodes: vec![i], glu: None },
+            match group(graph, i, end, &is_same) {
+                (nodes, Some(glu)) => Step::ExpertMatMuls { nodes, glu: Some(glu) },
+                (_, None) => Step::ExpertMatMuls { nodes: vec![i], glu: None },
             }
         }
         Op::Embed { .. }
@@ -164,17 +95,16 @@ fn step_at(graph: &Graph, i: usize, end: usize) -> Step {
     }
 }
 
-/// Every later node that is the `same` too: its input is there already, so it may run now. The values of a product
-/// differ from those of the node list in nothing but the time they are written. With them the gated unit that joins
-/// them, if they are two.
-fn joined(
+/// All later nodes that satisfy `is_same`: their input is available, so they may run now; only the time at which their
+/// values are written changes. With them the gated unit that joins them, if they are two.
+fn group(
     graph: &Graph,
     first: usize,
     end: usize,
-    same: &dyn Fn(&Op) -> bool,
+    is_same: &dyn Fn(&Op) -> bool,
 ) -> (Vec<usize>, Option<usize>) {
     let nodes = graph.nodes();
-    let group: Vec<usize> = (first..end).filter(|i| same(&nodes[*i].op)).take(MAX_PRODUCTS).collect();
+    let group: Vec<usize> = (first..end).filter(|i| is_same(&nodes[*i].op)).take(MAX_MATMULS).collect();
     let joins = |i: &usize| match (&nodes[*i].op, &group[..]) {
         (Op::Glu { gate, up, .. }, [a, b]) => {
             let outputs = [nodes[*a].output, nodes[*b].output];

@@ -1,41 +1,54 @@
-//! Where each value of a device lies in its arena. Values whose lives do not meet share memory; a value that another
-//! device or the caller reads lives to the end.
+//! Assigns each value of a device a place in its arena. Values whose live ranges do not overlap share memory; a value
+//! that another device or the caller reads lives until the end of the run.
 
 use std::ops::Range;
 
-use super::fuse::Step;
-use super::{Capacity, bucket};
-use crate::backend::Retain;
+use super::step::Step;
+use crate::capacity::Capacity;
 use crate::graph::{DeviceId, Graph, Op, Rows, ValueId};
 
-/// Floats per cache line: every value starts on one.
-const LINE: usize = 16;
+/// Floats per cache line; every value starts on one.
+const CACHE_LINE_FLOATS: usize = 16;
 
-/// Spans of one row bucket.
+/// Which values stay readable after a run. The others share memory once their last reader has run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueLifetime {
+    /// only the graph's output and the values that other devices read
+    Needed,
+    /// every value, for `compare`
+    All,
+}
+
+/// The arena of one row bucket.
 #[derive(Clone, Debug)]
-pub struct Layout {
-    /// (n_values) where a value starts, in floats; `usize::MAX` for values of other devices
+pub struct ArenaLayout {
+    /// (n_values) first float of each value; `usize::MAX` for values of other devices
     starts: Vec<usize>,
-    /// floats in all
+    /// length of the arena in floats
     pub len: usize,
 }
 
-impl Layout {
-    /// The first `n_rows` rows of `value`.
+impl ArenaLayout {
+    /// The range of the first `n_rows` rows of `value`, in floats.
     pub fn span(&self, graph: &Graph, value: ValueId, n_rows: usize) -> Range<usize> {
         let start = self.starts[value.index()];
         start..start + n_rows * graph.value(value).width
     }
 }
 
-/// First and last moment of a value, counted in steps.
+/// First and last step that need a value.
 #[derive(Clone, Copy)]
-pub struct Life {
+pub struct LiveRange {
     pub from: usize,
     pub to: usize,
 }
 
-/// Row buckets up to `max_rows`: 1, 2, 4 …
+/// The smallest bucket that holds `n` rows.
+pub fn bucket(n: usize, max: usize) -> usize {
+    n.next_power_of_two().min(max)
+}
+
+/// All row buckets up to `max_rows`: 1, 2, 4 …
 pub fn buckets(max_rows: usize) -> impl Iterator<Item = usize> {
     let mut next = Some(1);
     std::iter::from_fn(move || {
@@ -54,96 +67,101 @@ pub fn lay_out(
     steps: &[Step],
     rows: usize,
     capacity: &Capacity,
-    retain: Retain,
-) -> Layout {
-    let lives = lives(graph, device, steps, retain);
-    let mut order: Vec<usize> = (0..lives.len()).filter(|v| lives[*v].is_some()).collect();
-    order.sort_by_key(|v| lives[*v].map_or(0, |l| l.from));
-    let mut layout = Layout { starts: vec![usize::MAX; lives.len()], len: 0 };
-    let mut placed: Vec<(Range<usize>, Life)> = Vec::new();
+    lifetime: ValueLifetime,
+) -> ArenaLayout {
+    let ranges = live_ranges(graph, device, steps, lifetime);
+    let mut order: Vec<usize> = (0..ranges.len()).filter(|v| ranges[*v].is_some()).collect();
+    order.sort_by_key(|v| ranges[*v].map_or(0, |range| range.from));
+    let mut layout = ArenaLayout { starts: vec![usize::MAX; ranges.len()], len: 0 };
+    let mut placed: Vec<(Range<usize>, LiveRange)> = Vec::new();
     for v in order {
-        let Some(life) = lives[v] else { continue };
+        let Some(range) = ranges[v] else { continue };
         let value = graph.values()[v];
         let rows = match value.rows {
             Rows::Tokens => rows,
             Rows::Outputs => rows.min(capacity.max_outputs),
         };
-        let len = (rows * value.width).next_multiple_of(LINE);
-        let start = lowest_gap(&placed, life, len);
+        let len = (rows * value.width).next_multiple_of(CACHE_LINE_FLOATS);
+        let start = lowest_gap(&placed, range, len);
         layout.starts[v] = start;
         layout.len = layout.len.max(start + len);
-        placed.push((start..start + len, life));
+        placed.push((start..start + len, range));
         placed.sort_by_key(|(span, _)| span.start);
     }
     layout
 }
 
-/// The lowest start where `len` floats are free during `life`; `placed` is sorted by start.
-fn lowest_gap(placed: &[(Range<usize>, Life)], life: Life, len: usize) -> usize {
+/// The lowest start where `len` floats are free during `range`; `placed` is sorted by start.
+fn lowest_gap(placed: &[(Range<usize>, LiveRange)], range: LiveRange, len: usize) -> usize {
     let mut start = 0;
     for (span, other) in placed {
-        let meets = other.from <= life.to && life.from <= other.to;
-        if meets && span.start < start + len {
+        let overlaps = other.from <= range.to && range.from <= other.to;
+        if overlaps && span.start < start + len {
             start = start.max(span.end);
         }
     }
     start
 }
 
-/// When each value of `device` is needed; None: of another device, or never made.
-pub fn lives(graph: &Graph, device: DeviceId, steps: &[Step], retain: Retain) -> Vec<Option<Life>> {
-    let mut lives: Vec<Option<Life>> = vec![None; graph.values().len()];
-    let begin = |v: ValueId, at: usize, lives: &mut Vec<Option<Life>>| {
-        lives[v.index()].get_or_insert(Life { from: at, to: at });
+/// The live range of each value of `device`. None: the value is of another device, or is never computed.
+pub fn live_ranges(
+    graph: &Graph,
+    device: DeviceId,
+    steps: &[Step],
+    lifetime: ValueLifetime,
+) -> Vec<Option<LiveRange>> {
+    let mut ranges: Vec<Option<LiveRange>> = vec![None; graph.values().len()];
+    let begin = |v: ValueId, at: usize, ranges: &mut Vec<Option<LiveRange>>| {
+        ranges[v.index()].get_or_insert(LiveRange { from: at, to: at });
     };
-    let mut copies = copied_in(graph, device).peekable();
+    let mut copies = copies_to(graph, device).peekable();
     for (at, step) in steps.iter().enumerate() {
         let nodes = step.nodes();
         let first = nodes.iter().copied().min().unwrap_or(usize::MAX);
         // a copy arrives before the first step whose nodes follow it
         while let Some((_, v)) = copies.next_if(|(node, _)| *node < first) {
-            begin(v, at, &mut lives);
+            begin(v, at, &mut ranges);
         }
         for i in nodes {
             let node = &graph.nodes()[i];
             node.op.for_each_input(|x| {
-                if let Some(life) = &mut lives[x.index()] {
-                    life.to = at;
+                if let Some(range) = &mut ranges[x.index()] {
+                    range.to = at;
                 }
             });
             if let Some(v) = node.output {
-                begin(v, at, &mut lives);
+                begin(v, at, &mut ranges);
             }
         }
     }
     for (_, v) in copies {
-        begin(v, steps.len(), &mut lives);
+        begin(v, steps.len(), &mut ranges);
     }
-    pin(graph, steps.len(), retain, &mut lives);
-    lives
+    extend_external(graph, steps.len(), lifetime, &mut ranges);
+    ranges
 }
 
-/// Lengthens the lives of values that are read from outside.
-fn pin(graph: &Graph, end: usize, retain: Retain, lives: &mut [Option<Life>]) {
-    let mut keep = |v: ValueId, from: Option<usize>| {
-        if let Some(life) = &mut lives[v.index()] {
-            *life = Life { from: from.unwrap_or(life.from), to: end };
+/// Extends the live ranges of values that are read from outside the run.
+fn extend_external(graph: &Graph, end: usize, lifetime: ValueLifetime, ranges: &mut [Option<LiveRange>]) {
+    let mut extend = |v: ValueId, from: Option<usize>| {
+        if let Some(range) = &mut ranges[v.index()] {
+            *range = LiveRange { from: from.unwrap_or(range.from), to: end };
         }
     };
-    keep(graph.output(), None);
+    extend(graph.output(), None);
     for node in graph.nodes() {
         if let Op::Copy { x } = node.op {
-            keep(x, None);
+            extend(x, None);
         }
     }
-    match retain {
-        Retain::Needed => {}
-        Retain::All => (0..graph.values().len()).for_each(|v| keep(ValueId(v as u32), Some(0))),
+    match lifetime {
+        ValueLifetime::Needed => {}
+        ValueLifetime::All => (0..graph.values().len()).for_each(|v| extend(ValueId(v as u32), Some(0))),
     }
 }
 
 /// Copies onto `device`: (node, its output).
-fn copied_in(graph: &Graph, device: DeviceId) -> impl Iterator<Item = (usize, ValueId)> {
+fn copies_to(graph: &Graph, device: DeviceId) -> impl Iterator<Item = (usize, ValueId)> {
     graph.nodes().iter().enumerate().filter_map(move |(i, node)| match (&node.op, node.output) {
         (Op::Copy { .. }, Some(v)) if node.device == device => Some((i, v)),
         _ => None,

@@ -1,10 +1,10 @@
 //! `POST /v1/embeddings`: vectors of texts.
 
-use api::worker::protocol::{EmbedAs, Embedded};
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use contract::protocol::{EmbedAs, Embedded};
 use serde_json::{Map, Value, json};
 
 use super::blocking;

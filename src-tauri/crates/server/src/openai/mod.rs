@@ -6,13 +6,16 @@ mod embeddings;
 mod request;
 mod response;
 
-use api::types::{TurnEvent, TurnEventKind};
-use api::{App, GenerateArgs, Served, Watch};
+use app::App;
+use app::GenerateArgs;
+use app::ServedModel;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use contract::types::{TurnEvent, TurnEventKind};
 use io::{Clock, RealClock};
+use platform::Watch;
 use serde_json::{Value, json};
 
 use crate::Shared;
@@ -42,7 +45,7 @@ pub async fn model(State(shared): State<Shared>, Path(id): Path<String>) -> Resp
     }
 }
 
-fn model_value(Served { id, context }: &Served) -> Value {
+fn model_value(ServedModel { id, context }: &ServedModel) -> Value {
     let mut value = json!({ "id": id, "object": "model", "created": 0, "owned_by": "inglenook" });
     if let Some(context) = context {
         value["max_model_len"] = json!(context);
@@ -177,10 +180,10 @@ async fn whole(
 }
 
 async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> api::Result<T> + Send + 'static,
+    work: impl FnOnce() -> contract::Result<T> + Send + 'static,
 ) -> Result<T, OpenAiFault> {
     match tokio::task::spawn_blocking(work).await {
         Ok(outcome) => Ok(outcome?),
-        Err(panic) => Err(api::Error::bug(panic).into()),
+        Err(panic) => Err(contract::Error::bug(panic).into()),
     }
 }

@@ -1,7 +1,9 @@
 //! A chat completion request, read field by field so that every refusal names its field.
 
-use api::worker::protocol::{ChatOptions, Prompt, PromptMessage};
-use api::{GenerateArgs, SamplingArgs, messages};
+use app::GenerateArgs;
+use app::SamplingArgs;
+use contract::protocol::{ChatOptions, Prompt, PromptMessage};
+use prompt::openai_messages;
 use serde_json::{Map, Value};
 
 use crate::fault::OpenAiFault;
@@ -149,18 +151,19 @@ impl<'a> Fields<'a> {
     }
 
     fn message(&self, index: usize, message: &Value) -> Result<PromptMessage> {
-        messages::message(message)
+        openai_messages::message(message)
             .map_err(|what| OpenAiFault::invalid("messages", format!("Message {index}: {what}")))
     }
 
     fn chat(&self) -> Result<ChatOptions> {
         let invalid = |field: &'static str| move |what: String| OpenAiFault::invalid(field, sentence(&what));
         let is_wanted = self.get("tool_choice").is_none_or(|choice| *choice != "none");
-        let tools = messages::tools(self.get("tools").unwrap_or(&Value::Null)).map_err(invalid("tools"))?;
+        let tools =
+            openai_messages::tools(self.get("tools").unwrap_or(&Value::Null)).map_err(invalid("tools"))?;
         let mut kwargs =
             self.typed("chat_template_kwargs", "an object", Value::as_object)?.cloned().unwrap_or_default();
         if let Some(word) = self.text("reasoning_effort")? {
-            messages::effort(word, &mut kwargs).map_err(invalid("reasoning_effort"))?;
+            openai_messages::effort(word, &mut kwargs).map_err(invalid("reasoning_effort"))?;
         }
         Ok(ChatOptions {
             tools: if is_wanted { tools } else { Value::Null },

@@ -1,8 +1,8 @@
 //! A turn's events in OpenAI's shapes: chunk by chunk, or as one completion.
 
-use api::Error;
-use api::types::{ErrorInfo, Finish, ToolCall, TurnEvent, TurnEventKind, TurnStats};
 use axum::http::StatusCode;
+use contract::Error;
+use contract::types::{ErrorInfo, Finish, ToolCall, TurnEvent, TurnEventKind, TurnStats};
 use serde_json::{Value, json};
 
 use crate::fault::OpenAiFault;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use kernels::backends::Card;
+use kernels::GpuSelector;
 use weights::WeightFile;
 
 use super::*;
@@ -152,22 +152,25 @@ fn where_one_fails_the_others_go_on() {
 #[test]
 fn each_has_the_card_that_is_named_for_it() {
     let (card, cpu) = (BackendKind::Gpu, BackendKind::Cpu);
-    let gpus = |n: usize| (0..n).map(Card::Nth).collect::<Vec<_>>();
+    let gpus = |n: usize| (0..n).map(GpuSelector::Nth).collect::<Vec<_>>();
     let options = LoadOptions {
         devices: Devices::Replicas(vec![card, cpu, card]),
         gpus: gpus(2),
         ..LoadOptions::default()
     };
-    for (at, kind, named) in [(0, card, vec![Card::Nth(0)]), (2, card, vec![Card::Nth(1)])] {
+    for (at, kind, named) in [(0, card, vec![GpuSelector::Nth(0)]), (2, card, vec![GpuSelector::Nth(1)])] {
         let own = alone(&options, at, 4);
         assert_eq!((own.devices, own.gpus), (Devices::Split(vec![(kind, 4)]), named));
     }
     assert_eq!(alone(&options, 1, 4).devices, Devices::Split(vec![(cpu, 4)]));
     let mut left = options.clone();
     assert_eq!(without(&mut left, 0, 4), Some(GpuFallback::OtherReplicas(2)));
-    assert_eq!((&left.devices, &left.gpus), (&Devices::Replicas(vec![cpu, card]), &vec![Card::Nth(1)]));
+    assert_eq!(
+        (&left.devices, &left.gpus),
+        (&Devices::Replicas(vec![cpu, card]), &vec![GpuSelector::Nth(1)])
+    );
     assert_eq!(without(&mut left, 0, 4), Some(GpuFallback::OtherReplicas(1)));
-    assert_eq!((&left.devices, &left.gpus), (&Devices::Split(vec![(card, 4)]), &vec![Card::Nth(1)]));
+    assert_eq!((&left.devices, &left.gpus), (&Devices::Split(vec![(card, 4)]), &vec![GpuSelector::Nth(1)]));
     assert_eq!(without(&mut left, 0, 4), None);
     assert_eq!(alone(&left, 0, 4), left);
 }

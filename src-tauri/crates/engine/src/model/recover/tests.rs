@@ -58,7 +58,7 @@ fn ruin(model: &mut Model, back_to: &[(SequenceId, usize)]) {
         let retention = model.replicas[0].executor.graph().kv().layers[layer].retention();
         for page in 0..capacity.all_pages(retention) as u32 {
             let n_bytes = model.replicas[0].executor.kv_layout(layer, page).page_bytes();
-            model.replicas[0].executor.kv_write_page(layer, page, &vec![0x25; n_bytes]).unwrap();
+            model.replicas[0].executor.write_kv_page(layer, page, &vec![0x25; n_bytes]).unwrap();
         }
     }
     let n_floats: usize = model.replicas[0].executor.graph().kv().states.iter().sum();

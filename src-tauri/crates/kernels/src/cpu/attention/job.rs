@@ -1,8 +1,9 @@
-//! What one worker does in an attention: a tile of queries, which share a KV head and lie close together, goes through
-//! chunks of positions, page by page.
+//! The part of one worker in attention: a tile of queries that share a KV head goes through chunks of
+//! positions, page by page.
 
 use std::ops::Range;
 
+use crate::batch::Batch;
 use crate::cpu::arena::AlignedVec;
 use crate::cpu::disjoint_slices::DisjointSlices;
 use crate::cpu::kv::KvStore;
@@ -11,39 +12,39 @@ use crate::graph::{AttentionShape, PAGE_LEN};
 use crate::ops::Kernels;
 use crate::ops::attention::pages::{PageKernels, Queries, SCORE_STRIDE, Weights};
 use crate::ops::attention::{CHUNK, Partial, visible};
-use crate::plan::Batch;
 
-/// Queries in one tile: their scores and sums stay in the second-level cache.
+/// Most queries in a tile: their scores and sums stay in the L2 cache.
 pub const MAX_QUERIES: usize = 32;
-/// How many blocks before its use a block of keys or values is asked for: what one takes to compute is less than the
-/// latency of memory.
+/// Blocks of keys or values to prefetch ahead: computing one takes less than the latency of memory.
 const PREFETCH_BLOCKS: usize = 2;
 
-/// AttentionScratch of one worker.
+/// Scratch of one worker.
 pub struct AttentionScratch {
-    /// (queries, head_dim), scaled
+    /// (queries, head_dim), scaled.
     q: AlignedVec<f32>,
-    /// (queries, head_dim): q as integers, where the pages are
+    /// (queries, head_dim): q as integers, for pages stored as integers.
     rounded: AlignedVec<i16>,
-    /// (queries): scales of `rounded`
+    /// (queries): scales of `rounded`.
     scales: [f32; MAX_QUERIES],
     /// (queries, SCORE_STRIDE)
     scores: AlignedVec<f32>,
-    /// (queries, head_dim): of the current chunk
+    /// (queries, head_dim): sums over the current chunk.
     pub sums: AlignedVec<f32>,
     pub partials: [Partial; MAX_QUERIES],
-    /// (queries, head_dim): of all chunks so far
+    /// (queries, head_dim): sums over all chunks so far.
     pub total: AlignedVec<f32>,
     pub totals: [Partial; MAX_QUERIES],
-    /// what the kernels of a page unpack into
-    room: AlignedVec<f32>,
+    /// Memory for unpacked keys or values of a page.
+    unpacked: AlignedVec<f32>,
     pub queries: Vec<Query>,
 }
 
 /// One row and head, and the positions it sees.
 #[derive(Clone)]
 pub struct Query {
+    /// Row in the batch.
     pub row: usize,
+    /// Query head.
     pub head: usize,
     seen: Range<usize>,
 }
@@ -52,23 +53,23 @@ pub struct Query {
 pub struct AttentionJob<'a> {
     pub kernels: &'a Kernels,
     pub pages: PageKernels,
-    /// for pages that have aged; None: none has
+    /// Kernels for aged pages; `None`: there are none.
     pub aged: Option<PageKernels>,
     pub kv: &'a KvStore,
     pub batch: &'a Batch<'a>,
     pub shape: &'a AttentionShape,
-    /// (rows) how many positions their sequences have, where attention looks ahead; else nothing
+    /// (rows): lengths of the sequences, for bidirectional attention; otherwise empty.
     pub ends: Vec<usize>,
     /// (rows, heads, head_dim)
     pub q: &'a [f32],
     pub out: DisjointSlices<'a, f32>,
-    /// query heads of one KV head that go together, at most MAX_QUERIES
+    /// Query heads of one KV head in a tile, at most `MAX_QUERIES`.
     pub heads_per_tile: usize,
-    /// tiles of heads for each KV head
+    /// Head tiles of each KV head.
     pub n_subgroups: usize,
 }
 
-/// The blocks of a chunk in the order of their use: of each tile of heads the keys in all pages, then the values.
+/// The blocks of a chunk in order of use: for each head tile the keys of all pages, then the values.
 pub struct BlockWalk<'a> {
     job: &'a AttentionJob<'a>,
     table: &'a [u32],
@@ -77,7 +78,7 @@ pub struct BlockWalk<'a> {
 }
 
 impl BlockWalk<'_> {
-    /// Block `i` of a tile of heads, or one of the next; empty beyond the last.
+    /// Returns block `i` of a head tile, or of the next one; empty past the last.
     fn block(&self, tile: usize, i: usize) -> &[u8] {
         let n = self.pages.len();
         let (tile, i) = if i < 2 * n { (tile, i) } else { (tile + 1, i - 2 * n) };
@@ -92,8 +93,8 @@ impl BlockWalk<'_> {
     }
 }
 
-/// Adds the part of a later chunk; a part over no positions changes nothing.
-pub fn join(kernels: &Kernels, state: Partial, total: &mut [f32], next: Partial, sums: &[f32]) -> Partial {
+/// Merges the partial result of a later chunk. One over no positions changes nothing.
+pub fn merge(kernels: &Kernels, state: Partial, total: &mut [f32], next: Partial, sums: &[f32]) -> Partial {
     if state == Partial::EMPTY {
         total.copy_from_slice(sums);
         return next;
@@ -102,6 +103,7 @@ pub fn join(kernels: &Kernels, state: Partial, total: &mut [f32], next: Partial,
 }
 
 impl AttentionScratch {
+    /// Allocates scratch for heads of length `head_dim`. Errors: out of memory.
     pub fn new(head_dim: usize) -> Result<Self, KernelError> {
         let zeroed = |n| AlignedVec::zeroed(n, "attention");
         Ok(Self {
@@ -113,45 +115,46 @@ impl AttentionScratch {
             partials: [Partial::EMPTY; MAX_QUERIES],
             total: zeroed(MAX_QUERIES * head_dim)?,
             totals: [Partial::EMPTY; MAX_QUERIES],
-            room: zeroed(PAGE_LEN * head_dim)?,
+            unpacked: zeroed(PAGE_LEN * head_dim)?,
             queries: Vec::with_capacity(MAX_QUERIES),
         })
     }
 }
 
 impl AttentionJob<'_> {
-    /// How that page is read.
-    fn kernels_of(&self, page: u32) -> PageKernels {
+    /// Returns the kernels that read `page`.
+    fn page_kernels(&self, page: u32) -> PageKernels {
         match self.aged {
             Some(aged) if self.kv.is_aged(self.shape.layer, page) => aged,
             Some(_) | None => self.pages,
         }
     }
 
+    /// Returns the positions that a row sees.
     pub fn seen(&self, row: usize) -> Range<usize> {
         let end = self.ends.get(row).copied().unwrap_or_default();
         visible(self.shape, self.batch.positions[row] as usize, end)
     }
 
-    /// The chunks that a row looks into.
+    /// Returns the chunks that a row sees.
     pub fn chunks(&self, row: usize) -> Range<usize> {
         let seen = self.seen(row);
         seen.start / CHUNK..seen.end.div_ceil(CHUNK)
     }
 
-    /// The chunks that any of some rows looks into.
+    /// Returns the chunks that any of `rows` sees.
     pub fn chunks_of(&self, rows: Range<usize>) -> Range<usize> {
         let chunks = rows.map(|row| self.chunks(row));
         let (start, end) = chunks.fold((usize::MAX, 0), |(s, e), c| (s.min(c.start), e.max(c.end)));
         start..end
     }
 
-    /// Tiles of heads, of all KV heads.
+    /// Returns the number of head tiles of all KV heads.
     pub fn n_head_tiles(&self) -> usize {
         self.shape.n_kv_heads * self.n_subgroups
     }
 
-    /// The query heads of a tile of heads.
+    /// Returns the query heads of a head tile.
     fn heads(&self, tile: usize) -> Range<usize> {
         let group = self.shape.n_heads / self.shape.n_kv_heads;
         let kv_head = tile / self.n_subgroups;
@@ -160,8 +163,8 @@ impl AttentionJob<'_> {
         kv_head * group + first..kv_head * group + last
     }
 
-    /// Queries of `rows` and a tile of heads into the scratch.
-    pub fn take_queries(&self, scratch: &mut AttentionScratch, rows: Range<usize>, tile: usize) {
+    /// Loads the queries of `rows` and a head tile into the scratch.
+    pub fn load_queries(&self, scratch: &mut AttentionScratch, rows: Range<usize>, tile: usize) {
         let d = self.shape.head_dim;
         scratch.queries.clear();
         for row in rows {
@@ -180,7 +183,7 @@ impl AttentionJob<'_> {
         }
     }
 
-    /// The blocks of `chunk` that `rows` look into, for some tiles of heads.
+    /// Returns the blocks of `chunk` that `rows` see, for some head tiles.
     pub fn walk(&self, rows: Range<usize>, chunk: usize, tiles: Range<usize>) -> BlockWalk<'_> {
         let table = self.batch.table(self.kv.layout(self.shape.layer).retention(), rows.start);
         let seen = rows.map(|row| self.seen(row));
@@ -189,10 +192,10 @@ impl AttentionJob<'_> {
         BlockWalk { job: self, table, pages: start / PAGE_LEN..end.div_ceil(PAGE_LEN), tiles }
     }
 
-    /// A tile of rows and heads through all its chunks.
+    /// Runs a tile of rows and heads through all its chunks.
     pub fn tile(&self, scratch: &mut AttentionScratch, rows: Range<usize>, tile: usize) {
         let d = self.shape.head_dim;
-        self.take_queries(scratch, rows.clone(), tile);
+        self.load_queries(scratch, rows.clone(), tile);
         scratch.totals = [Partial::EMPTY; MAX_QUERIES];
         for chunk in self.chunks_of(rows.clone()) {
             self.chunk(scratch, chunk, &self.walk(rows.clone(), chunk, tile..tile + 1), tile);
@@ -202,13 +205,13 @@ impl AttentionJob<'_> {
                 }
                 let at = i * d..(i + 1) * d;
                 let (total, sums) = (&mut scratch.total[at.clone()], &scratch.sums[at]);
-                scratch.totals[i] = join(self.kernels, scratch.totals[i], total, scratch.partials[i], sums);
+                scratch.totals[i] = merge(self.kernels, scratch.totals[i], total, scratch.partials[i], sums);
             }
         }
         self.finish(scratch);
     }
 
-    /// Softmax and weighted sum of the scratch's queries, which are of `tile`, over one chunk.
+    /// Computes softmax and weighted sum over one chunk for the scratch's queries, which are of `tile`.
     pub fn chunk(&self, scratch: &mut AttentionScratch, chunk: usize, walk: &BlockWalk, tile: usize) {
         let d = self.shape.head_dim;
         let n = scratch.queries.len();
@@ -220,7 +223,13 @@ impl AttentionJob<'_> {
             let ahead = walk.block(tile, i + PREFETCH_BLOCKS);
             let keys = std::mem::replace(&mut soon[i % PREFETCH_BLOCKS], ahead);
             let scores = &mut scratch.scores[page * PAGE_LEN - begin..];
-            (self.kernels_of(walk.table[page]).scores)(&queries, keys, ahead, &mut scratch.room, scores);
+            (self.page_kernels(walk.table[page]).scores)(
+                &queries,
+                keys,
+                ahead,
+                &mut scratch.unpacked,
+                scores,
+            );
         }
         let span = walk.pages.start * PAGE_LEN - begin..walk.pages.end * PAGE_LEN - begin;
         for (i, query) in scratch.queries.iter().enumerate() {
@@ -228,7 +237,7 @@ impl AttentionJob<'_> {
             if let Some(cap) = self.shape.softcap {
                 (self.kernels.softcap)(scores, cap);
             }
-            scratch.partials[i] = hide_and_soften(self.kernels, scores, begin + span.start, &query.seen);
+            scratch.partials[i] = masked_softmax(self.kernels, scores, begin + span.start, &query.seen);
         }
         scratch.sums[..n * d].fill(0.0);
         let seen = scratch.queries.iter().map(|q| &q.seen);
@@ -239,24 +248,25 @@ impl AttentionJob<'_> {
             let ahead = walk.block(tile, i + PREFETCH_BLOCKS);
             let values = std::mem::replace(&mut soon[i % PREFETCH_BLOCKS], ahead);
             let weights = Weights { n, x: &scratch.scores[at - begin..], slots };
-            (self.kernels_of(walk.table[page]).weigh)(
+            (self.page_kernels(walk.table[page]).weigh)(
                 &weights,
                 d,
                 values,
                 ahead,
-                &mut scratch.room,
+                &mut scratch.unpacked,
                 &mut scratch.sums,
             );
         }
     }
 
-    /// Writes the queries' totals, divided by their sums. A sink joins here: a last part that has no value.
+    /// Writes the queries' totals, divided by their softmax sums. An attention sink is merged here as a last
+    /// part without value.
     pub fn finish(&self, scratch: &AttentionScratch) {
         let d = self.shape.head_dim;
         for (i, query) in scratch.queries.iter().enumerate() {
             let at = (query.row * self.shape.n_heads + query.head) * d;
             // SAFETY: each row and head is finished by one task alone.
-            let out = unsafe { self.out.part(at..at + d) };
+            let out = unsafe { self.out.slice_mut(at..at + d) };
             let total = scratch.totals[i];
             let scale = match &self.shape.sinks {
                 None => 1.0 / total.sum,
@@ -273,8 +283,8 @@ impl AttentionJob<'_> {
     }
 }
 
-/// Softmax over scores of positions `begin..`, of which only `seen` count.
-fn hide_and_soften(kernels: &Kernels, scores: &mut [f32], begin: usize, seen: &Range<usize>) -> Partial {
+/// Computes the softmax over scores of positions `begin..`, of which only `seen` count.
+fn masked_softmax(kernels: &Kernels, scores: &mut [f32], begin: usize, seen: &Range<usize>) -> Partial {
     let end = begin + scores.len();
     let (first, last) = (seen.start.clamp(begin, end), seen.end.clamp(begin, end));
     if first >= last {

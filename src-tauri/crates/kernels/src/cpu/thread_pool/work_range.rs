@@ -1,9 +1,9 @@
-//! Neighbouring tasks of a pool, taken by their owner from the front and by others from the back.
+//! A range of consecutive tasks: its owner takes from the front, others steal from the back.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A line of cache of its own, as each worker takes from its own stretch all the time.
+/// On its own cache lines, as each worker updates its range constantly.
 #[derive(Default)]
 #[repr(align(128))]
 pub struct WorkRange {
@@ -12,25 +12,25 @@ pub struct WorkRange {
 }
 
 impl WorkRange {
-    /// Tasks that nobody has taken. Numbers of tasks have 32 bits.
+    /// Sets the tasks, none of which is taken. Task indices have 32 bits.
     pub fn set(&self, tasks: Range<usize>) {
         self.range.store(word(&tasks), Ordering::Relaxed);
     }
 
-    /// The first task, and which is first after it.
+    /// Takes the first task; returns it and the one then first.
     pub fn take_first(&self) -> Option<(usize, Option<usize>)> {
         let left = self.take(|tasks| tasks.start + 1..tasks.end)?;
         Some((left.start, Some(left.start + 1).filter(|next| *next < left.end)))
     }
 
-    /// The last task, and which is last after it.
+    /// Takes the last task; returns it and the one then last.
     pub fn take_last(&self) -> Option<(usize, Option<usize>)> {
         let left = self.take(|tasks| tasks.start..tasks.end - 1)?;
         let last = left.end - 1;
         Some((last, last.checked_sub(1).filter(|next| *next >= left.start)))
     }
 
-    /// The tasks before `less` was taken from them; none where there were none.
+    /// Shrinks the range by `less` and returns what it was before; `None` if it was empty.
     fn take(&self, less: impl Fn(Range<usize>) -> Range<usize>) -> Option<Range<usize>> {
         let mut seen = self.range.load(Ordering::Relaxed);
         loop {
@@ -57,15 +57,15 @@ mod tests {
 
     #[test]
     fn each_task_is_taken_once_from_either_end() {
-        let stretch = WorkRange::default();
-        assert_eq!(stretch.take_first(), None);
-        stretch.set(3..7);
-        assert_eq!(stretch.take_first(), Some((3, Some(4))));
-        assert_eq!(stretch.take_last(), Some((6, Some(5))));
-        assert_eq!(stretch.take_last(), Some((5, Some(4))));
-        assert_eq!(stretch.take_first(), Some((4, None)));
-        assert_eq!((stretch.take_first(), stretch.take_last()), (None, None));
-        stretch.set(0..1);
-        assert_eq!(stretch.take_last(), Some((0, None)));
+        let range = WorkRange::default();
+        assert_eq!(range.take_first(), None);
+        range.set(3..7);
+        assert_eq!(range.take_first(), Some((3, Some(4))));
+        assert_eq!(range.take_last(), Some((6, Some(5))));
+        assert_eq!(range.take_last(), Some((5, Some(4))));
+        assert_eq!(range.take_first(), Some((4, None)));
+        assert_eq!((range.take_first(), range.take_last()), (None, None));
+        range.set(0..1);
+        assert_eq!(range.take_last(), Some((0, None)));
     }
 }

@@ -1,27 +1,34 @@
-//! A graph whose kernels are too long for a submission, cut and whole.
+//! Runs a graph whose kernels exceed the submission cost, split and whole.
 
 use std::sync::Arc;
 
 use weights::{DType, SharedBytes, TensorView};
 
 use super::*;
-use crate::backend::{Backend, Retain};
-use crate::backends::Card;
-use crate::gpu::{Gpu, Uses};
+use crate::backend::Backend;
+use crate::capacity::Capacity;
+use crate::gpu::{Gpu, GpuContext, GpuOptions};
+use crate::gpu_selector::GpuSelector;
 use crate::graph::{
     AttentionShape, Columns, DeviceId, Experts, GraphBuilder, KvDType, KvLayerLayout, KvLayout, Mask, Routing,
 };
-use crate::plan::Capacity;
+use crate::plan::layout::ValueLifetime;
 use crate::tensor::Tensor;
 
-/// Less than each of the products, the attention and the experts below costs of many rows.
-const SHORT: u64 = 3_000_000;
-const CAPACITY: Capacity =
-    Capacity { n_pages: 40, n_window_pages: 0, n_aged_pages: 0, max_rows: 64, max_outputs: 64, n_states: 0 };
+/// Less than the cost of each multiplication, attention and expert layer below for many rows.
+const LOW_COST: u64 = 3_000_000;
+const CAPACITY: Capacity = Capacity {
+    n_pages: 40,
+    n_window_pages: 0,
+    n_requantized_pages: 0,
+    max_rows: 64,
+    max_outputs: 64,
+    n_states: 0,
+};
 const N_IDS: usize = 50;
 const K: usize = 128;
 
-/// Numbers that look like noise.
+/// Pseudo-random numbers.
 fn noise(shape: [usize; 2], seed: u32) -> Tensor {
     let mut state = seed;
     let mut next = || {
@@ -33,7 +40,7 @@ fn noise(shape: [usize; 2], seed: u32) -> Tensor {
     Tensor::host(&TensorView { name: "noise", dtype: DType::F32, shape: &shape, data }).unwrap()
 }
 
-/// Attention, experts, and a product with many outputs.
+/// Attention, experts, and a multiplication with many outputs.
 fn graph() -> Arc<Graph> {
     let layer = KvLayerLayout { n_kv_heads: 2, head_dim: 32, dtype: KvDType::F16, window: None };
     let mut b = GraphBuilder::new(KvLayout::uniform(1, layer)).unwrap();
@@ -64,15 +71,16 @@ fn graph() -> Arc<Graph> {
     Arc::new(b.finish(x).unwrap())
 }
 
-fn executor(graph: &Arc<Graph>, submitted: Option<u64>) -> Gpu {
-    let device = Device::open_using(&Card::Any, Uses { submitted, ..Uses::default() })
-        .expect("mesa-vulkan-drivers, or the driver of a card: `make setup`");
-    let mut gpu = Gpu::new(device);
-    gpu.prepare(graph, DeviceId(0), CAPACITY, Retain::Needed).unwrap();
+fn backend(graph: &Arc<Graph>, max_submission_cost: Option<u64>) -> Gpu {
+    let options = GpuOptions { max_submission_cost, ..GpuOptions::default() };
+    let context = GpuContext::open_using(&GpuSelector::Any, options)
+        .expect("mesa-vulkan-drivers, or the driver of a GPU: `make setup`");
+    let mut gpu = Gpu::new(context);
+    gpu.prepare(graph, DeviceId(0), CAPACITY, ValueLifetime::Needed).unwrap();
     gpu
 }
 
-/// The bits of the output of each batch, what its longest submission costs, and how many there are.
+/// For each batch: the bits of its output, the largest cost of a submission, and the number of submissions.
 fn run(gpu: &mut Gpu, graph: &Graph) -> Vec<(Vec<u32>, u64, usize)> {
     let pages: Vec<u32> = (0..CAPACITY.n_pages as u32).rev().collect();
     let mut ran = Vec::new();
@@ -94,21 +102,21 @@ fn run(gpu: &mut Gpu, graph: &Graph) -> Vec<(Vec<u32>, u64, usize)> {
         let bits = gpu.read(graph.output(), n).iter().map(|x| x.to_bits()).collect();
         let cost = |all: &[Dispatch]| all.iter().map(|dispatch| dispatch.cost_of(&batch)).sum::<u64>();
         let all = &gpu.prepared().programs[0].dispatches;
-        let costs: Vec<u64> = stretches(&gpu.gpu, all, &batch).map(cost).collect();
+        let costs: Vec<u64> = submissions(&gpu.context.device, all, &batch).map(cost).collect();
         ran.push((bits, costs.iter().copied().max().unwrap_or(0), costs.len()));
     }
     ran
 }
 
 #[test]
-fn no_submission_is_long_and_what_is_cut_gives_the_same_bits() {
+fn submissions_respect_the_cost_limit_and_splitting_keeps_the_bits() {
     let graph = graph();
-    let whole = run(&mut executor(&graph, None), &graph);
-    let cut = run(&mut executor(&graph, Some(SHORT)), &graph);
+    let whole = run(&mut backend(&graph, None), &graph);
+    let cut = run(&mut backend(&graph, Some(LOW_COST)), &graph);
     for (i, ((expected, _, n_whole), (found, longest, n_cut))) in whole.iter().zip(&cut).enumerate() {
         assert!(expected == found, "batch {i}");
-        assert!(*longest <= SHORT, "batch {i}: {longest}");
-        assert_eq!(*n_whole, 1, "batch {i} is short on any card");
+        assert!(*longest <= LOW_COST, "batch {i}: {longest}");
+        assert_eq!(*n_whole, 1, "batch {i} is short on any GPU");
         // the last has one row
         assert_eq!(*n_cut > 4, i < 4, "batch {i}: {n_cut} submissions");
     }

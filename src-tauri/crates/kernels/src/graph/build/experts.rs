@@ -1,7 +1,8 @@
 //! Mixtures of experts: routing, the chosen experts' products, their weighted sum.
 
 use super::{Built, GraphBuilder, check};
-use crate::graph::{Experts, Graph, Op, Routing, ValueId};
+use crate::error::KernelError;
+use crate::graph::{Experts, Op, Routing, ValueId};
 
 /// Their numbers travel as floats, which are exact up to here.
 const MAX_EXPERTS: usize = 1 << 24;
@@ -14,11 +15,11 @@ impl GraphBuilder {
         check(&name, "width of the router's logits", routing.n_experts, value.width)?;
         if routing.n_experts > MAX_EXPERTS {
             let expected = format!("at most {MAX_EXPERTS}");
-            return Err(Graph::mismatch(&name, "experts", expected, routing.n_experts));
+            return Err(KernelError::mismatch(&name, "experts", expected, routing.n_experts));
         }
         if routing.n_used == 0 || routing.n_used > routing.n_experts {
             let expected = format!("1..={}", routing.n_experts);
-            return Err(Graph::mismatch(&name, "experts used", expected, routing.n_used));
+            return Err(KernelError::mismatch(&name, "experts used", expected, routing.n_used));
         }
         if let Some(scale) = &routing.expert_scale {
             check(&name, "factors of the experts", routing.n_experts, scale.len())?;
@@ -44,7 +45,7 @@ impl GraphBuilder {
         for weight in experts.weights.iter() {
             if weight.dtype() != first.dtype() {
                 let (expected, found) = (first.dtype().name(), weight.dtype().name());
-                return Err(Graph::mismatch(&name, "format of an expert", expected, found));
+                return Err(KernelError::mismatch(&name, "format of an expert", expected, found));
             }
             let [out, columns] = self.matrix(&name, weight)?;
             check(&name, "rows of an expert", n_out, out)?;
@@ -52,13 +53,13 @@ impl GraphBuilder {
         }
         if value.width != n_in && n_in.checked_mul(n_used) != Some(value.width) {
             let expected = format!("{n_in} or {n_used} times that");
-            return Err(Graph::mismatch(&name, "width of x", expected, value.width));
+            return Err(KernelError::mismatch(&name, "width of x", expected, value.width));
         }
         if let Some(bias) = &experts.bias
             && *bias.shape() != [n_experts, n_out]
         {
             let found = format!("{:?}", bias.shape());
-            return Err(Graph::mismatch(
+            return Err(KernelError::mismatch(
                 &name,
                 "bias of the experts",
                 format!("[{n_experts}, {n_out}]"),
@@ -66,7 +67,7 @@ impl GraphBuilder {
             ));
         }
         let Some(width) = n_out.checked_mul(n_used) else {
-            return Err(Graph::mismatch(&name, "outputs of the experts", "a countable number", n_out));
+            return Err(KernelError::mismatch(&name, "outputs of the experts", "a countable number", n_out));
         };
         Ok(self.push(name, Op::ExpertMatMul { x, route, experts }, value.rows, width))
     }
@@ -78,18 +79,18 @@ impl GraphBuilder {
         let (_, n_used) = self.routing(&name, route)?;
         if !value.width.is_multiple_of(n_used) {
             let expected = format!("a multiple of {n_used}");
-            return Err(Graph::mismatch(&name, "width of x", expected, value.width));
+            return Err(KernelError::mismatch(&name, "width of x", expected, value.width));
         }
         Ok(self.push(name, Op::ExpertSum { x, route }, value.rows, value.width / n_used))
     }
 
     /// Experts there are and experts used, of a value that `moe_route` made.
-    fn routing(&self, name: &str, route: ValueId) -> Result<(usize, usize), crate::KernelError> {
+    fn routing(&self, name: &str, route: ValueId) -> Result<(usize, usize), KernelError> {
         self.token_input(name, route)?;
         let maker = self.nodes.iter().find(|n| n.output == Some(route));
         match maker.map(|n| &n.op) {
             Some(Op::MoeRoute { routing, .. }) => Ok((routing.n_experts, routing.n_used)),
-            _ => Err(Graph::mismatch(name, "route", "made by a router", "another value")),
+            _ => Err(KernelError::mismatch(name, "route", "made by a router", "another value")),
         }
     }
 }

@@ -2,8 +2,7 @@
 
 use super::{Built, GraphBuilder, check, unary};
 use crate::error::KernelError;
-use crate::graph::{ConvShape, DeltaShape, Graph, Op, ValueId};
-use crate::ops::delta_net::MAX_DIM;
+use crate::graph::{ConvShape, DeltaShape, MAX_DELTA_HEAD_DIM, Op, ValueId};
 
 impl GraphBuilder {
     /// x (tokens, channels) → same shape
@@ -11,7 +10,7 @@ impl GraphBuilder {
         let name = name.into();
         let value = self.token_input(&name, x)?;
         if conv.kernel < 2 {
-            return Err(Graph::mismatch(&name, "taps of the convolution", "at least 2", conv.kernel));
+            return Err(KernelError::mismatch(&name, "taps of the convolution", "at least 2", conv.kernel));
         }
         unary(&name, conv.act)?;
         check(
@@ -41,11 +40,16 @@ impl GraphBuilder {
         let DeltaShape { n_k_heads, n_v_heads, k_dim, v_dim, .. } = delta;
         if n_k_heads == 0 || n_v_heads == 0 || !n_v_heads.is_multiple_of(n_k_heads) {
             let expected = format!("a multiple of {n_k_heads}");
-            return Err(Graph::mismatch(&name, "value heads", expected, n_v_heads));
+            return Err(KernelError::mismatch(&name, "value heads", expected, n_v_heads));
         }
         for dim in [k_dim, v_dim] {
-            if dim == 0 || dim > MAX_DIM {
-                return Err(Graph::mismatch(&name, "head size", format!("1..={MAX_DIM}"), dim));
+            if dim == 0 || dim > MAX_DELTA_HEAD_DIM {
+                return Err(KernelError::mismatch(
+                    &name,
+                    "head size",
+                    format!("1..={MAX_DELTA_HEAD_DIM}"),
+                    dim,
+                ));
             }
         }
         let keys = n_k_heads.saturating_mul(2 * k_dim);
@@ -65,11 +69,11 @@ impl GraphBuilder {
     fn use_state(&mut self, name: &str, state: usize, n_floats: usize) -> Result<(), KernelError> {
         let Some(&kept) = self.kv.states.get(state) else {
             let expected = format!("below {}", self.kv.states.len());
-            return Err(Graph::mismatch(name, "recurrent state", expected, state));
+            return Err(KernelError::mismatch(name, "recurrent state", expected, state));
         };
         check(name, "floats of the state", n_floats, kept)?;
         if self.state_devices[state].replace(self.device).is_some() {
-            return Err(Graph::mismatch(name, "users of this state", 1, 2));
+            return Err(KernelError::mismatch(name, "users of this state", 1, 2));
         }
         Ok(())
     }

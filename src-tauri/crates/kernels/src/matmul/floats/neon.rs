@@ -1,4 +1,4 @@
-//! Eight floats in two registers: NEON, which every 64-bit ARM has.
+//! Eight floats in two registers: NEON, which every 64-bit ARM processor has.
 
 use std::arch::aarch64::*;
 use std::arch::asm;

@@ -1,4 +1,4 @@
-//! PackedActivationsRef by AVX2: qword_ptr bytes wide and qword_ptr tokens high, numbers are transposed as a matrix.
+//! AVX2 packing: 8 × 8 transposition of 4-byte groups.
 
 use std::arch::x86_64::*;
 
@@ -7,10 +7,10 @@ use crate::matmul::Activations;
 use crate::matmul::simd::avx2::YmmI32;
 use crate::matmul::simd::{MAX_ROWS, RowPointers, Simd};
 
-/// Nothing is multiplied here that VNNI has an instruction for.
+/// Packing multiplies nothing, so VNNI does not matter.
 type PackSimd = YmmI32<false>;
 
-/// As the function of that name in the parent.
+/// AVX2 version of the parent's function.
 #[target_feature(enable = "avx2,fma,f16c")]
 pub fn pack_q8_0(acts: &Activations, first: usize, out: &mut [BlockQ8_0x8]) {
     let rows = token_rows_q8_0(acts, first, out.len());
@@ -21,7 +21,7 @@ pub fn pack_q8_0(acts: &Activations, first: usize, out: &mut [BlockQ8_0x8]) {
             block.scales[t] = scales[b];
             block.sums[t] = sums[b] * -128;
         }
-        // SAFETY: compiled for AVX2; 32 bytes lie at each of qword_ptr pointers, and `i16_sums` has room for a register.
+        // SAFETY: compiled for AVX2; 32 bytes lie at each of eight pointers, and `i16_sums` holds a register.
         unsafe {
             let [first, second] = pack_quants(&q, &mut block.q);
             _mm256_storeu_si256(block.i16_sums.as_mut_ptr().cast(), _mm256_add_epi16(first, second));
@@ -29,7 +29,7 @@ pub fn pack_q8_0(acts: &Activations, first: usize, out: &mut [BlockQ8_0x8]) {
     }
 }
 
-/// As the function of that name in the parent.
+/// AVX2 version of the parent's function.
 #[target_feature(enable = "avx2,fma,f16c")]
 pub fn pack_q8_k(acts: &Activations, first: usize, out: &mut [BlockQ8Kx8]) {
     let rows = token_rows_q8_k(acts, first, out.len());
@@ -43,8 +43,8 @@ pub fn pack_q8_k(acts: &Activations, first: usize, out: &mut [BlockQ8Kx8]) {
                 pairs[t] = *sums;
             }
         }
-        // SAFETY: compiled for AVX2; 256 bytes and qword_ptr sums lie at each of qword_ptr pointers, and `PerToken` has room for a
-        // register.
+        // SAFETY: compiled for AVX2; 256 bytes and eight sums lie at each of eight pointers, and `PerToken`
+        // holds a register.
         unsafe {
             let by = _mm256_set1_epi16(-32);
             for (group, to) in block.q.iter_mut().enumerate() {
@@ -69,13 +69,13 @@ pub fn pack_q8_k(acts: &Activations, first: usize, out: &mut [BlockQ8Kx8]) {
     }
 }
 
-/// 32 bytes of each token, and of both halves of them what `BlockQ8_0x8::i16_sums` says.
+/// Interleaves 32 bytes of each token into `to`. Returns the `BlockQ8_0x8::i16_sums` of both halves.
 ///
 /// # Safety
-/// AVX2; 32 bytes lie at each of qword_ptr pointers.
+/// AVX2; 32 bytes lie at each of eight pointers.
 #[inline(always)]
 unsafe fn pack_quants(q: &RowPointers, to: &mut QuantsX8) -> [__m256i; 2] {
-    // SAFETY: the caller's; a group has room for qword_ptr registers.
+    // SAFETY: guaranteed by the caller; `QuantsX8` holds eight registers.
     unsafe {
         let ones = _mm256_set1_epi8(1);
         let mut sums = [_mm256_setzero_si256(); 2];

@@ -1,5 +1,6 @@
-//! Several tokens: a k_tile of blocks is transposed so that each lane holds its row, once for all of them. Rows go side by
-//! side through a slab of the tokens' activations, which stays in the second-level cache.
+//! GEMM for several tokens: a k-tile of blocks is transposed once for all tokens, so that each lane holds its
+//! row.
+//! Panels of rows pass side by side through a slab of activations that stays in the L2 cache.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -9,27 +10,27 @@ use crate::matmul::simd::{Simd, MAX_ROWS, RowPointers};
 use crate::matmul::packed_activations::PACK_TOKENS;
 use crate::matmul::{Activations, OutTile, WeightRows};
 
-/// Tokens whose sums are kept in registers, those of two multiply_panels: half an packed. With a whole one those of blocks that
-/// are multiplied with scales would have no room in 32 registers.
+/// Tokens whose sums, for two panels, are held in registers. With a full pack, blocks that have scales would
+/// need more than 32 registers.
 const HALF_PACK: usize = PACK_TOKENS / 2;
-/// Most tokens whose sums are kept between stretches; the executor's tiles have no more.
+/// Most tokens whose sums are kept between k-tiles; the executor's tiles are not larger.
 const MAX_TILE_TOKENS: usize = 256;
-/// Most registers' worth of rows whose sums are kept: a task of a prompt has no more at AVX-512.
+/// Most panels whose sums are kept; an AVX-512 prompt task has no more.
 const MAX_PANELS: usize = 8;
-/// Activations that all rows at once meet before the next do, tokens times elements: in the layout of packed about
-/// 384 KB, which stay in the second-level cache while the rows pass.
+/// Activations (tokens × elements) that all panels meet before the next slab. About 384 KB as packed, so that
+/// they stay in the L2 cache.
 const SLAB_ELEMENTS: usize = 256 * 1024;
 
-/// Registers' worth of rows whose sums are kept. Those of a short register take the same room, beside the same
-/// activations in a cache that is smaller where registers are short.
+/// Panels whose sums are kept. Shorter registers need the same memory per panel, and come with smaller
+/// caches.
 const fn panels_at_once<L: Simd>() -> usize {
     MAX_PANELS * L::ROWS / MAX_ROWS
 }
 
-/// (tokens, rows): sums between stretches.
+/// (tokens, rows): sums between k-tiles.
 type PanelSums = [[f32; MAX_ROWS]];
 
-/// Room for the sums of some multiply_panels of rows. Of uninitialised memory, as to clear it costs as much as some blocks.
+/// Memory for the sums of some panels. Left uninitialized, as clearing it costs as much as several blocks.
 #[repr(align(64))]
 struct SumsBuffer([[MaybeUninit<[f32; MAX_ROWS]>; MAX_TILE_TOKENS]; MAX_PANELS]);
 
@@ -38,33 +39,33 @@ impl SumsBuffer {
         Self([const { [const { MaybeUninit::uninit() }; MAX_TILE_TOKENS] }; MAX_PANELS])
     }
 
-    /// PanelSums of `n_tokens` for each panel, zero.
+    /// Returns zeroed sums of `n_tokens` for each panel.
     fn zeroed(&mut self, n_tokens: usize) -> [&mut PanelSums; MAX_PANELS] {
         self.0.each_mut().map(|panel| {
             for sums in &mut panel[..n_tokens] {
                 sums.write([0.0; MAX_ROWS]);
             }
-            // SAFETY: written just now.
+            // SAFETY: initialized by the loop above.
             unsafe { panel[..n_tokens].assume_init_mut() }
         })
     }
 }
 
-/// Some multiply_panels of rows at a time, and of these all blocks of a slab of activations after those of the one before.
+/// Multiplies all rows with all tokens, a few panels at a time, slab after slab.
 ///
 /// # Safety
-/// As for `Simd`; each token has `w.k` activations.
+/// Same requirements as `Simd`; each token has `w.k` activations.
 #[inline(always)]
 pub unsafe fn gemm<F: BlockFormat, L: Simd>(w: WeightRows, acts: &Activations, out: &mut OutTile) {
-    let (mut transposed, mut room) = ([F::zeroed_transposed::<L>(), F::zeroed_transposed::<L>()], SumsBuffer::new());
+    let (mut transposed, mut buffer) = ([F::zeroed_transposed::<L>(), F::zeroed_transposed::<L>()], SumsBuffer::new());
     for tokens in (0..acts.n_tokens).step_by(MAX_TILE_TOKENS) {
         let tokens = tokens..(tokens + MAX_TILE_TOKENS).min(acts.n_tokens);
         let acts = acts.tokens(tokens.clone());
         let at_once = panels_at_once::<L>() * L::ROWS;
         for first in (0..w.n_rows()).step_by(at_once) {
             let rows = first..(first + at_once).min(w.n_rows());
-            let mut sums = room.zeroed(tokens.len());
-            // SAFETY: the caller's.
+            let mut sums = buffer.zeroed(tokens.len());
+            // SAFETY: guaranteed by the caller.
             unsafe { multiply_panels::<F, L>(&w, &rows, &acts, &mut transposed, &mut sums) };
             for t in 0..tokens.len() {
                 let out = &mut out.token(tokens.start + t)[rows.clone()];
@@ -79,10 +80,10 @@ pub unsafe fn gemm<F: BlockFormat, L: Simd>(w: WeightRows, acts: &Activations, o
     }
 }
 
-/// Adds the products of rows `rows` to the sums of each panel of them.
+/// Adds the products of weight rows `rows` to the sums of their panels.
 ///
 /// # Safety
-/// As for `Simd`; each token has `w.k` activations.
+/// Same requirements as `Simd`; each token has `w.k` activations.
 #[inline(always)]
 unsafe fn multiply_panels<F: BlockFormat, L: Simd>(
     w: &WeightRows,
@@ -94,14 +95,14 @@ unsafe fn multiply_panels<F: BlockFormat, L: Simd>(
     let n_blocks = w.k / F::BLOCK_LEN;
     let k_tile = F::K_TILE_LEN / F::BLOCK_LEN;
     let usual = (SLAB_ELEMENTS / acts.n_tokens / F::K_TILE_LEN).max(1) * k_tile;
-    // A short rest goes with the others.
+    // A short last slab is merged into the others.
     let n_slabs = n_blocks.saturating_sub(usual / 4).div_ceil(usual).max(1);
     let slab = n_blocks.div_ceil(n_slabs).next_multiple_of(k_tile);
     for slab in (0..n_blocks).step_by(slab).map(|first| first..(first + slab).min(n_blocks)) {
         let mut first = rows.start;
         for sums in sums.chunks_mut(L::PANELS) {
             let task = PanelTask { w, rows, first, slab: &slab, acts };
-            // SAFETY: the caller's.
+            // SAFETY: guaranteed by the caller.
             unsafe {
                 match sums {
                     [a, b] if first + L::ROWS < rows.end => {
@@ -117,7 +118,7 @@ unsafe fn multiply_panels<F: BlockFormat, L: Simd>(
     }
 }
 
-/// Some multiply_panels of rows from `first` on, which are among `rows`, and the blocks `slab` of them.
+/// Panels of weight rows from `first` on, within `rows`, and their blocks `slab`.
 struct PanelTask<'a> {
     w: &'a WeightRows<'a>,
     rows: &'a Range<usize>,
@@ -127,10 +128,10 @@ struct PanelTask<'a> {
 }
 
 impl PanelTask<'_> {
-    /// Adds the products of `P` multiply_panels to their sums, one k_tile after another.
+    /// Adds the products of `P` panels to their sums, k-tile by k-tile.
     ///
     /// # Safety
-    /// As for `multiply_panels`.
+    /// Same requirements as `multiply_panels`.
     #[inline(always)]
     unsafe fn run<F: BlockFormat, L: Simd, const P: usize>(
         &self,
@@ -140,19 +141,19 @@ impl PanelTask<'_> {
         let Self { w, rows, first, slab, acts } = *self;
         let (k_tile, is_first) = (F::K_TILE_LEN / F::BLOCK_LEN, first == rows.start);
         let panels: [RowPointers; P] = std::array::from_fn(|i| pointers(w, first + i * L::ROWS));
-        // Where the blocks come from after these: the next rows, or the first ones' next slab.
+        // Blocks to prefetch during the last k-tile: the next rows, or the first rows' next slab.
         let next = match first + P * L::ROWS < rows.end {
             true => panels[0][0].wrapping_add(P * L::ROWS * w.row_bytes + slab.start * F::BLOCK_BYTES),
             false => w.bytes.as_ptr().wrapping_add(rows.start * w.row_bytes + slab.end * F::BLOCK_BYTES),
         };
         for first in slab.clone().step_by(k_tile) {
             let blocks = first..(first + k_tile).min(slab.end);
-            // The next k_tile comes while the tokens pass.
+            // Prefetch the next k-tile while the tokens pass.
             let next = match blocks.end < slab.end {
                 true => panels[0][0].wrapping_add(blocks.end * F::BLOCK_BYTES),
                 false => next,
             };
-            // SAFETY: the caller's: the rows have these blocks.
+            // SAFETY: guaranteed by the caller: the rows have these blocks.
             unsafe {
                 for i in 0..P {
                     F::transpose_blocks::<L>(transposed[i], &panels[i], blocks.start * F::BLOCK_BYTES, blocks.len());
@@ -166,25 +167,25 @@ impl PanelTask<'_> {
     }
 }
 
-/// Rows that are used next, of each one k_tile: prefetch_bytes for a few at a time while tokens pass, as a core has only so many
-/// lines under way.
+/// Rows needed next, one k-tile each. Prefetched a few at a time while tokens pass, as a core has few
+/// outstanding cache misses.
 struct NextRows {
-    /// in the first of the rows
+    /// In the first of the rows.
     at: *const u8,
     row_bytes: usize,
     n_rows: usize,
 }
 
 impl NextRows {
-    /// Asks for `len` bytes of each of the next rows, at most `n`.
+    /// Prefetches `len` bytes of each of the next rows, at most `n` rows.
     ///
     /// # Safety
-    /// As for `Simd`.
+    /// Same requirements as `Simd`.
     #[inline(always)]
     unsafe fn prefetch<L: Simd>(&mut self, n: usize, len: usize) {
         let n = n.min(self.n_rows);
         for row in 0..n {
-            // SAFETY: the caller's.
+            // SAFETY: guaranteed by the caller.
             unsafe { prefetch_span::<L>(self.at.wrapping_add(row * self.row_bytes), len) }
         }
         self.n_rows -= n;
@@ -192,26 +193,26 @@ impl NextRows {
     }
 }
 
-/// Asks for `len` bytes.
+/// Prefetches `len` bytes.
 ///
 /// # Safety
-/// As for `Simd`.
+/// Same requirements as `Simd`.
 #[inline(always)]
 unsafe fn prefetch_span<L: Simd>(start: *const u8, len: usize) {
     for line in (0..len).step_by(CACHE_LINE) {
-        // SAFETY: the caller's; a prefetch reads nothing.
+        // SAFETY: guaranteed by the caller; a prefetch reads nothing.
         unsafe { L::prefetch(start.wrapping_add(line)) }
     }
 }
 
-/// All tokens with some transposed blocks.
+/// One pass of all tokens over some transposed blocks.
 struct TokenPass<'a> {
     acts: &'a Activations<'a>,
-    /// of a row
+    /// Blocks in a row.
     n_blocks: usize,
-    /// those that are transposed
+    /// The transposed blocks.
     blocks: Range<usize>,
-    /// whether no rows before met these activations, which then come from farther away than the second-level cache
+    /// No earlier rows used these activations, so they are not yet in the L2 cache.
     is_first: bool,
 }
 
@@ -219,7 +220,7 @@ impl TokenPass<'_> {
     /// Adds the products of all tokens with the transposed blocks to the sums of each panel.
     ///
     /// # Safety
-    /// As for `Simd`; each token has `n_blocks` blocks of activations.
+    /// Same requirements as `Simd`; each token has `n_blocks` blocks of activations.
     #[inline(always)]
     unsafe fn run<F: BlockFormat, L: Simd, const P: usize>(
         &self,
@@ -232,11 +233,11 @@ impl TokenPass<'_> {
         let n_halves = (n_packs * PACK_TOKENS / HALF_PACK).max(1);
         let (some, len) = (next_rows.n_rows.div_ceil(n_halves), F::K_TILE_LEN / F::BLOCK_LEN * F::BLOCK_BYTES);
         let mut t = 0;
-        // SAFETY: the caller's: each token has `k` activations.
+        // SAFETY: guaranteed by the caller: each token has `k` activations.
         unsafe {
             for (i, packed) in packed.chunks_exact(*n_blocks).take(n_packs).enumerate() {
-                // The next tokens' blocks lie too far away for the processor to foresee; after the last tokens come
-                // the first ones with the next k_tile.
+                // The next pack is too far away for the hardware prefetcher. After the last pack comes the
+                // first one's next k-tile.
                 let next: *const u8 = match i + 1 < n_packs {
                     true => packed.as_ptr().wrapping_add(n_blocks + blocks.start).cast(),
                     false => packed.as_ptr().wrapping_add(blocks.end).cast(),
@@ -262,10 +263,10 @@ impl TokenPass<'_> {
     }
 }
 
-/// As `TokenPass::run` of one panel for the tokens from `t` on, which are in no packed.
+/// Like `TokenPass::run` for one panel and the tokens from `t` on, which are in no pack.
 ///
 /// # Safety
-/// As for `TokenPass::run`.
+/// Same requirements as `TokenPass::run`.
 #[inline(always)]
 unsafe fn remaining_tokens<F: BlockFormat, L: Simd>(
     transposed: &F::Transposed<L>,
@@ -275,7 +276,7 @@ unsafe fn remaining_tokens<F: BlockFormat, L: Simd>(
     sums: &mut PanelSums,
 ) {
     let (first, n) = (blocks.start, blocks.len());
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         while acts.n_tokens - t >= 4 {
             token_group::<F, L, 4>(transposed, acts, t, first, n, sums);
@@ -292,8 +293,10 @@ unsafe fn remaining_tokens<F: BlockFormat, L: Simd>(
     }
 }
 
+/// Adds the products of `T` tokens from `t` on.
+///
 /// # Safety
-/// As for `Simd`; the tokens have the activations of these blocks.
+/// Same requirements as `Simd`; the tokens have the activations of these blocks.
 #[inline(always)]
 unsafe fn token_group<F: BlockFormat, L: Simd, const T: usize>(
     transposed: &F::Transposed<L>,
@@ -307,7 +310,7 @@ unsafe fn token_group<F: BlockFormat, L: Simd, const T: usize>(
     for (i, token) in tokens.iter_mut().enumerate() {
         *token = TokenActivations::of(acts, t + i);
     }
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe { F::multiply_tokens::<L, T>(transposed, &tokens, first, n, &mut sums[t..t + T]) }
 }
 

@@ -1,5 +1,5 @@
-//! Eight lanes: AVX2 with FMA and F16C, with or without its dot product of bytes (AVX-VNNI). Both give the same
-//! integers, so that they differ in speed only.
+//! Eight lanes: AVX2 with FMA and F16C, with or without AVX-VNNI. Both give the same integers and differ in
+//! speed only.
 
 #![allow(clippy::needless_range_loop)] // counted loops over registers unroll; iterators may not
 
@@ -8,18 +8,18 @@ use std::arch::x86_64::*;
 use super::columns::{self, ColumnSums};
 use super::{GroupScales, ColumnGroups, Simd, RowPointers, instructions};
 
-/// AVX2, FMA, F16C. `VNNI`: AVX-VNNI too.
+/// AVX2, FMA, F16C; with `VNNI` also AVX-VNNI.
 pub struct YmmI32<const VNNI: bool>;
 
 impl<const VNNI: bool> YmmI32<VNNI> {
     instructions! {
-        /// 16 bytes of two rows.
+        /// Loads 16 bytes of each of two rows.
         fn halves16(a: *const u8, b: *const u8) -> __m256i {
             let a = _mm256_castsi128_si256(_mm_loadu_si128(a.cast()));
             _mm256_inserti128_si256::<1>(a, _mm_loadu_si128(b.cast()))
         }
 
-        /// 16 bytes of each row: register i holds rows i and i + 4.
+        /// Loads 16 bytes of each row: register i holds rows i and i + 4.
         fn halves4(rows: &RowPointers, offset: usize) -> [__m256i; 4] {
             let mut out = [_mm256_setzero_si256(); 4];
             for i in 0..4 {
@@ -28,7 +28,7 @@ impl<const VNNI: bool> YmmI32<VNNI> {
             out
         }
 
-        /// Within each 128 bits a 4 × 4 transposition of lanes.
+        /// Transposes 4 × 4 lanes within each 128 bits.
         fn transpose4(v: [__m256i; 4]) -> [__m256i; 4] {
             let (a, b) = (_mm256_unpacklo_epi32(v[0], v[1]), _mm256_unpackhi_epi32(v[0], v[1]));
             let (c, d) = (_mm256_unpacklo_epi32(v[2], v[3]), _mm256_unpackhi_epi32(v[2], v[3]));
@@ -40,22 +40,23 @@ impl<const VNNI: bool> YmmI32<VNNI> {
             ]
         }
 
-        /// Within each 128 bits lane i becomes the sum of the four lanes of register i.
+        /// Sums within each 128 bits: lane i becomes the sum of the four lanes of register i.
         fn sum4(a: __m256i, b: __m256i, c: __m256i, d: __m256i) -> __m256i {
             let ab = _mm256_add_epi32(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
             let cd = _mm256_add_epi32(_mm256_unpacklo_epi32(c, d), _mm256_unpackhi_epi32(c, d));
             _mm256_add_epi32(_mm256_unpacklo_epi64(ab, cd), _mm256_unpackhi_epi64(ab, cd))
         }
 
-        /// As `sum4` of pairs of i16 that stay within 2¹⁵ when two are added.
-        fn sum4_short(a: __m256i, b: __m256i, c: __m256i, d: __m256i) -> __m256i {
+        /// Like `sum4` for pairs of i16 that do not overflow when two are added.
+        fn sum4_i16(a: __m256i, b: __m256i, c: __m256i, d: __m256i) -> __m256i {
             let pair = |a, b| _mm256_add_epi16(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
             let wide = |a| _mm256_madd_epi16(a, _mm256_set1_epi16(1));
             let (ab, cd) = (wide(pair(a, b)), wide(pair(c, d)));
             _mm256_add_epi32(_mm256_unpacklo_epi64(ab, cd), _mm256_unpackhi_epi64(ab, cd))
         }
 
-        /// 16 bytes of four rows and of four more as 32 integers within 0..=32, low nibbles first, times 32 activations.
+        /// Multiplies 32 integers of each row, within 0..=32, with 32 activations. They are made from 16
+        /// bytes, low nibbles first.
         fn dots32(rows: [__m256i; 4], a: *const u8, integers: impl Fn(__m256i) -> __m256i) -> __m256i {
             let first = _mm256_broadcastsi128_si256(_mm_loadu_si128(a.cast()));
             let second = _mm256_broadcastsi128_si256(_mm_loadu_si128(a.add(16).cast()));
@@ -67,18 +68,19 @@ impl<const VNNI: bool> YmmI32<VNNI> {
                 let dot = Self::dot_i16(_mm256_setzero_si256(), low, first);
                 dots[i] = Self::dot_i16(dot, high, second);
             }
-            // Eight products of 32 · 127 at most are less than 2¹⁵.
+            // Eight products of at most 32 · 127 sum to less than 2¹⁵.
             match VNNI {
                 true => Self::sum4(dots[0], dots[1], dots[2], dots[3]),
-                false => Self::sum4_short(dots[0], dots[1], dots[2], dots[3]),
+                false => Self::sum4_i16(dots[0], dots[1], dots[2], dots[3]),
             }
         }
 
-        /// The low (high) 128 bits of two registers.
+        /// Returns the low 128 bits of two registers.
         fn even(a: __m256i, b: __m256i) -> __m256i { _mm256_permute2x128_si256::<0x20>(a, b) }
+        /// Returns the high 128 bits of two registers.
         fn odd(a: __m256i, b: __m256i) -> __m256i { _mm256_permute2x128_si256::<0x31>(a, b) }
 
-        /// The low 16 bits of each lane, in order.
+        /// Returns the low 16 bits of each lane, in order.
         fn low16(a: __m256i) -> __m128i {
             let kept = _mm256_and_si256(a, _mm256_set1_epi32(0xFFFF));
             _mm_packus_epi32(_mm256_castsi256_si128(kept), _mm256_extracti128_si256::<1>(kept))
@@ -123,7 +125,7 @@ impl<const VNNI: bool> Simd for YmmI32<VNNI> {
         fn f16_low(a: __m256i) -> __m256 { _mm256_cvtph_ps(Self::low16(a)) }
         fn f16_high(a: __m256i) -> __m256 { Self::f16_low(_mm256_srli_epi32::<16>(a)) }
         fn load_f16(rows: &RowPointers, offset: usize) -> __m256 {
-            // Inserted one by one: eight stores and one load of all would wait for each other.
+            // Inserted one by one: one load after eight stores would stall on store forwarding.
             let at = |i: usize| rows[i].add(offset).cast::<i16>().read_unaligned();
             _mm256_cvtph_ps(_mm_setr_epi16(at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7)))
         }
@@ -146,13 +148,14 @@ impl<const VNNI: bool> Simd for YmmI32<VNNI> {
             if VNNI {
                 return _mm256_dpbusd_avx_epi32(acc, w, a);
             }
-            // Two products are at most 2 · 127 · 127 < 2¹⁵: nothing saturates.
+            // Two products are at most 2 · 127 · 127 < 2¹⁵, so nothing saturates.
             let pairs = _mm256_maddubs_epi16(w, a);
             _mm256_add_epi32(acc, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)))
         }
         fn bias_signed(w: __m256i) -> __m256i { w }
         fn dot_signed(acc: __m256i, w: __m256i, a: __m256i) -> __m256i {
-            // |w| ≤ 128 as unsigned bytes, the sign moved to a: two products are at most 2 · 128 · 127 < 2¹⁵.
+            // |w| ≤ 128 as unsigned bytes, with the sign moved to a: two products are at most 2 · 128 · 127 <
+            // 2¹⁵.
             let (w, a) = (_mm256_abs_epi8(w), _mm256_sign_epi8(a, w));
             if VNNI {
                 return _mm256_dpbusd_avx_epi32(acc, w, a);

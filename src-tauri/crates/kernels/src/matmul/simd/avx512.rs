@@ -11,13 +11,13 @@ pub struct ZmmI32;
 
 impl ZmmI32 {
     instructions! {
-        /// 16 bits of eight rows from `first`.
+        /// Loads 16 bits of eight rows from `first`.
         fn eight16(rows: &RowPointers, first: usize, offset: usize) -> __m128i {
             let at = |i: usize| rows[first + i].add(offset).cast::<i16>().read_unaligned();
             _mm_setr_epi16(at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7))
         }
 
-        /// 16 bytes of four rows.
+        /// Loads 16 bytes of each of four rows.
         pub fn quarters(a: *const u8, b: *const u8, c: *const u8, d: *const u8) -> __m512i {
             let v = _mm512_castsi128_si512(_mm_loadu_si128(a.cast()));
             let v = _mm512_inserti32x4::<1>(v, _mm_loadu_si128(b.cast()));
@@ -25,7 +25,7 @@ impl ZmmI32 {
             _mm512_inserti32x4::<3>(v, _mm_loadu_si128(d.cast()))
         }
 
-        /// 16 bytes of each row: register i holds rows i, i + 4, i + 8, i + 12.
+        /// Loads 16 bytes of each row: register i holds rows i, i + 4, i + 8, i + 12.
         fn fourths(rows: &RowPointers, offset: usize) -> [__m512i; 4] {
             let mut out = [_mm512_setzero_si512(); 4];
             for i in 0..4 {
@@ -35,7 +35,7 @@ impl ZmmI32 {
             out
         }
 
-        /// Within each 128 bits a 4 × 4 transposition of lanes.
+        /// Transposes 4 × 4 lanes within each 128 bits.
         fn transpose4(v: [__m512i; 4]) -> [__m512i; 4] {
             let (a, b) = (_mm512_unpacklo_epi32(v[0], v[1]), _mm512_unpackhi_epi32(v[0], v[1]));
             let (c, d) = (_mm512_unpacklo_epi32(v[2], v[3]), _mm512_unpackhi_epi32(v[2], v[3]));
@@ -47,18 +47,19 @@ impl ZmmI32 {
             ]
         }
 
-        /// Within each 128 bits lane i becomes the sum of the four lanes of register i.
+        /// Sums within each 128 bits: lane i becomes the sum of the four lanes of register i.
         pub fn sum4(a: __m512i, b: __m512i, c: __m512i, d: __m512i) -> __m512i {
             let ab = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
             let cd = _mm512_add_epi32(_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
             _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd))
         }
 
-        /// The even (odd) 128 bits of two registers, taken in turn.
+        /// Interleaves the even 128-bit parts of two registers.
         pub fn even(a: __m512i, b: __m512i) -> __m512i {
             let order = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13);
             _mm512_permutex2var_epi64(a, order, b)
         }
+        /// Interleaves the odd 128-bit parts of two registers.
         pub fn odd(a: __m512i, b: __m512i) -> __m512i {
             let order = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
             _mm512_permutex2var_epi64(a, order, b)
@@ -97,7 +98,7 @@ impl Simd for ZmmI32 {
         fn f16_low(a: __m512i) -> __m512 { _mm512_cvtph_ps(_mm512_cvtepi32_epi16(a)) }
         fn f16_high(a: __m512i) -> __m512 { Self::f16_low(_mm512_srli_epi32::<16>(a)) }
         fn load_f16(rows: &RowPointers, offset: usize) -> __m512 {
-            // Inserted one by one: sixteen stores and one load of all would wait for each other.
+            // Inserted one by one: one load after sixteen stores would stall on store forwarding.
             let (low, high) = (Self::eight16(rows, 0, offset), Self::eight16(rows, 8, offset));
             _mm512_cvtph_ps(_mm256_inserti128_si256::<1>(_mm256_castsi128_si256(low), high))
         }

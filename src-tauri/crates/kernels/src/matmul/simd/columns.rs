@@ -1,6 +1,7 @@
-//! Transposed columns of two panels times four tokens at AVX2, instruction by instruction. What bounds these loops is how
-//! many instructions there are, as a processor starts about four vector instructions a cycle, loads among them: a
-//! compiler adds the products in an order of its own, runs out of the 16 registers and takes a tenth to a third more.
+//! AVX2 inner loops in assembly: transposed columns of two panels times four tokens.
+//! The instruction count bounds these loops: a processor starts about four vector instructions a cycle, loads
+//! included.
+//! A compiler reorders the additions, spills from the 16 registers and takes 10 to 30 % longer.
 
 use std::arch::asm;
 use std::arch::x86_64::*;
@@ -8,13 +9,13 @@ use std::arch::x86_64::*;
 use super::{ColumnGroups, MAX_ROWS};
 use crate::matmul::packed_activations::PACK_TOKENS;
 
-/// The sums of each token, of each panel.
+/// (panels, tokens): sums.
 pub type ColumnSums = [[__m256i; 4]; 2];
 
-// From one column to the next, of weights and of activations.
+// Strides between columns, of weights and of activations.
 const _: () = assert!(size_of::<[i32; MAX_ROWS]>() == 64 && size_of::<[i32; PACK_TOKENS]>() == 32);
 
-/// The columns of both panels, then four bytes of each token times them.
+/// Loads a column of both panels and multiplies it with four bytes of each token.
 macro_rules! column {
     ($product:ident $which:ident $j:literal) => {
         concat!(
@@ -28,7 +29,7 @@ macro_rules! column {
     };
 }
 
-/// As `Simd::dot_i16`; the first begins the sum.
+/// `Simd::dot_i16`; the first product starts the sum.
 macro_rules! dot_i16 {
     (first $j:literal $t:literal) => {
         concat!("vpmaddubsw {s0", $t, "}, {w0}, {a}\n", "vpmaddubsw {s1", $t, "}, {w1}, {a}\n")
@@ -41,7 +42,7 @@ macro_rules! dot_i16 {
     };
 }
 
-/// Magnitudes times the activations, all bits of which are transposed where the weight is negative.
+/// Multiplies magnitudes with the activations, whose bits are inverted where the weight is negative.
 macro_rules! signed {
     (products $j:literal) => {
         concat!(
@@ -64,19 +65,19 @@ macro_rules! signed {
     };
 }
 
-/// A function of these instructions.
+/// Declares a function of these instructions.
 macro_rules! columns {
     ($(#[$attribute:meta])* $name:ident, $($text:expr),+; $($ones:ident)?) => {
         $(#[$attribute])*
         ///
         /// # Safety
-        /// That many columns lie at each of `w`, and fours of four tokens at `q`.
+        /// The columns lie at each of `w`, and the 4-byte groups of four tokens at `q`.
         #[inline]
         #[target_feature(enable = "avx2")]
         pub unsafe fn $name(w: [*const i32; 2], q: *const i32) -> ColumnSums {
             let (s00, s01, s02, s03): (__m256i, __m256i, __m256i, __m256i);
             let (s10, s11, s12, s13): (__m256i, __m256i, __m256i, __m256i);
-            // SAFETY: reads what the caller says is there, and writes registers only.
+            // SAFETY: reads what the caller guarantees, and writes registers only.
             unsafe {
                 asm!(
                     $($text,)+
@@ -95,27 +96,28 @@ macro_rules! columns {
 }
 
 columns! {
-    /// Four columns by `Simd::dot_i16`.
+    /// Multiplies four columns by `Simd::dot_i16`.
     i16_columns_4,
     column!(dot_i16 first 0), column!(dot_i16 next 1), column!(dot_i16 next 2), column!(dot_i16 next 3);
 }
 
 columns! {
-    /// Eight columns by `Simd::dot_i16`.
+    /// Multiplies eight columns by `Simd::dot_i16`.
     i16_columns_8,
     column!(dot_i16 first 0), column!(dot_i16 next 1), column!(dot_i16 next 2), column!(dot_i16 next 3),
     column!(dot_i16 next 4), column!(dot_i16 next 5), column!(dot_i16 next 6), column!(dot_i16 next 7);
 }
 
 columns! {
-    /// Eight columns of magnitudes that signs follow, as i32. Too small by each magnitude whose weight is negative.
+    /// Multiplies eight columns of magnitudes followed by signs, with i32 sums. Each sum is short of the
+    /// magnitudes whose weight is negative.
     signed_columns_8,
     column!(signed first 0), column!(signed next 1), column!(signed next 2), column!(signed next 3),
     column!(signed next 4), column!(signed next 5), column!(signed next 6), column!(signed next 7);
     ones
 }
 
-/// Adds the sums of each token times the scale of each row, `$m` bytes on, to those in memory.
+/// Adds the sums of each token times the scale of each row, at byte offset `$m`, to those in memory.
 macro_rules! scale {
     ($m:literal) => {
         concat!(scale!($m 0), scale!($m 1), scale!($m 2), scale!($m 3))
@@ -132,24 +134,24 @@ macro_rules! scale {
     };
 }
 
-/// Adds what lies for each token, `$at` bytes on.
-macro_rules! less {
+/// Adds the bias of each token, at byte offset `$at`.
+macro_rules! add_bias {
     ($at:literal) => {
-        concat!(less!($at 0), less!($at 1), less!($at 2), less!($at 3))
+        concat!(add_bias!($at 0), add_bias!($at 1), add_bias!($at 2), add_bias!($at 3))
     };
     ($at:literal $t:literal) => {
         concat!(
-            "vpbroadcastd {a}, [{less} + 4 * ", $t, " + ", $at, "]\n",
+            "vpbroadcastd {a}, [{bias} + 4 * ", $t, " + ", $at, "]\n",
             "vpaddw {s0", $t, "}, {s0", $t, "}, {a}\n",
             "vpaddw {s1", $t, "}, {s1", $t, "}, {a}\n",
         )
     };
 }
 
-/// A function of these instructions for each of `n` groups of eight columns. A loop of their own, as a compiler would
-/// repeat them more often than the processor can keep decoded.
+/// Declares a function that applies these instructions to each of `n` groups of eight columns.
+/// The loop is in assembly too: a compiler would unroll it beyond the capacity of the µop cache.
 macro_rules! groups {
-    ($(#[$attribute:meta])* $name:ident, $($text:expr),+; $($less:ident)?) => {
+    ($(#[$attribute:meta])* $name:ident, $($text:expr),+; $($bias:ident)?) => {
         $(#[$attribute])*
         ///
         /// # Safety
@@ -158,7 +160,7 @@ macro_rules! groups {
         #[target_feature(enable = "avx2")]
         pub unsafe fn $name(n: usize, from: ColumnGroups) -> ColumnSums {
             let mut sums = [[_mm256_setzero_si256(); 4]; 2];
-            // SAFETY: reads what the caller says is there, and writes registers and `sums` only.
+            // SAFETY: reads what the caller guarantees, and writes registers and `sums` only.
             unsafe {
                 asm!(
                     "2:",
@@ -168,14 +170,14 @@ macro_rules! groups {
                     "add {q}, 256",
                     "add {m0}, 128",
                     "add {m1}, 128",
-                    $(concat!("add {", stringify!($less), "}, 64"),)?
+                    $(concat!("add {", stringify!($bias), "}, 64"),)?
                     "sub {n}, 1",
                     "jnz 2b",
                     n = inout(reg) n => _,
                     p0 = inout(reg) from.w[0] => _, p1 = inout(reg) from.w[1] => _, q = inout(reg) from.q => _,
                     m0 = inout(reg) from.scales[0] => _, m1 = inout(reg) from.scales[1] => _,
                     to = in(reg) &raw mut sums,
-                    $($less = inout(reg) from.$less => _,)?
+                    $($bias = inout(reg) from.$bias => _,)?
                     w0 = out(ymm_reg) _, w1 = out(ymm_reg) _,
                     a = out(ymm_reg) _, x = out(ymm_reg) _, y = out(ymm_reg) _,
                     s00 = out(ymm_reg) _, s01 = out(ymm_reg) _, s02 = out(ymm_reg) _, s03 = out(ymm_reg) _,
@@ -189,30 +191,30 @@ macro_rules! groups {
 }
 
 groups! {
-    /// `i16_columns_8` times the `Simd::multiplier` of each group.
+    /// Multiplies `i16_columns_8` with the `Simd::multiplier` of each group.
     per_group,
     column!(dot_i16 first 0), column!(dot_i16 next 1), column!(dot_i16 next 2), column!(dot_i16 next 3),
     column!(dot_i16 next 4), column!(dot_i16 next 5), column!(dot_i16 next 6), column!(dot_i16 next 7), scale!(0);
 }
 
 groups! {
-    /// As `per_group` where eight products have no room.
+    /// Like `per_group` where eight products would overflow i16 sums.
     per_group_in_halves,
     column!(dot_i16 first 0), column!(dot_i16 next 1), column!(dot_i16 next 2), column!(dot_i16 next 3), scale!(0),
     column!(dot_i16 first 4), column!(dot_i16 next 5), column!(dot_i16 next 6), column!(dot_i16 next 7), scale!(0);
 }
 
 groups! {
-    /// Each half of a group by a multiplier of its own.
+    /// Multiplies each half of a group with its own multiplier.
     per_half,
     column!(dot_i16 first 0), column!(dot_i16 next 1), column!(dot_i16 next 2), column!(dot_i16 next 3), scale!(0),
     column!(dot_i16 first 4), column!(dot_i16 next 5), column!(dot_i16 next 6), column!(dot_i16 next 7), scale!(64);
 }
 
 groups! {
-    /// As `per_half`, with what lies for each half and token at `less` added first, as `Simd::add_i16` does.
+    /// Like `per_half`, after adding `bias` for each half and token as `Simd::add_i16` does.
     per_half_biased,
-    column!(dot_i16 first 0), column!(dot_i16 next 1), column!(dot_i16 next 2), column!(dot_i16 next 3), less!(0), scale!(0),
-    column!(dot_i16 first 4), column!(dot_i16 next 5), column!(dot_i16 next 6), column!(dot_i16 next 7), less!(32), scale!(64);
-    less
+    column!(dot_i16 first 0), column!(dot_i16 next 1), column!(dot_i16 next 2), column!(dot_i16 next 3), add_bias!(0), scale!(0),
+    column!(dot_i16 first 4), column!(dot_i16 next 5), column!(dot_i16 next 6), column!(dot_i16 next 7), add_bias!(32), scale!(64);
+    bias
 }

@@ -1,5 +1,6 @@
-//! Eight lanes in two registers: NEON, which every 64-bit ARM has, with or without its dot product of bytes (`sdot`)
-//! and its matrix product (`smmla`). All give the same integers, so that they differ in speed only.
+//! Eight lanes in two registers: NEON, which every 64-bit ARM processor has, with or without `sdot` and
+//! `smmla`.
+//! All variants give the same integers and differ in speed only.
 
 #![allow(clippy::needless_range_loop)] // counted loops over registers unroll; iterators may not
 
@@ -8,16 +9,16 @@ use std::arch::asm;
 
 use super::{Simd, RowPointers, instructions};
 
-/// `DOT`: has `sdot`; `HAS_SMMLA`: has `smmla`.
+/// NEON; with `DOT` also `sdot`, with `HAS_SMMLA` also `smmla`.
 pub struct NeonI32<const DOT: bool, const HAS_SMMLA: bool>;
 
-/// Simd 0 to 3, lanes 4 to 7.
+/// Lanes 0 to 3, lanes 4 to 7.
 type I32x8 = (int32x4_t, int32x4_t);
 type F32x8 = (float32x4_t, float32x4_t);
 
 impl<const DOT: bool, const HAS_SMMLA: bool> NeonI32<DOT, HAS_SMMLA> {
     instructions! {
-        /// acc + the dot product of the four bytes in each lane.
+        /// Returns acc + the dot product of the four bytes in each lane.
         fn dot4(acc: int32x4_t, w: int8x16_t, a: int8x16_t) -> int32x4_t {
             if DOT {
                 let mut sum = acc;
@@ -35,7 +36,7 @@ impl<const DOT: bool, const HAS_SMMLA: bool> NeonI32<DOT, HAS_SMMLA> {
             vaddq_s32(acc, vpaddq_s32(first, second))
         }
 
-        /// acc + two rows of eight bytes times two tokens: lane 2r + t is row r times token t.
+        /// Returns acc + two rows of eight bytes times two tokens: lane 2r + t is row r times token t.
         fn smmla4(acc: int32x4_t, w: int8x16_t, a: int8x16_t) -> int32x4_t {
             let mut sum = acc;
             asm!(
@@ -51,11 +52,12 @@ impl<const DOT: bool, const HAS_SMMLA: bool> NeonI32<DOT, HAS_SMMLA> {
         fn lanes_of(a: int8x16_t) -> int32x4_t { vreinterpretq_s32_s8(a) }
         fn load16(from: *const u8) -> int8x16_t { vld1q_s8(from.cast()) }
 
-        /// Low (high) nibbles.
+        /// Returns the low nibbles.
         fn low4(a: int8x16_t) -> int8x16_t { vandq_s8(a, vdupq_n_s8(15)) }
+        /// Returns the high nibbles.
         fn high4(a: int8x16_t) -> int8x16_t { vreinterpretq_s8_u8(vshrq_n_u8::<4>(vreinterpretq_u8_s8(a))) }
 
-        /// Lane i becomes the sum of the four lanes of register i.
+        /// Sums registers: lane i becomes the sum of the four lanes of register i.
         fn sum4(a: int32x4_t, b: int32x4_t, c: int32x4_t, d: int32x4_t) -> int32x4_t {
             vpaddq_s32(vpaddq_s32(a, b), vpaddq_s32(c, d))
         }
@@ -73,7 +75,7 @@ impl<const DOT: bool, const HAS_SMMLA: bool> NeonI32<DOT, HAS_SMMLA> {
             ]
         }
 
-        /// Of 32 bytes of each of two rows four times eight bytes beside eight bytes.
+        /// Interleaves 32 bytes of two rows by eight bytes.
         fn eights(a: I32x8, b: I32x8) -> [int32x4_t; 4] {
             let wide = |a: int32x4_t| vreinterpretq_s64_s32(a);
             let narrow = |a: int64x2_t| vreinterpretq_s32_s64(a);
@@ -85,7 +87,8 @@ impl<const DOT: bool, const HAS_SMMLA: bool> NeonI32<DOT, HAS_SMMLA> {
             ]
         }
 
-        /// Registers 2i, 2i + 1: bytes 8i..8i+8 of all rows, one after the other.
+        /// Arranges rows for `smmla`: registers 2i, 2i + 1 are bytes 8i..8i+8 of all rows, one after the
+        /// other.
         fn smmla_layout(rows: [I32x8; 8]) -> [I32x8; 8] {
             let mut out = rows;
             for half in 0..2 {
@@ -98,7 +101,7 @@ impl<const DOT: bool, const HAS_SMMLA: bool> NeonI32<DOT, HAS_SMMLA> {
             out
         }
 
-        /// Four f16.
+        /// Converts four f16.
         fn halves4(a: int16x4_t) -> float32x4_t {
             let out: float32x4_t;
             asm!(
@@ -109,7 +112,7 @@ impl<const DOT: bool, const HAS_SMMLA: bool> NeonI32<DOT, HAS_SMMLA> {
             out
         }
 
-        /// Dots of 16 bytes of each row, as 32 values that `first` and `second` make of them, with 32 activations.
+        /// Multiplies 16 bytes of each row, as 32 nibbles or their `table` entries, with 32 activations.
         fn dots(rows: &RowPointers, offset: usize, a: *const u8, table: Option<int8x16_t>) -> I32x8 {
             let (first, second) = (Self::load16(a), Self::load16(a.add(16)));
             let mut dots = [vdupq_n_s32(0); 8];

@@ -178,7 +178,7 @@ levels!(pub ROUND = round(x: &[f32], q: &mut [i16]) -> f32);
 mod tests {
     use super::*;
     use crate::cpu::isa::IsaLevel;
-    use crate::ops::kv_write::{row_bytes, store_key, store_value};
+    use crate::ops::kv_write::{store_key, store_value};
 
     /// splitmix64: a number between -1 and 1, steeper than even, so that blocks have small and large elements.
     fn number(state: &mut u64) -> f32 {
@@ -200,7 +200,7 @@ mod tests {
 
     fn page(dtype: KvDType, d: usize, r: &mut u64) -> Page {
         let halves = F16_CONVERT.portable;
-        let n_bytes = PAGE_LEN * row_bytes(dtype, d);
+        let n_bytes = PAGE_LEN * dtype.row_bytes(d);
         // floats, so that the bytes are aligned as those of a store are
         let mut rooms = [vec![0.0f32; n_bytes / 4], vec![0.0f32; n_bytes / 4]];
         let [keys, values] = &mut rooms;

@@ -1,9 +1,0 @@
-//! Writes `ui/src/backend/bindings.ts`.
-
-fn main() -> std::io::Result<()> {
-    let path = std::path::Path::new(api::bindings::PATH);
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
-    std::fs::write(path, api::bindings::typescript())
-}

@@ -1,0 +1,279 @@
+//! TypeScript for `types.rs` and the map of calls, as one file.
+//!
+//! `make types` (or `cargo run -p app --example bindings`) writes it; a test asserts that it is fresh.
+
+use ts_rs::{Config, TS};
+
+use crate::calls::CALLS;
+use contract::types::*;
+use contract::{CatalogOffer, Finding, ModelStrength};
+
+/// Where the file lies, from this crate's folder.
+pub const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../ui/src/backend/bindings.ts");
+
+fn declaration<T: TS>(config: &Config) -> String {
+    format!("{}export {}\n", T::docs().unwrap_or_default(), T::decl(config))
+}
+
+/// Every type that crosses an edge.
+fn declarations(config: &Config) -> Vec<String> {
+    [talking(config), measuring(config), keeping(config), library(config), getting(config), elsewhere(config)]
+        .concat()
+}
+
+fn talking(config: &Config) -> Vec<String> {
+    macro_rules! all {
+        ($($type:ty),* $(,)?) => { vec![$(declaration::<$type>(config)),*] };
+    }
+    all![
+        AppInfo,
+        ErrorInfo,
+        AttachmentKind,
+        Attachment,
+        AttachmentText,
+        AttachmentTextArgs,
+        AttachmentCost,
+        AttachArgs,
+        Source,
+        Passage,
+        ConversationSummary,
+        Conversation,
+        CompactionStrategy,
+        CompactionInfo,
+        Role,
+        MessageState,
+        Message,
+        ToolCall,
+        ToolRun,
+        ToolRunState,
+        NoArgs,
+        IdArgs,
+        RenameArgs,
+        SetModelArgs,
+        SetCompressionArgs,
+        RetryArgs,
+        TurnArgs,
+        TextArgs,
+        Finding,
+        PathArgs,
+        SettingArgs,
+        KeyArgs,
+        SendArgs,
+        DraftArgs,
+        DraftCount,
+        ContextParts,
+        TurnStarted,
+        TurnEvent,
+        TurnEventKind,
+        Finish,
+        TurnStats,
+        SettingKind,
+        ChoiceOption,
+        SettingRow,
+        CheckpointArgs,
+        CheckpointsArgs,
+        CheckpointInfo,
+    ]
+}
+
+/// What is measured, looked at and told unasked; chats that are kept nowhere.
+fn measuring(config: &Config) -> Vec<String> {
+    macro_rules! all {
+        ($($type:ty),* $(,)?) => { vec![$(declaration::<$type>(config)),*] };
+    }
+    all![
+        KvInfo,
+        ServerState,
+        MemoryInfo,
+        KvTier,
+        KvPool,
+        ProfilePhase,
+        ProfileRow,
+        ProfilePart,
+        ProfiledAnswer,
+        ProfileInfo,
+        ProfileSwitchArgs,
+        ProfileTraceArgs,
+        Looked,
+        TokenShare,
+        PickArgs,
+        TemporaryArgs,
+        TemporaryMessage,
+        AppEvent,
+    ]
+}
+
+/// Trees, folders, the trash, what goes out and comes in.
+fn keeping(config: &Config) -> Vec<String> {
+    macro_rules! all {
+        ($($type:ty),* $(,)?) => { vec![$(declaration::<$type>(config)),*] };
+    }
+    all![
+        ConversationOptions,
+        SetOptionsArgs,
+        Preset,
+        PresetArgs,
+        PresetExportArgs,
+        ModelSettingArgs,
+        EditArgs,
+        RegenerateArgs,
+        MessageArgs,
+        ChooseArgs,
+        PinArgs,
+        MoveArgs,
+        Folder,
+        FolderAddArgs,
+        FolderNameArgs,
+        FolderMoveArgs,
+        OneOffOptions,
+        SearchArgs,
+        SearchResult,
+        TitleHit,
+        MessageHit,
+        SnippetPart,
+        Count,
+        ExportFormat,
+        ExportArgs,
+        ExportToArgs,
+        Exported,
+        FileName,
+        Saved,
+        BytesArgs,
+        Imported,
+        Restored,
+    ]
+}
+
+/// Models on this computer.
+fn library(config: &Config) -> Vec<String> {
+    macro_rules! all {
+        ($($type:ty),* $(,)?) => { vec![$(declaration::<$type>(config)),*] };
+    }
+    all![
+        ErrorAction,
+        ModelSource,
+        ModelState,
+        ModelSkills,
+        Thinking,
+        ModelEntry,
+        FitVerdict,
+        FitNeeds,
+        FitCard,
+        ModelFit,
+        FitMeasured,
+        FitFacts,
+        FitArgs,
+        SpeedInfo,
+        OfferFit,
+        Recommendation,
+        ImportHow,
+        ImportArgs,
+        ImportProgress,
+        RemovedModel,
+        ModelFolder,
+        LibraryUse,
+        ModelUse,
+        Scan,
+    ]
+}
+
+/// Models and where they come from.
+fn getting(config: &Config) -> Vec<String> {
+    macro_rules! all {
+        ($($type:ty),* $(,)?) => { vec![$(declaration::<$type>(config)),*] };
+    }
+    all![
+        ModelStrength,
+        CatalogOffer,
+        HubSort,
+        HubSearchArgs,
+        HubPage,
+        HubFormat,
+        Modality,
+        HubModel,
+        HubFilesArgs,
+        HubFiles,
+        QuantGroup,
+        HubFile,
+        Trust,
+        DownloadStartArgs,
+        DownloadCancelArgs,
+        DownloadState,
+        Download,
+        ModelVerified,
+        FileVerified,
+    ]
+}
+
+/// Other machines.
+fn elsewhere(config: &Config) -> Vec<String> {
+    macro_rules! all {
+        ($($type:ty),* $(,)?) => { vec![$(declaration::<$type>(config)),*] };
+    }
+    all![
+        ServerKind,
+        EndpointKey,
+        KeyPlace,
+        TokenPlace,
+        HubToken,
+        HubTokenArgs,
+        EndpointModel,
+        EndpointHealth,
+        EndpointInfo,
+        RemoteInfo,
+        EndpointAddArgs,
+        EndpointUpdateArgs,
+        PluginInfo,
+        PluginSwitchArgs,
+        ToolServerSpec,
+        ToolServerState,
+        ToolServerInfo,
+        ToolInfo,
+        ToolServerAddArgs,
+        ToolServerUpdateArgs,
+        ToolPermitArgs,
+        ToolServersImported,
+        ToolDecision,
+        ToolDecideArgs,
+        ToolResource,
+        ToolResourceTemplate,
+        ToolResources,
+        ToolResourceArgs,
+        ToolPrompt,
+        ToolPromptArgument,
+        ToolPromptArgs,
+        ToolPromptText,
+        ConnectionPurpose,
+        ConnectionInfo,
+        ConnectionsArgs,
+    ]
+}
+
+/// The whole file.
+pub fn typescript() -> String {
+    let config = Config::new().with_large_int("number");
+    let types = declarations(&config);
+    let calls: Vec<_> = CALLS
+        .iter()
+        .map(|call| {
+            let (args, result) = (call.types)(&config);
+            format!("  {}: {{ args: {args}; result: {result} }};", call.name)
+        })
+        .collect();
+    format!(
+        "// Generated from src-tauri/crates/api by `make types`. Do not edit.\n\n{}\n\
+         /** Every use case: what it takes and what it gives. */\nexport type Calls = {{\n{}\n}};\n",
+        types.join("\n"),
+        calls.join("\n"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn bindings_are_fresh() {
+        let fresh = super::typescript();
+        let kept = std::fs::read_to_string(super::PATH).unwrap_or_default();
+        assert!(kept == fresh, "{} is stale: run `make types`", super::PATH);
+    }
+}

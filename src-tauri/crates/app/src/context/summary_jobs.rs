@@ -1,0 +1,301 @@
+//! Summaries in the making: for a turn that waits for one, for somebody who asked, or ahead of need. Those made ahead
+//! give way to every answer.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
+
+use contract::protocol::{
+    Finished, Fitted, GenerateRequest, Prompt, Step, Strategy, SummaryText, Wanted, WorkerRequest,
+};
+use contract::types::{CompactionStrategy, Finish};
+use contract::{Error, ErrorKind, Result, Sampling};
+use session::CompactionRow;
+
+use super::compaction::fit_request;
+use crate::services::Services;
+use crate::turns::turn_plan::TurnPlan;
+
+/// Summaries that are being written, by the turn that writes them.
+#[derive(Default)]
+pub(crate) struct Summaries {
+    jobs: Mutex<HashMap<String, SummaryJob>>,
+    /// Questions whether a summary is worth making ahead, by their request.
+    ahead: Mutex<HashMap<u64, Box<TurnPlan>>>,
+}
+
+/// One summary that is being written.
+pub(crate) struct SummaryJob {
+    conversation: String,
+    wanted: Wanted,
+    text: String,
+    reason: SummaryReason,
+}
+
+/// Who wants a summary.
+pub(crate) enum SummaryReason {
+    /// This turn continues once the summary is there.
+    Turn(Box<GenerateRequest>),
+    /// A caller waits for it.
+    Caller(mpsc::Sender<Result<()>>),
+    /// It is made before it is needed.
+    Ahead(Box<TurnPlan>),
+}
+
+impl SummaryJob {
+    pub fn new(conversation: &str, wanted: Wanted, reason: SummaryReason) -> Self {
+        Self { conversation: conversation.into(), wanted, text: String::new(), reason }
+    }
+
+    fn is_ahead(&self) -> bool {
+        match self.reason {
+            SummaryReason::Ahead(_) => true,
+            SummaryReason::Turn(_) | SummaryReason::Caller(_) => false,
+        }
+    }
+}
+
+impl Summaries {
+    fn jobs(&self) -> MutexGuard<'_, HashMap<String, SummaryJob>> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ahead(&self) -> MutexGuard<'_, HashMap<u64, Box<TurnPlan>>> {
+        self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The turn that writes the summary which `turn` waits for.
+    pub fn awaited_by(&self, turn: &str) -> Option<String> {
+        let waits = |job: &SummaryJob| match &job.reason {
+            SummaryReason::Turn(request) => request.turn == turn,
+            SummaryReason::Caller(_) | SummaryReason::Ahead(_) => false,
+        };
+        self.jobs().iter().find(|(_, job)| waits(job)).map(|(id, _)| id.clone())
+    }
+
+    /// Gives up the summaries of a conversation that are being written: their turns, which are to be cancelled. Error:
+    /// somebody waits for one.
+    pub fn give_up(&self, conversation: &str) -> Result<Vec<String>> {
+        let mut jobs = self.jobs();
+        let is_its = |job: &SummaryJob| job.conversation == conversation;
+        if jobs.values().any(|job| is_its(job) && !job.is_ahead()) {
+            return Err(Error::new(
+                ErrorKind::Conflict,
+                "session.answering",
+                "This chat is being summarized.",
+                "Wait until it is done, or stop it.",
+            ));
+        }
+        Ok(jobs.extract_if(|_, job| is_its(job)).map(|(id, _)| id).collect())
+    }
+
+    /// Turns of summaries that are made ahead: they give way to answers.
+    pub fn turns_ahead(&self) -> Vec<String> {
+        self.jobs().iter().filter(|(_, job)| job.is_ahead()).map(|(id, _)| id.clone()).collect()
+    }
+
+    /// The plan for which a summary ahead of need was asked about by this request.
+    pub fn take_ahead(&self, request: u64) -> Option<Box<TurnPlan>> {
+        self.ahead().remove(&request)
+    }
+}
+
+impl Services {
+    /// Has a summary written.
+    pub fn begin_summary(&self, setup: &TurnPlan, job: SummaryJob) -> Result<()> {
+        let mut chat = setup.chat.clone();
+        chat.kwargs.insert("enable_thinking".into(), false.into());
+        chat.reasoning_budget = Some(0);
+        let (prompt, max_tokens) = (Prompt::Chat(job.wanted.messages.clone()), Some(job.wanted.n_tokens));
+        let turn = self.store().new_id();
+        self.summaries.jobs().insert(turn.clone(), job);
+        self.ctx.backends.ask(WorkerRequest::Generate(Box::new(GenerateRequest {
+            turn,
+            model: setup.model.clone(),
+            load: setup.load.clone(),
+            conversation: None,
+            prompt,
+            sampling: Sampling { temperature: 0.0, ..Sampling::default() },
+            max_tokens,
+            stop: Vec::new(),
+            ignore_eos: false,
+            chat,
+            speculation: None,
+            had: None,
+            resume: None,
+            bounds: Default::default(),
+            compression: None,
+            keeping: None,
+            profile: false,
+        })))
+    }
+
+    /// A turn waits for a summary.
+    pub fn want_summary(&self, request: Box<GenerateRequest>, wanted: Wanted) -> Result<()> {
+        let setup = TurnPlan {
+            conversation: request.conversation.clone().unwrap_or_default(),
+            model: request.model.clone(),
+            load: request.load.clone(),
+            chat: request.chat.clone(),
+            max_tokens: request.max_tokens,
+            default: CompactionStrategy::Summary,
+            one_off: None,
+            next: None,
+        };
+        let job = SummaryJob::new(&setup.conversation, wanted, SummaryReason::Turn(request));
+        self.begin_summary(&setup, job)
+    }
+
+    /// After an answer: is there a summary to be made before it is needed?
+    pub fn look_ahead(&self, setup: Box<TurnPlan>) {
+        let fit = fit_request(&self.store(), &setup, true);
+        let asked = fit.and_then(|fit| match fit.count.compression.as_ref().map(|it| it.strategy) {
+            Some(Strategy::Summary) => {
+                let request = self.ctx.backends.replies.next_request();
+                self.summaries.ahead().insert(request, setup);
+                self.ctx.backends.ask(WorkerRequest::Fit { request, fit: Box::new(fit) })
+            }
+            Some(Strategy::Window | Strategy::Attention) | None => Ok(()),
+        });
+        if let Err(error) = asked {
+            tracing::debug!("no summary is made ahead: {error}");
+        }
+    }
+
+    /// What `look_ahead` asked.
+    pub fn looked_ahead(&self, setup: Box<TurnPlan>, fitted: Result<Fitted>) {
+        let is_idle = self.store().active_turns().is_ok_and(|turns| turns.is_empty());
+        let begun = match fitted {
+            Ok(Fitted::Wanting { wanted }) if is_idle => {
+                let job = SummaryJob::new(&setup.conversation, *wanted, SummaryReason::Ahead(setup.clone()));
+                self.begin_summary(&setup, job)
+            }
+            Ok(Fitted::Wanting { .. } | Fitted::Nothing | Fitted::Folded { .. }) => Ok(()),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = begun {
+            tracing::debug!("no summary is made ahead: {error}");
+        }
+    }
+
+    /// A step of a turn that writes a summary: what it means for the turn that waits for it. The step comes back where
+    /// it is none of a summary.
+    pub fn summary_step(&self, id: &str, step: Step) -> Result<Vec<(String, Step)>, Step> {
+        let mut jobs = self.summaries.jobs();
+        let Some(job) = jobs.get_mut(id) else { return Err(step) };
+        let ended = match step {
+            Step::Token { text, .. } | Step::Rest { text, .. } => {
+                job.text.push_str(&text);
+                return Ok(Vec::new());
+            }
+            Step::Done(finished) if finished.finish == Finish::Cancelled => SummaryEnd::Cancelled(finished),
+            Step::Done(_) => SummaryEnd::Written,
+            Step::Failed { error } => SummaryEnd::Failed(error),
+            Step::Queued { .. }
+            | Step::Began { .. }
+            | Step::Loading { .. }
+            | Step::Prefill { .. }
+            | Step::ToolCall { .. }
+            | Step::Notice { .. }
+            | Step::Compacted { .. }
+            | Step::Wanting { .. } => return Ok(Vec::new()),
+        };
+        let Some(job) = jobs.remove(id) else { return Ok(Vec::new()) };
+        drop(jobs);
+        Ok(self.summary_ended(job, ended))
+    }
+
+    fn summary_ended(&self, job: SummaryJob, ended: SummaryEnd) -> Vec<(String, Step)> {
+        let saved = match ended {
+            SummaryEnd::Written => self.save_summary(&job),
+            SummaryEnd::Failed(error) => Err(error),
+            SummaryEnd::Cancelled(finished) => {
+                return match job.reason {
+                    SummaryReason::Turn(request) => vec![(request.turn, Step::Done(finished))],
+                    SummaryReason::Caller(asked) => {
+                        // The caller may have given up.
+                        let _ = asked.send(Err(no_summary()));
+                        Vec::new()
+                    }
+                    SummaryReason::Ahead(_) => Vec::new(),
+                };
+            }
+        };
+        match job.reason {
+            SummaryReason::Turn(request) => self.go_on(request, saved),
+            SummaryReason::Caller(asked) => {
+                // As above.
+                let _ = asked.send(saved.map(drop));
+                Vec::new()
+            }
+            SummaryReason::Ahead(setup) => {
+                if saved.is_ok() {
+                    self.look_ahead(setup);
+                }
+                Vec::new()
+            }
+        }
+    }
+
+    /// The turn again, with the summary; without one, its oldest messages are left out, which it is told.
+    fn go_on(&self, mut request: Box<GenerateRequest>, saved: Result<SummaryText>) -> Vec<(String, Step)> {
+        let turn = request.turn.clone();
+        let mut steps = Vec::new();
+        if let Some(compression) = &mut request.compression {
+            match saved {
+                Ok(summary) => compression.summaries.push(summary),
+                Err(error) => {
+                    compression.strategy = Strategy::Window;
+                    let message = format!(
+                        "Older messages could not be summarized and are left out: {}",
+                        error.message()
+                    );
+                    let error = Error::new(error.kind, "compress.no_summary", message, error.remedy());
+                    steps.push((turn.clone(), Step::Notice { error }));
+                }
+            }
+        }
+        if let Err(error) = self.ctx.backends.ask(WorkerRequest::Generate(request)) {
+            steps.push((turn, Step::Failed { error }));
+        }
+        steps
+    }
+
+    fn save_summary(&self, job: &SummaryJob) -> Result<SummaryText> {
+        let text = job.text.trim();
+        if text.is_empty() {
+            return Err(no_summary());
+        }
+        let Wanted { first, until, level, .. } = &job.wanted;
+        let mut store = self.store();
+        let row = CompactionRow {
+            id: store.new_id(),
+            first: first.clone(),
+            message: until.clone(),
+            strategy: Strategy::Summary.name().into(),
+            level: *level,
+            summary: Some(text.into()),
+            is_used: false,
+            tokens_before: 0,
+            tokens_after: 0,
+            created_ms: self.ctx.clock.now_utc_ms(),
+        };
+        store.add_compaction(&row)?;
+        tracing::info!(conversation = job.conversation, level, "summarised");
+        Ok(SummaryText { first: first.clone(), until: until.clone(), level: *level, text: text.into() })
+    }
+}
+
+/// How the writing of a summary ended.
+enum SummaryEnd {
+    Written,
+    Cancelled(Box<Finished>),
+    Failed(Error),
+}
+
+fn no_summary() -> Error {
+    Error::input(
+        "compress.no_summary",
+        "The model wrote no summary.",
+        "Leave out older messages instead (\"When the context is full\" in the settings).",
+    )
+}

@@ -1,0 +1,15 @@
+//! Conversations: messages and their branches, answers, titles, folders, the trash, import and export.
+
+mod alternatives;
+mod branches;
+pub mod chat;
+mod draft_tokens;
+mod folders;
+pub mod generate;
+mod import_export;
+mod input_guard;
+mod one_off_options;
+pub mod rows_to_types;
+mod temporary;
+pub mod title_jobs;
+mod trash;

@@ -1,0 +1,152 @@
+//! Keeping conversations in order: folders, pins, options of their own, and finding what was said.
+
+use session::RemovedFolder;
+
+use crate::conversations::generate::SamplingArgs;
+use contract::types::{
+    AppEvent, ConversationOptions, ConversationSummary, Folder, SearchArgs, SearchResult, TitleHit,
+};
+use contract::{Error, Result};
+use prompt::title_text;
+
+use super::rows_to_types;
+use crate::App;
+use crate::context::summary;
+
+/// Messages that a search shows unless it is told otherwise, and at most.
+const HITS: u32 = 50;
+const MAX_HITS: u32 = 1000;
+
+/// Longest system prompt, in bytes: as long as any context there is.
+const MAX_PROMPT_BYTES: usize = 4 << 20;
+
+impl App {
+    pub fn conversation_pin(&self, id: &str, pinned: bool) -> Result<ConversationSummary> {
+        self.changed(|store| Ok(store.set_pinned(id, pinned)?))
+    }
+
+    /// Into a folder, or (None) out of any.
+    pub fn conversation_move(&self, id: &str, folder: Option<&str>) -> Result<ConversationSummary> {
+        self.changed(|store| Ok(store.move_to(id, folder)?))
+    }
+
+    /// What the conversation has of its own: its system prompt, how its answers are sampled.
+    pub fn conversation_set_options(
+        &self,
+        id: &str,
+        options: &ConversationOptions,
+    ) -> Result<ConversationSummary> {
+        let json = self.options_json(options)?;
+        self.changed(|store| Ok(store.set_options(id, json.as_deref())?))
+    }
+
+    /// As they are kept; None: they say nothing.
+    pub(crate) fn options_json(&self, options: &ConversationOptions) -> Result<Option<String>> {
+        self.check_options(options)?;
+        let json = serde_json::to_string(options).map_err(|error| Error::bug(error.to_string()))?;
+        Ok((*options != ConversationOptions::default()).then_some(json))
+    }
+
+    /// Errors name the value that is out of range.
+    pub(crate) fn check_options(&self, options: &ConversationOptions) -> Result<()> {
+        let n_bytes = options.system_prompt.as_ref().map_or(0, String::len);
+        if n_bytes > MAX_PROMPT_BYTES {
+            let message = format!("The system prompt has {n_bytes} bytes; the most is {MAX_PROMPT_BYTES}.");
+            return Err(Error::input("chat.prompt_too_long", message, "Shorten it."));
+        }
+        self.sampling_with(options).map(|_| ())
+    }
+
+    pub(crate) fn options_of(&self, id: &str) -> Result<ConversationOptions> {
+        Ok(rows_to_types::options(self.store().conversation(id)?.options))
+    }
+
+    /// The settings' sampling with the conversation's own over it.
+    pub(crate) fn sampling_with(&self, options: &ConversationOptions) -> Result<contract::Sampling> {
+        let own = SamplingArgs {
+            temperature: options.temperature,
+            top_k: options.top_k,
+            top_p: options.top_p,
+            min_p: options.min_p,
+            repeat_penalty: options.repeat_penalty,
+            seed: options.seed,
+        };
+        own.over(self.sampling()?)
+    }
+
+    pub(crate) fn max_tokens_with(&self, options: &ConversationOptions) -> Result<Option<usize>> {
+        match options.max_tokens {
+            Some(most) => Ok(Some(most as usize)),
+            None => self.max_tokens(),
+        }
+    }
+
+    /// By name.
+    pub fn folders_list(&self) -> Result<Vec<Folder>> {
+        let rows = self.store().folders()?;
+        Ok(rows.into_iter().map(rows_to_types::folder).collect())
+    }
+
+    /// In another folder, or (None) in none.
+    pub fn folder_add(&self, name: &str, parent: Option<&str>) -> Result<Folder> {
+        let name = named(name)?;
+        let row = self.store().add_folder(&name, parent)?;
+        Ok(self.told_folder(rows_to_types::folder(row)))
+    }
+
+    pub fn folder_rename(&self, id: &str, name: &str) -> Result<Folder> {
+        let name = named(name)?;
+        let row = self.store().rename_folder(id, &name)?;
+        Ok(self.told_folder(rows_to_types::folder(row)))
+    }
+
+    /// Into another folder, or (None) out of any, with all that lies in it.
+    pub fn folder_move(&self, id: &str, parent: Option<&str>) -> Result<Folder> {
+        let row = self.store().move_folder(id, parent)?;
+        Ok(self.told_folder(rows_to_types::folder(row)))
+    }
+
+    /// What lies in it stays, and lies where it lay.
+    pub fn folder_remove(&self, id: &str) -> Result<()> {
+        let mut store = self.store();
+        let RemovedFolder { folders, conversations } = store.remove_folder(id)?;
+        let inside: Result<Vec<_>> = conversations.into_iter().map(|row| summary(&store, row)).collect();
+        drop(store);
+        for folder in folders {
+            self.told_folder(rows_to_types::folder(folder));
+        }
+        for conversation in inside? {
+            self.ctx().events.publish(AppEvent::ConversationChanged { conversation });
+        }
+        self.ctx().events.publish(AppEvent::FolderRemoved { id: id.into() });
+        Ok(())
+    }
+
+    fn told_folder(&self, folder: Folder) -> Folder {
+        self.ctx().events.publish(AppEvent::FolderChanged { folder: folder.clone() });
+        folder
+    }
+
+    /// Conversations by their titles and messages by their words.
+    pub fn search(&self, args: &SearchArgs) -> Result<SearchResult> {
+        let limit = args.limit.unwrap_or(HITS).min(MAX_HITS);
+        let store = self.store();
+        let messages = store.search(&args.query, limit)?.into_iter().map(rows_to_types::hit).collect();
+        let words: Vec<String> = args.query.to_lowercase().split_whitespace().map(str::to_owned).collect();
+        let titled = |title: &str| {
+            let title = title.to_lowercase();
+            !words.is_empty() && words.iter().all(|word| title.contains(word.trim_matches('"')))
+        };
+        let rows = store.conversations()?.into_iter().filter(|row| titled(&row.title));
+        let titles = rows.map(|row| TitleHit { conversation: row.id, title: row.title });
+        Ok(SearchResult { titles: titles.take(limit as usize).collect(), messages })
+    }
+}
+
+fn named(name: &str) -> Result<String> {
+    let name = title_text::clean(name);
+    if name.is_empty() {
+        return Err(Error::input("chat.empty_title", "A folder needs a name.", "Enter a name."));
+    }
+    Ok(name)
+}

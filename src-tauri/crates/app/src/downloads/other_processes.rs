@@ -1,0 +1,83 @@
+//! What other processes do with the queue, seen and told here: `nook models pull` beside an open window.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use session::{DownloadRow, DownloadStage};
+
+use crate::App;
+use contract::Result;
+use contract::types::AppEvent;
+
+/// How often the rows are looked at: what they say of progress is written every two seconds.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// What was known of each row.
+type Known = HashMap<String, Seen>;
+
+#[derive(PartialEq)]
+struct Seen {
+    stage: DownloadStage,
+    detail: Option<String>,
+    bytes: u64,
+    total: u64,
+}
+
+impl Seen {
+    fn of(row: &DownloadRow) -> Self {
+        Self { stage: row.stage, detail: row.detail.clone(), bytes: row.bytes, total: row.total }
+    }
+}
+
+impl App {
+    /// Until the program ends.
+    pub(super) fn follow_others(&self) -> Result<()> {
+        let app = Arc::downgrade(&self.running);
+        let mut known = self.look_at_others(Known::new(), true)?;
+        self.hub_runtime()?.spawn(async move {
+            loop {
+                tokio::time::sleep(LOOK_EVERY).await;
+                let Some(running) = app.upgrade() else { return };
+                // The disk is asked; and the last owner of the application ends here at worst.
+                let looked =
+                    tokio::task::spawn_blocking(move || App { running }.look_at_others(known, false));
+                known = match looked.await {
+                    Ok(Ok(seen)) => seen,
+                    Ok(Err(error)) => {
+                        tracing::info!(code = error.code(), "the queue can't be read now: {error}");
+                        Known::new()
+                    }
+                    Err(panic) => return tracing::error!("nobody follows other processes any more: {panic}"),
+                };
+            }
+        });
+        Ok(())
+    }
+
+    /// Tells what differs from what was known, and begins what was put into the queue.
+    fn look_at_others(&self, known: Known, is_first: bool) -> Result<Known> {
+        let rows = self.store().downloads()?;
+        let seen: Known = rows.iter().map(|row| (row.id.clone(), Seen::of(row))).collect();
+        if is_first {
+            return Ok(seen);
+        }
+        for row in rows {
+            let is_news = known.get(&row.id) != seen.get(&row.id);
+            if !is_news || self.services().downloads.lock().live.contains_key(&row.id) {
+                continue;
+            }
+            if row.stage == DownloadStage::Done
+                && let Some(Ok(model)) = row.detail.as_deref().map(|id| self.model_get(id))
+            {
+                self.ctx().events.publish(AppEvent::ModelChanged { model });
+            }
+            self.services().told(row)?;
+        }
+        for id in known.into_keys().filter(|id| !seen.contains_key(id)) {
+            self.ctx().events.publish(AppEvent::DownloadRemoved { id });
+        }
+        self.start_next()?;
+        Ok(seen)
+    }
+}

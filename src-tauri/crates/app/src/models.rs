@@ -1,0 +1,14 @@
+//! Models: the library, the catalogue, the hub, folders, memory fit, imports and removals.
+
+pub mod catalog;
+pub mod fit;
+mod hf_cache;
+pub mod hub_client;
+mod hub_search;
+mod import;
+pub mod library;
+pub mod model_dirs;
+pub mod model_settings;
+mod removal;
+mod scan;
+pub mod verify;

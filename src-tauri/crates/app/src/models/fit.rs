@@ -1,0 +1,317 @@
+//! Whether models run here: for entries of the library, for files, for what is published; and what runs taught.
+
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use contract::protocol::{Backend, Kv, LoadSpec, Location, Ran};
+use contract::settings::DEFAULT_CONTEXT;
+use contract::types::{
+    AppEvent, FitArgs, FitFacts, FitMeasured, ModelFit, OfferFit, Recommendation, SpeedInfo,
+};
+use contract::{Error, ErrorKind, Result};
+use engine::LoadOptions;
+use engine::memory_estimate::MemoryEstimate;
+use inference::estimate::{self, Card, Known, LoadDefaults, MachineFacts as Machine, OnCard, offers};
+use inference::machine::speeds::{self, Speeds};
+use inference::machine::{self, Recall, gpus};
+use platform::memory;
+use session::{ModelRunRow, Session};
+use weights::{SharedBytes, WeightFile};
+
+use super::catalog;
+use crate::App;
+use crate::services::Services;
+
+/// Runs of fewer tokens say little about speed.
+const MIN_TOKENS: u32 = 16;
+
+/// No model's name: what holds for all of them.
+const ANY: &str = "";
+
+/// What is known about this computer, and how models are loaded unless the caller says otherwise.
+#[derive(Default)]
+pub(crate) struct MachineFacts {
+    known: Mutex<KnownFacts>,
+    /// The GPU, once drivers were looked for. None: there is none.
+    gpu: OnceLock<Option<kernels::gpu::AdapterInfo>>,
+    /// Held while the speed is measured.
+    measuring: Mutex<()>,
+}
+
+#[derive(Default)]
+struct KnownFacts {
+    defaults: LoadDefaults,
+    speeds: estimate::Speeds,
+}
+
+impl MachineFacts {
+    fn known(&self) -> MutexGuard<'_, KnownFacts> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl App {
+    /// Whether a model runs here. Where this computer's speed with its formats is not known, it is measured first, which
+    /// takes about a second; not while an answer is being written.
+    pub fn model_fit(&self, args: &FitArgs) -> Result<ModelFit> {
+        let asked = self.asked(args)?;
+        let (memory_estimate, known, id) = match (&args.id, &args.path, &args.facts) {
+            (Some(id), None, None) => {
+                (self.services().memory_estimate(id)?, Known::Exactly, Some(id.as_str()))
+            }
+            (None, Some(path), None) => {
+                (MemoryEstimate::of(&WeightFile::open(Path::new(path))?)?, Known::Exactly, None)
+            }
+            (None, None, Some(facts)) => (estimate::published(facts), Known::About, None),
+            _ => {
+                return Err(Error::new(
+                    ErrorKind::Usage,
+                    "fit.subject",
+                    "Give exactly one of id, path and facts.",
+                    "Remove the others from the request.",
+                ));
+            }
+        };
+        self.learn_speeds(&memory_estimate);
+        self.services().fit(&memory_estimate, known, asked, id)
+    }
+
+    /// As `model_fit`, of a GGUF that is not here: `header` is its beginning with all of its tables, `file_len` its whole
+    /// length in bytes.
+    pub fn fit_of_header(&self, header: Vec<u8>, file_len: u64, args: &FitArgs) -> Result<ModelFit> {
+        let file = WeightFile::from_header("the file", SharedBytes::from_vec(header), file_len)?;
+        self.services().fit(&MemoryEstimate::of(&file)?, Known::Exactly, self.asked(args)?, None)
+    }
+
+    /// How fast this computer is with the formats of most models; measured now where it isn't known.
+    pub fn machine_measure(&self) -> Result<Vec<SpeedInfo>> {
+        self.measure(&speeds::USUAL)?;
+        let known = self.services().machine.known().speeds.clone();
+        Ok(known.formats.into_iter().map(|(format, speed)| SpeedInfo { format, gb_s: speed / 1e9 }).collect())
+    }
+
+    /// Every offer of the catalogue that something is known of, in its order.
+    pub fn catalog_fits(&self) -> Result<Vec<OfferFit>> {
+        let (facts, here) = (offers::facts()?, self.services().here());
+        let asked = self.services().machine.known().defaults;
+        let fit = |facts: &FitFacts| {
+            estimate::estimate(&estimate::published(facts), Known::About, &here, asked, None)
+        };
+        let offers = catalog::offers()?.iter().filter_map(|offer| Some((offer, facts.get(&offer.id)?)));
+        Ok(offers
+            .map(|(offer, facts)| OfferFit { id: offer.id.clone(), facts: facts.clone(), fit: fit(facts) })
+            .collect())
+    }
+
+    /// The one model of the catalogue for this computer, whose speed is measured where it isn't known. None: nothing fits.
+    pub fn model_recommend(&self) -> Result<Option<Recommendation>> {
+        if let Err(error) = self.measure(&speeds::USUAL) {
+            tracing::info!(code = error.code(), "speeds were not measured: {error}");
+        }
+        let fits = self.catalog_fits()?;
+        let best = offers::best(fits.iter().map(|it| (it.id.as_str(), &it.facts, it.fit.clone())));
+        Ok(best.map(|(id, fit)| Recommendation { id: id.into(), reason: fit.reason.clone(), fit }))
+    }
+
+    /// What the caller says, else the model's own settings, else those for all.
+    fn asked(&self, args: &FitArgs) -> Result<LoadDefaults> {
+        let usual = match &args.id {
+            Some(id) => load_defaults(&self.load_spec_of(id)?),
+            None => self.services().machine.known().defaults,
+        };
+        let kv = match &args.kv {
+            None => usual.kv,
+            Some(name) => serde_json::from_value(name.as_str().into()).map_err(|_| {
+                let message = format!("\"{name}\" is not a KV cache precision.");
+                Error::input("fit.kv", message, "Choose f32, f16, q8_0 or q4_0.")
+            })?,
+        };
+        Ok(LoadDefaults { context: args.context.unwrap_or(usual.context), kv, ..usual })
+    }
+
+    /// What is asked for where nobody says: the settings, or flags over them.
+    pub(crate) fn apply_load_defaults(&self) {
+        // a setting that keeps models from loading must not keep the program from opening
+        if let Err(error) = self.try_apply_load_defaults() {
+            tracing::warn!(code = error.code(), "whether models fit is told for the usual settings: {error}");
+        }
+    }
+
+    fn try_apply_load_defaults(&self) -> Result<()> {
+        let load = self.load_spec_of(ANY)?;
+        let machine = machine::prepare(&*self.ctx().io, &*self.ctx().clock, &load.machine, Recall::Only)?;
+        let known = Speeds::of(&*self.ctx().io, &self.dirs().data, &machine).known();
+        *self.services().machine.known() = KnownFacts { defaults: load_defaults(&load), speeds: known };
+        Ok(())
+    }
+
+    /// Formats of one model; nobody is told where that can't be done: the estimate has no speed then.
+    fn learn_speeds(&self, memory_estimate: &MemoryEstimate) {
+        let formats: Vec<&str> = memory_estimate.read.keys().map(String::as_str).collect();
+        if let Err(error) = self.measure(&formats) {
+            tracing::info!(code = error.code(), "speeds were not measured: {error}");
+        }
+    }
+
+    /// Errors: an answer is being written, no memory.
+    fn measure(&self, formats: &[&str]) -> Result<()> {
+        let services = self.services();
+        let (io, clock) = (&*services.ctx.io, &*services.ctx.clock);
+        let _alone = services.machine.measuring.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let load = self.load_spec_of(ANY)?;
+        let machine = machine::prepare(io, clock, &load.machine, Recall::Remember)?;
+        let speeds = Speeds::of(io, &self.dirs().data, &machine);
+        let unknown = speeds.unknown(formats.iter().copied());
+        if !unknown.is_empty() {
+            if services.turns.n_open() > 0 {
+                return Err(Error::new(
+                    ErrorKind::Conflict,
+                    "fit.busy",
+                    "An answer is being written, which would distort the measurement.",
+                    "Try again when it is done.",
+                ));
+            }
+            let mut options = LoadOptions::default();
+            machine.apply(&mut options);
+            speeds.learn(&unknown, &options, clock)?;
+        }
+        let known = speeds.known();
+        let differs = std::mem::replace(&mut services.machine.known().speeds, known.clone()) != known;
+        if differs {
+            for model in services.model_entries()? {
+                services.ctx.events.publish(AppEvent::ModelChanged { model });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Services {
+    /// What this computer has now.
+    pub(crate) fn here(&self) -> Machine {
+        let (speeds, asked) = {
+            let known = self.machine.known();
+            (known.speeds.clone(), known.defaults)
+        };
+        let card = match asked.on_card {
+            OnCard::Nothing => None,
+            OnCard::IfFaster(_) => gpus::remembered(&*self.ctx.io, &self.ctx.dirs.data),
+            OnCard::Fitting | OnCard::Layers(_) => self.card(),
+        };
+        let card = card
+            .map(|(name, room)| Card { name, memory_bytes: room.into_iter().chain(asked.card_limit).min() });
+        Machine { free_bytes: memory::free_bytes(), total_bytes: memory::total_bytes(), speeds, card }
+    }
+
+    /// The graphics card that would be asked, and what a model may have of it; drivers are looked for once.
+    fn card(&self) -> Option<(String, Option<u64>)> {
+        let first = self.machine.gpu.get_or_init(|| kernels::gpu::adapters().into_iter().next());
+        first.as_ref().map(|info| (info.name.clone(), gpus::room(info, None)))
+    }
+
+    /// `id`: whose runs count.
+    fn fit(
+        &self,
+        memory_estimate: &MemoryEstimate,
+        known: Known,
+        asked: LoadDefaults,
+        id: Option<&str>,
+    ) -> Result<ModelFit> {
+        let here = self.here();
+        let run = id.map(|id| best_run(&self.store(), id, asked.kv)).transpose()?.flatten();
+        Ok(estimate::estimate(memory_estimate, known, &here, asked, run))
+    }
+
+    /// Of an entry of the library: kept ones, else the file's.
+    fn memory_estimate(&self, id: &str) -> Result<MemoryEstimate> {
+        if id == contract::STARTER_ID {
+            return Ok(MemoryEstimate::of(&inference::model_file::open(&Location::BuiltIn)?)?);
+        }
+        let row = self.store().models()?.into_iter().find(|row| row.id == id);
+        let row = row.ok_or_else(|| {
+            let message = format!("There is no model \"{id}\" in the library.");
+            Error::not_found("model.unknown", message, "See `nook models list`.")
+        })?;
+        let kept = row.sizes.and_then(|json| serde_json::from_str(&json).ok());
+        match kept {
+            Some(memory_estimate) => Ok(memory_estimate),
+            None => Ok(MemoryEstimate::of(&WeightFile::open(Path::new(&row.path))?)?),
+        }
+    }
+
+    /// A run has ended: the best one of each model is kept beside what was foretold for it.
+    pub(crate) fn keep_run(&self, ran: &Ran) {
+        if ran.generated < MIN_TOKENS || ran.tok_s <= 0.0 {
+            return;
+        }
+        let Ok(memory_estimate) = self.memory_estimate(&ran.model) else { return };
+        let speeds = self.machine.known().speeds.clone();
+        let mut store = self.store();
+        let before = store.model_run(&ran.model, &estimate::kv_name(ran.kv)).ok().flatten();
+        let is_better = before.as_ref().is_none_or(|before| ran.tok_s > before.tok_s);
+        let is_first_memory =
+            ran.memory_bytes.is_some() && before.as_ref().is_none_or(|it| it.memory_bytes.is_none());
+        if !is_better && !is_first_memory {
+            return;
+        }
+        let foretold = |depth| estimate::tok_s(&memory_estimate, &speeds, ran.kv, depth);
+        let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        let mut row = before.unwrap_or_else(|| ModelRunRow {
+            model: ran.model.clone(),
+            kv: estimate::kv_name(ran.kv),
+            ..ModelRunRow::default()
+        });
+        row.at_ms = self.ctx.clock.now_utc_ms();
+        if is_better {
+            row.tok_s = ran.tok_s;
+            // half of the answer stood before the token that took its mean time
+            row.foretold_tok_s = foretold(ran.tokens.saturating_sub(ran.generated / 2));
+        }
+        if is_first_memory || row.memory_bytes.is_none() {
+            row.memory_bytes = ran.memory_bytes.map(signed);
+            row.foretold_bytes = signed(estimate::memory_at(&memory_estimate, ran.tokens, ran.kv));
+            row.tokens = ran.tokens;
+        }
+        if let Err(error) = store.put_model_run(&row) {
+            tracing::warn!(code = error.code(), "what a run took was not kept: {error}");
+        }
+    }
+}
+
+fn load_defaults(load: &LoadSpec) -> LoadDefaults {
+    let context = load.context.and_then(|n| u32::try_from(n).ok()).unwrap_or(DEFAULT_CONTEXT);
+    let on_card = match (load.backend, load.cards.layers) {
+        (Backend::Cpu | Backend::Scalar, _) => OnCard::Nothing,
+        (Backend::Auto, n) => OnCard::IfFaster(n.map(|n| u32::try_from(n).unwrap_or(u32::MAX))),
+        (Backend::Gpu, None) => OnCard::Fitting,
+        (Backend::Gpu, Some(n)) => OnCard::Layers(u32::try_from(n).unwrap_or(u32::MAX)),
+    };
+    LoadDefaults { context, kv: load.kv, on_card, card_limit: load.cards.memory }
+}
+
+fn best_run(session: &Session, id: &str, kv: Kv) -> Result<Option<FitMeasured>> {
+    let row = session.model_run(id, &estimate::kv_name(kv))?;
+    Ok(row.map(|row| FitMeasured {
+        tok_s: row.tok_s,
+        estimated_tok_s: row.foretold_tok_s,
+        memory_bytes: row.memory_bytes.and_then(|n| u64::try_from(n).ok()),
+        estimated_memory_bytes: u64::try_from(row.foretold_bytes).unwrap_or(0),
+        tokens: row.tokens,
+        at_ms: row.at_ms,
+    }))
+}
+
+impl Services {
+    /// The fit of a library entry, from its stored memory_estimate. None: there are none.
+    pub(crate) fn entry_fit(
+        &self,
+        id: &str,
+        memory_estimate: Option<&str>,
+        here: &Machine,
+    ) -> Option<Box<ModelFit>> {
+        let memory_estimate: MemoryEstimate = serde_json::from_str(memory_estimate?).ok()?;
+        let defaults = self.machine.known().defaults;
+        let run = best_run(&self.store(), id, defaults.kv).ok().flatten();
+        Some(Box::new(estimate::estimate(&memory_estimate, Known::Exactly, here, defaults, run)))
+    }
+}

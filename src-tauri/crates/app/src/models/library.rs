@@ -1,0 +1,329 @@
+//! The model library: the starter, and files that stay where the user has them.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use contract::protocol::{Loaded, Location, ModelRef, WorkerRequest};
+use contract::types::{AppEvent, ErrorInfo, ModelEntry, ModelSkills, ModelSource, ModelState, Thinking};
+use contract::{
+    Error, ModelFacts, ModelSizes, Responder, Result, STARTER_ID, TemplateCapabilities, ThinkingSupport,
+};
+use inference::estimate::MachineFacts as Machine;
+use session::ModelRow;
+
+use super::model_dirs;
+use crate::App;
+use crate::services::Services;
+
+/// Longest id made from a file name.
+const MAX_ID_CHARS: usize = 64;
+
+/// What models are doing, and what is asked of them.
+#[derive(Default)]
+pub(crate) struct ModelStates {
+    /// What the worker last said about each model.
+    loaded: Mutex<HashMap<String, Loaded>>,
+    /// Facts about the starter model, once somebody asked.
+    starter: OnceLock<ModelFacts>,
+    /// Imports that the user has cancelled, by the path that was asked for.
+    cancelled_imports: Mutex<HashSet<String>>,
+    /// Held while folders are scanned.
+    pub scanning: Mutex<()>,
+}
+
+impl ModelStates {
+    fn loaded(&self) -> MutexGuard<'_, HashMap<String, Loaded>> {
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn set(&self, id: &str, state: Loaded) {
+        self.loaded().insert(id.to_owned(), state);
+    }
+
+    fn state(&self, id: &str) -> ModelState {
+        match self.loaded().get(id) {
+            Some(Loaded::Loading { fraction }) => ModelState::Loading { fraction: *fraction },
+            Some(Loaded::Ready) => ModelState::Ready,
+            Some(Loaded::Failed { error }) => ModelState::Unusable { error: error.info.clone() },
+            Some(Loaded::Unloaded) | None => ModelState::Unloaded,
+        }
+    }
+
+    /// Imports that the user has cancelled.
+    pub fn cancelled_imports(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.cancelled_imports.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl App {
+    /// The starter first, then files in the order in which they were added, then models of other servers.
+    pub fn models_list(&self) -> Result<Vec<ModelEntry>> {
+        self.services().model_entries()
+    }
+
+    pub fn model_get(&self, id: &str) -> Result<ModelEntry> {
+        let found = self.models_list()?.into_iter().find(|entry| entry.id == id);
+        found.ok_or_else(|| self.unknown_model(id))
+    }
+
+    /// Adds a GGUF file or a safetensors folder after checking it wholly. A path that is there already is
+    /// checked again and keeps its id.
+    pub fn model_add(&self, path: &str) -> Result<ModelEntry> {
+        let path = path.trim();
+        if path.is_empty() {
+            return Err(Error::input("model.no_path", "No file was given.", "Give the path of a GGUF file."));
+        }
+        let absolute = model_dirs::under_its_name(Path::new(path))
+            .map_err(|error| io::IoError::new("open", Path::new(path), error))?;
+        let Some(text) = absolute.to_str().map(str::to_owned) else {
+            let message = format!("The path {} is not valid Unicode.", absolute.display());
+            return Err(Error::input("model.path_not_unicode", message, "Rename the file or its folder."));
+        };
+        let facts = self.inspect(Location::Path(text.clone()))?;
+        // one that was removed is among them: it is back with its id
+        let rows = self.store().all_models()?;
+        let known = rows.iter().find(|row| row.path == text).cloned();
+        let new = || ModelRow {
+            id: unique_id(&title(&absolute), &rows),
+            added_ms: self.ctx().clock.now_utc_ms(),
+            source: source_name(self.source_at(&absolute)),
+            ..ModelRow::default()
+        };
+        let ModelRow { id, added_ms, source, root, .. } = known.unwrap_or_else(new);
+        let disk_bytes = i64::try_from(model_dirs::disk_bytes(&absolute)).unwrap_or(i64::MAX);
+        let stamp = model_dirs::stamp(&absolute);
+        let row = ModelRow { id, path: text, added_ms, source, root, disk_bytes, stamp, ..row_of(facts) };
+        self.store().put_model(&row)?;
+        let entry = self.services().entry(row, &self.services().here());
+        self.ctx().events.publish(AppEvent::ModelChanged { model: entry.clone() });
+        Ok(entry)
+    }
+
+    /// A file in our own folder is ours.
+    fn source_at(&self, path: &Path) -> ModelSource {
+        if path.starts_with(self.own_models()) { ModelSource::Owned } else { ModelSource::File }
+    }
+
+    /// Who answers under a name: a library id, or a path.
+    pub fn responder(&self, model: &str) -> Result<Responder> {
+        if model == STARTER_ID {
+            return Ok(Responder::Local(ModelRef { id: model.into(), location: Location::BuiltIn }));
+        }
+        let row = self.store().models()?.into_iter().find(|row| row.id == model);
+        if row.is_none()
+            && let Some(reference) = self.remote_model(model)?
+        {
+            return Ok(Responder::Remote(reference));
+        }
+        let path = match row {
+            Some(row) => row.path,
+            None if Path::new(model).exists() => model.to_owned(),
+            None => return Err(self.unknown_model(model)),
+        };
+        Ok(Responder::Local(ModelRef { id: model.into(), location: Location::Path(path) }))
+    }
+
+    pub(crate) fn unknown_model(&self, id: &str) -> Error {
+        let rows = self.store().models().unwrap_or_default();
+        let ids: Vec<_> = std::iter::once(STARTER_ID).chain(rows.iter().map(|row| row.id.as_str())).collect();
+        Error::not_found(
+            "model.unknown",
+            format!("There is no model \"{id}\" in the library, and no file with that name."),
+            format!("Available models: {}. Add a GGUF file, or download more models.", ids.join(", ")),
+        )
+    }
+
+    /// Has the worker open a file and say what it is.
+    pub(crate) fn inspect(&self, location: Location) -> Result<ModelFacts> {
+        let backends = &self.ctx().backends;
+        backends.replies.call(&backends.replies.facts, |request| {
+            backends.ask(WorkerRequest::Inspect { request, location })
+        })?
+    }
+}
+
+impl Services {
+    pub(crate) fn model_entries(&self) -> Result<Vec<ModelEntry>> {
+        let rows = self.store().models()?;
+        let here = self.here();
+        let mut entries = vec![self.starter_entry(&here)?];
+        entries.extend(rows.into_iter().map(|row| self.entry(row, &here)));
+        entries.extend(self.ctx.backends.endpoints.model_entries()?);
+        Ok(entries)
+    }
+
+    fn starter_entry(&self, here: &Machine) -> Result<ModelEntry> {
+        let facts = match self.models.starter.get() {
+            Some(facts) => facts.clone(),
+            // Ours, and whole: reading its header is enough, so that the list never waits for an answer.
+            None => {
+                let facts = inference::model_file::glance(&Location::BuiltIn)?;
+                self.models.starter.get_or_init(|| facts).clone()
+            }
+        };
+        let capabilities = serde_json::to_string(&facts.sizes).ok();
+        let (state, fit) =
+            (self.models.state(STARTER_ID), self.entry_fit(STARTER_ID, capabilities.as_deref(), here));
+        Ok(ModelEntry {
+            id: STARTER_ID.into(),
+            name: facts.name,
+            source: ModelSource::BuiltIn,
+            path: None,
+            bytes: facts.bytes,
+            architecture: facts.architecture,
+            parameters: facts.parameters,
+            dtype: facts.dtype,
+            context_length: facts.context_length,
+            state,
+            files: 1,
+            disk_bytes: 0,
+            fit,
+            remote: None,
+            embeds: false,
+            skills: Some(skills_of(facts.skills)),
+        })
+    }
+
+    pub(crate) fn entry(&self, row: ModelRow, here: &Machine) -> ModelEntry {
+        let is_there = self.ctx.io.exists(Path::new(&row.path)).unwrap_or(false);
+        let problem = row.problem.as_deref().and_then(|json| serde_json::from_str(json).ok());
+        let state = match (is_there, problem) {
+            (false, _) => ModelState::Unusable { error: gone(&row) },
+            (true, Some(error)) => ModelState::Unusable { error },
+            (true, None) => self.models.state(&row.id),
+        };
+        let fit = self.entry_fit(&row.id, row.sizes.as_deref(), here);
+        ModelEntry {
+            id: row.id,
+            name: row.name,
+            source: source_of(&row.source),
+            path: Some(row.path),
+            bytes: u64::try_from(row.bytes).unwrap_or(0),
+            architecture: row.architecture,
+            parameters: u64::try_from(row.parameters).unwrap_or(0),
+            dtype: row.dtype,
+            context_length: row.context_length,
+            state,
+            files: row.files,
+            disk_bytes: u64::try_from(row.disk_bytes).unwrap_or(0),
+            fit,
+            remote: None,
+            embeds: row.sizes.as_deref().is_some_and(embeds),
+            // What another version kept otherwise is as if nobody had looked.
+            skills: row.skills.as_deref().and_then(|json| serde_json::from_str(json).ok()),
+        }
+    }
+}
+
+/// An entry of a file that has been looked at; `id`, `path` and `added_ms` are the caller's.
+pub(crate) fn row_of(facts: ModelFacts) -> ModelRow {
+    let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+    ModelRow {
+        name: facts.name,
+        bytes: signed(facts.bytes),
+        architecture: facts.architecture,
+        parameters: signed(facts.parameters),
+        dtype: facts.dtype,
+        context_length: facts.context_length,
+        source: source_name(ModelSource::File),
+        files: facts.files,
+        disk_bytes: signed(facts.disk_bytes),
+        fingerprint: facts.fingerprint,
+        sizes: serde_json::to_string(&facts.sizes).ok(),
+        skills: serde_json::to_string(&skills_of(facts.skills)).ok(),
+        ..ModelRow::default()
+    }
+}
+
+fn skills_of(capabilities: TemplateCapabilities) -> ModelSkills {
+    let thinking = match capabilities.thinking {
+        ThinkingSupport::Never => Thinking::Never,
+        ThinkingSupport::Always => Thinking::Always,
+        ThinkingSupport::Switched => Thinking::Switched,
+        ThinkingSupport::Graded => Thinking::Graded,
+    };
+    ModelSkills { tools: capabilities.tools, thinking }
+}
+
+/// By what is kept of a model's capabilities.
+fn embeds(capabilities: &str) -> bool {
+    serde_json::from_str(capabilities).is_ok_and(|capabilities: ModelSizes| capabilities.embeds)
+}
+
+/// As it is kept.
+pub(crate) fn source_name(source: ModelSource) -> String {
+    serde_json::to_value(source).ok().and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+/// What another version kept counts as a file that the user has.
+pub(crate) fn source_of(name: &str) -> ModelSource {
+    serde_json::from_value(name.into()).unwrap_or(ModelSource::File)
+}
+
+fn gone(row: &ModelRow) -> ErrorInfo {
+    let root = row.root.as_deref().filter(|root| !Path::new(root).exists());
+    let (message, remedy) = match root {
+        Some(root) => (
+            format!("The folder {root} is missing, and with it {}.", row.path),
+            "Connect the drive, or remove the model from the list.",
+        ),
+        None => (
+            format!("The file {} no longer exists.", row.path),
+            "Put it back or connect its drive. If it moved, remove the model from the list and add the file again.",
+        ),
+    };
+    Error::not_found("model.file_gone", message, remedy).info
+}
+
+/// What a file or folder is called, without an ending.
+fn title(path: &Path) -> String {
+    let name = if path.is_dir() { path.file_name() } else { path.file_stem() };
+    name.unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// A name in lower case, with `-` for what is no letter, digit or dot.
+fn id_of(title: &str) -> String {
+    let name = title.to_lowercase();
+    let mut id = String::new();
+    for c in name.chars().take(MAX_ID_CHARS) {
+        match c {
+            c if c.is_alphanumeric() || c == '.' || c == '_' => id.push(c),
+            _ if id.ends_with('-') || id.is_empty() => {}
+            _ => id.push('-'),
+        }
+    }
+    let id = id.trim_matches(['-', '.']).to_owned();
+    if id.is_empty() { "model".into() } else { id }
+}
+
+/// An id that no entry has, removed ones counted.
+pub(crate) fn unique_id(title: &str, rows: &[ModelRow]) -> String {
+    let id = id_of(title);
+    let id = id.as_str();
+    let is_taken = |id: &str| id == STARTER_ID || rows.iter().any(|row| row.id == id);
+    if !is_taken(id) {
+        return id.to_owned();
+    }
+    let numbered = (2..).map(|n: u32| format!("{id}-{n}"));
+    numbered.into_iter().find(|id| !is_taken(id)).expect("there are more numbers than rows")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_come_from_file_names() {
+        let cases = [
+            ("/m/SmolLM3-3B-Q4_K_M.gguf", "smollm3-3b-q4_k_m"),
+            ("/m/My Model (final).gguf", "my-model-final"),
+            ("/m/---.gguf", "model"),
+            ("/m/Größe 日本.gguf", "größe-日本"),
+        ];
+        for (path, expected) in cases {
+            assert_eq!(id_of(&title(Path::new(path))), expected);
+        }
+        assert_eq!(unique_id("Starter", &[]), "starter-2");
+    }
+}

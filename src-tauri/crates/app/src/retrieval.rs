@@ -1,0 +1,359 @@
+//! Files with messages: read when they are chosen, kept with their message, given to the model as a whole or in the
+//! passages that match the question.
+//!
+//! A file that was chosen but not sent is in memory alone. What a message gave to the model is kept with it and never
+//! worked out anew.
+
+pub mod citations;
+pub mod embed;
+mod embedding_search;
+mod hybrid_search;
+pub mod injected;
+mod prompt_plan;
+
+use std::collections::{HashMap, VecDeque};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use contract::types::{Attachment, AttachmentCost, AttachmentKind, AttachmentText, SendArgs, Source};
+use contract::{Error, ErrorKind, Finding, Result};
+use documents::{ExtractError, base64, blocks, extract, file_name, prompt_injection, sha256};
+use session::{AttachmentRow, MessageAttachments, NewAttachments, Session};
+
+use crate::App;
+use crate::settings::TypedSettings;
+use embedding_search::EmbeddingIndex;
+use hybrid_search::SearchCache;
+pub(crate) use prompt_plan::PromptGround;
+use prompt_plan::PromptPlan;
+
+/// Files that wait to be sent: those of a few drafts. The oldest give way.
+const MAX_PENDING: usize = 64;
+
+/// What they take together. Bytes of text.
+const MAX_PENDING_BYTES: usize = 128 << 20;
+
+/// Of a text so much is shown at once. Bytes.
+const SHOWN: usize = 256 << 10;
+
+/// Counts that are kept: the files of a few drafts with a few models.
+const MAX_COUNTS: usize = 4096;
+
+/// A file that was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Document {
+    pub id: String,
+    pub name: String,
+    pub kind: AttachmentKind,
+    /// Of the file.
+    pub bytes: u64,
+    /// Of the text.
+    pub sha256: String,
+    pub text: Arc<str>,
+    pub findings: Vec<Finding>,
+    pub guessed: Option<&'static str>,
+}
+
+/// What a question becomes with its files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttachedPrompt {
+    pub text: String,
+    pub sources: Vec<Source>,
+    /// Of each file.
+    pub costs: Vec<AttachmentCost>,
+}
+
+/// Files of messages that have not been sent, and what the search of files keeps between drafts.
+#[derive(Default)]
+pub(crate) struct Attachments {
+    pending: Mutex<PendingFiles>,
+    search: Mutex<SearchCache>,
+    embeddings: Mutex<EmbeddingIndex>,
+}
+
+/// Files that were read for messages that have not been sent.
+#[derive(Default)]
+struct PendingFiles {
+    /// Oldest first.
+    documents: VecDeque<Arc<Document>>,
+    /// Tokens of blocks, by model and block.
+    counts: HashMap<(String, String), u32>,
+}
+
+impl Attachments {
+    fn pending(&self) -> MutexGuard<'_, PendingFiles> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn search_cache(&self) -> MutexGuard<'_, SearchCache> {
+        self.search.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn embedding_index(&self) -> MutexGuard<'_, EmbeddingIndex> {
+        self.embeddings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, document: Arc<Document>) {
+        let mut pending = self.pending();
+        pending.documents.push_back(document);
+        let n_bytes =
+            |documents: &VecDeque<Arc<Document>>| documents.iter().map(|it| it.text.len()).sum::<usize>();
+        while pending.documents.len() > MAX_PENDING || n_bytes(&pending.documents) > MAX_PENDING_BYTES {
+            pending.documents.pop_front();
+        }
+    }
+
+    fn get(&self, id: &str) -> Option<Arc<Document>> {
+        self.pending().documents.iter().find(|document| document.id == id).cloned()
+    }
+
+    fn remove(&self, id: &str) {
+        self.pending().documents.retain(|document| document.id != id);
+    }
+
+    /// Tokens of a block for a model. None: not counted yet.
+    fn token_count(&self, key: &(String, String)) -> Option<u32> {
+        self.pending().counts.get(key).copied()
+    }
+
+    fn keep_token_count(&self, key: (String, String), n: u32) {
+        let counts = &mut self.pending().counts;
+        if counts.len() > MAX_COUNTS {
+            counts.clear();
+        }
+        counts.insert(key, n);
+    }
+}
+
+impl Document {
+    fn info(&self) -> Attachment {
+        Attachment {
+            id: self.id.clone(),
+            name: self.name.clone(),
+            kind: self.kind,
+            bytes: self.bytes,
+            findings: self.findings.clone(),
+            whole: None,
+            tokens: None,
+            is_about: false,
+            guessed: self.guessed.map(Into::into),
+        }
+    }
+
+    /// As it is kept with a message.
+    fn row(&self, is_whole: bool, tokens: u32, is_about: bool) -> AttachmentRow {
+        AttachmentRow {
+            id: self.id.clone(),
+            message: String::new(),
+            document: self.sha256.clone(),
+            name: self.name.clone(),
+            kind: AttachmentKind::from(self.kind).name().into(),
+            bytes: i64::try_from(self.bytes).unwrap_or(i64::MAX),
+            findings: serde_json::to_string(&self.findings).ok().filter(|_| !self.findings.is_empty()),
+            is_whole,
+            tokens: Some(tokens),
+            is_about,
+        }
+    }
+}
+
+impl App {
+    /// Reads a file that a page has read: its text is kept in memory until it is sent or removed.
+    pub fn attachment_add(&self, name: &str, base64: &str) -> Result<Attachment> {
+        let most = self.most_bytes()?;
+        // Four letters are three bytes: what is too large is not unpacked first.
+        if (base64.len() as u64) / 4 * 3 > most + 3 {
+            return Err(too_large(name, (base64.len() as u64) / 4 * 3, most));
+        }
+        let bytes = base64::decode(base64)
+            .ok_or_else(|| refused(name, &ExtractError::new("it arrived damaged", "Choose it again.")))?;
+        self.attach(name, &bytes)
+    }
+
+    /// As `attachment_add`, from a path on this machine.
+    pub fn attachment_add_path(&self, path: &str) -> Result<Attachment> {
+        let path = Path::new(path);
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if path.is_dir() {
+            return Err(refused(
+                &name,
+                &ExtractError::new("it is a folder", "Choose the files inside the folder."),
+            ));
+        }
+        let (n_bytes, most) = (self.ctx().io.len(path)?, self.most_bytes()?);
+        if n_bytes > most {
+            return Err(too_large(&name, n_bytes, most));
+        }
+        self.attach(&name, &self.ctx().io.read(path)?)
+    }
+
+    /// A file for a message that will be sent. Errors name it, why it can't be used, and what to do.
+    pub fn attach(&self, name: &str, bytes: &[u8]) -> Result<Attachment> {
+        let most = self.most_bytes()?;
+        if bytes.len() as u64 > most {
+            return Err(too_large(name, bytes.len() as u64, most));
+        }
+        let document = Arc::new(self.read_file(name, bytes)?);
+        let info = document.info();
+        self.services().attachments.add(document);
+        Ok(info)
+    }
+
+    /// A file that will not be sent after all. No error if it is not there.
+    pub fn attachment_remove(&self, id: &str) {
+        self.services().attachments.remove(id);
+    }
+
+    /// The text of a file, sent or not: from the line of byte `at` on, with a little before it.
+    pub fn attachment_text(&self, id: &str, at: Option<u32>) -> Result<AttachmentText> {
+        let (attachment, text) = {
+            match self.services().attachments.get(id) {
+                Some(document) => (document.info(), Arc::clone(&document.text)),
+                None => {
+                    let store = self.store();
+                    let row = store.attachment(id)?;
+                    let text = store.document(&row.document)?.unwrap_or_default();
+                    (citations::info(row), text.into())
+                }
+            }
+        };
+        let at = at.map_or(0, |at| at as usize);
+        let before = text.floor_char_boundary(at.saturating_sub(SHOWN / 8).min(text.len()));
+        let start = if before == 0 { 0 } else { text[..before].rfind('\n').map_or(before, |end| end + 1) };
+        let end = text.floor_char_boundary((start + SHOWN).min(text.len()));
+        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        Ok(AttachmentText {
+            attachment,
+            text: text[start..end].to_owned(),
+            start: count(start),
+            total: count(text.len()),
+        })
+    }
+
+    /// Reads, looks through and names a file.
+    pub(crate) fn read_file(&self, name: &str, bytes: &[u8]) -> Result<Document> {
+        let name = file_name::clean(name);
+        let read = extract::read(&name, bytes).map_err(|problem| refused(&name, &problem))?;
+        self.guard_text(&read.text)?;
+        let marks = self.ctx().settings.guard_marks()?;
+        let findings = if marks { prompt_injection::scan(&read.text) } else { Vec::new() };
+        let hides = findings.iter().any(|finding| matches!(finding, Finding::Hidden { .. }));
+        let text = if hides { prompt_injection::reveal_hidden(&read.text) } else { read.text };
+        let id = self.store().new_id();
+        Ok(Document {
+            id,
+            name,
+            kind: read.kind,
+            bytes: bytes.len() as u64,
+            sha256: sha256(&text),
+            text: text.into(),
+            findings,
+            guessed: read.guessed,
+        })
+    }
+
+    /// What the files of a new message become.
+    pub(crate) fn plan_message(&self, args: &SendArgs, files: &[Arc<Document>]) -> Result<PromptPlan> {
+        let conversation = args.conversation.as_deref();
+        let has_attachments = |id| self.store().has_attachments(id);
+        if files.is_empty() && !conversation.map(has_attachments).transpose()?.unwrap_or(false) {
+            return Ok(PromptPlan::default());
+        }
+        let ground = self.ground(conversation, args.model.as_deref(), args.options.as_ref())?;
+        self.plan(&ground, &args.text, files)
+    }
+
+    /// What the files of a message become when it is written anew. None: nothing is to be given.
+    pub(crate) fn plan_edit(
+        &self,
+        conversation: &str,
+        message: &str,
+        text: &str,
+    ) -> Result<Option<PromptPlan>> {
+        let mut ground = self.ground(Some(conversation), None, None)?;
+        let before = ground.branch.iter().position(|it| it.row.id == message);
+        let rows = match before {
+            Some(at) => ground.branch.drain(at..).next().map(|it| it.attachments.files).unwrap_or_default(),
+            // On another branch: what comes before it is not at hand, and nothing of it is searched.
+            None => self.store().attachments_of(message)?.files,
+        };
+        if before.is_none() {
+            ground.branch.clear();
+        }
+        let files = copies(&self.store(), &rows)?;
+        Ok(Some(self.plan(&ground, text, &files)?)
+            .filter(|planned| planned.given != NewAttachments::default()))
+    }
+
+    /// A question with its files, for prompts that are kept nowhere: the same each time for the same files.
+    pub fn attached_prompt(
+        &self,
+        model: Option<&str>,
+        question: &str,
+        ids: &[String],
+    ) -> Result<AttachedPrompt> {
+        let ground = self.ground(None, model, None)?;
+        let planned = self.plan(&ground, question, &self.pending(ids)?)?;
+        let text = blocks::message(&planned.blocks, question);
+        let MessageAttachments { files, passages } = planned.given.attachments;
+        Ok(AttachedPrompt { text, sources: citations::of_question(&files, &passages), costs: planned.costs })
+    }
+
+    /// A message went out with these.
+    pub(crate) fn sent(&self, ids: &[String]) {
+        let attachments = &self.services().attachments;
+        ids.iter().for_each(|id| attachments.remove(id));
+        // Nothing is kept of what was searched: drafts with the same files make it again.
+        attachments.search_cache().forget();
+    }
+
+    fn most_bytes(&self) -> Result<u64> {
+        Ok(self.ctx().settings.attachment_megabytes()?.unwrap_or(16) << 20)
+    }
+
+    /// Those of a draft, in order. Errors: too many, or one that is gone.
+    pub(crate) fn pending(&self, ids: &[String]) -> Result<Vec<Arc<Document>>> {
+        let most = self.ctx().settings.attachment_count()?.unwrap_or(10) as usize;
+        if ids.len() > most {
+            let message = format!("You attached {} files; a message can have up to {most}.", ids.len());
+            let remedy = "Send some of them with another message, or raise \"Files per message\" in the settings (nook settings set attachment_count N).";
+            return Err(Error::new(ErrorKind::Limit, "attachment.too_many", message, remedy));
+        }
+        let find = |id: &String| self.services().attachments.get(id).ok_or_else(gone);
+        ids.iter().map(find).collect()
+    }
+}
+
+/// Files of a message that is written anew: the same, under new ids.
+fn copies(session: &Session, rows: &[AttachmentRow]) -> Result<Vec<Arc<Document>>> {
+    let copy = |row: &AttachmentRow| -> Result<Arc<Document>> {
+        let text = session.document(&row.document)?.ok_or_else(gone)?;
+        Ok(Arc::new(Document {
+            id: session.new_id(),
+            name: row.name.clone(),
+            kind: AttachmentKind::of_name(&row.kind),
+            bytes: u64::try_from(row.bytes).unwrap_or(0),
+            sha256: row.document.clone(),
+            text: text.into(),
+            findings: citations::findings(row),
+            guessed: None,
+        }))
+    };
+    rows.iter().map(copy).collect()
+}
+
+fn refused(name: &str, problem: &ExtractError) -> Error {
+    let message = format!("{name} can't be attachments: {}.", problem.why);
+    Error::input("attachment.refused", message, problem.remedy.clone())
+}
+
+fn too_large(name: &str, n_bytes: u64, most: u64) -> Error {
+    let message = format!("{name} can't be attachments: it has {n_bytes} bytes; the most is {most}.");
+    let remedy = "Attach only the part you need, or raise \"Maximum file size\" in the settings (nook settings set attachment_megabytes N).";
+    Error::new(ErrorKind::Limit, "attachment.too_large", message, remedy)
+}
+
+fn gone() -> Error {
+    let message = "A file attached to this message is no longer available.";
+    Error::not_found("attachment.gone", message, "Attach it again.")
+}

@@ -1,0 +1,93 @@
+//! Texts as vectors, by a model of the library that is made for it: for whoever asks, and to find passages by.
+
+use crate::App;
+use crate::settings::TypedSettings;
+use contract::Responder;
+use contract::protocol::{EmbedAs, EmbedRequest, Embedded, WorkerRequest};
+use contract::types::ModelEntry;
+use contract::{Error, Result};
+use inference::model_file::not_here;
+
+/// Texts that are asked for at once: whoever else waits gets a turn in between.
+const AT_ONCE: usize = 8;
+
+/// What a model is chosen for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    Answer,
+    Embed,
+}
+
+impl Purpose {
+    /// Of the model that a setting names. None: it names none.
+    pub fn of(setting: &str) -> Option<Self> {
+        match setting {
+            "model" | "draft_model" => Some(Self::Answer),
+            "embedding_model" => Some(Self::Embed),
+            _ => None,
+        }
+    }
+
+    pub fn suits(self, model: &ModelEntry) -> bool {
+        match self {
+            Self::Answer => !model.embeds,
+            Self::Embed => model.embeds,
+        }
+    }
+}
+
+impl App {
+    /// Errors: there is no such model, `model.embeds_only`, `model.no_embeddings`.
+    pub(crate) fn check_purpose(&self, model: &str, purpose: Purpose) -> Result<()> {
+        self.responder(model)?;
+        // what is no entry says so itself, once it is loaded
+        let entry = self.models_list()?.into_iter().find(|entry| entry.id == model);
+        let Some(entry) = entry.filter(|entry| !purpose.suits(entry)) else { return Ok(()) };
+        let ModelEntry { name, .. } = entry;
+        Err(match purpose {
+            Purpose::Answer => Error::input(
+                "model.embeds_only",
+                format!("{name} is an embedding model: it finds passages in files but can't chat."),
+                "Choose another model to chat with. You can use this one as the \"Embedding model\" in the settings.",
+            ),
+            Purpose::Embed => Error::input(
+                "model.no_embeddings",
+                format!("{name} is a chat model and can't compute embeddings."),
+                "Choose an embedding model, such as Qwen3-Embedding or EmbeddingGemma.",
+            ),
+        })
+    }
+
+    /// A vector of length 1 for each text. `model` is a library id or a path.
+    ///
+    /// Errors: `model.no_embeddings`, a model that can't be loaded, a text that is empty or too long.
+    pub fn embed(&self, model: &str, kind: EmbedAs, texts: &[String]) -> Result<Embedded> {
+        let model = match self.responder(model)? {
+            Responder::Local(reference) => reference,
+            Responder::Remote(reference) => return Err(not_here(&reference.id)),
+        };
+        let load = self.load_spec_of(&model.id)?;
+        let mut all = Embedded::default();
+        for texts in texts.chunks(AT_ONCE) {
+            let texts = texts.to_vec();
+            let (model, load) = (model.clone(), load.clone());
+            let part = self.ask_embedding(EmbedRequest { model, load, kind, texts })?;
+            all.tokens = all.tokens.saturating_add(part.tokens);
+            all.vectors.extend(part.vectors);
+            part.notices.into_iter().for_each(|error| self.ctx().events.notice(error.info));
+        }
+        Ok(all)
+    }
+
+    fn ask_embedding(&self, embed: EmbedRequest) -> Result<Embedded> {
+        let backends = &self.ctx().backends;
+        backends.replies.call(&backends.replies.embeddings, |request| {
+            backends.ask(WorkerRequest::Embed { request, embed: Box::new(embed) })
+        })?
+    }
+
+    /// The library id of the model that passages are found with. None: by their words alone.
+    pub(crate) fn embedding_model(&self) -> Result<Option<String>> {
+        Ok(Some(self.ctx().settings.embedding_model()?).filter(|id| !id.is_empty()))
+    }
+}

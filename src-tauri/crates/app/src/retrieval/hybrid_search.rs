@@ -1,0 +1,136 @@
+//! Files that are too long for the model, looked through for what a question asks.
+
+use std::sync::Arc;
+
+use session::PassageIndex;
+
+use super::embedding_search::joined;
+use contract::Result;
+use contract::types::AttachmentKind;
+use documents::chunking::{Passage, cut};
+
+/// A file that is searched.
+#[derive(Debug, Clone)]
+pub struct SearchedFile {
+    /// Of the attachment.
+    pub id: String,
+    pub name: String,
+    pub kind: AttachmentKind,
+    pub sha256: String,
+    pub text: Arc<str>,
+    /// It comes with the question; else it was attached earlier.
+    pub is_new: bool,
+}
+
+/// A passage that a question may be given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PassageHit {
+    /// Index of the file.
+    pub file: usize,
+    pub passage: Passage,
+}
+
+/// The files that were searched last, ready to be searched again: drafts ask with every word.
+#[derive(Default)]
+pub(crate) struct SearchCache {
+    ready: Option<IndexedFiles>,
+}
+
+struct IndexedFiles {
+    /// Texts and kinds of the files, in order.
+    key: Vec<(String, AttachmentKind)>,
+    passages: Vec<PassageHit>,
+    index: PassageIndex,
+}
+
+impl SearchCache {
+    /// All passages of `files`.
+    pub fn passages(&mut self, files: &[SearchedFile]) -> Result<Vec<PassageHit>> {
+        Ok(self.ready(files)?.passages.clone())
+    }
+
+    /// Passages of `files`, the best first, at most `most`; `near` are those that are near to the question by what they
+    /// mean. A new file of which nothing matches is shown from its beginning: `begins` of its passages.
+    pub fn find(
+        &mut self,
+        files: &[SearchedFile],
+        question: &str,
+        near: &[usize],
+        [most, begins]: [usize; 2],
+    ) -> Result<Vec<PassageHit>> {
+        let ready = self.ready(files)?;
+        let by_words: Vec<usize> = ready.index.rank(question, most)?.into_iter().map(|(at, _)| at).collect();
+        let ranked = joined([&by_words, near], most);
+        let mut found: Vec<PassageHit> =
+            ranked.into_iter().filter_map(|at| ready.passages.get(at).cloned()).collect();
+        for (file, _) in files.iter().enumerate().filter(|(_, it)| it.is_new) {
+            if !found.iter().any(|it| it.file == file) {
+                found.extend(ready.passages.iter().filter(|it| it.file == file).take(begins).cloned());
+            }
+        }
+        Ok(found)
+    }
+
+    /// Nothing is kept any more.
+    pub fn forget(&mut self) {
+        self.ready = None;
+    }
+
+    fn ready(&mut self, files: &[SearchedFile]) -> Result<&IndexedFiles> {
+        let key: Vec<_> = files.iter().map(|file| (file.sha256.clone(), file.kind)).collect();
+        let kept = self.ready.take().filter(|ready| ready.key == key);
+        let ready = match kept {
+            Some(ready) => ready,
+            None => {
+                let of_file = |(file, searched): (usize, &SearchedFile)| {
+                    let passages = cut(&searched.text, searched.kind == AttachmentKind::Pdf);
+                    passages.into_iter().map(move |passage| PassageHit { file, passage })
+                };
+                let passages: Vec<PassageHit> = files.iter().enumerate().flat_map(of_file).collect();
+                let texts = passages.iter().map(|it| &files[it.file].text[it.passage.range.clone()]);
+                let index = PassageIndex::new(texts)?;
+                IndexedFiles { key, passages, index }
+            }
+        };
+        Ok(self.ready.insert(ready))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(id: &str, text: &str, is_new: bool) -> SearchedFile {
+        SearchedFile {
+            id: id.into(),
+            name: format!("{id}.txt"),
+            kind: AttachmentKind::Text,
+            sha256: super::super::sha256(text),
+            text: text.into(),
+            is_new,
+        }
+    }
+
+    #[test]
+    fn passages_come_from_the_files_that_have_them() {
+        let paragraph =
+            |n: usize| format!("Entry {n} tells of nothing much at all. {}\n\n", "Filler words. ".repeat(60));
+        let mut long: String = (0..40).map(paragraph).collect();
+        long.push_str("The lighthouse keeper's name is Maren.\n\n");
+        long.extend((40..80).map(paragraph));
+        let files = [file("a", &long, true), file("b", "Short and of no use.", false)];
+        let mut searching = SearchCache::default();
+        let found = searching.find(&files, "What is the lighthouse keeper called?", &[], [8, 3]).unwrap();
+        let first = &found[0];
+        assert!(files[0].text[first.passage.range.clone()].contains("Maren"), "{first:?}");
+        let begin = searching.find(&files, "Zusammenfassung?", &[], [8, 3]).unwrap();
+        assert_eq!(begin.len(), 3, "an old file without a match is left alone");
+        assert_eq!(begin[0].passage.range.start, 0);
+        let near = searching.find(&files, "lighthouse", &[3], [8, 3]).unwrap();
+        let starts: Vec<usize> = near.iter().map(|it| it.passage.range.start).collect();
+        let third = searching.passages(&files).unwrap()[3].passage.range.start;
+        assert_eq!(starts, [first.passage.range.start, third], "by words, and by meaning");
+        searching.forget();
+        assert_eq!(searching.find(&files, "lighthouse", &[], [8, 3]).unwrap()[0], *first);
+    }
+}

@@ -1,0 +1,95 @@
+//! The services, each the owner of its own state, and the context that they share. Built once, when the application opens.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use inference::worker;
+use io::{Clock, Io};
+use platform::DataDirs;
+use secrets::Keys;
+use session::Session;
+
+use crate::Environment;
+use crate::context::checkpoints::Checkpoints;
+use crate::context::pending_replies::Replies;
+use crate::context::summary_jobs::Summaries;
+use crate::context::{Backends, Context, Events, Store};
+use crate::conversations::title_jobs::Titles;
+use crate::downloads::Downloads;
+use crate::models::fit::MachineFacts;
+use crate::models::library::ModelStates;
+use crate::network::connections::connection_gate;
+use crate::network::endpoints::Endpoints;
+use crate::retrieval::Attachments;
+use crate::settings::profiling::Profiling;
+use crate::settings::{Overrides, Settings};
+use crate::tools::ToolServers;
+use crate::tools::rounds::ToolRounds;
+use crate::turns::Turns;
+
+/// Every service. No field of one is visible to another; they meet in methods.
+pub(crate) struct Services {
+    pub ctx: Context,
+    pub attachments: Attachments,
+    pub checkpoints: Checkpoints,
+    pub downloads: Downloads,
+    pub machine: MachineFacts,
+    pub models: ModelStates,
+    pub profiling: Profiling,
+    pub rounds: ToolRounds,
+    pub summaries: Summaries,
+    pub titles: Titles,
+    pub tools: ToolServers,
+    pub turns: Turns,
+    /// Held while the database is copied, and while deleted text is wiped: no copy may keep it.
+    pub copying: Arc<Mutex<()>>,
+}
+
+impl Services {
+    #[expect(clippy::too_many_arguments, reason = "called once, by the composition root")]
+    pub fn new(
+        session: Session,
+        overrides: Overrides,
+        dirs: DataDirs,
+        keys: Keys,
+        environment: Environment,
+        worker: worker::Requests,
+        io: Arc<dyn Io>,
+        clock: Arc<dyn Clock>,
+    ) -> Arc<Self> {
+        let (store, events, dirs, keys) =
+            (Store::new(session), Events::new(), Arc::new(dirs), Arc::new(keys));
+        let settings = Settings::new(store.clone(), overrides, Arc::clone(&dirs));
+        let gate = connection_gate(&store, &settings);
+        let endpoints = Endpoints::new(
+            store.clone(),
+            events.clone(),
+            settings.clone(),
+            Arc::clone(&keys),
+            environment,
+            gate.clone(),
+            Arc::clone(&clock),
+        );
+        let backends = Backends { worker, endpoints, replies: Arc::new(Replies::default()) };
+        let ctx = Context { store, events, backends, settings, io, clock, dirs, keys, gate, environment };
+        Arc::new_cyclic(|services| Self {
+            attachments: Attachments::default(),
+            checkpoints: Checkpoints::new(&ctx.dirs, Arc::clone(&ctx.io)),
+            downloads: Downloads::default(),
+            machine: MachineFacts::default(),
+            models: ModelStates::default(),
+            profiling: Profiling::default(),
+            rounds: ToolRounds::default(),
+            summaries: Summaries::default(),
+            titles: Titles::default(),
+            tools: ToolServers::new(services.clone(), ctx.environment),
+            turns: Turns::default(),
+            copying: Arc::default(),
+            ctx,
+        })
+    }
+
+    /// The database, for as long as the guard lives.
+    pub fn store(&self) -> MutexGuard<'_, Session> {
+        self.ctx.store.lock()
+    }
+}

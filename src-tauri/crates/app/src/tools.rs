@@ -1,0 +1,305 @@
+//! Tools of other programs: servers of the Model Context Protocol, what a conversation is offered of them, and the rounds
+//! of calls and results between the model and them.
+//!
+//! Guarantees that nothing runs that the user has not allowed, that every call gets a result which the model is told,
+//! that no call takes longer than it may, and that the servers end with the application.
+
+mod approval;
+pub mod offered_tools;
+mod outcome;
+mod plugin_manifest;
+pub mod plugins;
+mod prompts;
+mod resources;
+pub mod rounds;
+mod servers;
+mod stored_servers;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use contract::types::{AppEvent, ToolServerState};
+use contract::{Error, ErrorKind, Result};
+pub use mcp::Stop as CallStop;
+use mcp::{Client, Core, Http, Place};
+use session::ToolServerRow;
+use tokio::runtime::Runtime;
+
+use crate::Environment;
+use crate::services::Services;
+pub use offered_tools::OfferedTools;
+pub use prompts::arguments as prompt_arguments;
+use stored_servers::{Secrets, StoredServer, listed};
+
+/// Connections wait most of the time.
+const RUNTIME_THREADS: usize = 1;
+
+/// A server that starts is waited for no longer than its greeting and its list may take.
+const STARTING: Duration = Duration::from_secs(120);
+
+/// Servers that are on their way when the program ends are told to end, and waited for no longer than that may take.
+const ENDING: Duration = Duration::from_secs(5);
+
+/// The servers that run.
+pub(crate) struct ToolServers {
+    services: Weak<Services>,
+    environment: Environment,
+    live: Mutex<Live>,
+    /// Somebody's start has ended.
+    started: Condvar,
+    runtime: Mutex<Option<Arc<Runtime>>>,
+    /// Removed since the program began, with what was sealed of them: they can be had back.
+    removed: Mutex<HashMap<String, (ToolServerRow, Secrets)>>,
+}
+
+#[derive(Default)]
+struct Live {
+    servers: HashMap<String, Server>,
+    /// Starts that have not ended, whether they are still wanted or not.
+    n_starting: usize,
+    /// The program ends: nothing starts any more.
+    is_over: bool,
+}
+
+enum Server {
+    /// With whoever waits for its greeting, once it is waited for.
+    Starting(Option<Arc<Core>>),
+    Ready(Arc<Client>),
+    Failed(Error),
+}
+
+impl ToolServers {
+    pub fn new(services: Weak<Services>, environment: Environment) -> Self {
+        Self {
+            services,
+            environment,
+            live: Mutex::default(),
+            started: Condvar::new(),
+            runtime: Mutex::default(),
+            removed: Mutex::default(),
+        }
+    }
+
+    fn live(&self) -> MutexGuard<'_, Live> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The services, unless the program ends.
+    pub fn services(&self) -> Result<Arc<Services>> {
+        self.services.upgrade().ok_or_else(|| Error::bug("a tool was asked for while the program ends"))
+    }
+
+    /// Ends every server, all at once.
+    pub fn stop(&self) {
+        let servers = {
+            let mut live = self.live();
+            live.is_over = true;
+            std::mem::take(&mut live.servers)
+        };
+        let clients: Vec<_> = servers.into_values().filter_map(Server::left).collect();
+        clients.iter().for_each(|client| client.hang_up());
+        // Each of them has been told, so that the slowest alone is waited for.
+        clients.iter().for_each(|client| client.end());
+        // Those that had not been greeted end with their start.
+        let waited = self.started.wait_timeout_while(self.live(), ENDING, |live| live.n_starting > 0);
+        drop(waited);
+        let runtime = self.runtime.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(runtime) = runtime.and_then(|runtime| Arc::try_unwrap(runtime).ok()) {
+            runtime.shutdown_background();
+        }
+    }
+
+    /// Ends one server, if it runs.
+    pub fn end(&self, id: &str) {
+        let server = self.live().servers.remove(id);
+        if let Some(client) = server.and_then(Server::left) {
+            client.hang_up();
+        }
+    }
+
+    pub fn state(&self, id: &str) -> ToolServerState {
+        match self.live().servers.get(id) {
+            None => ToolServerState::Idle,
+            Some(Server::Starting(_)) => ToolServerState::Starting,
+            Some(Server::Ready(client)) => match client.over() {
+                None => ToolServerState::Ready,
+                Some(error) => ToolServerState::Failed { error: error.info },
+            },
+            Some(Server::Failed(error)) => ToolServerState::Failed { error: error.info.clone() },
+        }
+    }
+
+    /// The server, started if it doesn't run. Waits until it does.
+    pub fn client(&self, id: &str) -> Result<Arc<Client>> {
+        let mut live = self.live();
+        loop {
+            if live.is_over {
+                return Err(Error::bug("a tool was asked for while the program ends"));
+            }
+            match live.servers.get(id) {
+                Some(Server::Ready(client)) if client.over().is_none() => return Ok(Arc::clone(client)),
+                Some(Server::Starting(_)) => {
+                    let waited = self.started.wait_timeout(live, STARTING);
+                    let (now, out) = waited.unwrap_or_else(PoisonError::into_inner);
+                    if out.timed_out() {
+                        return Err(slow(id));
+                    }
+                    live = now;
+                    if let Some(Server::Failed(error)) = live.servers.get(id) {
+                        return Err(error.clone());
+                    }
+                }
+                Some(Server::Ready(_) | Server::Failed(_)) | None => break,
+            }
+        }
+        let services = self.services()?;
+        let gone = live.servers.insert(id.to_owned(), Server::Starting(None));
+        live.n_starting += 1;
+        drop(live);
+        drop(gone);
+        services.tell_tool_server(id);
+        let mut started = self.start(&services, id);
+        if self.live().is_over {
+            // It ends here and now.
+            started = Err(started.err().unwrap_or_else(|| left(id)));
+        }
+        let mut live = self.live();
+        live.n_starting = live.n_starting.saturating_sub(1);
+        // It may have been switched off, or the program may end, meanwhile.
+        let is_wanted = !live.is_over && matches!(live.servers.get(id), Some(Server::Starting(_)));
+        if is_wanted {
+            let server = match &started {
+                Ok(client) => Server::Ready(Arc::clone(client)),
+                Err(error) => Server::Failed(error.clone()),
+            };
+            live.servers.insert(id.to_owned(), server);
+        }
+        drop(live);
+        self.started.notify_all();
+        services.tell_tool_server(id);
+        started.inspect_err(|error| tracing::warn!(code = error.code(), "a server of tools: {error}"))
+    }
+
+    fn start(&self, services: &Services, id: &str) -> Result<Arc<Client>> {
+        let row = services.tool_server_row(id)?;
+        let kept = StoredServer::of(&row);
+        let secrets = Secrets::read(&services.ctx.keys, id)?;
+        let (weak, of) = (self.services.clone(), id.to_owned());
+        let core = Arc::new(Core::new(&row.name, move || relist(&weak, &of)));
+        match self.live().servers.get_mut(id) {
+            Some(Server::Starting(waiting)) => *waiting = Some(Arc::clone(&core)),
+            Some(Server::Ready(_) | Server::Failed(_)) | None => return Err(left(&row.name)),
+        }
+        let client = match (kept.launch(&secrets, self.environment.0), &kept.spec.url) {
+            (Some(launch), _) => Client::launch(&launch, core)?,
+            (None, Some(url)) => {
+                let place = Place::parse(url)?;
+                let http = Http::new(services.ctx.gate.clone(), self.runtime()?, place, &secrets.headers())?;
+                Client::reach(http, core)?
+            }
+            (None, None) => return Err(Error::bug("a server of tools is nowhere")),
+        };
+        services.keep_tools(id, &client)?;
+        Ok(Arc::new(client))
+    }
+
+    fn runtime(&self) -> Result<Arc<Runtime>> {
+        let mut runtime = self.runtime.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(runtime) = &*runtime {
+            return Ok(Arc::clone(runtime));
+        }
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        let builder = builder.worker_threads(RUNTIME_THREADS).enable_all().thread_name("inglenook-tools");
+        let made = builder.build().map(Arc::new).map_err(|error| {
+            let message = format!("The system could not start a thread: {error}.");
+            Error::new(ErrorKind::Limit, "app.thread", message, "Close other programs and restart Inglenook.")
+        })?;
+        *runtime = Some(Arc::clone(&made));
+        Ok(made)
+    }
+}
+
+impl Server {
+    /// Nobody wants it any more: its client, where it has one; where it has none yet, its start ends.
+    fn left(self) -> Option<Arc<Client>> {
+        match self {
+            Self::Ready(client) => return Some(client),
+            Self::Starting(Some(core)) => core.end(left(core.name())),
+            Self::Starting(None) | Self::Failed(_) => {}
+        }
+        None
+    }
+}
+
+fn left(name: &str) -> Error {
+    let message = format!("{name} was turned off while it was starting.");
+    Error::new(ErrorKind::Conflict, "tools.off", message, "Turn it on again.")
+}
+
+/// A server says that its tools have changed: it is asked for them, away from the thread that heard it.
+fn relist(services: &Weak<Services>, id: &str) {
+    let (services, of) = (services.clone(), id.to_owned());
+    let listing = platform::spawn("tools-list", move || {
+        let Some(services) = services.upgrade() else { return };
+        let client = match services.tools.live().servers.get(&of) {
+            Some(Server::Ready(client)) => Arc::clone(client),
+            // What it lists at its start is new enough.
+            Some(Server::Starting(_) | Server::Failed(_)) | None => return,
+        };
+        if let Err(error) = services.keep_tools(&of, &client) {
+            tracing::warn!(code = error.code(), "a list of tools was not renewed: {error}");
+        }
+        services.tell_tool_server(&of);
+    });
+    if let Err(error) = listing {
+        tracing::warn!(code = error.code(), "a list of tools was not renewed: {error}");
+    }
+}
+
+fn slow(id: &str) -> Error {
+    Error::new(
+        ErrorKind::Device,
+        "tools.silent",
+        format!("The tool server {id} is taking too long to start."),
+        "See its status under Settings > Tools.",
+    )
+}
+
+impl Services {
+    pub(crate) fn tool_server_row(&self, id: &str) -> Result<ToolServerRow> {
+        let mut rows = self.store().tool_servers()?;
+        // A name does as well.
+        let at = rows.iter().position(|row| row.id == id || row.name == id);
+        at.map(|at| rows.swap_remove(at)).ok_or_else(|| {
+            let message = format!("There is no tool server \"{id}\".");
+            Error::not_found("tools.unknown", message, "See `nook tools list`.")
+        })
+    }
+
+    /// Keeps what a server lists.
+    fn keep_tools(&self, id: &str, client: &Client) -> Result<()> {
+        let tools = listed(&client.tools()?);
+        self.change_tool_server(id, |kept| kept.tools = tools)
+    }
+
+    /// Changes what is kept of a server.
+    fn change_tool_server(&self, id: &str, change: impl FnOnce(&mut StoredServer)) -> Result<()> {
+        let mut row = self.tool_server_row(id)?;
+        let before = StoredServer::of(&row);
+        let mut kept = before.clone();
+        change(&mut kept);
+        if kept == before {
+            return Ok(());
+        }
+        row.body = kept.written()?;
+        Ok(self.store().put_tool_server(&row)?)
+    }
+
+    /// Says how a server is.
+    pub(crate) fn tell_tool_server(&self, id: &str) {
+        // It may have been removed meanwhile.
+        let Ok(row) = self.tool_server_row(id) else { return };
+        self.ctx.events.publish(AppEvent::ToolServerChanged { server: self.tool_server_info(&row) });
+    }
+}

@@ -1,0 +1,380 @@
+//! Rounds: a model calls, the user is asked where that is needed, what is allowed runs, and what all of it brought is
+//! answered, until an answer calls nothing.
+//!
+//! Guarantees that each call of an answer ends with a result before the answer to it begins; that nothing runs that isn't
+//! allowed; that after so many rounds the user is asked whatever was allowed before; and that what was called and
+//! brought is on disk as soon as it is known. A round that the end of the program cut waits for the user's word again.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use contract::protocol::{GenerateRequest, WorkerRequest};
+use contract::types::{AppEvent, ToolCall, ToolRun, ToolRunState};
+use contract::{Error, ErrorKind, Result};
+use mcp::{Stop, was_stopped};
+use prompt::history::chat_prompt;
+use serde_json::Value;
+use session::{NewTurn, Session};
+
+use super::offered_tools::OfferedTools;
+use super::outcome::Outcome;
+use super::stored_servers::StoredServer;
+use crate::context::compaction::compression_of;
+use crate::context::summary;
+use crate::conversations::rows_to_types::history_messages;
+use crate::retrieval::injected::with_files;
+use crate::services::Services;
+use crate::settings::TypedSettings;
+use crate::turns::turn::AnswerPlace;
+use crate::turns::turn_plan::NextAnswer;
+
+/// Calls of one answer that are run; a model that wants more has lost its way.
+const MAX_CALLS: usize = 32;
+
+/// Rounds of chats that are kept nowhere. A page that is closed tells nobody that nobody waits any more.
+const MAX_TEMPORARY_ROUNDS: usize = 64;
+
+pub(crate) const STOPPED: &str = "The user stopped this call.";
+const CUT: &str = "The program ended before this call did.";
+
+/// Calls of one answer that have not all ended.
+pub(crate) struct ToolRound {
+    /// None: a chat that is kept nowhere.
+    pub(super) conversation: Option<String>,
+    /// The turn that called.
+    pub(super) turn: String,
+    pub(super) next: NextAnswer,
+    pub(super) calls: Vec<ToolCall>,
+    /// Of those that run, by call.
+    pub(super) stops: HashMap<String, Arc<Stop>>,
+}
+
+impl ToolRound {
+    pub(super) fn run(&mut self, call: &str) -> Option<&mut ToolRun> {
+        self.calls.iter_mut().find(|it| it.id == call)?.run.as_mut()
+    }
+
+    fn is_settled(&self) -> bool {
+        let open = [ToolRunState::Asking, ToolRunState::Running];
+        self.calls.iter().all(|call| call.run.as_ref().is_none_or(|run| !open.contains(&run.state)))
+    }
+
+    /// Whatever has not ended ends so.
+    fn stop(&mut self) {
+        self.stops.values().for_each(|stop| stop.press());
+        stop_unfinished(&mut self.calls);
+    }
+}
+
+/// Marks the calls that have not ended as stopped.
+pub(crate) fn stop_unfinished(calls: &mut [ToolCall]) {
+    stop(calls, STOPPED);
+}
+
+fn stop(calls: &mut [ToolCall], why: &str) {
+    for run in calls.iter_mut().filter_map(|call| call.run.as_mut()) {
+        if matches!(run.state, ToolRunState::Asking | ToolRunState::Running) {
+            run.state = ToolRunState::Stopped;
+            run.result = why.into();
+        }
+    }
+}
+
+/// Rounds that have not ended, by the message that their calls stand in.
+#[derive(Default)]
+pub(crate) struct ToolRounds {
+    rounds: Mutex<HashMap<String, ToolRound>>,
+}
+
+impl ToolRounds {
+    pub(super) fn lock(&self) -> MutexGuard<'_, HashMap<String, ToolRound>> {
+        self.rounds.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Calls as they are now. `is_end`: the branch ends with their answer, so that they may still be allowed.
+    pub fn calls_now(&self, message: &str, mut calls: Vec<ToolCall>, is_end: bool) -> Vec<ToolCall> {
+        if let Some(round) = self.lock().get(message) {
+            return round.calls.clone();
+        }
+        for call in &mut calls {
+            let Some(run) = &call.run else { continue };
+            if run.state == ToolRunState::Running || (run.state == ToolRunState::Asking && !is_end) {
+                stop(std::slice::from_mut(call), CUT);
+            }
+        }
+        calls
+    }
+
+    /// The calls of a round; none where it has ended.
+    pub(super) fn calls(&self, message: &str) -> Vec<ToolCall> {
+        self.lock().get(message).map(|round| round.calls.clone()).unwrap_or_default()
+    }
+}
+
+/// Writes the state of calls to their message.
+fn save_calls(session: &mut Session, message: &str, calls: &[ToolCall]) {
+    let json = serde_json::to_string(calls).map_err(Error::bug);
+    let saved = json.and_then(|json| Ok(session.set_tool_calls(message, &json)?));
+    // The conversation may have been deleted meanwhile.
+    if let Err(error) = saved {
+        tracing::warn!(code = error.code(), "the state of tool calls was not saved: {error}");
+    }
+}
+
+impl Services {
+    /// An answer has ended with calls: they wait. `place`: where it is kept; None: its turn is its name.
+    pub(crate) fn open_round(
+        &self,
+        place: Option<&AnswerPlace>,
+        turn: &str,
+        mut calls: Vec<ToolCall>,
+        next: NextAnswer,
+    ) {
+        let limit = self.ctx.settings.tool_rounds().ok().flatten().unwrap_or(1);
+        let at_limit = u64::from(next.round) >= limit;
+        calls.iter_mut().filter_map(|it| it.run.as_mut()).for_each(|run| run.at_limit = at_limit);
+        let conversation = place.map(|place| place.conversation.clone());
+        let message = place.map_or(turn, |place| &place.message).to_owned();
+        let round = ToolRound { conversation, turn: turn.into(), next, calls, stops: HashMap::new() };
+        let left = {
+            let mut rounds = self.rounds.lock();
+            rounds.insert(message, round);
+            let temporary = rounds.iter().filter(|(_, round)| round.conversation.is_none());
+            let ids: Vec<&String> = temporary.map(|(id, _)| id).collect();
+            // By their names, turns stand in the order in which they began.
+            ids.iter().min().filter(|_| ids.len() > MAX_TEMPORARY_ROUNDS).map(|id| id.to_string())
+        };
+        if let Some(left) = left {
+            self.stop_rounds(|_, id| id == left);
+        }
+    }
+
+    /// Those that may run do.
+    pub(crate) fn begin_round(&self, message: &str) {
+        let calls = self.rounds.calls(message);
+        let is_free =
+            |call: &&ToolCall| !call.run.as_ref().is_some_and(|run| run.at_limit) && self.runs_unasked(call);
+        let free: Vec<String> = calls.iter().filter(is_free).map(|call| call.id.clone()).collect();
+        self.run_calls(message, &free);
+    }
+
+    /// Allowed before, or nothing that could be allowed: the model is told that there is no such tool.
+    pub(super) fn runs_unasked(&self, call: &ToolCall) -> bool {
+        let Some(run) = call.run.as_ref().filter(|run| !run.server.is_empty()) else { return true };
+        self.tool_server_row(&run.server).is_ok_and(|row| StoredServer::of(&row).is_allowed(&run.tool))
+    }
+
+    /// Runs calls that may run, side by side.
+    pub(super) fn run_calls(&self, message: &str, ids: &[String]) {
+        let mut begun = Vec::new();
+        {
+            let (mut store, mut rounds) = (self.store(), self.rounds.lock());
+            let Some(round) = rounds.get_mut(message) else { return };
+            for id in ids {
+                let Some(at) = round.calls.iter().position(|call| call.id == *id) else { continue };
+                let call = round.calls[at].clone();
+                let Some(run) = round.run(id) else { continue };
+                if run.state != ToolRunState::Asking {
+                    continue;
+                }
+                run.state = ToolRunState::Running;
+                let stop = Arc::<Stop>::default();
+                round.stops.insert(id.clone(), Arc::clone(&stop));
+                begun.push((at, call, round.next.offer.clone(), stop));
+            }
+            if round.conversation.is_some() {
+                save_calls(&mut store, message, &round.calls);
+            }
+        }
+        self.tell_calls(message);
+        for (at, call, offer, stop) in begun {
+            let (id, began) = (call.id.clone(), self.ctx.clock.monotonic());
+            let Ok(services) = self.tools.services() else { return };
+            let of = message.to_owned();
+            let work = move || {
+                let outcome = match at < MAX_CALLS {
+                    true => services.call_tool(&offer, &call, &stop),
+                    false => Ok(Outcome::failure("These are too many calls at once.", "Call fewer.")),
+                };
+                let (state, outcome) = match outcome {
+                    Ok(outcome) if outcome.failed => (ToolRunState::Failed, outcome),
+                    Ok(outcome) => (ToolRunState::Done, outcome),
+                    Err(_) => (ToolRunState::Stopped, Outcome::saying(STOPPED)),
+                };
+                let took = services.ctx.clock.monotonic().saturating_sub(began);
+                services.finish_call(&of, &call.id, state, outcome, took);
+            };
+            if let Err(error) = platform::spawn("tool", work) {
+                let outcome = Outcome::failure(error.message(), error.remedy());
+                self.finish_call(message, &id, ToolRunState::Failed, outcome, Duration::ZERO);
+            }
+        }
+    }
+
+    /// Asks a tool. Error: it was stopped.
+    pub(super) fn call_tool(&self, offer: &OfferedTools, call: &ToolCall, stop: &Stop) -> Result<Outcome> {
+        let Some(offered) = offer.find(&call.name) else {
+            let message = format!("There is no tool \"{}\".", call.name);
+            return Ok(Outcome::failure(&message, &format!("The tools are: {}.", offer.names())));
+        };
+        let arguments = serde_json::from_str(&call.arguments).unwrap_or_default();
+        let Value::Object(_) = arguments else {
+            let remedy = "Write them as one JSON object.";
+            return Ok(Outcome::failure("The arguments are no JSON object.", remedy));
+        };
+        let settings = &self.ctx.settings;
+        let within = Duration::from_secs(settings.tool_seconds().ok().flatten().unwrap_or(60));
+        let most = settings.tool_characters().ok().flatten().unwrap_or(20_000);
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let marks = settings.guard_marks().unwrap_or(false);
+        let said = self.tools.client(&offered.server).and_then(|client| match stop.is_pressed() {
+            true => Err(Error::new(ErrorKind::Conflict, "tools.stopped", STOPPED, "Try again.")),
+            false => client.call(&offered.tool, arguments, within, stop),
+        });
+        match said {
+            Ok(result) => Ok(Outcome::read(&result, most, marks)),
+            Err(error) if was_stopped(&error) => Err(error),
+            // Whose words a failure repeats is not for us to say: they are looked at as results are.
+            Err(error) => {
+                let failure = Outcome::failure(error.message(), error.remedy());
+                let result = serde_json::json!({ "content": [{ "type": "text", "text": failure.text }] });
+                Ok(Outcome { failed: true, ..Outcome::read(&result, most, marks) })
+            }
+        }
+    }
+
+    /// A call has ended. When all have, what they brought is answered.
+    pub(super) fn finish_call(
+        &self,
+        message: &str,
+        call: &str,
+        state_now: ToolRunState,
+        outcome: Outcome,
+        took: Duration,
+    ) {
+        let settled = {
+            let (mut store, mut rounds) = (self.store(), self.rounds.lock());
+            // It was stopped, or the program ends.
+            let Some(round) = rounds.get_mut(message) else { return };
+            round.stops.remove(call);
+            let Some(run) = round.run(call) else { return };
+            run.duration_ms = u32::try_from(took.as_millis()).unwrap_or(u32::MAX);
+            let Outcome { text, cut, findings, failed: _ } = outcome;
+            (run.state, run.result, run.cut, run.findings) = (state_now, text, cut, findings);
+            if round.conversation.is_some() {
+                save_calls(&mut store, message, &round.calls);
+            }
+            let is_settled = round.is_settled();
+            is_settled.then(|| rounds.remove(message)).flatten()
+        };
+        match settled {
+            Some(round) => self.answer_results(message, round),
+            None => self.tell_calls(message),
+        }
+    }
+
+    /// Says how the calls of an answer are.
+    fn tell_calls(&self, message: &str) {
+        let event = {
+            let rounds = self.rounds.lock();
+            let Some(ToolRound { conversation, calls, .. }) = rounds.get(message) else { return };
+            calls_event(conversation.as_deref(), message, calls, false, None)
+        };
+        self.ctx.events.publish(event);
+    }
+
+    /// Every call has a result: the next answer begins.
+    fn answer_results(&self, message: &str, round: ToolRound) {
+        let next = NextAnswer { round: round.next.round.saturating_add(1), ..round.next.clone() };
+        let turn = match round.conversation {
+            Some(_) => self.ask_results(message, next),
+            None => self.ask_temporary(next.with_results(&round.calls)),
+        };
+        let ToolRound { conversation, calls, .. } = round;
+        let turn = match turn {
+            Ok(turn) => Some(turn),
+            Err(error) => {
+                self.ctx.events.notice(error.info);
+                None
+            }
+        };
+        self.ctx.events.publish(calls_event(conversation.as_deref(), message, &calls, true, turn));
+    }
+
+    fn ask_results(&self, message: &str, next: NextAnswer) -> Result<String> {
+        let mut store = self.store();
+        let model = next.request.model.id.clone();
+        let started = store.start(NewTurn::ToolResults { message }, &model)?;
+        let branch = store.branch(&started.conversation)?.messages;
+        let compression = compression_of(&store, &started.conversation, &branch, next.default)?;
+        let branch = with_files(&store, branch)?;
+        self.turns.set_plan(&started.turn, next.plan(&started.conversation));
+        self.turns.add(started.turn.clone(), Some(AnswerPlace::of(&started)), None);
+        let row = store.conversation(&started.conversation)?;
+        let summary = summary(&store, row)?;
+        drop(store);
+        self.ctx.events.publish(AppEvent::ConversationChanged { conversation: summary });
+        self.ctx.backends.ask(WorkerRequest::Generate(Box::new(GenerateRequest {
+            turn: started.turn.clone(),
+            conversation: Some(started.conversation),
+            prompt: chat_prompt(history_messages(branch), next.system, None),
+            compression,
+            ..next.request
+        })))?;
+        Ok(started.turn)
+    }
+
+    /// Ends the rounds that `which` says, by themselves and their message; nothing answers them.
+    pub(super) fn stop_rounds(&self, which: impl Fn(&ToolRound, &str) -> bool) {
+        let stopped: Vec<(String, ToolRound)> = {
+            let (mut store, mut rounds) = (self.store(), self.rounds.lock());
+            let is_it = |id: &String, round: &mut ToolRound| which(round, id);
+            let mut stopped: Vec<_> = rounds.extract_if(is_it).collect();
+            for (message, round) in &mut stopped {
+                round.stop();
+                if round.conversation.is_some() {
+                    save_calls(&mut store, message, &round.calls);
+                }
+            }
+            stopped
+        };
+        for (message, round) in stopped {
+            self.ctx.events.publish(calls_event(
+                round.conversation.as_deref(),
+                &message,
+                &round.calls,
+                true,
+                None,
+            ));
+        }
+    }
+
+    /// Whatever is called in a conversation is called in vain: something else is said there.
+    pub(crate) fn stop_rounds_in(&self, conversation: &str) {
+        self.stop_rounds(|round, _| round.conversation.as_deref() == Some(conversation));
+    }
+
+    pub(crate) fn stop_round_of_turn(&self, turn: &str) {
+        self.stop_rounds(|round, _| round.turn == turn);
+    }
+
+    /// The program ends: what runs is cut, what waits waits for the next start, and the servers end.
+    pub(crate) fn end_tools(&self) {
+        let rounds = std::mem::take(&mut *self.rounds.lock());
+        rounds.values().flat_map(|round| round.stops.values()).for_each(|stop| stop.press());
+        self.tools.stop();
+    }
+}
+
+/// The state of an answer's calls, as watchers see it.
+pub(crate) fn calls_event(
+    conversation: Option<&str>,
+    message: &str,
+    calls: &[ToolCall],
+    over: bool,
+    turn: Option<String>,
+) -> AppEvent {
+    let (conversation, message) = (conversation.map(Into::into), message.into());
+    AppEvent::ToolCalls { conversation, message, calls: calls.to_vec(), over, turn }
+}

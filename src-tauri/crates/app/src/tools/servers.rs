@@ -1,0 +1,225 @@
+//! The use cases of servers of tools: add, list, import, test, change, allow, remove, have back.
+
+use std::sync::PoisonError;
+
+use session::ToolServerRow;
+
+use super::stored_servers::{Secrets, StoredServer, checked_name, pasted, sealed};
+use crate::App;
+use crate::services::Services;
+use contract::types::{
+    AppEvent, ToolPermitArgs, ToolServerAddArgs, ToolServerInfo, ToolServerSpec, ToolServerUpdateArgs,
+    ToolServersImported,
+};
+use contract::{Error, ErrorKind, Result};
+use mcp::Place;
+
+impl App {
+    /// In the order in which they were added.
+    pub fn tool_servers_list(&self) -> Result<Vec<ToolServerInfo>> {
+        let rows = self.store().tool_servers()?;
+        Ok(rows.iter().map(|row| self.services().tool_server_info(row)).collect())
+    }
+
+    /// Stored and switched on, whether it starts or not: `state` says which.
+    pub fn tool_server_add(&self, args: ToolServerAddArgs) -> Result<ToolServerInfo> {
+        let row = self.put_tool_server(&args.name, args.spec, None)?;
+        self.tried(&row.id)
+    }
+
+    /// Starts it if it doesn't run, and asks for its tools. The error says why it can't be used.
+    pub fn tool_server_test(&self, id: &str) -> Result<ToolServerInfo> {
+        let (_, client) = self.server_in_use(id)?;
+        let row = self.services().tool_server_row(id)?;
+        self.services().keep_tools(&row.id, &client)?;
+        self.told_tool_server(&row.id)
+    }
+
+    pub fn tool_server_update(&self, args: ToolServerUpdateArgs) -> Result<ToolServerInfo> {
+        let services = self.services();
+        let mut row = services.tool_server_row(&args.id)?;
+        let mut kept = StoredServer::of(&row);
+        if let Some(name) = &args.name {
+            row.name = self.free_name(name, Some(&row.id))?;
+        }
+        if let Some(enabled) = args.enabled {
+            row.enabled = enabled;
+        }
+        if let Some(spec) = args.spec {
+            let before = Secrets::read(&services.ctx.keys, &row.id)?;
+            let (spec, secrets) = sealed(spec, &before)?;
+            secrets.write(&services.ctx.keys, &row.id)?;
+            // Another program is not what was allowed.
+            if (&spec.command, &spec.args, &spec.url) != (&kept.spec.command, &kept.spec.args, &kept.spec.url)
+            {
+                kept = StoredServer { spec, plugin: kept.plugin, ..StoredServer::default() };
+            } else {
+                kept.spec = spec;
+            }
+        }
+        row.body = kept.written()?;
+        services.store().put_tool_server(&row)?;
+        services.tools.end(&row.id);
+        if row.enabled { self.tried(&row.id) } else { self.told_tool_server(&row.id) }
+    }
+
+    /// What runs without asking, and what the model is told of.
+    pub fn tool_permit(&self, args: &ToolPermitArgs) -> Result<ToolServerInfo> {
+        let row = self.services().tool_server_row(&args.id)?;
+        self.services().permit(&row.id, args)?;
+        self.told_tool_server(&row.id)
+    }
+
+    /// It ends. `tool_server_restore` brings it back while the program runs.
+    pub fn tool_server_remove(&self, id: &str) -> Result<()> {
+        let services = self.services();
+        let row = services.tool_server_row(id)?;
+        // What can't be read can't be had back either; it goes all the same.
+        let secrets = Secrets::read(&services.ctx.keys, &row.id).unwrap_or_default();
+        services.tools.end(&row.id);
+        Secrets::remove(&services.ctx.keys, &row.id)?;
+        services.store().remove_tool_server(&row.id)?;
+        services.ctx.events.publish(AppEvent::ToolServerRemoved { id: row.id.clone() });
+        let mut removed = services.tools.removed.lock().unwrap_or_else(PoisonError::into_inner);
+        removed.insert(row.id.clone(), (row, secrets));
+        Ok(())
+    }
+
+    pub fn tool_server_restore(&self, id: &str) -> Result<ToolServerInfo> {
+        let services = self.services();
+        let removed = services.tools.removed.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+        let Some((row, secrets)) = removed else {
+            let message = "This server was not removed in this session.";
+            return Err(Error::not_found("tools.unknown", message, "Add it again."));
+        };
+        secrets.write(&services.ctx.keys, &row.id)?;
+        services.store().put_tool_server(&row)?;
+        self.told_tool_server(&row.id)
+    }
+
+    /// Adds what a pasted configuration names. Names that are taken get a number.
+    pub fn tool_servers_import(&self, text: &str) -> Result<ToolServersImported> {
+        let (mut added, mut refused) = (Vec::new(), Vec::new());
+        for (name, spec) in pasted(text)? {
+            let put = spec.and_then(|spec| self.put_tool_server(&self.unused_name(&name)?, spec, None));
+            match put {
+                Ok(row) => added.push(row.id),
+                Err(error) => refused.push(error.info),
+            }
+        }
+        let added = added.iter().map(|id| self.tried(id)).collect::<Result<Vec<_>>>()?;
+        Ok(ToolServersImported { added, refused })
+    }
+
+    pub(crate) fn put_tool_server(
+        &self,
+        name: &str,
+        spec: ToolServerSpec,
+        plugin: Option<&str>,
+    ) -> Result<ToolServerRow> {
+        let services = self.services();
+        let name = self.free_name(name, None)?;
+        let (spec, secrets) = sealed(spec, &Secrets::default())?;
+        let kept = StoredServer { spec, plugin: plugin.map(str::to_owned), ..StoredServer::default() };
+        let row = ToolServerRow {
+            id: services.store().new_id(),
+            name,
+            body: kept.written()?,
+            enabled: true,
+            added_ms: services.ctx.clock.now_utc_ms(),
+        };
+        secrets.write(&services.ctx.keys, &row.id)?;
+        services.store().put_tool_server(&row)?;
+        Ok(row)
+    }
+
+    fn free_name(&self, name: &str, own: Option<&str>) -> Result<String> {
+        let name = checked_name(name)?;
+        let rows = self.store().tool_servers()?;
+        if rows.iter().any(|row| Some(row.id.as_str()) != own && row.name.eq_ignore_ascii_case(&name)) {
+            let message = format!("A tool server named {name} already exists.");
+            return Err(Error::new(ErrorKind::Conflict, "tools.there", message, "Choose another name."));
+        }
+        Ok(name)
+    }
+
+    pub(crate) fn unused_name(&self, name: &str) -> Result<String> {
+        let numbered = (2..100).map(|n| format!("{name} {n}"));
+        let mut names = std::iter::once(name.to_owned()).chain(numbered);
+        let free = names.find_map(|name| self.free_name(&name, None).ok());
+        free.map_or_else(|| self.free_name(name, None), Ok)
+    }
+
+    /// A server that doesn't start is no reason to forget what the user typed.
+    fn tried(&self, id: &str) -> Result<ToolServerInfo> {
+        // Its state says it.
+        let _ = self.services().tools.client(id);
+        self.told_tool_server(id)
+    }
+
+    fn told_tool_server(&self, id: &str) -> Result<ToolServerInfo> {
+        self.services().tell_tool_server(id);
+        Ok(self.services().tool_server_info(&self.services().tool_server_row(id)?))
+    }
+}
+
+impl Services {
+    pub(super) fn tool_server_info(&self, row: &ToolServerRow) -> ToolServerInfo {
+        let kept = StoredServer::of(row);
+        let (place, leaves_machine) = match (&kept.spec.command, &kept.spec.url) {
+            (Some(command), _) => {
+                let words = std::iter::once(command).chain(&kept.spec.args);
+                (words.map(String::as_str).collect::<Vec<_>>().join(" "), false)
+            }
+            (None, Some(url)) => (url.clone(), !Place::parse(url).is_ok_and(|place| place.is_here())),
+            (None, None) => (String::new(), false),
+        };
+        ToolServerInfo {
+            id: row.id.clone(),
+            name: row.name.clone(),
+            place,
+            enabled: row.enabled,
+            state: self.tools.state(&row.id),
+            tools: kept.infos(),
+            allowed: kept.allow_all,
+            leaves_machine,
+            plugin: kept.plugin,
+            spec: kept.spec,
+        }
+    }
+
+    pub(super) fn permit(&self, id: &str, args: &ToolPermitArgs) -> Result<()> {
+        self.change_tool_server(id, |kept| match &args.tool {
+            None => {
+                if let Some(allowed) = args.allowed {
+                    kept.allow_all = allowed;
+                    if !allowed {
+                        kept.allowed.clear();
+                    }
+                }
+            }
+            Some(tool) => {
+                let names = |is: bool, set: &mut std::collections::BTreeSet<String>| {
+                    if is {
+                        set.insert(tool.clone())
+                    } else {
+                        set.remove(tool)
+                    };
+                };
+                match args.allowed {
+                    Some(false) if kept.allow_all => {
+                        // All but this one, from now on.
+                        kept.allow_all = false;
+                        kept.allowed = kept.tools.iter().map(|tool| tool.name.clone()).collect();
+                        kept.allowed.remove(tool);
+                    }
+                    Some(allowed) => names(allowed, &mut kept.allowed),
+                    None => {}
+                }
+                if let Some(enabled) = args.enabled {
+                    names(!enabled, &mut kept.off);
+                }
+            }
+        })
+    }
+}

@@ -1,0 +1,331 @@
+//! A server of tools as it is kept: how it is reached, without its secrets, which lie sealed among the keys; what it
+//! listed last; what it may do unasked.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use session::ToolServerRow;
+
+use contract::types::{ToolInfo, ToolServerSpec};
+use contract::{Error, Result};
+use mcp::{Launch, Place};
+use secrets::{Keys, Secret};
+
+/// Longest name of a server, in characters.
+const MAX_NAME_CHARS: usize = 40;
+/// Longest name of a tool, and longest description that a model is told, in characters.
+const MAX_TOOL_NAME_CHARS: usize = 128;
+const MAX_DESCRIPTION_CHARS: usize = 4000;
+/// Largest description of a tool's arguments, in bytes of JSON.
+const MAX_SCHEMA_BYTES: usize = 64 << 10;
+
+/// What a child process inherits: what programs need to run, none of what is somebody's secret.
+const INHERITED: &[&str] = &[
+    "HOME",
+    "LOGNAME",
+    "PATH",
+    "SHELL",
+    "TERM",
+    "USER",
+    "LANG",
+    "LC_ALL",
+    "TMPDIR",
+    "TZ",
+    "XDG_RUNTIME_DIR",
+    "XDG_CONFIG_HOME",
+    "XDG_CACHE_HOME",
+    "XDG_DATA_HOME",
+    "DISPLAY",
+    "WAYLAND_DISPLAY",
+    "APPDATA",
+    "HOMEDRIVE",
+    "HOMEPATH",
+    "LOCALAPPDATA",
+    "PATHEXT",
+    "PROGRAMFILES",
+    "SYSTEMDRIVE",
+    "SYSTEMROOT",
+    "TEMP",
+    "USERNAME",
+    "USERPROFILE",
+];
+
+/// A tool as its server describes it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Listed {
+    pub name: String,
+    pub title: String,
+    pub description: String,
+    /// JSON schema of its arguments.
+    pub schema: Value,
+    pub read_only: bool,
+}
+
+/// All of a server but its name.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StoredServer {
+    /// Values of `env` and `headers` are empty.
+    pub spec: ToolServerSpec,
+    pub tools: Vec<Listed>,
+    /// Everything runs without asking.
+    pub allow_all: bool,
+    /// Tools that run without asking.
+    pub allowed: BTreeSet<String>,
+    /// Tools that the model is not told of.
+    pub off: BTreeSet<String>,
+    /// The plugin that brought it.
+    pub plugin: Option<String>,
+}
+
+impl StoredServer {
+    /// What can't be read any more is as if nothing had been said.
+    pub fn of(row: &ToolServerRow) -> Self {
+        serde_json::from_str(&row.body).unwrap_or_default()
+    }
+
+    pub fn written(&self) -> Result<String> {
+        serde_json::to_string(self).map_err(Error::bug)
+    }
+
+    pub fn is_allowed(&self, tool: &str) -> bool {
+        self.allow_all || self.allowed.contains(tool)
+    }
+
+    pub fn infos(&self) -> Vec<ToolInfo> {
+        let info = |tool: &Listed| ToolInfo {
+            name: tool.name.clone(),
+            title: tool.title.clone(),
+            description: tool.description.clone(),
+            enabled: !self.off.contains(&tool.name),
+            allowed: self.is_allowed(&tool.name),
+            read_only: tool.read_only,
+        };
+        self.tools.iter().map(info).collect()
+    }
+
+    /// What is started, with its secrets.
+    pub fn launch(&self, secrets: &Secrets, environment: fn(&str) -> Option<String>) -> Option<Launch> {
+        let command = self.spec.command.clone()?;
+        let inherited = INHERITED.iter().filter_map(|name| Some(((*name).to_owned(), environment(name)?)));
+        let own = secrets.env.iter().map(|(name, value)| (name.clone(), value.clone()));
+        let cwd = self.spec.cwd.as_ref().map(Into::into);
+        Some(Launch { command, args: self.spec.args.clone(), env: inherited.chain(own).collect(), cwd })
+    }
+}
+
+/// Values that are nobody's to read.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Secrets {
+    env: BTreeMap<String, String>,
+    headers: BTreeMap<String, String>,
+}
+
+impl Secrets {
+    fn key(id: &str) -> String {
+        format!("tools:{id}")
+    }
+
+    pub fn read(keys: &Keys, id: &str) -> Result<Self> {
+        let Some(kept) = keys.get(&Self::key(id))? else { return Ok(Self::default()) };
+        serde_json::from_str(kept.reveal()).map_err(|_| {
+            let message = "The stored secrets of a tool server can't be decrypted.";
+            Error::input("tools.secrets", message, "Remove the server and add it again.")
+        })
+    }
+
+    pub fn write(&self, keys: &Keys, id: &str) -> Result<()> {
+        if self.env.is_empty() && self.headers.is_empty() {
+            return keys.remove(&Self::key(id));
+        }
+        keys.put_text(&Self::key(id), &serde_json::to_string(self).map_err(Error::bug)?)
+    }
+
+    pub fn remove(keys: &Keys, id: &str) -> Result<()> {
+        keys.remove(&Self::key(id))
+    }
+
+    pub fn headers(&self) -> Vec<(String, Secret)> {
+        self.headers.iter().map(|(name, value)| (name.clone(), Secret::new(value.clone()))).collect()
+    }
+}
+
+/// Parts a checked spec from its secrets. An empty value stays as it was in `before`.
+pub fn sealed(mut spec: ToolServerSpec, before: &Secrets) -> Result<(ToolServerSpec, Secrets)> {
+    check(&mut spec)?;
+    let take = |values: &mut BTreeMap<String, String>, before: &BTreeMap<String, String>| {
+        let mut taken = BTreeMap::new();
+        for (name, value) in values.iter_mut() {
+            let value = std::mem::take(value);
+            let kept = if value.is_empty() { before.get(name).cloned().unwrap_or_default() } else { value };
+            taken.insert(name.clone(), kept);
+        }
+        taken
+    };
+    let secrets =
+        Secrets { env: take(&mut spec.env, &before.env), headers: take(&mut spec.headers, &before.headers) };
+    Ok((spec, secrets))
+}
+
+fn check(spec: &mut ToolServerSpec) -> Result<()> {
+    let tidy = |text: &mut Option<String>| {
+        *text = text.take().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
+    };
+    tidy(&mut spec.command);
+    tidy(&mut spec.url);
+    tidy(&mut spec.cwd);
+    let wrong = |message: &str, remedy: &str| Err(Error::input("tools.spec", message, remedy));
+    match (&spec.command, &spec.url) {
+        (None, None) => wrong(
+            "This server has neither a command nor a URL.",
+            "Enter the command that starts it, or its URL.",
+        ),
+        (Some(_), Some(_)) => wrong("This server has both a command and a URL.", "Keep only one of them."),
+        (Some(_), None) if !spec.headers.is_empty() => wrong(
+            "A server started by a command can't have headers.",
+            "Use environment variables (env) instead.",
+        ),
+        (None, Some(_)) if !spec.env.is_empty() || !spec.args.is_empty() || spec.cwd.is_some() => {
+            wrong("A server with a URL can't have env, args or a working folder.", "Use headers instead.")
+        }
+        (None, Some(url)) => Place::parse(url).map(drop),
+        (Some(_), None) => match spec.env.keys().any(|name| name.is_empty() || name.contains(['=', '\0'])) {
+            true => wrong("An environment variable has no name.", "Use a name such as API_KEY."),
+            false => Ok(()),
+        },
+    }
+}
+
+/// As it is shown, and before a tool's name where two servers have one of the same name.
+pub fn checked_name(name: &str) -> Result<String> {
+    let name = name.trim();
+    let is_fine = |c: char| !c.is_control();
+    if name.is_empty() || name.chars().count() > MAX_NAME_CHARS || !name.chars().all(is_fine) {
+        let message = format!("\"{name}\" is not a valid name for a tool server.");
+        return Err(Error::input("tools.name", message, format!("Use up to {MAX_NAME_CHARS} characters.")));
+    }
+    Ok(name.into())
+}
+
+/// What a server listed, without what can't be called: nameless, named twice, or described at a length that no model
+/// reads.
+pub fn listed(tools: &[Value]) -> Vec<Listed> {
+    let mut read = Vec::<Listed>::new();
+    for tool in tools {
+        let text = |value: &Value| value.as_str().map(str::trim).unwrap_or_default().to_owned();
+        let name = text(&tool["name"]);
+        let schema = match &tool["inputSchema"] {
+            schema @ Value::Object(_) => schema.clone(),
+            _ => serde_json::json!({ "type": "object", "properties": {} }),
+        };
+        let is_new = read.iter().all(|other| other.name != name);
+        let fits =
+            name.chars().count() <= MAX_TOOL_NAME_CHARS && schema.to_string().len() <= MAX_SCHEMA_BYTES;
+        if name.is_empty() || !is_new || !fits {
+            tracing::warn!("a tool was left out of a list: \"{name}\"");
+            continue;
+        }
+        let titles = [&tool["title"], &tool["annotations"]["title"]];
+        let title = titles.into_iter().map(text).find(|title| !title.is_empty()).unwrap_or_default();
+        let description = text(&tool["description"]).chars().take(MAX_DESCRIPTION_CHARS).collect();
+        let read_only = tool["annotations"]["readOnlyHint"] == true;
+        read.push(Listed { name, title, description, schema, read_only });
+    }
+    read
+}
+
+/// Servers of a configuration as many programs share it: `{"mcpServers": {"name": {…}}}`, what stands inside that, or
+/// a single server under a name. Each on its own: one that is wrong doesn't keep the others out.
+pub fn pasted(text: &str) -> Result<Vec<(String, Result<ToolServerSpec>)>> {
+    let wrong = |cause: String| {
+        let remedy = "Paste it as shown in the server's documentation: {\"mcpServers\": {\"name\": {\"command\": …}}}.";
+        Error::input("tools.pasted", format!("This is not a valid server configuration: {cause}."), remedy)
+    };
+    let value: Value = serde_json::from_str(text.trim()).map_err(|error| wrong(error.to_string()))?;
+    let inner = ["mcpServers", "servers", "mcp_servers"].iter().find_map(|key| value.get(key));
+    let inner = inner.or_else(|| value.pointer("/mcp/servers")).unwrap_or(&value);
+    let Value::Object(servers) = inner else { return Err(wrong("it is not an object".into())) };
+    let is_one = servers.contains_key("command") || servers.contains_key("url");
+    if servers.is_empty() || is_one {
+        let cause = if is_one { "the server has no name" } else { "it contains no servers" };
+        return Err(wrong(cause.into()));
+    }
+    let read = |(name, spec): (&String, &Value)| {
+        let parsed: Result<ToolServerSpec, _> = serde_json::from_value(spec.clone());
+        let spec = parsed.map_err(|error| wrong(format!("{name}: {error}")));
+        let spec = spec.and_then(|mut spec| check(&mut spec).map(|()| spec));
+        let is_old = spec.is_ok() && (servers[name]["type"] == "sse" || servers[name]["transport"] == "sse");
+        match is_old {
+            false => (name.clone(), spec),
+            true => (name.clone(), Err(wrong(format!("{name} uses the older SSE transport")))),
+        }
+    };
+    Ok(servers.iter().map(read).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn configurations_are_read_as_people_paste_them() {
+        let one = r#"{"command": "npx", "args": ["-y", "x"], "env": {"KEY": "s"}, "disabled": false}"#;
+        let forms = [
+            format!(r#"{{"mcpServers": {{"a": {one}}}}}"#),
+            format!(r#"{{"servers": {{"a": {one}}}}}"#),
+            format!(r#"{{"mcp": {{"servers": {{"a": {one}}}}}}}"#),
+            format!(r#" {{"a": {one}}} "#),
+        ];
+        for form in forms {
+            let read = pasted(&form).unwrap();
+            let (name, spec) = &read[0];
+            let spec = spec.as_ref().unwrap();
+            assert_eq!((name.as_str(), spec.command.as_deref(), read.len()), ("a", Some("npx"), 1), "{form}");
+            assert_eq!(spec.env["KEY"], "s");
+        }
+        for wrong in ["", "[]", "{}", "3", one, r#"{"mcpServers": {}}"#, "{\"a\": "] {
+            assert_eq!(pasted(wrong).unwrap_err().code(), "tools.pasted", "{wrong}");
+        }
+        let mixed = json!({ "good": { "url": "https://x.org/mcp" }, "none": {}, "old": { "url": "https://x.org/sse", "type": "sse" },
+            "both": { "url": "https://x.org", "command": "x" }, "odd": { "command": 3 } });
+        let read = pasted(&mixed.to_string()).unwrap();
+        let good: Vec<&str> =
+            read.iter().filter(|(_, spec)| spec.is_ok()).map(|(name, _)| name.as_str()).collect();
+        assert_eq!(good, ["good"]);
+    }
+
+    #[test]
+    fn secrets_are_parted_and_kept() {
+        let spec = |key: &str, other: &str| ToolServerSpec {
+            command: Some(" npx ".into()),
+            env: [("KEY".to_owned(), key.to_owned()), ("OTHER".to_owned(), other.to_owned())].into(),
+            ..ToolServerSpec::default()
+        };
+        let (plain, secrets) = sealed(spec("s3cret", "a"), &Secrets::default()).unwrap();
+        assert!(!serde_json::to_string(&plain).unwrap().contains("s3cret"));
+        assert_eq!((plain.command.as_deref(), secrets.env["KEY"].as_str()), (Some("npx"), "s3cret"));
+        let (_, again) = sealed(spec("", "b"), &secrets).unwrap();
+        assert_eq!((again.env["KEY"].as_str(), again.env["OTHER"].as_str()), ("s3cret", "b"));
+    }
+
+    #[test]
+    fn lists_are_read_with_care() {
+        let long = json!({ "type": "object", "x": "y".repeat(MAX_SCHEMA_BYTES) });
+        let tools = [
+            json!({ "name": "a", "description": " A. ", "annotations": { "title": "Look", "readOnlyHint": true } }),
+            json!({ "name": "a" }),
+            json!({ "name": "" }),
+            json!({ "name": "big", "inputSchema": long }),
+            json!({ "name": "b", "title": "B", "inputSchema": { "type": "object", "properties": { "x": {} } } }),
+        ];
+        let read = listed(&tools);
+        let names: Vec<_> = read.iter().map(|tool| (tool.name.as_str(), tool.title.as_str())).collect();
+        assert_eq!(names, [("a", "Look"), ("b", "B")]);
+        assert!(read[0].read_only && read[0].schema["type"] == "object" && read[0].description == "A.");
+    }
+}

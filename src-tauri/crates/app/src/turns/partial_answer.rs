@@ -1,0 +1,211 @@
+//! An answer that grows: what watchers have been told of it, and what has been saved.
+//!
+//! Watchers hear of the first token at once and then about 30 times a second; what is on disk is at most
+//! `SAVE_EVERY` behind. Pure: time is handed in, telling and saving are the caller's.
+
+use std::time::Duration;
+
+use session::AnswerChunk;
+
+use contract::types::TurnEventKind;
+
+/// About 30 events a second: more would flood a window and show nothing more.
+pub const TELL_EVERY: Duration = Duration::from_millis(30);
+
+/// A killed program loses no more than this and the time of one write.
+pub const SAVE_EVERY: Duration = Duration::from_millis(250);
+
+#[derive(Debug, Default)]
+pub struct Answer {
+    pub text: String,
+    pub reasoning: String,
+    /// Everything that was generated of it, and whose ids they are.
+    ids: Vec<u32>,
+    fingerprint: String,
+    /// Bytes of the texts and ids that are on disk.
+    saved: (usize, usize, usize),
+    untold: Untold,
+    told_at: Option<Duration>,
+    saved_at: Option<Duration>,
+}
+
+#[derive(Debug, Default)]
+struct Untold {
+    text: String,
+    reasoning: String,
+    ids: Vec<u32>,
+}
+
+impl Answer {
+    /// One that goes on: what it has is on disk, and told once the model has read it.
+    pub fn with(text: &str, reasoning: &str, ids: &[u32], fingerprint: &str) -> Self {
+        Self {
+            text: text.into(),
+            reasoning: reasoning.into(),
+            ids: ids.into(),
+            fingerprint: fingerprint.into(),
+            saved: (text.len(), reasoning.len(), ids.len()),
+            ..Self::default()
+        }
+    }
+
+    /// The model has begun, with exactly this. Whether that differs from what is on disk.
+    pub fn begin(&mut self, text: String, reasoning: String, ids: Vec<u32>, fingerprint: String) -> bool {
+        let differs = self.text != text || self.reasoning != reasoning || self.ids != ids;
+        self.untold = Untold { text: text.clone(), reasoning: reasoning.clone(), ids: ids.clone() };
+        *self = Self {
+            untold: std::mem::take(&mut self.untold),
+            ..Self::with(&text, &reasoning, &ids, &fingerprint)
+        };
+        differs
+    }
+
+    /// All there is.
+    pub fn whole(&self) -> AnswerChunk<'_> {
+        let Self { text, reasoning, ids, fingerprint, .. } = self;
+        AnswerChunk { text, reasoning, ids, fingerprint }
+    }
+
+    /// More of it. Returns what must be told before: a change from reasoning to text is a new event.
+    pub fn push(&mut self, id: Option<u32>, text: &str, reasoning: &str) -> Option<TurnEventKind> {
+        self.text.push_str(text);
+        self.reasoning.push_str(reasoning);
+        let changes = !text.is_empty() && !self.untold.reasoning.is_empty()
+            || !reasoning.is_empty() && !self.untold.text.is_empty();
+        let before = if changes { self.take_untold() } else { None };
+        self.untold.text.push_str(text);
+        self.untold.reasoning.push_str(reasoning);
+        self.untold.ids.extend(id);
+        self.ids.extend(id);
+        before
+    }
+
+    /// What watchers should hear now.
+    pub fn tell(&mut self, now: Duration) -> Option<TurnEventKind> {
+        let due = self.tell_due().is_some_and(|due| due <= now);
+        let event = if due { self.take_untold() } else { None };
+        if event.is_some() {
+            self.told_at = Some(now);
+        }
+        event
+    }
+
+    /// All that watchers have not heard yet, ids without text included.
+    pub fn take_untold(&mut self) -> Option<TurnEventKind> {
+        let Untold { text, reasoning, ids } = std::mem::take(&mut self.untold);
+        if !reasoning.is_empty() {
+            // A token may end the reasoning and begin the text: its id goes with the reasoning.
+            self.untold.text = text;
+            return Some(TurnEventKind::Reasoning { text: reasoning, ids });
+        }
+        if text.is_empty() && ids.is_empty() {
+            return None;
+        }
+        Some(TurnEventKind::Text { text, ids })
+    }
+
+    /// What should be saved now. Call `saved` once it is.
+    pub fn unsaved(&self, now: Duration) -> Option<AnswerChunk<'_>> {
+        if self.save_due().is_some_and(|due| due <= now) { Some(self.tail()) } else { None }
+    }
+
+    fn tail(&self) -> AnswerChunk<'_> {
+        AnswerChunk {
+            text: &self.text[self.saved.0..],
+            reasoning: &self.reasoning[self.saved.1..],
+            ids: &self.ids[self.saved.2..],
+            fingerprint: &self.fingerprint,
+        }
+    }
+
+    /// All there is now has been saved, or (`done` false) could not be and is tried again later.
+    pub fn saved(&mut self, now: Duration, done: bool) {
+        self.saved_at = Some(now);
+        if done {
+            self.saved = (self.text.len(), self.reasoning.len(), self.ids.len());
+        }
+    }
+
+    /// When there is something to tell or to save without another event.
+    pub fn due(&self) -> Option<Duration> {
+        self.tell_due().into_iter().chain(self.save_due()).min()
+    }
+
+    fn tell_due(&self) -> Option<Duration> {
+        let nothing = self.untold.text.is_empty() && self.untold.reasoning.is_empty();
+        (!nothing).then(|| self.told_at.map_or(Duration::ZERO, |at| at + TELL_EVERY))
+    }
+
+    fn save_due(&self) -> Option<Duration> {
+        let nothing = (self.saved.0, self.saved.1) == (self.text.len(), self.reasoning.len());
+        (!nothing).then(|| self.saved_at.map_or(Duration::ZERO, |at| at + SAVE_EVERY))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(n: u64) -> Duration {
+        Duration::from_millis(n)
+    }
+
+    fn text(text: &str, ids: &[u32]) -> Option<TurnEventKind> {
+        Some(TurnEventKind::Text { text: text.into(), ids: ids.into() })
+    }
+
+    #[test]
+    fn the_first_token_at_once_then_in_pieces() {
+        let mut answer = Answer::default();
+        assert_eq!(answer.due(), None);
+        answer.push(Some(1), "A", "");
+        assert_eq!(answer.tell(ms(5)), text("A", &[1]));
+        answer.push(Some(2), "b", "");
+        assert_eq!(answer.tell(ms(10)), None);
+        answer.push(Some(3), "c", "");
+        assert_eq!(answer.tell(ms(35)), text("bc", &[2, 3]));
+        assert_eq!(answer.tell(ms(99)), None);
+    }
+
+    #[test]
+    fn reasoning_and_text_are_told_in_order() {
+        let mut answer = Answer::default();
+        let before = answer.push(Some(1), "", "think");
+        assert_eq!(before, None);
+        let before = answer.push(Some(2), "Say", "");
+        assert_eq!(before, Some(TurnEventKind::Reasoning { text: "think".into(), ids: vec![1] }));
+        answer.push(Some(3), "", "");
+        assert_eq!(answer.take_untold(), text("Say", &[2, 3]));
+        assert_eq!(answer.push(Some(4), "x", "y"), None);
+        assert_eq!(answer.take_untold(), Some(TurnEventKind::Reasoning { text: "y".into(), ids: vec![4] }));
+        assert_eq!(answer.take_untold(), text("x", &[]));
+        assert_eq!((answer.text.as_str(), answer.reasoning.as_str()), ("Sayx", "thinky"));
+    }
+
+    #[test]
+    fn what_grows_is_saved_in_time_and_again_after_a_failure() {
+        let mut answer = Answer::default();
+        let unsaved = |answer: &Answer, now| {
+            answer
+                .unsaved(now)
+                .map(|piece| (piece.text.to_owned(), piece.reasoning.to_owned(), piece.ids.to_vec()))
+        };
+        let piece =
+            |text: &str, reasoning: &str, ids: &[u32]| Some((text.into(), reasoning.into(), ids.to_vec()));
+        answer.push(Some(1), "A", "");
+        assert_eq!(unsaved(&answer, ms(1)), piece("A", "", &[1]));
+        answer.saved(ms(1), true);
+        assert_eq!(unsaved(&answer, ms(900)), None);
+        answer.push(Some(2), "b", "r");
+        assert_eq!(unsaved(&answer, ms(250)), None);
+        assert_eq!(unsaved(&answer, ms(251)), piece("b", "r", &[2]));
+        answer.saved(ms(251), false);
+        answer.push(Some(3), "c", "");
+        assert_eq!(unsaved(&answer, ms(400)), None);
+        assert_eq!(unsaved(&answer, ms(501)), piece("bc", "r", &[2, 3]));
+        answer.saved(ms(501), true);
+        answer.tell(ms(501));
+        answer.take_untold();
+        assert_eq!(answer.due(), None);
+    }
+}

@@ -1,0 +1,83 @@
+//! What goes with a turn from its request to its end: how its conversation is summarised, and how tool calls go on.
+
+use std::sync::Arc;
+
+use contract::protocol::{ChatOptions, GenerateRequest, LoadSpec, ModelRef};
+use contract::types::{CompactionStrategy, OneOffOptions, ToolCall, ToolRun, ToolRunState};
+
+use crate::tools::offered_tools::{OfferedTool, OfferedTools};
+use crate::tools::rounds::STOPPED;
+
+/// What summaries and titles of a turn's conversation are made with, and what its tool calls go on with.
+#[derive(Debug, Clone)]
+pub(crate) struct TurnPlan {
+    pub conversation: String,
+    pub model: ModelRef,
+    pub load: LoadSpec,
+    pub chat: ChatOptions,
+    pub max_tokens: Option<usize>,
+    /// Compaction where the conversation chooses none.
+    pub default: CompactionStrategy,
+    /// Options of this answer alone.
+    pub one_off: Option<OneOffOptions>,
+    /// How the results of tool calls are answered. None: no tools are offered.
+    pub next: Option<Box<NextAnswer>>,
+}
+
+/// What the next answer of a conversation is requested with.
+#[derive(Debug, Clone)]
+pub(crate) struct NextAnswer {
+    pub offer: Arc<OfferedTools>,
+    /// Without its turn. It has the messages only where they are kept nowhere else.
+    pub request: GenerateRequest,
+    pub system: Option<String>,
+    /// Compaction where the conversation chooses none.
+    pub default: CompactionStrategy,
+    /// Tool rounds since the user's last message.
+    pub round: u32,
+    /// Options of these answers alone.
+    pub one_off: Option<OneOffOptions>,
+}
+
+impl NextAnswer {
+    /// What goes with a turn until its end.
+    pub fn plan(&self, conversation: &str) -> TurnPlan {
+        TurnPlan {
+            conversation: conversation.into(),
+            model: self.request.model.clone(),
+            load: self.request.load.clone(),
+            chat: self.request.chat.clone(),
+            max_tokens: self.request.max_tokens,
+            default: self.default,
+            one_off: self.one_off.clone(),
+            next: (!self.offer.tools.is_empty()).then(|| Box::new(self.clone())),
+        }
+    }
+
+    /// Calls before any of them is allowed or run.
+    pub fn waiting(&self, calls: Vec<ToolCall>, ended_well: bool) -> Vec<ToolCall> {
+        let (state, result) = match ended_well {
+            true => (ToolRunState::Asking, ""),
+            false => (ToolRunState::Stopped, STOPPED),
+        };
+        let run = |call: &ToolCall| new_run(&self.offer, call, state, result);
+        calls.into_iter().map(|call| ToolCall { run: Some(run(&call)), ..call }).collect()
+    }
+}
+
+/// The run of a call that has not begun.
+pub(crate) fn new_run(offer: &OfferedTools, call: &ToolCall, state: ToolRunState, result: &str) -> ToolRun {
+    let offered = offer.find(&call.name);
+    let named = |name: fn(&OfferedTool) -> &String| offered.map(name).cloned().unwrap_or_default();
+    ToolRun {
+        server: named(|it| &it.server),
+        server_name: named(|it| &it.server_name),
+        tool: offered.map_or_else(|| call.name.clone(), |it| it.tool.clone()),
+        state,
+        result: result.into(),
+        cut: 0,
+        duration_ms: 0,
+        findings: Vec::new(),
+        at_limit: false,
+    }
+}

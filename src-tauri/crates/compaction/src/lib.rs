@@ -1,0 +1,180 @@
+//! What of a conversation a model is shown when not all of it fits: one file per strategy, plain data in and out.
+//!
+//! A strategy sees how a conversation is cut into turns and can have any way to show it counted, exactly; it decides
+//! what comes next. It knows nothing of texts, models or the database, and changes nothing: the messages stay.
+
+use std::ops::Range;
+
+pub use contract::CompactionMethod as Strategy;
+use serde::{Deserialize, Serialize};
+
+mod attention;
+mod summary;
+mod window;
+
+pub use attention::Attention;
+pub use summary::{ASK, ASKED, Summary};
+pub use window::Window;
+
+/// What this strategy does next; see `Compressor::next`.
+pub fn next<E>(
+    strategy: Strategy,
+    talk: &Talk,
+    room: Room,
+    count: &mut dyn FnMut(&Sketch) -> Result<usize, E>,
+) -> Result<Next, E> {
+    match strategy {
+        Strategy::Window => Window.next(talk, room, count),
+        Strategy::Summary => Summary.next(talk, room, count),
+        Strategy::Attention => Attention.next(talk, room, count),
+    }
+}
+
+/// What it would have made while nothing is answered, so that it is there when it is needed.
+pub fn ahead<E>(
+    strategy: Strategy,
+    talk: &Talk,
+    room: Room,
+    count: &mut dyn FnMut(&Sketch) -> Result<usize, E>,
+) -> Result<Option<Wish>, E> {
+    match strategy {
+        Strategy::Window | Strategy::Attention => Ok(None),
+        Strategy::Summary => Summary.ahead(talk, room, count),
+    }
+}
+
+/// A conversation, counted in turns: a question with all that answers it. What stands before the first of them, the
+/// system prompt, always stays.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Talk {
+    /// The last one is to be answered.
+    pub n_turns: usize,
+    /// Turns that are left out already.
+    pub n_folded: usize,
+    /// What the model has made of stretches of it.
+    pub digests: Vec<Digest>,
+}
+
+/// A summary: the turns that it tells of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Digest {
+    pub turns: Range<usize>,
+    /// 0: of messages; else of summaries of the level below.
+    pub level: u32,
+}
+
+/// In tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// What the context holds: a prompt never has more.
+    pub limit: usize,
+    /// A prompt with more leaves too little for an answer.
+    pub budget: usize,
+    /// What a prompt is cut down to: so far below the budget that many turns pass until the next cut, and the state of
+    /// the model is of use until then.
+    pub aim: usize,
+}
+
+/// Longer summaries take longer to write than they are worth, however much room there is. Tokens.
+const MAX_SUMMARY: usize = 512;
+
+/// Of the context this part is left to the answer, unless less is asked for.
+const ANSWER: usize = 4;
+
+impl Room {
+    /// For a context of `n_ctx` tokens and an answer of at most `max_tokens`.
+    pub fn new(n_ctx: usize, max_tokens: Option<usize>) -> Self {
+        let answer = max_tokens.unwrap_or(n_ctx).min(n_ctx / ANSWER);
+        let budget = n_ctx - answer;
+        Self { limit: n_ctx, budget, aim: budget / 2 }
+    }
+
+    /// Room for the same in half the tokens that it has now, if that is less.
+    pub fn halved(self, n_tokens: usize) -> Self {
+        Self { aim: self.aim.min(n_tokens / 2), ..self }
+    }
+
+    /// Most tokens of a summary.
+    pub fn summary(self) -> usize {
+        (self.aim / 4).clamp(1, MAX_SUMMARY)
+    }
+}
+
+/// A way to show the conversation: without its first turns, and summaries in their place.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fold {
+    /// First turns that are left out.
+    pub n_turns: usize,
+    /// Indices of the summaries that stand there, in order.
+    pub digests: Vec<usize>,
+}
+
+/// A summary that is wanted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wish {
+    /// Summaries that it continues, or that it is made of where it is one of summaries; indices.
+    pub after: Vec<usize>,
+    /// Turns that it reads; empty: it is made of summaries.
+    pub turns: Range<usize>,
+    pub level: u32,
+    /// Most tokens that it may have.
+    pub n_tokens: usize,
+}
+
+/// A prompt to be counted.
+#[derive(Debug, Clone, Copy)]
+pub enum Sketch<'a> {
+    Shown(&'a Fold),
+    /// The prompt that asks for a summary.
+    Asking(&'a Wish),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Next {
+    /// Show it so: it fits.
+    Fold(Fold),
+    /// Have this made, then ask again.
+    Wish(Wish),
+    /// Show all of it, and let the state of the model forget tokens down to `n_keep` whenever it has `n_most`; the
+    /// newest `n_protected` stay.
+    Forget { n_most: usize, n_keep: usize, n_protected: usize },
+    /// It takes so many tokens at least.
+    TooLong { n_least: usize },
+}
+
+/// One strategy.
+pub trait Compressor {
+    /// The next step towards a prompt of at most `room.budget` tokens. `count` says exactly how many a prompt has.
+    fn next<E>(
+        &self,
+        talk: &Talk,
+        room: Room,
+        count: &mut dyn FnMut(&Sketch) -> Result<usize, E>,
+    ) -> Result<Next, E>;
+}
+
+/// The least number of first turns in `range` without which `count` gives at most `aim`; None: there is none.
+/// `count` falls as more are left out; where a template makes it waver, the answer still holds.
+fn fewest<E>(
+    range: Range<usize>,
+    aim: usize,
+    count: &mut dyn FnMut(usize) -> Result<usize, E>,
+) -> Result<Option<usize>, E> {
+    let (mut low, mut high) = (range.start, range.end);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match count(middle)? <= aim {
+            true => high = middle,
+            false => low = middle + 1,
+        }
+    }
+    for n in low..range.end {
+        if count(n)? <= aim {
+            return Ok(Some(n));
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests;

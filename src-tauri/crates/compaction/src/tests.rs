@@ -1,0 +1,151 @@
+//! Strategies over conversations that are only numbers, and over many of them.
+
+use super::*;
+
+/// A conversation whose turns have so many tokens each, as a prompt of `HEAD` more.
+struct Made {
+    turns: Vec<usize>,
+    /// tokens of each summary
+    digests: Vec<usize>,
+}
+
+const HEAD: usize = 10;
+
+impl Made {
+    fn count(&self, sketch: &Sketch) -> Result<usize, ()> {
+        let of = |after: &[usize], turns: &[usize]| {
+            HEAD + after.iter().map(|&at| self.digests[at]).sum::<usize>() + turns.iter().sum::<usize>()
+        };
+        Ok(match sketch {
+            Sketch::Shown(fold) => of(&fold.digests, &self.turns[fold.n_turns..]),
+            Sketch::Asking(wish) => of(&wish.after, &self.turns[wish.turns.clone()]) + 5,
+        })
+    }
+
+    fn n_shown(&self, fold: &Fold) -> usize {
+        self.count(&Sketch::Shown(fold)).unwrap()
+    }
+}
+
+fn random(state: &mut u64) -> usize {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    (*state >> 33) as usize
+}
+
+/// Turns come one after another; each strategy is followed to its end at every one of them.
+fn converse(strategy: Strategy, n_ctx: usize, seed: u64) {
+    let (mut seed, room) = (seed, Room::new(n_ctx, None));
+    let mut made = Made { turns: Vec::new(), digests: Vec::new() };
+    let mut talk = Talk::default();
+    for _ in 0..60 {
+        made.turns.push(1 + random(&mut seed) % (n_ctx / 3));
+        talk.n_turns += 1;
+        let now = Fold { n_turns: talk.n_folded, digests: shown(&talk) };
+        if made.n_shown(&now) <= room.budget {
+            continue;
+        }
+        let mut n_steps = 0;
+        loop {
+            n_steps += 1;
+            assert!(n_steps < 200, "it comes to an end");
+            match next(strategy, &talk, room, &mut |sketch| made.count(sketch)).unwrap() {
+                Next::Fold(fold) => {
+                    assert!(made.n_shown(&fold) <= room.limit, "{strategy:?} {n_ctx}: over the limit");
+                    assert!(fold.n_turns < talk.n_turns, "the question stays");
+                    assert!(fold.n_turns > talk.n_folded, "something is gained");
+                    talk.n_folded = fold.n_turns;
+                    break;
+                }
+                Next::Wish(wish) => {
+                    assert!(made.count(&Sketch::Asking(&wish)).unwrap() + wish.n_tokens <= room.limit);
+                    add(&mut made, &mut talk, &wish, &mut seed);
+                }
+                Next::Forget { n_most, n_keep, n_protected } => {
+                    assert!(n_protected < n_keep && n_keep < n_most && n_most <= room.limit);
+                    break;
+                }
+                Next::TooLong { n_least } => panic!("{n_least} of {n_ctx}: a turn is a third at most"),
+            }
+        }
+        while let Some(wish) = ahead(strategy, &talk, room, &mut |sketch| made.count(sketch)).unwrap() {
+            n_steps += 1;
+            assert!(n_steps < 200, "it comes to an end");
+            add(&mut made, &mut talk, &wish, &mut seed);
+        }
+    }
+    assert!(strategy == Strategy::Attention || talk.n_folded > 0, "60 turns of a sixth do not fit");
+}
+
+/// What a prompt shows that was folded before.
+fn shown(talk: &Talk) -> Vec<usize> {
+    (0..talk.digests.len())
+        .filter(|&at| talk.digests[at].turns.end <= talk.n_folded)
+        .filter(|&at| {
+            let turns = &talk.digests[at].turns;
+            let holds = |other: &Digest| {
+                other.level > talk.digests[at].level
+                    && other.turns.start <= turns.start
+                    && turns.end <= other.turns.end
+                    && other.turns.end <= talk.n_folded
+            };
+            !talk.digests.iter().any(holds)
+        })
+        .collect()
+}
+
+fn add(made: &mut Made, talk: &mut Talk, wish: &Wish, seed: &mut u64) {
+    let turns = match wish.turns.is_empty() {
+        false => wish.turns.clone(),
+        true => talk.digests[wish.after[0]].turns.start..talk.digests[*wish.after.last().unwrap()].turns.end,
+    };
+    assert!(!talk.digests.contains(&Digest { turns: turns.clone(), level: wish.level }), "made once");
+    talk.digests.push(Digest { turns, level: wish.level });
+    made.digests.push(1 + random(seed) % wish.n_tokens);
+}
+
+#[test]
+fn whatever_the_turns_the_prompt_fits() {
+    for strategy in Strategy::ALL {
+        for n_ctx in [64, 100, 256, 1000, 8192] {
+            for seed in 0..20 {
+                converse(strategy, n_ctx, seed);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_question_that_is_too_long_is_told_with_its_number() {
+    let made = Made { turns: vec![30, 900], digests: Vec::new() };
+    let talk = Talk { n_turns: 2, ..Talk::default() };
+    for strategy in Strategy::ALL {
+        let next = next(strategy, &talk, Room::new(256, None), &mut |sketch| made.count(sketch));
+        let Ok(Next::TooLong { n_least: 910 }) = next else { panic!("{strategy:?}: {next:?}") };
+    }
+}
+
+#[test]
+fn cuts_are_rare() {
+    let (room, mut talk) = (Room::new(1000, None), Talk::default());
+    let mut made = Made { turns: Vec::new(), digests: Vec::new() };
+    let mut n_cuts = 0;
+    for _ in 0..200 {
+        made.turns.push(20);
+        talk.n_turns += 1;
+        if made.n_shown(&Fold { n_turns: talk.n_folded, digests: Vec::new() }) > room.budget {
+            let next = next(Strategy::Window, &talk, room, &mut |sketch| made.count(sketch)).unwrap();
+            let Next::Fold(fold) = next else { panic!("{next:?}") };
+            talk.n_folded = fold.n_turns;
+            n_cuts += 1;
+        }
+    }
+    assert!(n_cuts <= 200 * 20 / (room.budget - room.aim) + 1, "{n_cuts} cuts");
+}
+
+#[test]
+fn names_come_back() {
+    for strategy in Strategy::ALL {
+        assert_eq!(Strategy::of_name(strategy.name()), Some(strategy));
+    }
+    assert_eq!(Strategy::of_name("off"), None);
+}

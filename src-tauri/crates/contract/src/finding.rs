@@ -1,0 +1,35 @@
+//! Something in a text that a reader may not notice.
+
+use serde::{Deserialize, Serialize};
+use ts_rs::TS;
+
+/// Something in a text that a reader may not notice.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Finding {
+    /// Characters that show nothing, or turn the line around.
+    Hidden {
+        /// Where the first of them stands, in characters.
+        at: u32,
+        count: u32,
+        /// Such as `U+202E`, each once.
+        names: Vec<String>,
+    },
+    /// Words that are meant for a model rather than for a reader.
+    Instruction { at: u32, quote: String },
+}
+
+impl Finding {
+    /// What it is, in words.
+    pub fn told(&self) -> String {
+        match self {
+            Self::Hidden { count, names, .. } => {
+                format!(
+                    "{count} invisible characters ({}), shown to the model as visible text",
+                    names.join(", ")
+                )
+            }
+            Self::Instruction { quote, .. } => format!("instructions for the model: \"{quote}\""),
+        }
+    }
+}

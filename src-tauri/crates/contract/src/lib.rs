@@ -1,0 +1,31 @@
+//! The API boundary: every type that crosses an edge or a process, the errors, the settings table and the limits.
+//!
+//! Plain data, serialisable, without logic. Depends on no other crate of ours but `io`.
+#![forbid(unsafe_code)]
+
+mod catalog_offer;
+mod compaction_method;
+mod cpu_request;
+pub mod error;
+mod finding;
+mod generation;
+mod gpu_request;
+pub mod limits;
+mod model_facts;
+pub mod protocol;
+mod responder;
+pub mod settings;
+pub mod types;
+
+pub use catalog_offer::{CatalogOffer, ModelStrength};
+pub use compaction_method::CompactionMethod;
+pub use cpu_request::{CpuRequest, NumaPolicy};
+pub use error::{Error, ErrorKind, Result};
+pub use finding::Finding;
+pub use generation::{DraftLength, DraftSource, KvAging, RopeScaling, Sampling, Speculation};
+pub use gpu_request::{GpuFaultKind, GpuRequest, GpuSpread, PlannedGpuFault};
+pub use model_facts::{KvLayerGroup, ModelFacts, ModelSizes, TemplateCapabilities, ThinkingSupport};
+pub use responder::Responder;
+
+/// Library id of the model inside the program.
+pub const STARTER_ID: &str = "starter";

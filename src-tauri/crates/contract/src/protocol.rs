@@ -1,0 +1,507 @@
+//! What is said to the worker and what it answers: closed, plain, serialisable data, so that the worker
+//! can be a thread here and a child process elsewhere.
+
+mod contexts;
+mod count;
+mod embed;
+mod facts;
+mod load;
+mod look;
+mod profiled;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+pub use crate::CompactionMethod as Strategy;
+use crate::Error;
+pub use crate::ModelFacts as Facts;
+use crate::limits::Bounds;
+pub use crate::types::Finish;
+pub use crate::{Sampling, Speculation};
+pub use contexts::{Checkpoints, Hits, Keeping, Kv, KvStats, ModelKv, PoolKv, PrefetchRequest, StoredFile};
+pub use count::{CountRequest, Counted};
+pub use embed::{EmbedAs, EmbedRequest, Embedded};
+pub use facts::Ran;
+pub use load::{LoadSpec, Quantize};
+pub use look::{LookRequest, Looked, TokenShare};
+pub use profiled::Profiled;
+
+/// Where a model's bytes are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Location {
+    /// Inside the program.
+    BuiltIn,
+    /// A file or folder.
+    Path(String),
+    /// On servers of this name, under their own name for it. The worker knows none of these.
+    Remote { name: String, model: String },
+}
+
+/// A model by the id that its user knows it by.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelRef {
+    pub id: String,
+    pub location: Location,
+}
+
+/// What computes; `Gpu` may be software that plays a card, `Scalar` is the reference kernels.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Backend {
+    #[default]
+    Auto,
+    Cpu,
+    Gpu,
+    Scalar,
+}
+
+/// What becomes of the operands of a graphics card's products: `kernels::Precision`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CardPrecision {
+    #[default]
+    Auto,
+    F32,
+    F16,
+    Matrices,
+}
+
+/// How tokens are guessed ahead.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Speculate {
+    Off,
+    /// From earlier places of the text.
+    #[default]
+    Lookup,
+    /// By a smaller model.
+    Draft,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum WorkerRequest {
+    Generate(Box<GenerateRequest>),
+    /// Ends a turn before its next token. Unknown turns are ignored.
+    Cancel {
+        turn: String,
+    },
+    /// Frees a model; turns that it is answering are cancelled.
+    Unload {
+        model: String,
+    },
+    /// Frees what is kept of a conversation.
+    Forget {
+        conversation: String,
+    },
+    /// Stores a conversation's context now.
+    Store {
+        request: u64,
+        conversation: String,
+        keeping: Keeping,
+    },
+    /// Brings a conversation's context into memory before it is needed, if its model is there and idle.
+    Prefetch(Box<PrefetchRequest>),
+    /// How contexts use memory, and how often they were found.
+    KvStats {
+        request: u64,
+    },
+    /// Opens a file, checks it wholly, and says what it is.
+    Inspect {
+        request: u64,
+        location: Location,
+    },
+    /// How many tokens a prompt would have.
+    Count {
+        request: u64,
+        count: Box<CountRequest>,
+    },
+    /// How likely each token of an answer was, and what was likelier.
+    Look {
+        request: u64,
+        look: Box<LookRequest>,
+    },
+    /// Makes vectors of texts.
+    Embed {
+        request: u64,
+        embed: Box<EmbedRequest>,
+    },
+    /// Makes a prompt shorter, or says what summary is worth making, without answering it.
+    Fit {
+        request: u64,
+        fit: Box<FitRequest>,
+    },
+    Stop,
+}
+
+impl WorkerRequest {
+    /// Whether a model of another server is asked.
+    pub fn is_remote(&self) -> bool {
+        let model = match self {
+            Self::Generate(request) => &request.model,
+            Self::Count { count, .. } => &count.model,
+            Self::Fit { fit, .. } => &fit.count.model,
+            Self::Prefetch(request) => &request.model,
+            Self::Cancel { .. }
+            | Self::Unload { .. }
+            | Self::Forget { .. }
+            | Self::Store { .. }
+            | Self::KvStats { .. }
+            | Self::Inspect { .. }
+            | Self::Look { .. }
+            | Self::Embed { .. }
+            | Self::Stop => return false,
+        };
+        matches!(model.location, Location::Remote { .. })
+    }
+}
+
+/// A conversation that is to become shorter.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct FitRequest {
+    pub count: CountRequest,
+    /// Of an answer; None: as many as there is room for.
+    pub max_tokens: Option<usize>,
+    /// Nothing is left out yet: only what summary is worth making.
+    pub ahead: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Fitted {
+    /// Nothing is to be done.
+    Nothing,
+    Folded {
+        folded: Folded,
+    },
+    Wanting {
+        wanted: Box<Wanted>,
+    },
+}
+
+/// How a conversation is made to fit, and what has been done to it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Compression {
+    pub strategy: Strategy,
+    /// The message up to which it is left out.
+    pub folded: Option<String>,
+    pub summaries: Vec<SummaryText>,
+}
+
+/// A summary of the messages from `first` to `until`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SummaryText {
+    pub first: String,
+    pub until: String,
+    pub level: u32,
+    pub text: String,
+}
+
+/// What was left out of a prompt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Folded {
+    pub strategy: Strategy,
+    pub first: String,
+    pub until: String,
+    /// How many messages; 0: none of them as a whole.
+    pub messages: u32,
+    /// What is said of them instead.
+    pub summary: Option<String>,
+    pub tokens_before: u32,
+    pub tokens_after: u32,
+    pub limit: u32,
+}
+
+/// A summary that is to be made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Wanted {
+    /// The prompt that asks for it.
+    pub messages: Vec<PromptMessage>,
+    pub first: String,
+    pub until: String,
+    pub level: u32,
+    pub n_tokens: usize,
+}
+
+/// A turn to answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GenerateRequest {
+    pub turn: String,
+    pub model: ModelRef,
+    pub load: LoadSpec,
+    /// What it computes is kept under this name and reused by the next request of the same name.
+    pub conversation: Option<String>,
+    pub prompt: Prompt,
+    pub sampling: Sampling,
+    /// None: until the model ends its answer or the context is full.
+    pub max_tokens: Option<usize>,
+    pub stop: Vec<String>,
+    pub ignore_eos: bool,
+    pub chat: ChatOptions,
+    /// None: one token a step.
+    #[serde(default)]
+    pub speculation: Option<Speculation>,
+    /// None: a prompt that doesn't fit is refused.
+    #[serde(default)]
+    pub compression: Option<Compression>,
+    /// Everything that was generated of this answer already: it goes on from there.
+    #[serde(default)]
+    pub had: Option<Ids>,
+    /// None: the answer begins.
+    #[serde(default)]
+    pub resume: Option<Resume>,
+    #[serde(default)]
+    pub bounds: Bounds,
+    /// None: as the request before.
+    #[serde(default)]
+    pub keeping: Option<Keeping>,
+    /// It is told where its time goes.
+    #[serde(default)]
+    pub profile: bool,
+}
+
+/// Where an answer stood when the worker that wrote it was lost.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resume {
+    /// Every token of it; they are told once more before the next ones.
+    pub ids: Vec<u32>,
+    /// When it was asked for, by the wall's clock: what the template made of that must come again.
+    pub asked_ms: i64,
+}
+
+/// What a chat template is given beside the messages, and how long the model may think.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ChatOptions {
+    /// A list of tools as in OpenAI's requests, or null.
+    pub tools: Value,
+    /// Variables for the template, such as `enable_thinking` and `reasoning_effort`.
+    pub kwargs: Map<String, Value>,
+    /// Most tokens of reasoning; None: as many as the model likes.
+    pub reasoning_budget: Option<usize>,
+    /// The source of a template in place of the model's own.
+    pub template: Option<String>,
+    /// Where the model's template can't be used, its family's takes its place.
+    pub template_fallback: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Prompt {
+    /// Through the model's chat template.
+    Chat(Vec<PromptMessage>),
+    /// As it stands.
+    Raw(String),
+    Ids(Vec<u32>),
+}
+
+impl Prompt {
+    /// What its author wrote.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        let (messages, raw) = match self {
+            Self::Chat(messages) => (messages.as_slice(), None),
+            Self::Raw(text) => (&[][..], Some(text.as_str())),
+            Self::Ids(_) => (&[][..], None),
+        };
+        messages.iter().map(|message| message.content.as_str()).chain(raw)
+    }
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct PromptMessage {
+    /// `system`, `user`, `assistant` or `tool`.
+    pub role: String,
+    pub content: String,
+    #[serde(default)]
+    pub reasoning: String,
+    /// Calls as in OpenAI's messages.
+    #[serde(default)]
+    pub tool_calls: Vec<Value>,
+    /// The call that a tool's message answers, and the tool's name.
+    #[serde(default)]
+    pub tool_call_id: Option<String>,
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Ids that models generated for `content`.
+    #[serde(default)]
+    pub logs: Vec<Ids>,
+    /// The kept messages that it is made of.
+    #[serde(default)]
+    pub ids: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ids {
+    /// Of the model whose vocabulary these are.
+    pub fingerprint: String,
+    pub ids: Vec<u32>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum WorkerEvent {
+    Turn {
+        turn: String,
+        step: Step,
+    },
+    Model {
+        id: String,
+        state: Loaded,
+    },
+    Inspected {
+        request: u64,
+        outcome: Result<Facts, Error>,
+    },
+    Counted {
+        request: u64,
+        outcome: Result<Counted, Error>,
+    },
+    Looked {
+        request: u64,
+        outcome: Result<Vec<Looked>, Error>,
+    },
+    Fitted {
+        request: u64,
+        outcome: Result<Fitted, Error>,
+    },
+    Embedded {
+        request: u64,
+        outcome: Result<Embedded, Error>,
+    },
+    Checkpoints(Box<Checkpoints>),
+    /// A turn ended that says what its model takes.
+    Ran(Ran),
+    /// A turn is about to end that wanted to know where its time goes.
+    Profiled(Box<Profiled>),
+    /// Names of the files that lead to the end of the context; None: it is not in memory.
+    Stored {
+        request: u64,
+        outcome: Result<Option<Vec<String>>, Error>,
+    },
+    KvStats {
+        request: u64,
+        stats: KvStats,
+    },
+}
+
+/// How far a turn has come. The last one is `Done` or `Failed`, and there is always one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Step {
+    /// Waits behind `position` others.
+    Queued {
+        position: u32,
+    },
+    Loading {
+        fraction: f32,
+    },
+    /// The model has taken it. What the answer has already, word for word, comes with it.
+    Began {
+        /// What it has, and whose ids these are.
+        had: Ids,
+        text: String,
+        reasoning: String,
+    },
+    Prefill {
+        done: u32,
+        total: u32,
+    },
+    /// Something was left out of the prompt.
+    Compacted {
+        folded: Folded,
+    },
+    /// The turn can't go on until a summary is there; it has to be asked for again.
+    Wanting {
+        request: Box<GenerateRequest>,
+        wanted: Box<Wanted>,
+    },
+    /// A token was generated; both texts may be empty.
+    Token {
+        id: u32,
+        text: String,
+        reasoning: String,
+    },
+    /// The model wants a tool called.
+    ToolCall {
+        id: String,
+        name: String,
+        /// A JSON object.
+        arguments: String,
+    },
+    /// Something the user should know though nothing failed.
+    Notice {
+        error: Error,
+    },
+    /// Text that was held back until the end.
+    Rest {
+        text: String,
+        reasoning: String,
+    },
+    Done(Box<Finished>),
+    Failed {
+        error: Error,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Finished {
+    pub finish: Finish,
+    /// The answer ended with calls of tools.
+    pub called: bool,
+    pub prompt_tokens: u32,
+    pub reused_tokens: u32,
+    pub generated_tokens: u32,
+    /// Tokens that were guessed ahead and checked, and those of them that came true.
+    pub drafted_tokens: u32,
+    pub accepted_tokens: u32,
+    pub context_limit: u32,
+    pub load_ms: f64,
+    /// From the request's arrival to the first token, loading included.
+    pub ttft_ms: f64,
+    pub prefill_tok_s: f64,
+    pub decode_tok_s: f64,
+    /// Ids of the answer's text, without its reasoning and its end.
+    pub log: Ids,
+    /// Everything that was generated of it, markup included, without its end.
+    #[serde(default)]
+    pub whole: Vec<u32>,
+    /// The counts are estimates; and the host that answered, where it was not this machine.
+    #[serde(default)]
+    pub is_about: bool,
+    #[serde(default)]
+    pub answered_by: Option<String>,
+}
+
+impl Finished {
+    /// The end of a turn that was cancelled before its model saw it.
+    pub fn never_started() -> Self {
+        Self {
+            finish: Finish::Cancelled,
+            called: false,
+            prompt_tokens: 0,
+            reused_tokens: 0,
+            generated_tokens: 0,
+            drafted_tokens: 0,
+            accepted_tokens: 0,
+            context_limit: 0,
+            load_ms: 0.0,
+            ttft_ms: 0.0,
+            prefill_tok_s: 0.0,
+            decode_tok_s: 0.0,
+            log: Ids { fingerprint: String::new(), ids: Vec::new() },
+            whole: Vec::new(),
+            is_about: false,
+            answered_by: None,
+        }
+    }
+}
+
+/// Whether a model is in memory.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum Loaded {
+    Loading { fraction: f32 },
+    Ready,
+    Unloaded,
+    Failed { error: Error },
+}

@@ -1,0 +1,494 @@
+//! The settings: one row each. Storage, control in the UI, terminal and REST are made from the row.
+//!
+//! Guarantees that a stored value lies in its row's range. Knows nothing of where values are kept.
+
+mod cards;
+mod contexts;
+mod downloads;
+mod library;
+mod limits;
+mod network;
+mod sections;
+mod tools;
+mod window;
+
+use serde_json::{Value, json};
+
+use crate::types::{ChoiceOption, SettingKind, SettingRow};
+use crate::{Error, Result};
+
+/// One setting. `kind` and `default` are functions because some depend on the machine.
+pub struct Setting {
+    pub key: &'static str,
+    /// The group of rows it stands in; `sections.rs` says where that stands.
+    pub section: &'static str,
+    pub label: &'static str,
+    pub help: &'static str,
+    pub kind: fn() -> SettingKind,
+    pub default: fn() -> Value,
+}
+
+/// Tokens of context a model gets unless the user asks for more: a KV cache of 8,192 tokens fits
+/// small machines.
+pub const DEFAULT_CONTEXT: u32 = 8192;
+
+const GENERAL: &str = "General";
+const SAMPLING: &str = "Answers";
+const GUARDING: &str = "Safety";
+const LONG: &str = "Long chats";
+const MODELS: &str = "Models";
+const MACHINE: &str = "Hardware";
+const THINKING: &str = "Thinking";
+const DATA: &str = "Data";
+
+fn choice(options: &[(&str, &str)]) -> SettingKind {
+    let options = options.iter().map(|(v, l)| ChoiceOption { value: (*v).into(), label: (*l).into() });
+    SettingKind::Choice { options: options.collect() }
+}
+
+fn integer(min: i64, max: i64, absent: Option<&str>) -> SettingKind {
+    SettingKind::Integer { min, max, absent: absent.map(Into::into) }
+}
+
+fn number(min: f64, max: f64, step: f64) -> SettingKind {
+    SettingKind::Number { min, max, step }
+}
+
+static SETTINGS: &[Setting] = &[
+    Setting {
+        key: "model",
+        section: GENERAL,
+        label: "Default model",
+        help: "Used for new chats.",
+        // The options are the library's entries, filled in by `App::settings_list`.
+        kind: || choice(&[]),
+        default: || json!(crate::STARTER_ID),
+    },
+    Setting {
+        key: "temperature",
+        section: SAMPLING,
+        label: "Temperature",
+        help: "0 always picks the most likely token. Higher values give more varied answers.",
+        kind: || number(0.0, 2.0, 0.05),
+        default: || json!(0.7),
+    },
+    Setting {
+        key: "top_k",
+        section: SAMPLING,
+        label: "Top-k",
+        help: "Samples only from the k most likely tokens. 0 turns this off.",
+        kind: || integer(0, 1000, None),
+        default: || json!(40),
+    },
+    Setting {
+        key: "top_p",
+        section: SAMPLING,
+        label: "Top-p",
+        help: "Samples only from the most likely tokens whose probabilities add up to this value. 1 turns this off.",
+        kind: || number(0.0, 1.0, 0.01),
+        default: || json!(0.95),
+    },
+    Setting {
+        key: "min_p",
+        section: SAMPLING,
+        label: "Min-p",
+        help: "Drops tokens whose probability is below this share of the most likely token's. 0 turns this off.",
+        kind: || number(0.0, 1.0, 0.01),
+        default: || json!(0.05),
+    },
+    Setting {
+        key: "repeat_penalty",
+        section: SAMPLING,
+        label: "Repetition penalty",
+        help: "Makes recently used tokens less likely. 1 turns this off.",
+        kind: || number(0.5, 2.0, 0.01),
+        default: || json!(1.0),
+    },
+    Setting {
+        key: "seed",
+        section: SAMPLING,
+        label: "Seed",
+        help: "The same seed and prompt give the same answer.",
+        kind: || integer(0, (1 << 53) - 1, Some("random")),
+        default: || Value::Null,
+    },
+    Setting {
+        key: "max_tokens",
+        section: SAMPLING,
+        label: "Maximum answer length",
+        help: "In tokens.",
+        kind: || integer(1, 1_048_576, Some("until the context is full")),
+        default: || Value::Null,
+    },
+    Setting {
+        key: "titles",
+        section: GENERAL,
+        label: "Generate chat titles",
+        help: "The model names a chat after its first answer, when it is idle. Titles you enter stay unchanged.",
+        kind: || SettingKind::Toggle,
+        default: || json!(true),
+    },
+    Setting {
+        key: "thinking",
+        section: THINKING,
+        label: "Think before answering",
+        help: "For models that can turn thinking on and off. Some also accept /think or /no_think in a message.",
+        kind: || choice(&[("model", "Model default"), ("on", "On"), ("off", "Off")]),
+        default: || json!("model"),
+    },
+    Setting {
+        key: "reasoning_effort",
+        section: THINKING,
+        label: "Reasoning effort",
+        help: "How long models with effort levels think, such as gpt-oss.",
+        kind: || {
+            choice(&[("model", "Model default"), ("low", "Low"), ("medium", "Medium"), ("high", "High")])
+        },
+        default: || json!("model"),
+    },
+    Setting {
+        key: "reasoning_budget",
+        section: THINKING,
+        label: "Maximum thinking length",
+        help: "In tokens. Then the model has to answer.",
+        kind: || integer(0, 1_048_576, Some("model default")),
+        default: || Value::Null,
+    },
+    Setting {
+        key: "template_fallback",
+        section: MODELS,
+        label: "Replace broken chat templates",
+        help: "If a model's own chat template can't be used, uses the template of its family and shows a notice.",
+        kind: || SettingKind::Toggle,
+        default: || json!(false),
+    },
+    Setting {
+        key: "chat_templates",
+        section: MODELS,
+        label: "Custom chat templates",
+        help: "Files that replace the templates built into models, as model=file. Separate entries with semicolons.",
+        kind: || SettingKind::Text { placeholder: "model=/path/to/template.jinja".into() },
+        default: || json!(""),
+    },
+    Setting {
+        key: "speculation",
+        section: MACHINE,
+        label: "Speculative decoding",
+        help: "Checks several predicted tokens at once. Answers stay the same but come faster. Pauses when it doesn't help.",
+        kind: || {
+            choice(&[
+                ("lookup", "Predict from the chat"),
+                ("draft", "Predict with a draft model"),
+                ("off", "Off"),
+            ])
+        },
+        default: || json!("lookup"),
+    },
+    Setting {
+        key: "draft_model",
+        section: MACHINE,
+        label: "Draft model",
+        help: "A smaller model that predicts tokens. It needs the same vocabulary as the main model, and additional memory.",
+        // The options are no model and the library's entries, filled in by `App::settings_list`.
+        kind: || choice(&[]),
+        default: || json!(""),
+    },
+    Setting {
+        key: "threads",
+        section: MACHINE,
+        label: "CPU threads",
+        help: "Number of threads used for computation.",
+        kind: || integer(1, 512, Some("one per fast core; half on battery")),
+        default: || Value::Null,
+    },
+    Setting {
+        key: "affinity",
+        section: MACHINE,
+        label: "CPU affinity",
+        help: "Pins threads to CPU cores. Faster on some computers, slower when other programs are busy.",
+        kind: || SettingKind::Toggle,
+        default: || json!(false),
+    },
+    Setting {
+        key: "numa",
+        section: MACHINE,
+        label: "NUMA",
+        help: "Thread placement on computers with several CPU sockets. No effect on other computers.",
+        kind: || {
+            choice(&[("off", "System default"), ("node", "One NUMA node"), ("spread", "All NUMA nodes")])
+        },
+        default: || json!("off"),
+    },
+    Setting {
+        key: "context",
+        section: MACHINE,
+        label: "Context length",
+        help: "Maximum number of tokens in a chat that the model can see. Longer contexts use more memory.",
+        kind: || integer(64, 1_048_576, Some("model's own, up to 8192")),
+        default: || Value::Null,
+    },
+    Setting {
+        key: "compression",
+        section: LONG,
+        label: "When the context is full",
+        help: "What the model sees when a chat no longer fits into the context. Your messages are never deleted.",
+        kind: || {
+            choice(&[
+                ("window", "Leave out the oldest messages"),
+                ("summary", "Summarize older messages"),
+                ("attention", "Forget the least relevant tokens (approximate)"),
+                ("off", "Stop with an error"),
+            ])
+        },
+        default: || json!("window"),
+    },
+    Setting {
+        key: "refusal_patterns",
+        section: GUARDING,
+        label: "Blocked patterns",
+        help: "Messages that match one of these regular expressions are not sent to models. Separate expressions with ;;.",
+        kind: || SettingKind::Text { placeholder: "none".into() },
+        default: || json!(""),
+    },
+    Setting {
+        key: "kv",
+        section: MACHINE,
+        label: "KV cache precision",
+        help: "Lower precision uses less memory but is less exact.",
+        kind: || {
+            choice(&[
+                ("f16", "16-bit float"),
+                ("f32", "32-bit float"),
+                ("q8_0", "8-bit (half the memory)"),
+                ("q4_0", "4-bit (a quarter of the memory, less exact)"),
+            ])
+        },
+        default: || json!("f16"),
+    },
+    Setting {
+        key: "kv_window",
+        section: MACHINE,
+        label: "Sliding window",
+        help: "Limits attention to this many recent tokens in layers with rotary positions (RoPE). Saves memory, but answers get worse because the model wasn't trained this way.",
+        kind: || integer(64, 1_048_576, Some("model default")),
+        default: || Value::Null,
+    },
+    Setting {
+        key: "context_stretch",
+        section: MACHINE,
+        label: "RoPE scaling",
+        help: "Multiplies the model's maximum context (YaRN). 1 turns this off. Higher values lower the quality of answers.",
+        kind: || number(1.0, 64.0, 0.5),
+        default: || json!(1.0),
+    },
+    Setting {
+        key: "resident_budget",
+        section: MACHINE,
+        label: "Memory for weights (MB)",
+        help: "The rest of the weights is read from disk when needed, which is slower.",
+        kind: || integer(64, 1 << 24, Some("as much as fits")),
+        default: || Value::Null,
+    },
+    Setting {
+        key: "large_pages",
+        section: MACHINE,
+        label: "Huge pages",
+        help: "Reads models in 2 MB pages where the system supports it, so the next start is faster.",
+        kind: || SettingKind::Toggle,
+        default: || json!(true),
+    },
+    Setting {
+        key: "log_level",
+        section: DATA,
+        label: "Log level",
+        help: "How much is written to the log folder. Prompts and answers are never logged.",
+        kind: || {
+            choice(&[("error", "Errors"), ("warn", "Warnings"), ("info", "Normal"), ("debug", "Detailed")])
+        },
+        default: || json!("info"),
+    },
+    Setting {
+        key: "data_dir",
+        section: DATA,
+        label: "Data folder",
+        help: "Set by --data-dir or INGLENOOK_DATA_DIR when the program starts.",
+        kind: || SettingKind::ReadOnly,
+        default: || Value::Null,
+    },
+];
+
+/// All of them, in the order in which they are shown.
+pub fn all() -> impl Iterator<Item = &'static Setting> {
+    SETTINGS.iter().chain(sections::rows())
+}
+
+pub fn find(key: &str) -> Result<&'static Setting> {
+    all().find(|setting| setting.key == key).ok_or_else(|| {
+        let keys: Vec<_> = all().map(|setting| setting.key).collect();
+        Error::not_found(
+            "setting.unknown",
+            format!("There is no setting \"{key}\"."),
+            format!("Available settings: {}.", keys.join(", ")),
+        )
+    })
+}
+
+/// Models read it when they are loaded.
+pub fn at_load(key: &str) -> bool {
+    sections::AT_LOAD.contains(&key)
+}
+
+/// `id=path; id=path` as pairs.
+pub fn pairs(text: &str) -> Result<Vec<(&str, &str)>> {
+    let parts = text.split([';', '\n']).map(str::trim).filter(|part| !part.is_empty());
+    let pair = |part: &str| -> Option<(usize, usize)> {
+        let at = part.find('=')?;
+        (at > 0 && at + 1 < part.len()).then_some((at, at + 1))
+    };
+    let parts = parts.map(|part| {
+        let (end, start) = pair(part).ok_or_else(|| {
+            Error::input(
+                "setting.out_of_range",
+                format!("\"{part}\" is not in the form model=file."),
+                "Write model=file, such as qwen3-4b=/home/me/qwen.jinja.",
+            )
+        })?;
+        Ok((part[..end].trim(), part[start..].trim()))
+    });
+    parts.collect()
+}
+
+impl Setting {
+    pub fn row(&self, value: Value) -> SettingRow {
+        SettingRow {
+            key: self.key.into(),
+            section: sections::of(self.section).into(),
+            group: self.section.into(),
+            at_load: at_load(self.key),
+            label: self.label.into(),
+            help: self.help.into(),
+            kind: (self.kind)(),
+            default: (self.default)(),
+            value,
+        }
+    }
+
+    /// `value` in the form it is stored in, or an error that names the range.
+    pub fn check(&self, value: &Value) -> Result<Value> {
+        let kind = (self.kind)();
+        let wrong = |expected: String| {
+            Error::input(
+                "setting.out_of_range",
+                format!("{} can't be {value}: {expected}.", self.label),
+                format!("Enter a valid value for \"{}\": {expected}.", self.key),
+            )
+        };
+        match kind {
+            SettingKind::Number { min, max, .. } => match value.as_f64() {
+                Some(number) if (min..=max).contains(&number) => Ok(json!(number)),
+                Some(_) | None => Err(wrong(format!("a number from {min} to {max}"))),
+            },
+            SettingKind::Integer { min, max, absent } => match (whole(value), absent) {
+                (_, Some(_)) if value.is_null() => Ok(Value::Null),
+                (Some(number), _) if (min..=max).contains(&number) => Ok(json!(number)),
+                (_, Some(absent)) => {
+                    Err(wrong(format!("a whole number from {min} to {max}, or empty ({absent})")))
+                }
+                (_, None) => Err(wrong(format!("a whole number from {min} to {max}"))),
+            },
+            SettingKind::Choice { options } => {
+                let known = options.iter().any(|option| Some(option.value.as_str()) == value.as_str());
+                // The library's ids are checked where the library is known.
+                if known || (options.is_empty() && value.is_string()) {
+                    return Ok(value.clone());
+                }
+                let values: Vec<_> = options.iter().map(|option| option.value.as_str()).collect();
+                Err(wrong(format!("one of {}", values.join(", "))))
+            }
+            SettingKind::Toggle => match value {
+                Value::Bool(_) => Ok(value.clone()),
+                _ => Err(wrong("true or false".into())),
+            },
+            SettingKind::Text { .. } => match value {
+                Value::String(_) => Ok(value.clone()),
+                _ => Err(wrong("text".into())),
+            },
+            SettingKind::Keys if keys_fit(value) => Ok(value.clone()),
+            SettingKind::Keys => Err(wrong("commands, each with a list of its keys".into())),
+            SettingKind::ReadOnly => Err(wrong(self.help.trim_end_matches('.').into())),
+        }
+    }
+}
+
+/// Commands and their keys as the page has them, in bounds far beyond any keyboard.
+fn keys_fit(value: &Value) -> bool {
+    let name = |text: &str| (1..=40).contains(&text.len());
+    let keys = |value: &Value| {
+        let list = value.as_array().filter(|list| list.len() <= 4);
+        list.is_some_and(|list| list.iter().all(|keys| keys.as_str().is_some_and(name)))
+    };
+    let map = value.as_object().filter(|map| map.len() <= 200);
+    map.is_some_and(|map| map.iter().all(|(command, value)| name(command) && keys(value)))
+}
+
+/// JSON's `3` and `3.0` are the same whole number.
+fn whole(value: &Value) -> Option<i64> {
+    const EXACT: f64 = 9_007_199_254_740_992.0; // 2^53
+    value.as_i64().or_else(|| {
+        value
+            .as_f64()
+            .filter(|number| number.fract() == 0.0 && number.abs() <= EXACT)
+            .map(|number| number as i64)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_checked_against_their_row() {
+        let cases = [
+            ("temperature", json!(0), Some(json!(0.0))),
+            ("temperature", json!(2.01), None),
+            ("temperature", json!("hot"), None),
+            ("temperature", Value::Null, None),
+            ("top_k", json!(40.0), Some(json!(40))),
+            ("top_k", json!(40.5), None),
+            ("top_k", json!(-1), None),
+            ("top_k", Value::Null, None),
+            ("seed", Value::Null, Some(Value::Null)),
+            ("seed", json!(9_007_199_254_740_991_i64), Some(json!(9_007_199_254_740_991_i64))),
+            ("seed", json!(1e300), None),
+            ("threads", json!(0), None),
+            ("kv", json!("f32"), Some(json!("f32"))),
+            ("kv", json!("q8_0"), Some(json!("q8_0"))),
+            ("kv", json!("f64"), None),
+            ("theme", json!(1), None),
+            (
+                "shortcuts",
+                json!({"settings": ["Mod+,"], "stop": []}),
+                Some(json!({"settings": ["Mod+,"], "stop": []})),
+            ),
+            ("shortcuts", json!({"settings": "Mod+,"}), None),
+            ("shortcuts", json!([]), None),
+            ("data_dir", json!("/tmp"), None),
+        ];
+        for (key, value, expected) in cases {
+            let got = find(key).unwrap().check(&value);
+            assert_eq!(got.clone().ok(), expected, "{key} = {value}: {got:?}");
+            if let Err(error) = got {
+                assert!(!error.remedy().is_empty());
+            }
+        }
+        assert_eq!(find("colour").err().map(|error| error.info.code), Some("setting.unknown".into()));
+    }
+
+    #[test]
+    fn every_default_passes_its_own_check() {
+        for setting in all().filter(|setting| setting.key != "data_dir") {
+            let default = (setting.default)();
+            assert_eq!(setting.check(&default).ok(), Some(default), "{}", setting.key);
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! The settings of the window: what it shows first, how large, and with which keys.
+
+use serde_json::json;
+
+use super::{GENERAL, Setting, THINKING, choice, integer};
+use crate::types::SettingKind;
+
+const LOOK: &str = "Display";
+const WRITING: &str = "Writing";
+const READING: &str = "Reading";
+
+pub static ROWS: &[Setting] = &[
+    Setting {
+        key: "language",
+        section: GENERAL,
+        label: "Language",
+        help: "Language of the interface. Models answer in the language you write in.",
+        // Each in its own words; `ui/src/i18n` has a catalogue for each.
+        kind: || {
+            choice(&[
+                ("system", "System"),
+                ("en", "English"),
+                ("de", "Deutsch"),
+                ("ja", "日本語"),
+                ("ar", "العربية"),
+            ])
+        },
+        default: || json!("system"),
+    },
+    Setting {
+        key: "theme",
+        section: LOOK,
+        label: "Theme",
+        help: "Light, dark or the same as the system.",
+        kind: || choice(&[("system", "System"), ("light", "Light"), ("dark", "Dark")]),
+        default: || json!("system"),
+    },
+    Setting {
+        key: "send_key",
+        section: WRITING,
+        label: "Send with",
+        help: "The other combination inserts a line break.",
+        kind: || choice(&[("enter", "Enter"), ("mod_enter", "Ctrl+Enter (⌘+Enter on Mac)")]),
+        default: || json!("enter"),
+    },
+    Setting {
+        key: "wide",
+        section: LOOK,
+        label: "Wide chats",
+        help: "Uses the full width of the window instead of a comfortable line length.",
+        kind: || SettingKind::Toggle,
+        default: || json!(false),
+    },
+    Setting {
+        key: "follow",
+        section: READING,
+        label: "Follow answers",
+        help: "Scrolls along while an answer is generated, until you scroll up.",
+        kind: || SettingKind::Toggle,
+        default: || json!(true),
+    },
+    Setting {
+        key: "thinking_open",
+        section: THINKING,
+        label: "Show thinking",
+        help: "Expands the model's thinking above its answers.",
+        kind: || SettingKind::Toggle,
+        default: || json!(false),
+    },
+    Setting {
+        key: "notify",
+        section: GENERAL,
+        label: "Notify me when a long answer is done",
+        help: "Only if the window is in the background and the answer took at least ten seconds.",
+        kind: || SettingKind::Toggle,
+        default: || json!(true),
+    },
+    Setting {
+        key: "tray",
+        section: GENERAL,
+        label: "Show in system tray",
+        help: "Closing the window hides it in the tray. Answers and downloads continue.",
+        kind: || SettingKind::Toggle,
+        default: || json!(false),
+    },
+    Setting {
+        key: "welcome",
+        section: GENERAL,
+        label: "Welcome tour",
+        help: "Shows the welcome tour when the window opens and there are no chats yet.",
+        kind: || SettingKind::Toggle,
+        default: || json!(true),
+    },
+    Setting {
+        key: "zoom",
+        section: LOOK,
+        label: "Zoom (%)",
+        help: "Size of everything in the window.",
+        kind: || integer(50, 300, None),
+        default: || json!(100),
+    },
+    Setting {
+        key: "shortcuts",
+        section: "Shortcuts",
+        label: "Shortcuts",
+        help: "Keyboard shortcuts that differ from the defaults. An empty list turns a shortcut off.",
+        kind: || SettingKind::Keys,
+        default: || json!({}),
+    },
+];

@@ -1,0 +1,110 @@
+//! How files stand in a prompt: each in a fence with its name before it, ahead of the question they came with.
+//!
+//! Guarantees that the same message is the same text each time, so that the model's state for it can be reused.
+
+use std::ops::Range;
+
+use contract::types::AttachmentKind;
+
+use crate::pdf::PAGE_BREAK;
+
+/// What is said before passages.
+const SEARCHED: &str = "Passages of attached files that match the question:";
+
+/// Instead of passages.
+const NOTHING: &str = "(No passage of it matches the question.)";
+
+/// The shortest fence of Markdown.
+const FENCE: usize = 3;
+
+/// A file as a whole.
+pub fn whole(name: &str, kind: AttachmentKind, text: &str) -> String {
+    let text = match kind {
+        AttachmentKind::Pdf => paged(text),
+        AttachmentKind::Text | AttachmentKind::Markdown | AttachmentKind::Code | AttachmentKind::Csv => {
+            text.to_owned()
+        }
+    };
+    fenced(&format!("File: {name}"), &text)
+}
+
+/// The passage at `range`, in bytes, of a file's text; `location` says where it stands. None: the text has no such range.
+pub fn passage(
+    name: &str,
+    kind: AttachmentKind,
+    text: &str,
+    range: Range<usize>,
+    location: &str,
+) -> Option<String> {
+    let words = text.get(range.clone())?;
+    // Rows of a table mean nothing without its header.
+    let head = match kind {
+        AttachmentKind::Csv => text.lines().next().filter(|line| range.start > line.len()),
+        AttachmentKind::Text | AttachmentKind::Markdown | AttachmentKind::Code | AttachmentKind::Pdf => None,
+    };
+    let words = head.map_or_else(|| words.to_owned(), |head| format!("{head}\n{words}"));
+    Some(fenced(&format!("{name}, {location}"), &words))
+}
+
+/// A message's files and passages, in its order, and then what it says.
+pub fn message(blocks: &[String], text: &str) -> String {
+    let mut parts: Vec<&str> = blocks.iter().map(String::as_str).collect();
+    if !text.is_empty() {
+        parts.push(text);
+    }
+    parts.join("\n\n")
+}
+
+/// Blocks of a message: whole files, then what was found in the others. `passages` are blocks of those, each with the
+/// file that it is of.
+pub fn blocks(wholes: Vec<String>, searched: &[&str], passages: Vec<(String, String)>) -> Vec<String> {
+    let mut blocks = wholes;
+    let without: Vec<String> = searched
+        .iter()
+        .filter(|name| !passages.iter().any(|(of, _)| of == *name))
+        .map(|name| format!("File: {name}\n{NOTHING}"))
+        .collect();
+    blocks.extend(without);
+    if !passages.is_empty() {
+        blocks.push(SEARCHED.into());
+    }
+    blocks.extend(passages.into_iter().map(|(_, block)| block));
+    blocks
+}
+
+/// No text ends the fence around it.
+fn fenced(title: &str, text: &str) -> String {
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat((longest + 1).max(FENCE));
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    format!("{title}\n{fence}\n{text}{end}{fence}")
+}
+
+/// Pages by their numbers, so that an answer can name them.
+fn paged(text: &str) -> String {
+    let pages = text.split(PAGE_BREAK).enumerate();
+    let pages = pages.map(|(n, page)| format!("[page {}]\n{}", n + 1, page.trim_end()));
+    pages.collect::<Vec<_>>().join("\n\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fences_hold_whatever_is_in_them() {
+        let block = whole("notes.md", AttachmentKind::Markdown, "a\n````\nb\n````\n");
+        assert_eq!(block, "File: notes.md\n`````\na\n````\nb\n````\n`````");
+        let block = whole("book.pdf", AttachmentKind::Pdf, "one\u{c}two");
+        assert_eq!(block, "File: book.pdf\n```\n[page 1]\none\n\n[page 2]\ntwo\n```");
+    }
+
+    #[test]
+    fn a_message_is_its_files_and_its_words() {
+        let passages = vec![("big.txt".to_owned(), "P".to_owned())];
+        let blocks = blocks(vec!["W".into()], &["big.txt", "other.txt"], passages);
+        let expected = format!("W\n\nFile: other.txt\n{NOTHING}\n\n{SEARCHED}\n\nP\n\nWhy?");
+        assert_eq!(message(&blocks, "Why?"), expected);
+        assert_eq!(message(&[], "Why?"), "Why?");
+    }
+}

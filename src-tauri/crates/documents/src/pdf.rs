@@ -1,0 +1,127 @@
+//! The text of a PDF, page by page.
+//!
+//! Whatever the file says: it takes no more than its limits of time, pages, memory and nesting, and a failure in it ends
+//! nothing but the reading. What it looks like (pictures, columns, tables) is not read; words come in the order in
+//! which the file draws them.
+
+mod content_stream;
+mod fonts;
+mod lines;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use lopdf::{Document, LoadOptions};
+
+use crate::extract::{ExtractError, TEXT_MOST};
+
+/// Between two pages of a text.
+pub const PAGE_BREAK: char = '\u{c}';
+
+/// Longer books are better sent in parts.
+const MAX_PAGES: usize = 3000;
+
+/// A stream that unpacks to more is a trap, not a page. Bytes.
+const MAX_UNPACKED: usize = 32 << 20;
+
+/// How long a reader waits.
+const WITHIN: Duration = Duration::from_secs(20);
+
+/// Of the thread that reads: the parser goes a hundred levels down.
+const STACK_BYTES: usize = 16 << 20;
+
+/// Pages of a PDF, joined by `PAGE_BREAK`.
+pub fn read(bytes: &[u8]) -> Result<String, ExtractError> {
+    within(bytes, WITHIN)
+}
+
+fn within(bytes: &[u8], time: Duration) -> Result<String, ExtractError> {
+    let (send, done) = mpsc::channel();
+    let stop = Arc::new(AtomicBool::new(false));
+    let (bytes, told) = (bytes.to_vec(), Arc::clone(&stop));
+    let thread = std::thread::Builder::new().name("pdf".into()).stack_size(STACK_BYTES).spawn(move || {
+        let outcome = catch_unwind(AssertUnwindSafe(|| text(&bytes, &told)));
+        // Whoever asked may have given up.
+        let _ = send.send(outcome.unwrap_or_else(|_| Err(damaged())));
+    });
+    if thread.is_err() {
+        return Err(ExtractError::new(
+            "the system could not start a thread to read it",
+            "Close other programs and try again.",
+        ));
+    }
+    let outcome = done.recv_timeout(time);
+    // What is still read is read for nobody.
+    stop.store(true, Ordering::Relaxed);
+    match outcome {
+        Ok(outcome) => outcome,
+        Err(RecvTimeoutError::Timeout) => Err(ExtractError::new(
+            format!("reading it took longer than {} seconds", time.as_secs()),
+            "Attach part of it, or save its text as a file and attach that.",
+        )),
+        Err(RecvTimeoutError::Disconnected) => Err(damaged()),
+    }
+}
+
+fn text(bytes: &[u8], stop: &AtomicBool) -> Result<String, ExtractError> {
+    let options = LoadOptions { max_decompressed_size: Some(MAX_UNPACKED), ..LoadOptions::default() };
+    let document = Document::load_mem_with_options(bytes, options).map_err(|error| match error {
+        lopdf::Error::InvalidPassword | lopdf::Error::Decryption(_) => locked(),
+        _ => damaged(),
+    })?;
+    if document.is_encrypted() {
+        return Err(locked());
+    }
+    let pages: Vec<_> = document.page_iter().take(MAX_PAGES + 1).collect();
+    if pages.len() > MAX_PAGES {
+        return Err(ExtractError::new(
+            format!("it has more than {MAX_PAGES} pages"),
+            "Save the pages you need as a separate PDF and attach that.",
+        ));
+    }
+    if pages.is_empty() {
+        return Err(damaged());
+    }
+    let arena = fonts::Arena::new(&document);
+    let mut walker = content_stream::Walker::new(&document, &arena, stop);
+    let mut text = String::new();
+    for (n, page) in pages.into_iter().enumerate() {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        if n > 0 {
+            text.push(PAGE_BREAK);
+        }
+        // A page that can't be read is an empty one; the others are read.
+        if let Ok(content) = document.get_page_content_with_limit(page, MAX_UNPACKED) {
+            text.push_str(walker.page(page, &content).trim());
+        }
+        if text.len() > TEXT_MOST {
+            return Err(ExtractError::too_long(text.len()));
+        }
+    }
+    if text.chars().all(|c| c.is_whitespace() || c.is_control()) {
+        return Err(ExtractError::new(
+            "it contains no text: its pages are images",
+            "Run text recognition (OCR) on it first, then attach the result.",
+        ));
+    }
+    Ok(text)
+}
+
+fn locked() -> ExtractError {
+    ExtractError::new("it is protected by a password", "Save it without the password and attach that.")
+}
+
+fn damaged() -> ExtractError {
+    ExtractError::new(
+        "it is not a readable PDF; it may be damaged",
+        "Save or print it to a new PDF and attach that.",
+    )
+}
+
+#[cfg(test)]
+mod tests;

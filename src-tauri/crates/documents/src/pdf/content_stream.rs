@@ -1,0 +1,266 @@
+//! Goes through what draws a page, and keeps where its text stands. Of pictures and lines nothing is kept.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use lopdf::content::{Content, Operation};
+use lopdf::{Dictionary, Document, Object, ObjectId};
+
+use super::MAX_UNPACKED;
+use super::fonts::{Arena, Font, number};
+use super::lines::Lines;
+use crate::extract::TEXT_MOST;
+
+/// Forms within forms.
+const MAX_LEVELS: usize = 8;
+
+/// Forms that one page draws, however often.
+const MAX_FORMS: usize = 2000;
+
+/// States that are kept to go back to.
+const MAX_KEPT: usize = 256;
+
+/// Thousandths of the font's size that a letter is moved to make a space, where widths aren't known.
+const MOVED: f32 = 180.0;
+
+/// A linear map of points: `[a b c d e f]`.
+#[derive(Clone, Copy)]
+struct Matrix([f32; 6]);
+
+impl Matrix {
+    const ONE: Self = Self([1.0, 0.0, 0.0, 1.0, 0.0, 0.0]);
+
+    /// This one first, then `after`.
+    fn then(self, after: Self) -> Self {
+        let ([a, b, c, d, e, f], [g, h, i, j, k, l]) = (self.0, after.0);
+        Self([
+            a * g + b * i,
+            a * h + b * j,
+            c * g + d * i,
+            c * h + d * j,
+            e * g + f * i + k,
+            e * h + f * j + l,
+        ])
+    }
+
+    fn moved(self, x: f32, y: f32) -> Self {
+        Self([1.0, 0.0, 0.0, 1.0, x, y]).then(self)
+    }
+}
+
+#[derive(Clone, Copy)]
+struct State {
+    page: Matrix,
+    font: Option<usize>,
+    size: f32,
+    /// Added to each letter, and to each blank.
+    letters: f32,
+    words: f32,
+    /// Of the letters' width.
+    stretch: f32,
+    leading: f32,
+}
+
+/// Reads pages of one document.
+pub struct Walker<'a> {
+    document: &'a Document,
+    arena: &'a Arena,
+    stop: &'a AtomicBool,
+    fonts: Vec<Font<'a>>,
+    /// By the number of their object, or by where they stand in the resources.
+    known: HashMap<Result<ObjectId, usize>, Option<usize>>,
+    n_forms: usize,
+}
+
+/// What draws, and what it names.
+struct Drawing<'a> {
+    resources: Vec<&'a Dictionary>,
+    level: usize,
+}
+
+/// Where the next letter stands.
+struct Text {
+    at: Matrix,
+    line: Matrix,
+}
+
+impl<'a> Walker<'a> {
+    pub fn new(document: &'a Document, arena: &'a Arena, stop: &'a AtomicBool) -> Self {
+        Self { document, arena, stop, fonts: Vec::new(), known: HashMap::new(), n_forms: 0 }
+    }
+
+    /// The text of a page.
+    pub fn page(&mut self, page: ObjectId, content: &[u8]) -> String {
+        let mut resources = Vec::new();
+        if let Ok((own, others)) = self.document.get_page_resources(page) {
+            resources.extend(own);
+            resources.extend(others.iter().filter_map(|id| self.document.get_dictionary(*id).ok()));
+        }
+        let state = State {
+            page: Matrix::ONE,
+            font: None,
+            size: 0.0,
+            letters: 0.0,
+            words: 0.0,
+            stretch: 1.0,
+            leading: 0.0,
+        };
+        let mut lines = Lines::default();
+        self.n_forms = 0;
+        self.draw(content, &Drawing { resources, level: 0 }, state, &mut lines);
+        lines.into_text()
+    }
+
+    fn draw(&mut self, content: &[u8], drawing: &Drawing<'a>, mut state: State, lines: &mut Lines) {
+        let mut text = Text { at: Matrix::ONE, line: Matrix::ONE };
+        let mut kept = Vec::new();
+        for operation in Content::decode_iter(content) {
+            let Ok(Operation { operator, operands }) = operation else { return };
+            if self.stop.load(Ordering::Relaxed) || lines.len() > TEXT_MOST {
+                return;
+            }
+            match operator.as_str() {
+                "q" if kept.len() < MAX_KEPT => kept.push(state),
+                "Q" => state = kept.pop().unwrap_or(state),
+                "cm" => state.page = self.matrix(&operands).map_or(state.page, |it| it.then(state.page)),
+                "Do" => self.form(&operands, drawing, state, lines),
+                "BT" => text = Text { at: Matrix::ONE, line: Matrix::ONE },
+                _ => {
+                    self.set(&operator, &operands, drawing, &mut state);
+                    self.place(&operator, &operands, &mut state, &mut text);
+                    self.show(&operator, &operands, &state, &mut text, lines);
+                }
+            }
+        }
+    }
+
+    /// What letters look like from now on.
+    fn set(&mut self, operator: &str, operands: &[Object], drawing: &Drawing<'a>, state: &mut State) {
+        let value = |at: usize| operands.get(at).and_then(|it| number(self.document, it));
+        match operator {
+            "Tf" => {
+                state.size = value(1).unwrap_or(state.size);
+                let name = operands.first().and_then(|it| it.as_name().ok()).unwrap_or_default();
+                state.font = self.font(name, drawing);
+            }
+            "Tc" => state.letters = value(0).unwrap_or(0.0),
+            "Tw" => state.words = value(0).unwrap_or(0.0),
+            "Tz" => state.stretch = value(0).unwrap_or(100.0) / 100.0,
+            "TL" => state.leading = value(0).unwrap_or(0.0),
+            "\"" => {
+                state.words = value(0).unwrap_or(0.0);
+                state.letters = value(1).unwrap_or(0.0);
+            }
+            _ => {}
+        }
+    }
+
+    /// Where letters stand from now on.
+    fn place(&self, operator: &str, operands: &[Object], state: &mut State, text: &mut Text) {
+        let value = |at: usize| operands.get(at).and_then(|it| number(self.document, it)).unwrap_or(0.0);
+        let line = match operator {
+            "Td" => text.line.moved(value(0), value(1)),
+            "TD" => {
+                state.leading = -value(1);
+                text.line.moved(value(0), value(1))
+            }
+            "Tm" => self.matrix(operands).unwrap_or(text.line),
+            "T*" | "'" | "\"" => text.line.moved(0.0, -state.leading),
+            _ => return,
+        };
+        *text = Text { at: line, line };
+    }
+
+    fn show(&self, operator: &str, operands: &[Object], state: &State, text: &mut Text, lines: &mut Lines) {
+        let shown = match operator {
+            "Tj" | "'" | "TJ" => operands.first(),
+            "\"" => operands.get(2),
+            _ => None,
+        };
+        let Some(font) = state.font.and_then(|at| self.fonts.get(at)) else { return };
+        let pieces = match shown {
+            Some(Object::Array(pieces)) => pieces.as_slice(),
+            Some(piece) => std::slice::from_ref(piece),
+            None => return,
+        };
+        for piece in pieces {
+            match piece {
+                Object::String(bytes, _) => {
+                    let mut letters = String::new();
+                    let (thousandths, n) = font.read(bytes, &mut letters);
+                    let n_blanks = letters.matches(' ').count();
+                    let width = (thousandths / 1000.0 * state.size
+                        + state.letters * n as f32
+                        + state.words * n_blanks as f32)
+                        * state.stretch;
+                    let Matrix([a, b, c, d, x, y]) = text.at.then(state.page);
+                    let height = state.size.abs() * c.hypot(d);
+                    lines.put((x, y), width * a.hypot(b), height, &letters);
+                    text.at = text.at.moved(width, 0.0);
+                }
+                gap => {
+                    let Some(back) = number(self.document, gap) else { continue };
+                    if !font.is_measured && back < -MOVED {
+                        lines.space();
+                    }
+                    text.at = text.at.moved(-back / 1000.0 * state.size * state.stretch, 0.0);
+                }
+            }
+        }
+    }
+
+    /// A font by the name that what draws has for it.
+    fn font(&mut self, name: &[u8], drawing: &Drawing<'a>) -> Option<usize> {
+        let (document, arena) = (self.document, self.arena);
+        let resource = drawing.resources.iter().find_map(|resources| {
+            let fonts: &'a Dictionary = resources.get_deref(b"Font", document).ok()?.as_dict().ok()?;
+            fonts.get(name).ok()
+        })?;
+        let which = resource.as_reference().map_err(|_| std::ptr::from_ref(resource).addr());
+        if let Some(known) = self.known.get(&which) {
+            return *known;
+        }
+        let at = Font::new(document, arena, resource).map(|font| {
+            self.fonts.push(font);
+            self.fonts.len() - 1
+        });
+        self.known.insert(which, at);
+        at
+    }
+
+    /// A drawing that is drawn in this one.
+    fn form(&mut self, operands: &[Object], drawing: &Drawing<'a>, state: State, lines: &mut Lines) {
+        self.n_forms += 1;
+        if drawing.level >= MAX_LEVELS || self.n_forms > MAX_FORMS {
+            return;
+        }
+        let document = self.document;
+        let name = operands.first().and_then(|it| it.as_name().ok()).unwrap_or_default();
+        let form = drawing.resources.iter().find_map(|resources| {
+            let forms: &'a Dictionary = resources.get_deref(b"XObject", document).ok()?.as_dict().ok()?;
+            forms.get_deref(name, document).ok()?.as_stream().ok()
+        });
+        let Some(form) = form else { return };
+        if !form.dict.get(b"Subtype").and_then(Object::as_name).is_ok_and(|kind| kind == b"Form") {
+            return;
+        }
+        let Ok(content) = form.get_plain_content_with_limit(MAX_UNPACKED) else { return };
+        let own = form.dict.get_deref(b"Resources", document).and_then(Object::as_dict).ok();
+        let resources = match own {
+            Some(own) => vec![own],
+            None => drawing.resources.clone(),
+        };
+        let matrix = form.dict.get_deref(b"Matrix", document).and_then(Object::as_array).ok();
+        let matrix = matrix.and_then(|list| self.matrix(list)).unwrap_or(Matrix::ONE);
+        let state = State { page: matrix.then(state.page), ..state };
+        self.draw(&content, &Drawing { resources, level: drawing.level + 1 }, state, lines);
+    }
+
+    fn matrix(&self, operands: &[Object]) -> Option<Matrix> {
+        let mut matrix = [0.0; 6];
+        for (at, value) in matrix.iter_mut().enumerate() {
+            *value = number(self.document, operands.get(at)?)?;
+        }
+        Some(Matrix(matrix))
+    }
+}

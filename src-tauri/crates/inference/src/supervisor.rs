@@ -1,0 +1,300 @@
+//! The worker in a process of its own, supervised: what kills it (a file cut short under its map, the system out of
+//! memory, a driver) ends a turn at worst, never the window.
+//!
+//! Guarantees that a turn whose process died goes on by itself in a new one from where its text stood, once, and is
+//! told so; that the second time it fails with a reason; that a process that hangs is ended; and that nothing runs,
+//! ticks or waits for a clock while nobody asks anything. The child holds the other end of a pipe and ends when that
+//! closes, however this process ended. Knows nothing of models.
+
+mod child;
+mod in_flight;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::time::Duration;
+
+use io::{Clock, RealClock};
+
+use crate::worker::{End, pipe};
+use child::{Child, Vitals};
+use contract::protocol::{KvStats, Loaded, WorkerEvent, WorkerRequest};
+use contract::{Error, ErrorKind, Result};
+use in_flight::Flights;
+
+/// The argument, alone, that makes a program of ours the worker.
+pub const ARGUMENT: &str = "worker-over-pipe";
+
+/// A process that has work, says nothing for so long, and neither computes nor reads meanwhile, hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Silences in a row after which it hangs whatever it does.
+const MAX_SILENCES: u32 = 15;
+
+/// How long a worker that was told to stop may take: it may be in the middle of a run of a prompt, or be writing.
+const STOPPING: Duration = Duration::from_secs(10);
+
+/// Requests and events that wait for the supervisor; a full queue slows the worker down.
+const INPUTS_WAITING: usize = 1024;
+
+/// Where the worker runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum WorkerPlacement {
+    /// A thread of this process.
+    #[default]
+    Thread,
+    /// A child process.
+    Process(WorkerProgram),
+}
+
+/// What is started as the worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkerProgram {
+    pub path: PathBuf,
+    pub args: Vec<OsString>,
+    /// See `PATIENCE`.
+    pub patience: Duration,
+}
+
+impl WorkerProgram {
+    /// This program's own file, even where an update has replaced it since.
+    pub fn this() -> Result<Self> {
+        let path = match std::env::current_exe() {
+            Ok(path) if path.exists() => path,
+            Ok(_) if cfg!(target_os = "linux") => PathBuf::from("/proc/self/exe"),
+            Ok(path) => path,
+            Err(error) => return Err(not_started(&error)),
+        };
+        Ok(Self { path, args: vec![ARGUMENT.into()], patience: PATIENCE })
+    }
+}
+
+/// The program's whole run, if it was started as the worker. Call it first in `main`.
+pub fn serve_if_asked() -> Option<ExitCode> {
+    let mut args = std::env::args_os().skip(1);
+    if args.next()? != ARGUMENT || args.next().is_some() {
+        return None;
+    }
+    platform::logging::to_stderr();
+    let served =
+        pipe::serve(child::Parent::new(std::io::stdin()), std::io::stdout(), Arc::new(RealClock::new()));
+    Some(match served {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    })
+}
+
+/// What the supervisor hears.
+enum Input {
+    Request(WorkerRequest),
+    /// Whoever asked has gone.
+    RequestsEnded,
+    /// Of the process of that number.
+    Event(u64, Box<WorkerEvent>),
+    /// It says no more: it has ended, or says what is no event.
+    Ended(u64),
+}
+
+/// As `worker::run`, in child processes made of `program`.
+pub fn run(
+    requests: Receiver<WorkerRequest>,
+    program: &WorkerProgram,
+    clock: &dyn Clock,
+    emit: &mut dyn FnMut(WorkerEvent) -> bool,
+) -> End {
+    let (send, inputs) = mpsc::sync_channel(INPUTS_WAITING);
+    let forward = send.clone();
+    let forwarding = std::thread::Builder::new().name("inglenook-requests".into()).spawn(move || {
+        for request in requests {
+            if forward.send(Input::Request(request)).is_err() {
+                return;
+            }
+        }
+        // Where nobody supervises any more, nobody needs to know.
+        let _ = forward.send(Input::RequestsEnded);
+    });
+    let (child, flights) = (None, Flights::default());
+    let mut supervisor = Supervisor {
+        program,
+        clock,
+        emit,
+        send,
+        child,
+        n_children: 0,
+        flights,
+        heard: Vitals::default(),
+        n_silences: 0,
+        gone: false,
+    };
+    if let Err(error) = forwarding {
+        supervisor.fail_all(&not_started(&error));
+        return End::RequestsEnded;
+    }
+    supervisor.run(&inputs)
+}
+
+struct Supervisor<'a> {
+    program: &'a WorkerProgram,
+    clock: &'a dyn Clock,
+    emit: &'a mut dyn FnMut(WorkerEvent) -> bool,
+    send: SyncSender<Input>,
+    /// None: there is nothing for it to do yet.
+    child: Option<Child>,
+    /// Names the processes.
+    n_children: u64,
+    flights: Flights,
+    /// What the process had done when it was last heard of.
+    heard: Vitals,
+    n_silences: u32,
+    /// Nobody listens any more.
+    gone: bool,
+}
+
+impl Supervisor<'_> {
+    fn run(&mut self, inputs: &Receiver<Input>) -> End {
+        while !self.gone {
+            let input = match self.flights.is_empty() {
+                true => inputs.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                false => inputs.recv_timeout(self.program.patience),
+            };
+            match input {
+                Ok(Input::Request(WorkerRequest::Stop)) => {
+                    self.stop(inputs);
+                    return End::Stopped;
+                }
+                Ok(Input::RequestsEnded) | Err(RecvTimeoutError::Disconnected) => {
+                    self.stop(inputs);
+                    return End::RequestsEnded;
+                }
+                Ok(Input::Request(request)) => self.request(request),
+                Ok(Input::Event(of, event)) if of == self.n_children => self.event(*event),
+                Ok(Input::Ended(of)) if of == self.n_children => self.fell(),
+                // What a process said before it was given up.
+                Ok(Input::Event(..) | Input::Ended(_)) => {}
+                Err(RecvTimeoutError::Timeout) => self.silence(),
+            }
+        }
+        End::NobodyListens
+    }
+
+    fn say(&mut self, event: WorkerEvent) {
+        self.gone |= !(self.emit)(event);
+    }
+
+    fn request(&mut self, request: WorkerRequest) {
+        // Nothing is kept where there is no process.
+        match (&request, &self.child) {
+            (WorkerRequest::KvStats { request }, None) => {
+                return self.say(WorkerEvent::KvStats { request: *request, stats: KvStats::default() });
+            }
+            (WorkerRequest::Store { request, .. }, None) => {
+                return self.say(WorkerEvent::Stored { request: *request, outcome: Ok(None) });
+            }
+            _ => {}
+        }
+        self.flights.asked(&request, self.clock.now_utc_ms());
+        match &request {
+            WorkerRequest::Unload { .. }
+            | WorkerRequest::Forget { .. }
+            | WorkerRequest::Cancel { .. }
+            | WorkerRequest::Prefetch(_)
+                if self.child.is_none() => {}
+            _ => self.pass_on(vec![request]),
+        }
+    }
+
+    /// To the process, which is started where there is none.
+    fn pass_on(&mut self, requests: Vec<WorkerRequest>) {
+        if self.child.is_none() {
+            self.n_children += 1;
+            self.n_silences = 0;
+            match Child::start(self.program, self.n_children, &self.send) {
+                Ok(child) => self.child = Some(child),
+                Err(error) => return self.fail_all(&not_started(&error)),
+            }
+        }
+        if let Some(child) = &mut self.child {
+            requests.into_iter().for_each(|request| child.ask(request));
+        }
+    }
+
+    fn event(&mut self, event: WorkerEvent) {
+        self.n_silences = 0;
+        if let Some(event) = self.flights.heard(event) {
+            self.say(event);
+        }
+        let now = self.clock.monotonic();
+        if !self.flights.is_empty() && self.heard.is_old(self.program.patience, now) {
+            self.heard = self.child.as_ref().map_or_else(Vitals::default, |child| child.vitals(now));
+        }
+    }
+
+    /// Nothing was heard for as long as patience lasts, though there is work.
+    fn silence(&mut self) {
+        let Some(child) = &mut self.child else { return };
+        let now = child.vitals(self.clock.monotonic());
+        self.n_silences += 1;
+        let works = now.has_worked_since(&self.heard);
+        self.heard = now;
+        if works && self.n_silences < MAX_SILENCES {
+            return;
+        }
+        tracing::error!(silent_s = self.program.patience.as_secs(), "the worker hangs and is ended");
+        child.hangs();
+        // Its end comes as an input.
+    }
+
+    /// The process is gone: what was asked of it is asked of another one, where that has not failed before.
+    fn fell(&mut self) {
+        let Some(child) = self.child.take() else { return };
+        let fall = child.buried();
+        tracing::error!(
+            code = fall.error.code(),
+            "{} Last output: {}",
+            fall.error.message(),
+            fall.last_words
+        );
+        for id in self.flights.models() {
+            self.say(WorkerEvent::Model { id, state: Loaded::Unloaded });
+        }
+        let (again, told) = self.flights.fell(&fall.error);
+        told.into_iter().for_each(|event| self.say(event));
+        if !again.is_empty() {
+            self.pass_on(again);
+        }
+    }
+
+    fn fail_all(&mut self, error: &Error) {
+        let told = self.flights.fail_all(error);
+        told.into_iter().for_each(|event| self.say(event));
+    }
+
+    /// Tells the process to stop and hears what it still says; one that doesn't stop is killed.
+    fn stop(&mut self, inputs: &Receiver<Input>) {
+        let Some(mut child) = self.child.take() else { return };
+        child.ask(WorkerRequest::Stop);
+        let end = self.clock.monotonic() + STOPPING;
+        while let Some(left) = end.checked_sub(self.clock.monotonic()) {
+            match inputs.recv_timeout(left) {
+                Ok(Input::Event(of, event)) if of == self.n_children => self.event(*event),
+                Ok(Input::Ended(of)) if of == self.n_children => break,
+                Ok(_) => {}
+                Err(_) => break,
+            }
+        }
+    }
+}
+
+fn not_started(error: &std::io::Error) -> Error {
+    Error::new(
+        ErrorKind::Limit,
+        "worker.start",
+        format!("Inglenook's inference process could not be started: {error}."),
+        "Close other programs and try again. If that doesn't help, reinstall Inglenook.",
+    )
+}

@@ -1,0 +1,302 @@
+//! One child process: its pipes, a thread for each, and how it ended.
+
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Sender, SyncSender};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use sysinfo::{Pid, ProcessRefreshKind, ProcessesToUpdate, System};
+
+use super::{Input, WorkerProgram};
+use contract::protocol::WorkerRequest;
+use contract::{Error, ErrorKind};
+
+/// Lines of stderr that are kept for the log of its end.
+const LAST_LINES: usize = 20;
+/// Longer ones are cut.
+const MAX_LINE_BYTES: u64 = 4096;
+
+/// Less than this share of a processor is no work: a hundredth.
+const WORK_SHARE: u32 = 100;
+
+pub struct Child {
+    process: std::process::Child,
+    requests: Option<Sender<WorkerRequest>>,
+    last_lines: Arc<Mutex<VecDeque<String>>>,
+    listening: Option<JoinHandle<()>>,
+    hangs: bool,
+}
+
+/// How a process ended.
+pub struct Fall {
+    pub error: Error,
+    pub last_words: String,
+}
+
+impl Child {
+    /// Starts it as number `of`; its events go to `inputs`.
+    pub fn start(program: &WorkerProgram, of: u64, inputs: &SyncSender<Input>) -> std::io::Result<Self> {
+        let mut command = Command::new(&program.path);
+        command.args(&program.args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        apart(&mut command);
+        let mut process = command.spawn()?;
+        let missing = || std::io::Error::other("a pipe is missing");
+        let (stdin, stdout) = (process.stdin.take(), process.stdout.take());
+        let (stdin, stdout) = (stdin.ok_or_else(missing)?, stdout.ok_or_else(missing)?);
+        let stderr = process.stderr.take().ok_or_else(missing)?;
+        let last_lines = Arc::<Mutex<VecDeque<String>>>::default();
+        let mut child = Self { process, requests: None, last_lines, listening: None, hangs: false };
+
+        let (send, requests) = mpsc::channel();
+        child.requests = Some(send);
+        spawn("write", move || {
+            let mut stdin = stdin;
+            for request in requests {
+                // A process that hears no more ends, and that is seen where it speaks.
+                if write_line(&mut stdin, &request).is_err() {
+                    return;
+                }
+            }
+        })?;
+        let inputs = inputs.clone();
+        spawn("read", move || {
+            for line in BufReader::new(stdout).lines() {
+                let event = line.map_err(|error| error.to_string());
+                let event =
+                    event.and_then(|line| serde_json::from_str(&line).map_err(|error| error.to_string()));
+                match event {
+                    Ok(event) => {
+                        if inputs.send(Input::Event(of, Box::new(event))).is_err() {
+                            return;
+                        }
+                    }
+                    Err(error) => {
+                        tracing::error!("the worker says what is no event: {error}");
+                        break;
+                    }
+                }
+            }
+            // Where nobody supervises any more, nobody needs to know.
+            let _ = inputs.send(Input::Ended(of));
+        })?;
+        let lines = Arc::clone(&child.last_lines);
+        child.listening = Some(spawn("listen", move || listen(stderr, &lines))?);
+        Ok(child)
+    }
+
+    pub fn ask(&mut self, request: WorkerRequest) {
+        if let Some(requests) = &self.requests {
+            // One that has ended is seen to have where it speaks.
+            let _ = requests.send(request);
+        }
+    }
+
+    /// Ends it; it has been silent for too long.
+    pub fn hangs(&mut self) {
+        self.hangs = true;
+        // One that has ended needs no killing.
+        let _ = self.process.kill();
+    }
+
+    /// What it has done up to `now`.
+    pub fn vitals(&self, now: Duration) -> Vitals {
+        let mut vitals = Vitals { at: Some(now), ..Vitals::default() };
+        let Ok(mut system) = System::new() else { return vitals };
+        let pid = Pid::from_u32(self.process.id());
+        let kind = ProcessRefreshKind::nothing().with_cpu().with_disk_usage();
+        system.refresh_processes_specifics(ProcessesToUpdate::Some(&[pid]), false, kind);
+        if let Some(process) = system.process(pid) {
+            vitals.cpu = Duration::from_millis(process.accumulated_cpu_time());
+            vitals.n_read = process.disk_usage().total_read_bytes;
+        }
+        vitals
+    }
+
+    /// Waits for its end, which has come or is brought about, and says why.
+    pub fn buried(mut self) -> Fall {
+        // What speaks no more is of no use, even if it lives.
+        let _ = self.process.kill();
+        let status = self.process.wait();
+        if let Some(listening) = self.listening.take() {
+            // Its stderr ends with it; a thread that panicked has lost words, nothing else.
+            let _ = listening.join();
+        }
+        let error = match (self.hangs, status) {
+            (true, _) => Error::new(
+                ErrorKind::Device,
+                "worker.hung",
+                "Inglenook's inference process stopped responding and was ended.",
+                "Try again. If this happens often, choose another model or restart the computer.",
+            ),
+            (false, Ok(status)) => reason(status),
+            (false, Err(error)) => crashed(&error.to_string()),
+        };
+        let lines = self.last_lines.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let last_words = lines.iter().map(String::as_str).collect::<Vec<_>>().join(" / ");
+        drop(lines);
+        Fall { error, last_words }
+    }
+}
+
+impl Drop for Child {
+    /// No process outlives its supervisor, and none stays a zombie.
+    fn drop(&mut self) {
+        self.requests = None;
+        if !matches!(self.process.try_wait(), Ok(Some(_))) {
+            let _ = self.process.kill();
+            let _ = self.process.wait();
+        }
+    }
+}
+
+/// What a process has done.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Vitals {
+    /// by a monotonic clock; None: nothing is known
+    at: Option<Duration>,
+    cpu: Duration,
+    n_read: u64,
+}
+
+impl Vitals {
+    pub fn is_old(&self, than: Duration, now: Duration) -> bool {
+        self.at.is_none_or(|at| now.saturating_sub(at) > than)
+    }
+
+    /// It computed, or read from the disk.
+    pub fn has_worked_since(&self, before: &Self) -> bool {
+        let (Some(at), Some(was)) = (self.at, before.at) else { return true };
+        let wall = at.saturating_sub(was);
+        self.n_read > before.n_read || self.cpu.saturating_sub(before.cpu) > wall / WORK_SHARE
+    }
+}
+
+/// The pipe from the program that started this one. When it ends, so does this process, whatever it is doing: nobody
+/// is left to hear.
+pub struct Parent<R> {
+    pipe: R,
+}
+
+impl<R> Parent<R> {
+    pub fn new(pipe: R) -> Self {
+        Self { pipe }
+    }
+}
+
+impl<R: Read> Read for Parent<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        match self.pipe.read(buffer) {
+            Ok(0) if !buffer.is_empty() => std::process::exit(0),
+            read => read,
+        }
+    }
+}
+
+/// Ctrl+C in the terminal is for the one who started it, and no console window opens beside a window.
+fn apart(command: &mut Command) {
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(command, 0);
+    #[cfg(windows)]
+    {
+        const CREATE_NO_WINDOW: u32 = 0x0800_0000;
+        std::os::windows::process::CommandExt::creation_flags(command, CREATE_NO_WINDOW);
+    }
+    #[cfg(not(any(unix, windows)))]
+    let _ = command;
+}
+
+fn spawn(what: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
+    std::thread::Builder::new().name(format!("inglenook-{what}")).spawn(work)
+}
+
+fn write_line(pipe: &mut impl Write, request: &WorkerRequest) -> std::io::Result<()> {
+    let mut line = serde_json::to_vec(request)?;
+    line.push(b'\n');
+    pipe.write_all(&line)?;
+    pipe.flush()
+}
+
+/// Each line goes to our log; the last ones are kept.
+fn listen(stderr: impl Read, last_lines: &Mutex<VecDeque<String>>) {
+    let mut stderr = BufReader::new(stderr);
+    loop {
+        let mut line = Vec::new();
+        match stderr.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut line) {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
+        let line = String::from_utf8_lossy(&line).trim_end().to_owned();
+        if line.is_empty() {
+            continue;
+        }
+        tracing::info!(target: "worker", "{line}");
+        let mut lines = last_lines.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if lines.len() == LAST_LINES {
+            lines.pop_front();
+        }
+        lines.push_back(line);
+    }
+}
+
+fn crashed(how: &str) -> Error {
+    Error::new(
+        ErrorKind::Device,
+        "worker.crashed",
+        format!("Inglenook's inference process ended unexpectedly ({how})."),
+        "Try again. If it happens only with this model, choose another. The log folder has details.",
+    )
+}
+
+#[cfg(unix)]
+fn reason(status: ExitStatus) -> Error {
+    use std::os::unix::process::ExitStatusExt;
+    // The same numbers on every Unix that we run on.
+    const SIGKILL: i32 = 9;
+    const SIGBUS: i32 = if cfg!(any(target_os = "linux", target_os = "android")) { 7 } else { 10 };
+    match status.signal() {
+        Some(SIGKILL) => Error::new(
+            ErrorKind::Limit,
+            "worker.killed",
+            "The system ended Inglenook's inference process, most likely because memory ran out.",
+            "Close other programs, reduce the context length in the settings, or choose a smaller model. Then try again.",
+        ),
+        Some(SIGBUS) => Error::input(
+            "worker.file_gone",
+            "The model file was truncated or became unreadable while the model was answering.",
+            "Check its drive, or download the model again. Then try again.",
+        ),
+        Some(_) | None => crashed(&status.to_string()),
+    }
+}
+
+#[cfg(not(unix))]
+fn reason(status: ExitStatus) -> Error {
+    crashed(&status.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_is_told_from_hanging() {
+        let after = |s: u64, cpu_ms: u64, n_read: u64| Vitals {
+            at: Some(Duration::from_secs(s)),
+            cpu: Duration::from_millis(cpu_ms),
+            n_read,
+        };
+        let before = after(0, 100, 10);
+        assert!(!after(60, 100, 10).has_worked_since(&before));
+        assert!(
+            !after(60, 600, 10).has_worked_since(&before),
+            "a hundredth of the time is its threads' idling"
+        );
+        assert!(after(60, 1000, 10).has_worked_since(&before));
+        assert!(after(60, 100, 11).has_worked_since(&before));
+        assert!(after(60, 100, 10).has_worked_since(&Vitals::default()), "nothing is known yet");
+        assert!(Vitals::default().is_old(Duration::ZERO, Duration::ZERO));
+    }
+}

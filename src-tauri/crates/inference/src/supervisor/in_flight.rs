@@ -1,0 +1,326 @@
+//! What was asked of a worker's process and has not been answered: enough to ask it again of another one, so that
+//! whoever listens hears nothing twice. Pure bookkeeping.
+
+use std::collections::BTreeMap;
+
+use contract::protocol::{GenerateRequest, KvStats, Loaded, Resume, Step, WorkerEvent, WorkerRequest};
+use contract::{Error, ErrorKind};
+
+/// Processes that one request may bring down before it fails.
+const MAX_FALLS: u32 = 2;
+
+/// Everything in flight.
+#[derive(Default)]
+pub struct Flights {
+    /// In order of arrival.
+    turns: Vec<Turn>,
+    questions: BTreeMap<u64, Question>,
+    /// In the process's memory, or on the way there.
+    models: Vec<String>,
+}
+
+struct Turn {
+    request: GenerateRequest,
+    /// Its moment, for templates that write the date.
+    asked_ms: i64,
+    cancelled: bool,
+    n_falls: u32,
+    /// Tokens of the answer so far.
+    ids: Vec<u32>,
+    /// What whoever listens has heard, and what this process has said.
+    told: Counts,
+    said: Counts,
+}
+
+/// Steps of a turn that come once, by kind.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    begins: usize,
+    tokens: usize,
+    calls: usize,
+    notices: usize,
+    folds: usize,
+    rests: usize,
+}
+
+/// Whether a step is to be told.
+enum News {
+    Yes,
+    /// It was heard before, from a process that died.
+    No,
+    /// It is, and nothing follows.
+    Last,
+}
+
+struct Question {
+    request: WorkerRequest,
+    n_falls: u32,
+}
+
+impl Flights {
+    /// Nothing is waited for.
+    pub fn is_empty(&self) -> bool {
+        self.turns.is_empty() && self.questions.is_empty()
+    }
+
+    pub fn asked(&mut self, request: &WorkerRequest, now_ms: i64) {
+        match request {
+            WorkerRequest::Generate(request) => self.turns.push(Turn {
+                request: (**request).clone(),
+                asked_ms: now_ms,
+                cancelled: false,
+                n_falls: 0,
+                ids: Vec::new(),
+                told: Counts::default(),
+                said: Counts::default(),
+            }),
+            WorkerRequest::Cancel { turn } => {
+                let turn = self.turns.iter_mut().find(|it| it.request.turn == *turn);
+                turn.into_iter().for_each(|turn| turn.cancelled = true);
+            }
+            WorkerRequest::Inspect { request: id, .. }
+            | WorkerRequest::Count { request: id, .. }
+            | WorkerRequest::Look { request: id, .. }
+            | WorkerRequest::Embed { request: id, .. }
+            | WorkerRequest::Fit { request: id, .. }
+            | WorkerRequest::Store { request: id, .. }
+            | WorkerRequest::KvStats { request: id } => {
+                self.questions.insert(*id, Question { request: request.clone(), n_falls: 0 });
+            }
+            WorkerRequest::Unload { .. }
+            | WorkerRequest::Forget { .. }
+            | WorkerRequest::Prefetch(_)
+            | WorkerRequest::Stop => {}
+        }
+    }
+
+    /// The event, if it is news.
+    pub fn heard(&mut self, event: WorkerEvent) -> Option<WorkerEvent> {
+        match &event {
+            WorkerEvent::Turn { turn, step } => {
+                let at = self.turns.iter().position(|it| it.request.turn == *turn)?;
+                match self.turns[at].is_news(step) {
+                    News::No => return None,
+                    News::Yes => {}
+                    News::Last => _ = self.turns.remove(at),
+                }
+            }
+            WorkerEvent::Model { id, state } => {
+                self.models.retain(|it| it != id);
+                match state {
+                    Loaded::Loading { .. } | Loaded::Ready => self.models.push(id.clone()),
+                    Loaded::Unloaded | Loaded::Failed { .. } => {}
+                }
+            }
+            WorkerEvent::Inspected { request, .. }
+            | WorkerEvent::Counted { request, .. }
+            | WorkerEvent::Looked { request, .. }
+            | WorkerEvent::Embedded { request, .. }
+            | WorkerEvent::Fitted { request, .. }
+            | WorkerEvent::Stored { request, .. }
+            | WorkerEvent::KvStats { request, .. } => {
+                self.questions.remove(request)?;
+            }
+            WorkerEvent::Checkpoints(_) | WorkerEvent::Ran(_) | WorkerEvent::Profiled(_) => {}
+        }
+        Some(event)
+    }
+
+    /// Models that a process took with it.
+    pub fn models(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.models)
+    }
+
+    /// The process is gone: what to ask the next one, and what to tell.
+    pub fn fell(&mut self, error: &Error) -> (Vec<WorkerRequest>, Vec<WorkerEvent>) {
+        let (mut again, mut told) = (Vec::new(), Vec::new());
+        for turn in &mut self.turns {
+            turn.n_falls += 1;
+        }
+        for turn in self.turns.extract_if(.., |turn| turn.n_falls >= MAX_FALLS) {
+            told.push(failed(turn.request.turn, error));
+        }
+        for turn in &mut self.turns {
+            told.push(WorkerEvent::Turn {
+                turn: turn.request.turn.clone(),
+                step: Step::Notice { error: restarted(error) },
+            });
+            again.extend(turn.again());
+        }
+        for question in self.questions.values_mut() {
+            question.n_falls += 1;
+        }
+        for (_, question) in self.questions.extract_if(.., |_, question| question.n_falls >= MAX_FALLS) {
+            told.extend(unanswered(question.request, error));
+        }
+        again.extend(self.questions.values().map(|question| question.request.clone()));
+        (again, told)
+    }
+
+    /// There is no process to ask.
+    pub fn fail_all(&mut self, error: &Error) -> Vec<WorkerEvent> {
+        let turns = std::mem::take(&mut self.turns).into_iter();
+        let mut told: Vec<_> = turns.map(|turn| failed(turn.request.turn, error)).collect();
+        let questions = std::mem::take(&mut self.questions).into_values();
+        told.extend(questions.filter_map(|question| unanswered(question.request, error)));
+        told
+    }
+}
+
+impl Turn {
+    /// Counts a step.
+    fn is_news(&mut self, step: &Step) -> News {
+        let (said, told) = match step {
+            Step::Queued { .. } | Step::Loading { .. } | Step::Prefill { .. } => return News::Yes,
+            // One that wants a summary is asked for again.
+            Step::Done(_) | Step::Failed { .. } | Step::Wanting { .. } => return News::Last,
+            Step::Began { .. } => (&mut self.said.begins, &mut self.told.begins),
+            Step::Token { .. } => (&mut self.said.tokens, &mut self.told.tokens),
+            Step::ToolCall { .. } => (&mut self.said.calls, &mut self.told.calls),
+            Step::Notice { .. } => (&mut self.said.notices, &mut self.told.notices),
+            Step::Compacted { .. } => (&mut self.said.folds, &mut self.told.folds),
+            Step::Rest { .. } => (&mut self.said.rests, &mut self.told.rests),
+        };
+        *said += 1;
+        if *said <= *told {
+            return News::No;
+        }
+        *told = *said;
+        if let Step::Token { id, .. } = step {
+            self.ids.push(*id);
+        }
+        News::Yes
+    }
+
+    fn again(&mut self) -> Vec<WorkerRequest> {
+        self.said = Counts::default();
+        let resume = Some(Resume { ids: self.ids.clone(), asked_ms: self.asked_ms });
+        let request = GenerateRequest { resume, ..self.request.clone() };
+        let cancel = self.cancelled.then(|| WorkerRequest::Cancel { turn: self.request.turn.clone() });
+        std::iter::once(WorkerRequest::Generate(Box::new(request))).chain(cancel).collect()
+    }
+}
+
+fn failed(turn: String, error: &Error) -> WorkerEvent {
+    WorkerEvent::Turn { turn, step: Step::Failed { error: error.clone() } }
+}
+
+fn unanswered(request: WorkerRequest, error: &Error) -> Option<WorkerEvent> {
+    match request {
+        WorkerRequest::Inspect { request, .. } => {
+            Some(WorkerEvent::Inspected { request, outcome: Err(error.clone()) })
+        }
+        WorkerRequest::Count { request, .. } => {
+            Some(WorkerEvent::Counted { request, outcome: Err(error.clone()) })
+        }
+        WorkerRequest::Look { request, .. } => {
+            Some(WorkerEvent::Looked { request, outcome: Err(error.clone()) })
+        }
+        WorkerRequest::Embed { request, .. } => {
+            Some(WorkerEvent::Embedded { request, outcome: Err(error.clone()) })
+        }
+        WorkerRequest::Fit { request, .. } => {
+            Some(WorkerEvent::Fitted { request, outcome: Err(error.clone()) })
+        }
+        WorkerRequest::Store { request, .. } => {
+            Some(WorkerEvent::Stored { request, outcome: Err(error.clone()) })
+        }
+        // What it kept went with it.
+        WorkerRequest::KvStats { request } => {
+            Some(WorkerEvent::KvStats { request, stats: KvStats::default() })
+        }
+        WorkerRequest::Prefetch(_)
+        | WorkerRequest::Generate(_)
+        | WorkerRequest::Cancel { .. }
+        | WorkerRequest::Unload { .. }
+        | WorkerRequest::Forget { .. }
+        | WorkerRequest::Stop => None,
+    }
+}
+
+fn restarted(error: &Error) -> Error {
+    Error::new(
+        ErrorKind::Device,
+        "worker.restarted",
+        format!("{} It was restarted, and the answer continues.", error.message()),
+        "No action is needed. If it happens again: ".to_owned() + error.remedy(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(turn: &str) -> WorkerRequest {
+        let text = format!(
+            r#"{{"type":"generate","turn":"{turn}","model":{{"id":"m","location":"built_in"}},
+            "load":{{"backend":"auto","kv":"f16","kv_window":null,"rope_scaling":null,"context":null}},
+            "conversation":null,"prompt":{{"raw":"a"}},"sampling":{{}},"max_tokens":null,"stop":[],
+            "ignore_eos":false,"chat":{{"tools":null,"kwargs":{{}},"reasoning_budget":null,"template":null,
+            "template_fallback":false}}}}"#
+        );
+        serde_json::from_str(&text).unwrap()
+    }
+
+    fn token(turn: &str, id: u32) -> WorkerEvent {
+        let step = Step::Token { id, text: id.to_string(), reasoning: String::new() };
+        WorkerEvent::Turn { turn: turn.into(), step }
+    }
+
+    fn resumed(request: &WorkerRequest) -> &[u32] {
+        match request {
+            WorkerRequest::Generate(request) => request.resume.as_ref().map_or(&[], |resume| &resume.ids),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_was_heard_is_not_heard_again_and_a_second_fall_is_the_last() {
+        let error = Error::bug("it broke");
+        let mut flights = Flights::default();
+        flights.asked(&request("a"), 5);
+        for id in [7, 8, 9] {
+            assert_eq!(flights.heard(token("a", id)), Some(token("a", id)));
+        }
+        assert_eq!(flights.heard(token("stranger", 1)), None);
+        let (again, told) = flights.fell(&error);
+        assert_eq!((again.len(), resumed(&again[0])), (1, &[7, 8, 9][..]));
+        assert!(
+            matches!(&told[..], [WorkerEvent::Turn { step: Step::Notice { error }, .. }] if error.code() == "worker.restarted")
+        );
+
+        flights.asked(&request("b"), 6);
+        for id in [7, 8, 9] {
+            assert_eq!(flights.heard(token("a", id)), None, "heard before");
+        }
+        assert_eq!(flights.heard(token("a", 10)), Some(token("a", 10)));
+        let (again, told) = flights.fell(&error);
+        assert_eq!((again.len(), resumed(&again[0])), (1, &[][..]), "the other turn goes on");
+        assert!(matches!(&told[0], WorkerEvent::Turn { turn, step: Step::Failed { .. } } if turn == "a"));
+        assert!(!flights.is_empty());
+        assert_eq!(flights.fail_all(&error).len(), 1);
+        assert!(flights.is_empty());
+    }
+
+    #[test]
+    fn questions_are_asked_again_and_cancels_hold() {
+        let mut flights = Flights::default();
+        let location = contract::protocol::Location::BuiltIn;
+        flights.asked(&WorkerRequest::Inspect { request: 3, location }, 0);
+        flights.asked(&request("a"), 0);
+        flights.asked(&WorkerRequest::Cancel { turn: "a".into() }, 0);
+        let error = Error::bug("it broke");
+        let (again, _) = flights.fell(&error);
+        assert!(matches!(
+            &again[..],
+            [
+                WorkerRequest::Generate(_),
+                WorkerRequest::Cancel { .. },
+                WorkerRequest::Inspect { request: 3, .. }
+            ]
+        ));
+        let (again, told) = flights.fell(&error);
+        assert!(again.is_empty() && flights.is_empty());
+        assert_eq!(told.len(), 2);
+    }
+}

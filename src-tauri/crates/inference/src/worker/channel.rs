@@ -1,0 +1,108 @@
+//! The way of requests to the worker. Whoever no longer wants something is heard in the middle of a run, not at its end.
+
+use std::sync::mpsc::{self, Receiver, RecvError, RecvTimeoutError, SendError, Sender, TryRecvError};
+use std::time::Duration;
+
+use engine::Interrupt;
+
+use contract::protocol::WorkerRequest;
+
+/// Where requests are sent.
+#[derive(Clone)]
+pub struct Requests {
+    send: Sender<WorkerRequest>,
+    interrupt: Interrupt,
+}
+
+/// Where they arrive.
+pub struct Inbox {
+    requests: Receiver<WorkerRequest>,
+    interrupt: Interrupt,
+}
+
+pub fn channel() -> (Requests, Inbox) {
+    let (send, requests) = mpsc::channel();
+    let interrupt = Interrupt::default();
+    (Requests { send, interrupt: interrupt.clone() }, Inbox { requests, interrupt })
+}
+
+impl Requests {
+    /// Error: the worker has ended.
+    pub fn send(&self, request: WorkerRequest) -> Result<(), Box<SendError<WorkerRequest>>> {
+        if interrupts(&request) {
+            self.interrupt.request();
+        }
+        self.send.send(request).map_err(Box::new)
+    }
+}
+
+impl Inbox {
+    /// What runs of a model end by when somebody sends what can't wait.
+    pub fn interrupt(&self) -> &Interrupt {
+        &self.interrupt
+    }
+
+    pub fn recv(&self) -> Result<WorkerRequest, RecvError> {
+        self.requests.recv().inspect(|request| self.hear(request))
+    }
+
+    pub fn recv_timeout(&self, timeout: Duration) -> Result<WorkerRequest, RecvTimeoutError> {
+        self.requests.recv_timeout(timeout).inspect(|request| self.hear(request))
+    }
+
+    pub fn try_recv(&self) -> Result<WorkerRequest, TryRecvError> {
+        self.requests.try_recv().inspect(|request| self.hear(request))
+    }
+
+    /// For whoever passes them on: the channel by itself.
+    pub fn into_receiver(self) -> Receiver<WorkerRequest> {
+        self.requests
+    }
+
+    fn hear(&self, request: &WorkerRequest) {
+        if interrupts(request) {
+            self.interrupt.acknowledge();
+        }
+    }
+}
+
+/// It ends something that may be running.
+fn interrupts(request: &WorkerRequest) -> bool {
+    match request {
+        WorkerRequest::Cancel { .. } | WorkerRequest::Unload { .. } | WorkerRequest::Stop => true,
+        WorkerRequest::Generate(_)
+        | WorkerRequest::Forget { .. }
+        | WorkerRequest::Store { .. }
+        | WorkerRequest::Prefetch(_)
+        | WorkerRequest::KvStats { .. }
+        | WorkerRequest::Inspect { .. }
+        | WorkerRequest::Count { .. }
+        | WorkerRequest::Look { .. }
+        | WorkerRequest::Embed { .. }
+        | WorkerRequest::Fit { .. } => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ends_something_interrupts_until_it_is_heard() {
+        let (send, inbox) = channel();
+        let asked = |inbox: &Inbox| inbox.interrupt().is_requested();
+        send.send(WorkerRequest::KvStats { request: 1 }).unwrap();
+        assert!(!asked(&inbox), "figures can wait");
+        for _ in 0..2 {
+            send.clone().send(WorkerRequest::Cancel { turn: "a".into() }).unwrap();
+        }
+        assert!(asked(&inbox), "before anything was received");
+        inbox.recv().unwrap();
+        inbox.try_recv().unwrap();
+        assert!(asked(&inbox), "the second has not been heard");
+        inbox.recv_timeout(Duration::ZERO).unwrap();
+        assert!(!asked(&inbox));
+        drop(inbox);
+        assert!(send.send(WorkerRequest::Stop).is_err());
+    }
+}

@@ -1,0 +1,117 @@
+//! How many tokens a conversation with a draft would be, exactly, while the draft is being written.
+//!
+//! Needs a model's vocabulary and template only, so that it works before the model is loaded. What was counted for
+//! a draft is kept: the next count encodes only what changed.
+
+use engine::arch;
+use engine::template::ChatTemplate;
+use engine::tokenizer::{IncrementalEncoder, Special, Tokenizer};
+
+use crate::model_file;
+use compaction::Room;
+use prompt::render::{Vocabulary, no_vocabulary};
+
+use contract::Result;
+use contract::protocol::{CountRequest, Counted, FitRequest, Fitted, LoadSpec, ModelRef};
+use prompt::context_fit::{Fit, Fitting, Why};
+
+/// Drafts whose ids are kept: the one that is written, and a few that are gone back to.
+const MAX_DRAFTS: usize = 4;
+
+/// A model's vocabulary and the drafts that are counted with it.
+pub struct Counter {
+    pub reference: ModelRef,
+    tokenizer: Tokenizer,
+    template: engine::Result<Option<ChatTemplate>>,
+    architecture: &'static str,
+    fingerprint: String,
+    /// Tokens the model was trained for.
+    context_length: usize,
+    /// By conversation, least recently used first.
+    drafts: Vec<(Option<String>, IncrementalEncoder)>,
+}
+
+impl Counter {
+    pub fn open(reference: ModelRef) -> Result<Self> {
+        let file = model_file::open(&reference.location)?;
+        let spec = arch::spec(&file, arch::find(&file)?)?;
+        let tokenizer = Tokenizer::from_weights(&file).map_err(|_| no_vocabulary(&reference.id))?;
+        Ok(Self {
+            reference,
+            tokenizer,
+            template: ChatTemplate::from_weights(&file),
+            architecture: spec.architecture,
+            fingerprint: file.fingerprint(),
+            context_length: spec.context_length,
+            drafts: Vec::new(),
+        })
+    }
+
+    /// `now` as templates want it.
+    pub fn count(&mut self, request: &CountRequest, now: &str) -> Result<Counted> {
+        let kept = self.drafts.iter().position(|(conversation, _)| *conversation == request.conversation);
+        let mut encoder = kept.map_or_else(IncrementalEncoder::new, |at| self.drafts.remove(at).1);
+        let vocabulary = self.vocabulary(now);
+        let shown = request.compression.as_ref().map(|compression| {
+            let room = Room::new(self.limit(&request.load), None);
+            Fitting::new(&vocabulary, &request.chat, compression, &request.messages, room).messages_now()
+        });
+        let messages = shown.as_ref().unwrap_or(&request.messages);
+        let counted = vocabulary.count(messages, &request.chat, &mut encoder);
+        self.drafts.push((request.conversation.clone(), encoder));
+        if self.drafts.len() > MAX_DRAFTS {
+            self.drafts.remove(0);
+        }
+        let (tokens, source) = counted?;
+
+        let limit = self.limit(&request.load);
+        let clamp = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        let of_text = |text: &String| clamp(self.tokenizer.encode(text, Special::Plain).len());
+        Ok(Counted {
+            tokens: clamp(tokens),
+            context_limit: clamp(limit),
+            can_think_or_not: source.contains("enable_thinking"),
+            has_efforts: source.contains("reasoning_effort"),
+            is_about: false,
+            texts: request.texts.iter().map(of_text).collect(),
+        })
+    }
+
+    /// Makes a conversation shorter, or looks ahead.
+    pub fn fit(&self, request: &FitRequest, now: &str) -> Result<Fitted> {
+        let FitRequest { count, max_tokens, ahead } = request;
+        let Some(compression) = &count.compression else { return Ok(Fitted::Nothing) };
+        let vocabulary = self.vocabulary(now);
+        let room = Room::new(self.limit(&count.load), *max_tokens);
+        let fitting = Fitting::new(&vocabulary, &count.chat, compression, &count.messages, room);
+        if *ahead {
+            let wanted = fitting.ahead()?;
+            return Ok(wanted.map_or(Fitted::Nothing, |wanted| Fitted::Wanting { wanted: Box::new(wanted) }));
+        }
+        Ok(match fitting.fit(Why::Asked)? {
+            Fit::Ready { folded: Some(folded), .. } => Fitted::Folded { folded },
+            Fit::Ready { folded: None, .. } => Fitted::Nothing,
+            Fit::Wanting(wanted) => Fitted::Wanting { wanted: Box::new(wanted) },
+        })
+    }
+
+    /// Tokens of context that the model would have.
+    fn limit(&self, load: &LoadSpec) -> usize {
+        load.context.unwrap_or(self.context_length).min(self.context_length)
+    }
+
+    /// `now` as templates want it.
+    fn vocabulary<'a>(&'a self, now: &'a str) -> Vocabulary<'a> {
+        Vocabulary {
+            tokenizer: &self.tokenizer,
+            template: self.template.as_ref().map(Option::as_ref).map_err(Clone::clone),
+            architecture: self.architecture,
+            fingerprint: &self.fingerprint,
+            now,
+        }
+    }
+
+    pub fn forget(&mut self, conversation: &str) {
+        self.drafts.retain(|(kept, _)| kept.as_deref() != Some(conversation));
+    }
+}

@@ -1,0 +1,70 @@
+//! An answer looked at token by token, by the model that wrote it and while it has nothing else to do.
+
+use engine::logprobs::{TokenLogprobs, logprobs};
+
+use super::LoadedModel;
+use contract::protocol::{LookRequest, Looked, Prompt, TokenShare};
+use contract::{Error, ErrorKind, Result};
+use platform::calendar;
+
+/// What is told beside each token.
+const N_LIKELIEST: usize = 8;
+/// Longer answers are looked at up to here.
+const MAX_TOKENS: usize = 4_096;
+
+impl LoadedModel {
+    pub fn look(&mut self, request: &LookRequest, now_ms: i64) -> Result<Vec<Looked>> {
+        let now = calendar::date_time(now_ms);
+        let vocabulary = self.vocabulary(&now)?;
+        if request.had.fingerprint != vocabulary.fingerprint {
+            let message = "This answer was written by a model with a different vocabulary.";
+            let remedy = "Choose the model that wrote it.";
+            return Err(Error::new(ErrorKind::Conflict, "look.other_model", message, remedy));
+        }
+        let prompt = vocabulary.prepare(&Prompt::Chat(request.messages.clone()), &request.chat)?.ids;
+        let answer = &request.had.ids[..request.had.ids.len().min(MAX_TOKENS)];
+        self.check_room(prompt.len() + answer.len())?;
+        let number = self.next_number;
+        self.next_number += 1;
+        let sequence = self.contexts.take(&mut self.model, None, &prompt, Some(number));
+        let seen = match sequence {
+            Some(sequence) => logprobs(&mut self.model, sequence, &prompt, answer, N_LIKELIEST),
+            None => return Err(busy()),
+        };
+        self.contexts.ended(&mut self.model, number, None);
+        Ok(seen?.into_iter().map(|seen| self.looked(seen)).collect())
+    }
+
+    fn looked(&self, seen: TokenLogprobs) -> Looked {
+        let share = |id: u32, probability: f32| TokenShare { id, text: self.text_of(id), probability };
+        Looked {
+            token: share(seen.id, seen.probability),
+            others: seen.top.into_iter().map(|(id, probability)| share(id, probability)).collect(),
+        }
+    }
+
+    /// What a token is shown as: its text, of markup its name, of a part of a character a sign that it is one.
+    fn text_of(&self, id: u32) -> String {
+        let Some(tokenizer) = self.model.tokenizer() else { return String::new() };
+        let mut stream = tokenizer.stream();
+        let mut text = stream.push(id).to_owned();
+        text.push_str(stream.finish());
+        match text.is_empty() {
+            true => tokenizer.token_text(id).unwrap_or("\u{FFFD}").to_owned(),
+            false => text,
+        }
+    }
+}
+
+pub fn busy() -> Error {
+    Error::new(ErrorKind::Conflict, "look.busy", "The model is busy answering.", "Try again when it is done.")
+}
+
+pub fn not_there() -> Error {
+    Error::new(
+        ErrorKind::Conflict,
+        "look.not_loaded",
+        "The model that wrote this answer is not loaded.",
+        "Send it a message, then try again.",
+    )
+}

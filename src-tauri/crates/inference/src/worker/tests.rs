@@ -1,0 +1,77 @@
+//! Panics, and whom they concern.
+
+use io::RealClock;
+
+use super::active_turn::PANICS;
+use super::*;
+use contract::CpuRequest;
+use contract::protocol::{LoadSpec, Location, Prompt, PromptMessage};
+
+#[test]
+fn a_panic_is_an_error_with_its_words() {
+    let caught = guarded::<()>(|| panic!("row {} is not there", 7)).unwrap_err();
+    assert_eq!(caught.code(), "bug");
+    assert!(caught.message().contains("row 7 is not there"));
+}
+
+fn generate(turn: &str) -> WorkerRequest {
+    let asked = CpuRequest { threads: Some(1), ..CpuRequest::default() };
+    let user = PromptMessage { role: "user".into(), content: "Hello".into(), ..PromptMessage::default() };
+    WorkerRequest::Generate(Box::new(GenerateRequest {
+        turn: turn.into(),
+        model: ModelRef { id: "starter".into(), location: Location::BuiltIn },
+        load: LoadSpec { machine: asked, context: Some(256), ..LoadSpec::default() },
+        conversation: Some(turn.into()),
+        prompt: Prompt::Chat(vec![user]),
+        sampling: serde_json::from_str(r#"{"temperature":0}"#).unwrap(),
+        max_tokens: Some(12),
+        stop: vec![],
+        ignore_eos: true,
+        chat: Default::default(),
+        speculation: None,
+        resume: None,
+        bounds: Default::default(),
+        compression: None,
+        had: None,
+        keeping: None,
+        profile: false,
+    }))
+}
+
+/// How a turn ended: what it generated, or the code of its error.
+type Ended = (String, std::result::Result<Vec<u32>, String>);
+
+/// The end of each turn, and how often the model went.
+fn ends(turns: &[&str]) -> (Vec<Ended>, usize) {
+    let (send, requests) = channel();
+    turns.iter().for_each(|turn| send.send(generate(turn)).unwrap());
+    let (mut ends, mut n_gone) = (Vec::new(), 0);
+    let end = run(&requests, Arc::new(RealClock::new()), &mut |event| {
+        match event {
+            WorkerEvent::Turn { turn, step: Step::Done(finished) } => ends.push((turn, Ok(finished.log.ids))),
+            WorkerEvent::Turn { turn, step: Step::Failed { error } } => {
+                ends.push((turn, Err(error.code().to_owned())));
+            }
+            WorkerEvent::Model { state: Loaded::Unloaded, .. } => n_gone += 1,
+            _ => {}
+        }
+        if ends.len() == turns.len() {
+            send.send(WorkerRequest::Stop).unwrap();
+        }
+        true
+    });
+    assert_eq!(end, End::Stopped);
+    ends.sort();
+    (ends, n_gone)
+}
+
+#[test]
+fn a_panic_in_a_turn_fails_that_turn_alone() {
+    let (alone, _) = ends(&["a"]);
+    let ids = alone[0].1.as_ref().unwrap();
+    let expected = ["a", "b", "c", PANICS, PANICS].map(|turn| match turn {
+        PANICS => (turn.to_owned(), Err("bug".to_owned())),
+        _ => (turn.to_owned(), Ok(ids.clone())),
+    });
+    assert_eq!(ends(&["a", PANICS, "b", PANICS, "c"]), (expected.to_vec(), 0));
+}

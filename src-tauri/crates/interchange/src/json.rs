@@ -1,0 +1,267 @@
+//! Our own JSON: everything of a conversation, every version, its tokens included. Read again it is the same tree.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use session::{
+    ArchivedFiles, ConversationArchive, ConversationRow, MessageRow, MessageState, Role, TitledBy, TokenLog,
+};
+
+use super::Found;
+use super::files::{self, Documents, Place};
+use contract::{Error, Result};
+use documents::sha256;
+use platform::calendar;
+
+const FORMAT: &str = "inglenook.conversations";
+const VERSION: u32 = 1;
+
+#[derive(Serialize, Deserialize)]
+struct File {
+    format: String,
+    version: u32,
+    #[serde(default)]
+    exported: String,
+    conversations: Vec<Value>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(default)]
+struct Conversation {
+    id: String,
+    title: String,
+    titled_by: String,
+    model: String,
+    created_ms: i64,
+    updated_ms: i64,
+    folder: Option<String>,
+    pinned: bool,
+    /// The conversation's own system prompt and sampling.
+    options: Option<Value>,
+    /// The message that the branch that is looked at ends with.
+    leaf: Option<String>,
+    messages: Vec<Message>,
+    /// Texts of files, each once.
+    #[serde(skip_serializing_if = "Documents::is_empty")]
+    documents: Documents,
+}
+
+impl Default for Conversation {
+    fn default() -> Self {
+        Self {
+            id: String::new(),
+            title: String::new(),
+            titled_by: "user".into(),
+            model: String::new(),
+            created_ms: 0,
+            updated_ms: 0,
+            folder: None,
+            pinned: false,
+            options: None,
+            leaf: None,
+            messages: Vec::new(),
+            documents: Documents::new(),
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Message {
+    id: String,
+    parent: Option<String>,
+    role: String,
+    text: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    reasoning: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tool_calls: Option<Value>,
+    state: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    error: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    stats: Option<Value>,
+    #[serde(default)]
+    created_ms: i64,
+    /// The child that was looked at last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    chosen: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    tokens: Vec<Tokens>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    files: Vec<files::File>,
+    /// What of files was given to the model with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    passages: Vec<Place>,
+}
+
+/// Ids that a model generated for a message.
+#[derive(Serialize, Deserialize)]
+struct Tokens {
+    fingerprint: String,
+    ids: Vec<u32>,
+    #[serde(default)]
+    whole: Vec<u32>,
+}
+
+macro_rules! words {
+    ($write:ident, $read:ident, $type:ty { $($variant:path = $word:literal),* $(,)? }) => {
+        fn $write(value: $type) -> &'static str {
+            match value { $($variant => $word),* }
+        }
+
+        fn $read(word: &str) -> Option<$type> {
+            match word { $($word => Some($variant),)* _ => None }
+        }
+    };
+}
+
+words!(role_word, role_of, Role { Role::System = "system", Role::User = "user", Role::Assistant = "assistant" });
+words!(state_word, state_of, MessageState {
+    MessageState::Streaming = "streaming",
+    MessageState::Complete = "complete",
+    MessageState::Stopped = "stopped",
+    MessageState::Interrupted = "interrupted",
+    MessageState::Failed = "failed",
+});
+words!(titled_word, titled_of, TitledBy {
+    TitledBy::Start = "start",
+    TitledBy::Model = "model",
+    TitledBy::User = "user",
+});
+
+pub fn write(archives: &[ConversationArchive], now_ms: i64) -> Result<String> {
+    let conversations: serde_json::Result<Vec<_>> =
+        archives.iter().map(|archive| serde_json::to_value(conversation(archive))).collect();
+    let file = conversations.map(|conversations| File {
+        format: FORMAT.into(),
+        version: VERSION,
+        exported: format!("{}Z", calendar::date_time(now_ms)),
+        conversations,
+    });
+    let text = file.and_then(|file| serde_json::to_string_pretty(&file));
+    text.map(|text| text + "\n").map_err(|error| Error::bug(error.to_string()))
+}
+
+/// Kept JSON that is none any more is left out.
+fn parsed(json: &Option<String>) -> Option<Value> {
+    serde_json::from_str(json.as_ref()?).ok()
+}
+
+fn conversation(archive: &ConversationArchive) -> Conversation {
+    let row = &archive.conversation;
+    let attached = |id: &String| archive.files.by_message.get(id).map(files::write).unwrap_or_default();
+    let messages = archive.messages.iter().map(|(row, logs)| (row, logs, attached(&row.id)));
+    let messages = messages.map(|(row, logs, (files, passages))| Message {
+        id: row.id.clone(),
+        parent: row.parent.clone(),
+        role: role_word(row.role).into(),
+        text: row.text.clone(),
+        reasoning: row.reasoning.clone(),
+        tool_calls: parsed(&row.tool_calls),
+        state: state_word(row.state).into(),
+        error: parsed(&row.error),
+        model: row.model.clone(),
+        stats: parsed(&row.stats),
+        created_ms: row.created_ms,
+        chosen: row.chosen.clone(),
+        tokens: logs.iter().map(tokens).collect(),
+        files,
+        passages,
+    });
+    Conversation {
+        id: row.id.clone(),
+        title: row.title.clone(),
+        titled_by: titled_word(row.titled_by).into(),
+        model: row.model.clone(),
+        created_ms: row.created_ms,
+        updated_ms: row.updated_ms,
+        folder: archive.folder.clone(),
+        pinned: row.pinned,
+        options: parsed(&row.options),
+        leaf: row.leaf.clone(),
+        messages: messages.collect(),
+        documents: archive
+            .files
+            .documents
+            .iter()
+            .map(|(key, text)| (key.clone(), text.to_string()))
+            .collect(),
+    }
+}
+
+fn tokens(log: &TokenLog) -> Tokens {
+    Tokens { fingerprint: log.fingerprint.clone(), ids: log.text_ids.clone(), whole: log.all_ids.clone() }
+}
+
+pub fn read(value: &Value) -> Result<Found> {
+    let refused = |message: String| {
+        Err(Error::input("import.broken", message, "Export the chats again from the app they come from."))
+    };
+    let file: File = match File::deserialize(value) {
+        Ok(file) => file,
+        Err(error) => return refused(format!("This Inglenook export is incomplete: {error}.")),
+    };
+    if file.format != FORMAT {
+        return refused(format!("Unknown format \"{}\".", file.format));
+    }
+    if file.version > VERSION {
+        let message = format!(
+            "This export has version {}, but this Inglenook reads versions up to {VERSION}.",
+            file.version
+        );
+        return Err(Error::input("import.newer", message, "Update Inglenook."));
+    }
+    let whole = |value: Value| {
+        let conversation =
+            serde_json::from_value(value).map_err(|error| format!("it is incomplete: {error}."))?;
+        read_one(conversation)
+    };
+    Ok(file.conversations.into_iter().map(whole).collect())
+}
+
+fn read_one(from: Conversation) -> std::result::Result<ConversationArchive, String> {
+    let json = |value: Option<Value>| value.filter(|value| !value.is_null()).map(|value| value.to_string());
+    let mut messages = Vec::with_capacity(from.messages.len());
+    let mut files = ArchivedFiles::default();
+    for message in from.messages {
+        if !message.files.is_empty() || !message.passages.is_empty() {
+            let attached = files::read(message.files, message.passages, &from.documents)?;
+            files.by_message.insert(message.id.clone(), attached);
+        }
+        let role = role_of(&message.role).ok_or_else(|| format!("unknown role \"{}\".", message.role))?;
+        let state =
+            state_of(&message.state).ok_or_else(|| format!("unknown state \"{}\".", message.state))?;
+        let row = MessageRow {
+            parent: message.parent,
+            role,
+            text: message.text,
+            reasoning: message.reasoning,
+            tool_calls: json(message.tool_calls),
+            // Nobody writes it here.
+            state: if state == MessageState::Streaming { MessageState::Interrupted } else { state },
+            error: json(message.error),
+            model: message.model,
+            stats: json(message.stats),
+            created_ms: message.created_ms,
+            chosen: message.chosen,
+            ..MessageRow::new(message.id)
+        };
+        let log =
+            |Tokens { fingerprint, ids, whole }| TokenLog { fingerprint, text_ids: ids, all_ids: whole };
+        messages.push((row, message.tokens.into_iter().map(log).collect()));
+    }
+    files.documents = from.documents.into_values().map(|text| (sha256(&text), text.into())).collect();
+    let conversation = ConversationRow {
+        title: from.title,
+        titled_by: titled_of(&from.titled_by).unwrap_or(TitledBy::User),
+        model: from.model,
+        created_ms: from.created_ms,
+        updated_ms: from.updated_ms,
+        pinned: from.pinned,
+        options: json(from.options),
+        leaf: from.leaf,
+        ..ConversationRow::new(from.id)
+    };
+    Ok(ConversationArchive { conversation, folder: from.folder, messages, files })
+}

@@ -1,0 +1,292 @@
+//! Builds matrix operations: for each slice of a matrix, one kernel per range of row counts that has its own fastest
+//! method. All of them give a row the same bits, except cooperative matrices.
+
+use super::buffers::BufferSpan;
+use super::cost::KernelCost;
+use super::inputs;
+use super::nodes::BuildResult;
+use super::pipeline::ShaderVariant;
+use super::program::{Binding, Extent, ProgramBuilder, RowGroups};
+use super::shader;
+use crate::error::KernelError;
+use crate::graph::{Experts, Lookup, Rows, ValueId};
+use crate::matmul::gpu_packing::Packing;
+use crate::matmul::partial_sums::{self, BLOCK, ReductionLanes, ShaderConstants};
+use crate::matmul::tile::{self, MatMulTile, TileMethod};
+use crate::ops::expert_groups::{GroupLists, max_tiles};
+use crate::tensor::Tensor;
+
+use Binding::Value;
+
+/// Shape of the slot-by-slot expert kernel: that of a single row.
+const SLOT: ReductionLanes = partial_sums::ONE_ROW;
+
+/// Consecutive rows of a matrix, and their range of a buffer.
+pub(super) struct MatrixSlice {
+    pub span: BufferSpan,
+    /// first row, and number of rows
+    pub first: u32,
+    pub n_rows: u32,
+    /// length of a row in groups of four words
+    pub row_quads: u32,
+    pub packing: &'static Packing,
+}
+
+/// Granularity in outputs of splitting a matrix: whole tiles of any shape, at offsets that any GPU can bind.
+const SPLIT_OUTPUTS: u64 = 128;
+
+impl MatrixSlice {
+    fn row_bytes(&self) -> u64 {
+        u64::from(self.row_quads) * 16
+    }
+
+    /// Splits the slice into pieces of about `max_outputs`.
+    fn split(&self, max_outputs: u64) -> impl Iterator<Item = Self> {
+        let each = u32::try_from(max_outputs / SPLIT_OUTPUTS * SPLIT_OUTPUTS)
+            .unwrap_or(u32::MAX)
+            .max(SPLIT_OUTPUTS as u32);
+        (0..self.n_rows).step_by(each as usize).map(move |at| {
+            let (n_rows, row_bytes) = (each.min(self.n_rows - at), self.row_bytes());
+            let offset = self.span.offset + u64::from(at) * row_bytes;
+            let span = BufferSpan {
+                buffer: self.span.buffer.clone(),
+                offset,
+                n_bytes: u64::from(n_rows) * row_bytes,
+            };
+            Self { span, first: self.first + at, n_rows, ..*self }
+        })
+    }
+}
+
+/// Definitions for tiled workgroups, and for rows of x that are whole blocks.
+pub(super) fn defines(k: usize, tiled: Option<TileMethod>) -> &'static [&'static str] {
+    let names: [&[&str]; 2] = match tiled {
+        None => [&[], &["WHOLE"]],
+        Some(TileMethod::Lanes) => [&["TILED"], &["TILED", "WHOLE"]],
+        Some(TileMethod::CooperativeMatrices) => {
+            [&["TILED", "COOPERATIVE"], &["TILED", "COOPERATIVE", "WHOLE"]]
+        }
+    };
+    names[usize::from(k.is_multiple_of(BLOCK))]
+}
+
+impl ProgramBuilder<'_> {
+    pub(super) fn embed(
+        &mut self,
+        i: usize,
+        table: &Tensor,
+        scale: f32,
+        by: Lookup,
+        out: ValueId,
+    ) -> BuildResult {
+        let at = self.matrices.put(self.gpu, std::slice::from_ref(table))?;
+        let section = match by {
+            Lookup::Token => inputs::TOKENS,
+            Lookup::Position => inputs::POSITIONS,
+            Lookup::First => inputs::NO_SECTION,
+        };
+        let k = table.n_cols();
+        for slice in self.slices(at) {
+            let params = [k as u32, slice.row_quads, slice.first, slice.n_rows, section, scale.to_bits()];
+            let bound = [Binding::Rows, Binding::Buffer(slice.span), Value(out)];
+            let variant = ShaderVariant { weight: Some(slice.packing), ..ShaderVariant::default() };
+            let extent = Extent::elements(k.div_ceil(BLOCK), Rows::Tokens);
+            self.add(i, (&shader::EMBED, variant), &params, &bound, extent)?;
+        }
+        Ok(())
+    }
+
+    fn slices(&self, at: usize) -> Vec<MatrixSlice> {
+        let matrix = self.matrices.get(at);
+        let slice = |slice: &super::matrices::StoredSlice| MatrixSlice {
+            span: BufferSpan::whole(&slice.buffer),
+            first: slice.first as u32,
+            n_rows: slice.n_rows as u32,
+            row_quads: matrix.row_quads as u32,
+            packing: matrix.packing,
+        };
+        matrix.slices.iter().map(slice).collect()
+    }
+
+    /// Arranges `n` workgroups in two dimensions, since one is limited.
+    pub(super) fn flat(&self, n: usize) -> [u32; 2] {
+        let max = self.gpu.limits.max_compute_workgroups_per_dimension;
+        let y = (n as u32).div_ceil(max).max(1);
+        [(n as u32).div_ceil(y), y]
+    }
+
+    /// The first of `tiles` that the GPU supports. None: it supports none.
+    fn tile(&self, tiles: &[MatMulTile]) -> Option<MatMulTile> {
+        let (limits, features) = (&self.gpu.limits, self.gpu.features());
+        let lanes = limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x);
+        let fits = |tile: &&MatMulTile| {
+            let is_supported = match tile.method {
+                TileMethod::Lanes => true,
+                TileMethod::CooperativeMatrices => features.matrices,
+            };
+            is_supported
+                && tile.lanes() <= lanes
+                && tile.shared_bytes() <= limits.max_compute_workgroup_storage_size
+        };
+        tiles.iter().find(fits).copied()
+    }
+
+    pub(super) fn matmul(
+        &mut self,
+        i: usize,
+        x: ValueId,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        out: ValueId,
+    ) -> BuildResult {
+        let at = self.matrices.put(self.gpu, std::slice::from_ref(weight))?;
+        let slices = self.slices(at);
+        self.sliced_matmul(i, x, [weight.n_rows(), weight.n_cols()], &slices, bias, out, 1)
+    }
+
+    /// Multiplies by the slices of a matrix of shape [n_out, k], for batches of `min_rows` rows or more.
+    #[allow(clippy::too_many_arguments)] // a node's operands one by one
+    pub(super) fn sliced_matmul(
+        &mut self,
+        i: usize,
+        x: ValueId,
+        [n_out, k]: [usize; 2],
+        slices: &[MatrixSlice],
+        bias: Option<&Tensor>,
+        out: ValueId,
+        min_rows: usize,
+    ) -> BuildResult {
+        let rows = self.graph.value(out).rows;
+        let bias_floats = bias.map_or_else(|| vec![0.0], Tensor::decode);
+        let has_bias = u32::from(bias.is_some());
+        // all slices have one packing
+        let tuned = slices.first().map_or(tile::LARGE, |slice| self.shapes.tile(slice.packing));
+        let tile = self.tile(&[tile::COOPERATIVE, tuned, tile::LARGE, tile::SMALL]);
+        let max_few = if tile.is_some() { tile::MAX_REDUCTION_ROWS } else { usize::MAX };
+        for slice in slices {
+            let lanes = [(self.shapes.one_row(slice.packing), 1, 1), (partial_sums::FEW_ROWS, 2, max_few)];
+            let of_outputs = u32::from(rows == Rows::Outputs);
+            let bias = self.vector(&bias_floats)?;
+            let mut bindings = [Value(x), Binding::Buffer(slice.span.clone()), bias, Value(out)];
+            let mut add = |sizes: ShaderConstants, tiled, per_group: usize, row_groups| -> BuildResult {
+                for piece in slice.split(self.max_outputs(slice, k, row_groups)) {
+                    let MatrixSlice { first, n_rows, row_quads, packing, span } = piece;
+                    let sizes = sizes.clone();
+                    let variant = ShaderVariant { defines: defines(k, tiled), weight: Some(packing), sizes };
+                    let params = [k as u32, n_out as u32, row_quads, first, n_rows, has_bias, of_outputs];
+                    let groups = self.flat((n_rows as usize).div_ceil(per_group));
+                    let (row, bytes) = (u64::from(n_rows) * k as u64, span.n_bytes);
+                    let cost = KernelCost { row, bytes, ..KernelCost::default() };
+                    let extent = Extent { cost, ..Extent::new(groups, row_groups) };
+                    bindings[1] = Binding::Buffer(span);
+                    self.add(i, (&shader::MATMUL, variant), &params, &bindings, extent)?;
+                }
+                Ok(())
+            };
+            for (lanes, min, max) in lanes.iter().filter(|(_, _, max)| *max >= min_rows) {
+                let rows = RowGroups::Between { rows, min: *min, max: *max, each: lanes.rows };
+                add(lanes.constants(), None, lanes.outputs_per_group(), rows)?;
+            }
+            if let Some(tile) = tile {
+                let rows = RowGroups::Between { rows, min: max_few + 1, max: usize::MAX, each: tile.rows };
+                add(tile.constants(), Some(tile.method), tile.outputs as usize, rows)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of outputs that one kernel may compute without exceeding the submission cost in any batch.
+    fn max_outputs(&self, slice: &MatrixSlice, k: usize, rows: RowGroups) -> u64 {
+        let RowGroups::Between { rows, max, each, .. } = rows else { return u64::MAX };
+        let max_rows = match rows {
+            Rows::Tokens => self.capacity.max_rows,
+            Rows::Outputs => self.capacity.max_rows.min(self.capacity.max_outputs),
+        };
+        let n_rows = max_rows.min(max) as u64;
+        let cost = KernelCost { row: k as u64, bytes: slice.row_bytes(), ..KernelCost::default() };
+        self.gpu.max_submission_cost / cost.upper_bound(n_rows, 0, n_rows.div_ceil(u64::from(each))).max(1)
+    }
+
+    pub(super) fn expert_matmul(
+        &mut self,
+        i: usize,
+        [x, route]: [ValueId; 2],
+        experts: &Experts,
+        out: ValueId,
+    ) -> BuildResult {
+        let at = self.matrices.put(self.gpu, &experts.weights)?;
+        let n_experts = experts.weights.len();
+        let [n_out, k] = [experts.weights[0].n_rows(), experts.weights[0].n_cols()];
+        let n_used = self.graph.value(route).width / 2;
+        let has_slot_inputs = u32::from(self.graph.value(x).width != k);
+        let bias_floats = experts.bias.as_ref().map_or_else(|| vec![0.0], Tensor::decode);
+        let tile = self.tile(&[tile::COOPERATIVE, tile::SMALL]);
+        let max_few = if tile.is_some() { tile::MAX_SLOTWISE_TOKENS } else { usize::MAX };
+        for slice in self.slices(at) {
+            let has_bias = u32::from(experts.bias.is_some());
+            let [n, used] = [n_experts as u32, n_used as u32];
+            let MatrixSlice { first, n_rows, row_quads, packing, span } = slice;
+            let params =
+                [k as u32, n_out as u32, row_quads, n, used, first, n_rows, has_bias, has_slot_inputs];
+            let weight = Binding::Buffer(span);
+            let mut bindings = [Value(x), Value(route), weight, self.vector(&bias_floats)?, Value(out)];
+            let variant =
+                |tiled, sizes| ShaderVariant { defines: defines(k, tiled), weight: Some(packing), sizes };
+            let of_expert = n_out as u64 * u64::from(row_quads) * 16;
+            let row = (n_used * n_out * k) as u64;
+            let groups = [n_out.div_ceil(SLOT.outputs_per_group()) as u32, used];
+            let rows = RowGroups::Between { rows: Rows::Tokens, min: 1, max: max_few, each: 1 };
+            let slots = variant(None, SLOT.constants());
+            let cost = KernelCost { row, bytes: n_used as u64 * of_expert, ..KernelCost::default() };
+            let worst = |n_rows: usize, n: usize| cost.upper_bound(n_rows as u64, 0, n as u64);
+            let n_rows = max_few.min(self.capacity.max_rows);
+            let extent = (Extent { cost, ..Extent::new(groups, rows) }, n_rows as u32, worst(n_rows, n_rows));
+            self.add_split(i, (&shader::EXPERT_MATMUL, slots), &params, &bindings, extent)?;
+            if let Some(tile) = tile {
+                bindings[1] = self.grouped(i, route, n_experts, tile)?;
+                let groups = [n_out.div_ceil(tile.outputs as usize) as u32, 1];
+                let rows = RowGroups::Tiles { min: max_few + 1, n_used, n_experts, each: tile.rows };
+                let tiled = variant(Some(tile.method), tile.constants());
+                let cost = KernelCost { row, bytes: of_expert, ..KernelCost::default() };
+                let n_tiles = max_tiles(self.capacity.max_rows * n_used, n_experts, tile.rows as usize);
+                // assumes that all tiles are full
+                let worst = cost.upper_bound(0, 0, n_tiles as u64);
+                let worst = worst.max((n_tiles * tile.rows as usize * n_out * k) as u64);
+                let extent = (Extent { cost, ..Extent::new(groups, rows) }, n_tiles as u32, worst);
+                self.add_split(i, (&shader::EXPERT_MATMUL, tiled), &params, &bindings, extent)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The slots of a route's tokens in tiles grouped by expert. Consecutive multiplications of one route share the lists.
+    fn grouped(
+        &mut self,
+        i: usize,
+        route: ValueId,
+        n_experts: usize,
+        tile: MatMulTile,
+    ) -> Result<Binding, KernelError> {
+        if let Some((of, buffer)) = &self.grouped
+            && *of == route
+        {
+            return Ok(Binding::Buffer(BufferSpan::whole(buffer)));
+        }
+        let n_used = self.graph.value(route).width / 2;
+        // the buffer may be larger than the route
+        let n_tokens = self.values.buffer(route).size() as usize / (2 * n_used * size_of::<f32>());
+        let lists = GroupLists::new(n_tokens * n_used, n_experts, tile.rows as usize);
+        let buffer = self.matrices.scratch(self.gpu, (lists.n_words * size_of::<u32>()) as u64)?;
+        let params =
+            [n_experts, n_used, tile.rows as usize, lists.list, lists.starts].map(|word| word as u32);
+        let bindings = [Value(route), Binding::Buffer(BufferSpan::whole(&buffer))];
+        let min = tile::MAX_SLOTWISE_TOKENS + 1;
+        // one workgroup for all rows
+        let rows = RowGroups::Between { rows: Rows::Tokens, min, max: usize::MAX, each: u32::MAX };
+        let variant = ShaderVariant { defines: &["MAIN"], ..ShaderVariant::default() };
+        let extent = Extent::new([1, 1], rows);
+        self.add(i, (&shader::EXPERT_GROUPS, variant), &params, &bindings, extent)?;
+        self.grouped = Some((route, buffer.clone()));
+        Ok(Binding::Buffer(BufferSpan::whole(&buffer)))
+    }
+}

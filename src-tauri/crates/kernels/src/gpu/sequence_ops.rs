@@ -1,0 +1,308 @@
+//! Builds the operations on per-sequence state: KV writes, attention, recurrent layers.
+
+use super::buffers::BufferSpan;
+use super::cost::{COST_PER_BYTE, KernelCost, VisiblePositions};
+use super::device::Device;
+use super::inputs;
+use super::kv_buffers::LayerPages;
+use super::nodes::{BuildResult, act_words, defined, norm_weight, plain, style_word};
+use super::program::{Binding, Extent, ProgramBuilder, RowGroups};
+use super::shader;
+use super::split_kv::SplitRule;
+use crate::capacity::Capacity;
+use crate::graph::{
+    AttentionShape, ConvShape, DeltaShape, HeadOrder, Mask, Op, PAGE_LEN, Retention, Rows, ValueId,
+};
+use crate::ops::attention::partials::MAX_SPLIT_ROWS;
+use crate::ops::attention::{CHUNK, GPU_QUERIES, GPU_QUERY_FLOATS, WIDE_WORKGROUP_BYTES, shader_defines};
+use crate::ops::{kv_write, short_conv};
+use crate::plan::step::Step;
+
+use Binding::Value;
+
+/// Lanes of an attention workgroup, as in its WGSL: enough for the longest head.
+const ATTENTION_LANES: usize = 128;
+
+/// The queries that a workgroup takes: heads of one KV head, and rows.
+#[derive(Clone, Copy)]
+struct QueryTile {
+    is_wide: bool,
+    heads: usize,
+    rows: usize,
+}
+
+impl QueryTile {
+    /// Whether the wide kernel fits, and how many queries a workgroup takes.
+    fn queries(gpu: &Device, shape: &AttentionShape, wanted: usize) -> (bool, usize) {
+        let [wide, narrow] = GPU_QUERIES;
+        let fits = wide * shape.head_dim <= GPU_QUERY_FLOATS
+            && gpu.limits.max_compute_workgroup_storage_size >= WIDE_WORKGROUP_BYTES;
+        match wanted > narrow && fits {
+            true => (true, wide),
+            false => (false, narrow),
+        }
+    }
+
+    /// For one row per workgroup.
+    fn single_row(gpu: &Device, shape: &AttentionShape) -> Self {
+        let group = shape.n_heads / shape.n_kv_heads;
+        let (is_wide, n) = Self::queries(gpu, shape, group);
+        Self { is_wide, heads: group.min(n), rows: 1 }
+    }
+
+    /// For as many rows as fit.
+    fn many_rows(gpu: &Device, shape: &AttentionShape) -> Self {
+        let group = shape.n_heads / shape.n_kv_heads;
+        let (is_wide, n) = Self::queries(gpu, shape, usize::MAX);
+        let heads = group.min(n);
+        Self { is_wide, heads, rows: n / heads }
+    }
+}
+
+/// Positions whose values are summed in parallel: as many as there are lanes for, at four elements per lane.
+fn value_strands(head_dim: usize) -> u32 {
+    let n = ATTENTION_LANES / head_dim.div_ceil(4);
+    1 << n.ilog2()
+}
+
+/// The WGSL word of a sliding window; 0: unlimited.
+fn window_word(shape: &AttentionShape) -> u32 {
+    shape.window.map_or(0, |window| u32::try_from(window).unwrap_or(u32::MAX))
+}
+
+/// The WGSL word of a mask; 1: rows see positions ahead.
+fn ahead_word(shape: &AttentionShape) -> u32 {
+    match shape.mask {
+        Mask::Causal => 0,
+        Mask::Bidirectional => 1,
+    }
+}
+
+/// Parameters of a layer's pages: heads, head size, words per block and per page, section of the rows' pages.
+fn store_params(pages: &LayerPages) -> [u32; 5] {
+    let layout = pages.layout;
+    let section = match layout.retention() {
+        Retention::All => inputs::PAGES,
+        Retention::Window => inputs::WINDOW_PAGES,
+    };
+    let page_words = (pages.page_bytes / 4) as u32;
+    let n_heads = layout.n_kv_heads as u32;
+    [n_heads, layout.head_dim as u32, page_words / (2 * n_heads), page_words, section]
+}
+
+/// Cost of attention where `blocks` workgroups read pages of `page_bytes` for `n_rows` rows each.
+fn attention_cost(shape: &AttentionShape, page_bytes: u64, (blocks, n_rows): (usize, usize)) -> KernelCost {
+    let multiplied = 2 * (shape.n_heads * shape.head_dim) as u64;
+    let read = COST_PER_BYTE * (page_bytes * blocks as u64).div_ceil((PAGE_LEN * n_rows) as u64);
+    let max = shape.window.map_or(u64::MAX, |window| window as u64);
+    let visible = VisiblePositions { max, mask: shape.mask };
+    KernelCost { position: multiplied.max(read), visible, ..KernelCost::default() }
+}
+
+impl ProgramBuilder<'_> {
+    pub(super) fn kv_write(&mut self, i: usize, [k, v]: [ValueId; 2], layer: usize) -> BuildResult {
+        let pages = self.sequences.pages(layer);
+        let bindings = [Binding::Rows, Value(k), Value(v), Binding::Buffer(BufferSpan::whole(&pages.buffer))];
+        let extent = Extent::elements(kv_write::shader_lanes(&pages.layout), Rows::Tokens);
+        let variant = defined(kv_write::shader_define(pages.layout.dtype));
+        let params = store_params(pages);
+        self.add(i, (&shader::KV_WRITE, variant), &params, &bindings, extent)
+    }
+
+    /// Rotates keys on their way into the store, and queries beside them; `norms`, if any, are applied first.
+    pub(super) fn rope_kv_write(
+        &mut self,
+        step: &Step,
+        norms: &[usize],
+        q: Option<usize>,
+        [k, write]: [usize; 2],
+    ) -> BuildResult {
+        let nodes = self.graph.nodes();
+        let (Op::KvWrite { v, layer, .. }, Op::Rope { x, rope }, Some(k_out)) =
+            (&nodes[write].op, &nodes[k].op, nodes[k].output)
+        else {
+            unreachable!("`fuse` joins a rotation with the writing of what it makes");
+        };
+        if !self.can_bind(if norms.is_empty() { 7 } else { 8 }) {
+            return step.nodes().into_iter().try_for_each(|i| self.node(i));
+        }
+        let q = q.map(|q| match (&nodes[q].op, nodes[q].output) {
+            (Op::Rope { x, rope }, Some(out)) => (self.norm_input(norms, *x), out, rope.n_heads),
+            _ => unreachable!("`fuse` joins rotations"),
+        });
+        let pages = self.sequences.pages(*layer);
+        let n_q_heads = q.map_or(0, |(_, _, n_heads)| n_heads);
+        let n_pairs = rope.n_rot / 2;
+        let of_rope = [n_q_heads as u32, n_pairs as u32, style_word(rope.style), self.inputs.first_angle(k)];
+        let mut params = [&store_params(pages)[..], &of_rope].concat();
+        let store = Binding::Buffer(BufferSpan::whole(&pages.buffer));
+        // a placeholder: without queries the kernel does not access these bindings
+        let spare = || Binding::Buffer(BufferSpan::whole(&self.split_kv.partials));
+        let (q_in, q_out) = q.map_or_else(|| (Binding::Rows, spare()), |(x, out, _)| (Value(x), Value(out)));
+        let x = Value(self.norm_input(norms, *x));
+        let mut bindings = vec![Binding::Rows, x, Value(*v), store, q_in, Value(k_out), q_out];
+        let variant = defined(kv_write::shader_define(pages.layout.dtype));
+        if norms.is_empty() {
+            let n_lanes = kv_write::shader_lanes(&pages.layout) + n_q_heads * (rope.head_dim - n_pairs);
+            let extent = Extent::elements(n_lanes, Rows::Tokens);
+            return self.add(write, (&shader::ROPE_KV_WRITE, variant), &params, &bindings, extent);
+        }
+        let extent = Extent::groups(n_q_heads + 2 * rope.n_heads, Rows::Tokens);
+        let (weights, eps) = self.norm_weights(norms, rope.head_dim);
+        params.push(eps.to_bits());
+        bindings.push(self.vector(&weights)?);
+        self.add(write, (&shader::NORM_ROPE_KV_WRITE, variant), &params, &bindings, extent)
+    }
+
+    /// The input of the norm among `norms` that computes `value`; `value` itself if none does.
+    fn norm_input(&self, norms: &[usize], value: ValueId) -> ValueId {
+        let nodes = self.graph.nodes();
+        let made = norms.iter().find(|norm| nodes[**norm].output == Some(value));
+        made.map_or(value, |norm| match &nodes[*norm].op {
+            Op::RmsNorm { x, .. } => *x,
+            _ => unreachable!("`fuse` joins norms"),
+        })
+    }
+
+    /// (2, width) norm weights of queries, then keys; and their epsilon
+    fn norm_weights(&self, norms: &[usize], width: usize) -> (Vec<f32>, f32) {
+        let weights = norms.iter().map(|norm| match &self.graph.nodes()[*norm].op {
+            Op::RmsNorm { weight, offset, eps, .. } => (norm_weight(weight.as_ref(), *offset, width), *eps),
+            _ => unreachable!("`fuse` joins norms"),
+        });
+        let (mut weights, all_eps): (Vec<_>, Vec<_>) = weights.unzip();
+        if let [_] = weights[..] {
+            // no queries
+            weights.insert(0, vec![0.0; width]);
+        }
+        (weights.concat(), all_eps[0])
+    }
+
+    /// Adds three kernels, of which a batch runs the first two or the last: see `split_kv`.
+    pub(super) fn attention(
+        &mut self,
+        i: usize,
+        q: ValueId,
+        shape: &AttentionShape,
+        out: ValueId,
+    ) -> BuildResult {
+        let split = SplitRule {
+            min_chunks: self.shapes.min_split_chunks(),
+            max_partials: self.split_kv.max_partials,
+        };
+        let n_heads = shape.n_heads;
+        // a bidirectional row sees as many positions ahead as behind
+        let chunks = |window: usize| u32::try_from(window.saturating_mul(2) / CHUNK + 2).unwrap_or(u32::MAX);
+        let max = shape.window.map_or(u32::MAX, chunks);
+        let partials = || Binding::Buffer(BufferSpan::whole(&self.split_kv.partials));
+        let (written, merged) = (partials(), partials());
+        self.attend(
+            i,
+            q,
+            shape,
+            QueryTile::single_row(self.gpu, shape),
+            RowGroups::Chunks { max, split },
+            written,
+        )?;
+        let flags = [u32::from(shape.sinks.is_some()), ahead_word(shape)];
+        let params = [n_heads as u32, shape.head_dim as u32, window_word(shape), flags[0], flags[1]];
+        let sinks = self.vector(shape.sinks.as_deref().unwrap_or(&[0.0]))?;
+        let extent = Extent::new([n_heads as u32, 1], RowGroups::Merge { split });
+        self.add(i, (&shader::MERGE, plain()), &params, &[Binding::Rows, merged, sinks, Value(out)], extent)?;
+        let tile = QueryTile::many_rows(self.gpu, shape);
+        self.attend(i, q, shape, tile, RowGroups::Whole { rows: tile.rows as u32, split }, Value(out))
+    }
+
+    fn attend(
+        &mut self,
+        i: usize,
+        q: ValueId,
+        shape: &AttentionShape,
+        tile: QueryTile,
+        rows: RowGroups,
+        out: Binding,
+    ) -> BuildResult {
+        let sinks = self.vector(shape.sinks.as_deref().unwrap_or(&[0.0]))?;
+        let pages = self.sequences.pages(shape.layer);
+        let layout = pages.layout;
+        let section = match layout.retention() {
+            Retention::All => inputs::TABLES,
+            Retention::Window => inputs::WINDOW_TABLES,
+        };
+        let is_split = matches!(rows, RowGroups::Chunks { .. });
+        let group = shape.n_heads / shape.n_kv_heads;
+        let blocks = group.div_ceil(tile.heads);
+        let words_of = |page_bytes: u64| (page_bytes / 4) as u32;
+        let per_block = 2 * layout.n_kv_heads as u32;
+        let params = [
+            shape.n_heads as u32,
+            group as u32,
+            shape.head_dim as u32,
+            shape.n_kv_heads as u32,
+            words_of(pages.page_bytes) / per_block,
+            words_of(pages.page_bytes),
+            section,
+            window_word(shape),
+            shape.scale.to_bits(),
+            shape.softcap.unwrap_or(0.0).to_bits(),
+            u32::from(shape.sinks.is_some()),
+            ahead_word(shape),
+            tile.heads as u32,
+            blocks as u32,
+            tile.rows as u32,
+            value_strands(shape.head_dim),
+            u32::from(is_split),
+            pages.n_exact,
+            words_of(pages.first_requantized()),
+            words_of(pages.requantized.map_or(0, |requantized| requantized.page_bytes)) / per_block,
+        ];
+        let kv = Binding::Buffer(BufferSpan::whole(&pages.buffer));
+        let defines = shader_defines(layout.dtype, pages.requantized.is_some(), tile.is_wide);
+        let cost = attention_cost(shape, pages.page_bytes, (blocks, tile.rows));
+        let groups = [(shape.n_kv_heads * blocks) as u32, 1];
+        let Capacity { max_rows, .. } = *self.capacity;
+        let n_positions = self.capacity.all_pages(layout.retention()) * PAGE_LEN;
+        // split attention is for few rows
+        let n_rows = if is_split { max_rows.min(MAX_SPLIT_ROWS) } else { max_rows };
+        let n_groups = n_rows.div_ceil(tile.rows) as u32;
+        let worst = cost.upper_bound(n_rows as u64, n_positions as u64, n_groups.into());
+        let extent = (Extent { cost, ..Extent::new(groups, rows) }, n_groups, worst);
+        let bindings = [Binding::Rows, Value(q), kv, sinks, out];
+        self.add_split(i, (&shader::ATTENTION, defined(defines)), &params, &bindings, extent)
+    }
+
+    pub(super) fn short_conv(&mut self, i: usize, x: ValueId, conv: &ConvShape, out: ValueId) -> BuildResult {
+        let n = self.graph.value(x).width;
+        let taps = self.vector(&short_conv::by_tap(conv))?;
+        let bias = conv.bias.as_ref().map_or_else(|| vec![0.0; n], |bias| bias.to_vec());
+        let bias = self.vector(&bias)?;
+        let states = Binding::Buffer(BufferSpan::whole(&self.sequences.states(conv.state).buffer));
+        let params = [n as u32, conv.kernel as u32, act_words(conv.act)[0]];
+        let bindings = [Binding::Rows, Value(x), taps, bias, states, Value(out)];
+        let extent =
+            Extent { cost: KernelCost::of_row((n * conv.kernel) as u64), ..Extent::once(n.div_ceil(64)) };
+        self.add(i, (&shader::SHORT_CONV, plain()), &params, &bindings, extent)
+    }
+
+    pub(super) fn delta_net(
+        &mut self,
+        i: usize,
+        [qkv, beta, alpha]: [ValueId; 3],
+        delta: &DeltaShape,
+        out: ValueId,
+    ) -> BuildResult {
+        let gates = self.vector(&[&delta.decay[..], &delta.dt_bias[..]].concat())?;
+        let states = Binding::Buffer(BufferSpan::whole(&self.sequences.states(delta.state).buffer));
+        let tiled = match delta.order {
+            HeadOrder::Tiled => 1,
+            HeadOrder::Grouped => 0,
+        };
+        let dims = [delta.n_k_heads, delta.n_v_heads, delta.k_dim, delta.v_dim].map(|n| n as u32);
+        let params = [&dims[..], &[tiled]].concat();
+        let bindings = [Binding::Rows, Value(qkv), Value(beta), Value(alpha), gates, states, Value(out)];
+        // decayed, read, written and read again
+        let row = 4 * delta.n_v_heads * delta.k_dim * delta.v_dim;
+        let extent = Extent { cost: KernelCost::of_row(row as u64), ..Extent::once(delta.n_v_heads) };
+        self.add(i, (&shader::DELTA_NET, plain()), &params, &bindings, extent)
+    }
+}

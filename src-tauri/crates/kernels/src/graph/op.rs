@@ -1,0 +1,272 @@
+//! The closed list of operations with their parameters. Shapes are `(rows, width)`; weights are `[out, in]`.
+
+use std::sync::Arc;
+
+use super::ValueId;
+use crate::tensor::Tensor;
+
+/// Largest `k_dim` and `v_dim` of a gated delta rule: kernels keep one head on the stack.
+pub const MAX_DELTA_HEAD_DIM: usize = 512;
+
+/// Which elements of a head form a rotated pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RopeStyle {
+    /// (2i, 2i+1): GGUF files of the llama family
+    Interleaved,
+    /// (i, i + n_rot/2): Hugging Face order
+    Half,
+}
+
+/// Nonlinearity, standalone or in a gated unit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Activation {
+    /// x
+    Identity,
+    /// σ(x)
+    Sigmoid,
+    /// x · σ(x)
+    Silu,
+    /// x · Φ(x), with the error function
+    Gelu,
+    /// tanh approximation of GELU
+    GeluTanh,
+    /// gated units only: g·σ(1.702·g) · (u + 1) with g = min(gate, limit) and u = up within ±limit (gpt-oss)
+    ClampedSwish {
+        /// bound on gate and up
+        limit: f32,
+    },
+}
+
+/// Which positions of a sequence a row attends to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mask {
+    /// its own and all earlier ones
+    #[default]
+    Causal,
+    /// all positions that the sequence has after the batch; the whole text must be one batch
+    Bidirectional,
+}
+
+/// Attention of query heads over the stored keys and values of one layer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AttentionShape {
+    /// index into `KvLayout::layers`
+    pub layer: usize,
+    /// number of query heads; a multiple of `n_kv_heads`
+    pub n_heads: usize,
+    /// number of key/value heads
+    pub n_kv_heads: usize,
+    /// elements per head
+    pub head_dim: usize,
+    /// factor on q·k before the softmax
+    pub scale: f32,
+    /// visible positions
+    pub mask: Mask,
+    /// sliding window: position i sees j only if |i - j| < window; None: unlimited
+    pub window: Option<usize>,
+    /// scores become cap · tanh(score / cap) before the softmax
+    pub softcap: Option<f32>,
+    /// (n_heads) attention sinks: an extra score per head that takes part in the softmax and has no value
+    pub sinks: Option<Arc<[f32]>>,
+}
+
+/// Rotation of the first `n_rot` elements of every head by position · inv_freq.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RopeShape {
+    /// number of heads
+    pub n_heads: usize,
+    /// elements per head
+    pub head_dim: usize,
+    /// rotated elements per head; even
+    pub n_rot: usize,
+    /// (n_rot / 2) radians per position
+    pub inv_freq: Arc<[f32]>,
+    /// factor on sine and cosine (YaRN); 1 otherwise
+    pub mscale: f32,
+    /// which elements form a pair
+    pub style: RopeStyle,
+}
+
+/// What selects the row of an embedding table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lookup {
+    /// the token id
+    Token,
+    /// the token's position
+    Position,
+    /// always row 0
+    First,
+}
+
+/// A column selection: columns `start..start + width` of each of `n_groups` groups of `stride` columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Columns {
+    /// number of groups
+    pub n_groups: usize,
+    /// columns per group
+    pub stride: usize,
+    /// first selected column of a group
+    pub start: usize,
+    /// selected columns per group
+    pub width: usize,
+}
+
+/// How a router's logits choose experts: softmax over all, then the `n_used` largest (on ties the first).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Routing {
+    /// number of experts
+    pub n_experts: usize,
+    /// experts chosen per token
+    pub n_used: usize,
+    /// whether the weights of the chosen experts are divided by their sum
+    pub renormalize: bool,
+    /// (n_experts) factor on each expert's weight, applied after renormalization
+    pub expert_scale: Option<Arc<[f32]>>,
+}
+
+/// One matrix per expert, all of one shape.
+#[derive(Clone, Debug)]
+pub struct Experts {
+    /// (n_experts) of `[out, in]`
+    pub weights: Arc<[Tensor]>,
+    /// `[n_experts, out]`
+    pub bias: Option<Tensor>,
+}
+
+/// Depthwise causal convolution over time: out[t] = act(Σⱼ weight[j] · x[t − K + 1 + j] + bias), channel by channel.
+/// The state holds the last K − 1 inputs, oldest first: (K − 1, channels).
+#[derive(Clone, Debug, PartialEq)]
+pub struct ConvShape {
+    /// index into `KvLayout::states`
+    pub state: usize,
+    /// (channels, K), the last tap is the current token's
+    pub weight: Arc<[f32]>,
+    /// number of taps, K
+    pub kernel: usize,
+    /// (channels)
+    pub bias: Option<Arc<[f32]>>,
+    /// nonlinearity on the sum
+    pub act: Activation,
+}
+
+/// Gated delta rule (Yang et al. 2024, arXiv 2412.06464) over heads of a matrix state S (k_dim, v_dim), in f32:
+/// S ← S·exp(g); d = β·(v − Sᵀk); S ← S + k·dᵀ; out = Sᵀq. Here q and k are scaled to length 1 (eps 1e-6 under the
+/// root), q also by k_dim^-½, β = σ(beta) and g = decay · softplus(alpha + dt_bias).
+/// The state holds S of every head, one after another.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeltaShape {
+    /// index into `KvLayout::states`
+    pub state: usize,
+    /// number of query and key heads
+    pub n_k_heads: usize,
+    /// number of value heads; a multiple of `n_k_heads`
+    pub n_v_heads: usize,
+    /// elements per query or key head
+    pub k_dim: usize,
+    /// elements per value head
+    pub v_dim: usize,
+    /// which key head belongs to a value head
+    pub order: HeadOrder,
+    /// (n_v_heads) negative: −exp(A_log)
+    pub decay: Arc<[f32]>,
+    /// (n_v_heads)
+    pub dt_bias: Arc<[f32]>,
+}
+
+/// The key head that belongs to value head j.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeadOrder {
+    /// j / (n_v_heads / n_k_heads): Hugging Face
+    Grouped,
+    /// j % n_k_heads: GGUF
+    Tiled,
+}
+
+/// An operation with its operands and parameters.
+#[derive(Clone, Debug)]
+pub enum Op {
+    /// rows of `table` [n, d] times `scale` → (tokens, d)
+    Embed { table: Tensor, scale: f32, by: Lookup },
+    /// x / rms(x) · (weight + offset), for each group of `width` columns; `weight` [width], 1 without
+    RmsNorm { x: ValueId, weight: Option<Tensor>, offset: f32, eps: f32, width: usize },
+    /// (x − mean) / √(variance + eps) · weight + bias; both [width]
+    LayerNorm { x: ValueId, weight: Tensor, bias: Option<Tensor>, eps: f32 },
+    /// x · weightᵀ + bias; `weight` [out, in], `bias` [out]
+    MatMul { x: ValueId, weight: Tensor, bias: Option<Tensor> },
+    /// rotary embedding by the batch's positions
+    Rope { x: ValueId, rope: RopeShape },
+    /// x · (1 + beta · ln(1 + ⌊position / original_context⌋))
+    PositionScale { x: ValueId, beta: f32, original_context: u32 },
+    /// k, v (tokens, n_kv_heads · head_dim) into the store at each row's position; no output value
+    KvWrite { k: ValueId, v: ValueId, layer: usize },
+    /// q (tokens, n_heads · head_dim) → same shape
+    Attention { q: ValueId, attention: AttentionShape },
+    /// a + b
+    Add { a: ValueId, b: ValueId },
+    /// x · factor
+    Scale { x: ValueId, factor: f32 },
+    /// cap · tanh(x / cap)
+    Softcap { x: ValueId, cap: f32 },
+    /// act(x)
+    Activate { x: ValueId, act: Activation },
+    /// act(gate) · up
+    Glu { gate: ValueId, up: ValueId, act: Activation },
+    /// σ(gate) · x with one gate for each row: gate (rows, 1)
+    RowGate { gate: ValueId, x: ValueId },
+    /// (rows, n_groups · stride) → (rows, n_groups · width)
+    Columns { x: ValueId, columns: Columns },
+    /// router logits (tokens, n_experts) → (tokens, 2 · n_used): numbers of the chosen experts, largest first, then
+    /// their weights
+    MoeRoute { logits: ValueId, routing: Routing },
+    /// each chosen expert's product: x (tokens, in), or (tokens, n_used · in) with a part for each →
+    /// (tokens, n_used · out); `route` is what `MoeRoute` made
+    ExpertMatMul { x: ValueId, route: ValueId, experts: Experts },
+    /// x (tokens, n_used · w) → (tokens, w): the sum weighted by `route`
+    ExpertSum { x: ValueId, route: ValueId },
+    /// x (tokens, channels) → same shape; reads and advances the sequence's state
+    ShortConv { x: ValueId, conv: ConvShape },
+    /// qkv (tokens, 2 · n_k_heads · k_dim + n_v_heads · v_dim), beta and alpha (tokens, n_v_heads) →
+    /// (tokens, n_v_heads · v_dim); reads and advances the sequence's state
+    DeltaNet { qkv: ValueId, beta: ValueId, alpha: ValueId, delta: DeltaShape },
+    /// (tokens, w) → (outputs, w): the rows whose logits are wanted
+    OutputRows { x: ValueId },
+    /// the same value on another device
+    Copy { x: ValueId },
+}
+
+impl Op {
+    /// Calls `f` with each value this operation reads.
+    pub fn for_each_input(&self, mut f: impl FnMut(ValueId)) {
+        match self {
+            Op::Embed { .. } => {}
+            Op::RmsNorm { x, .. }
+            | Op::LayerNorm { x, .. }
+            | Op::MatMul { x, .. }
+            | Op::Rope { x, .. }
+            | Op::PositionScale { x, .. }
+            | Op::Attention { q: x, .. }
+            | Op::Scale { x, .. }
+            | Op::Softcap { x, .. }
+            | Op::Activate { x, .. }
+            | Op::Columns { x, .. }
+            | Op::MoeRoute { logits: x, .. }
+            | Op::ShortConv { x, .. }
+            | Op::OutputRows { x }
+            | Op::Copy { x } => f(*x),
+            Op::KvWrite { k: a, v: b, .. }
+            | Op::Add { a, b }
+            | Op::Glu { gate: a, up: b, .. }
+            | Op::RowGate { gate: a, x: b }
+            | Op::ExpertMatMul { x: a, route: b, .. }
+            | Op::ExpertSum { x: a, route: b } => {
+                f(*a);
+                f(*b);
+            }
+            Op::DeltaNet { qkv, beta, alpha, .. } => {
+                f(*qkv);
+                f(*beta);
+                f(*alpha);
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The operations, a file each: formula, shapes, `scalar` (the specification: written to be read, never optimised),
+//! and the body that is compiled for each instruction-set level. Functions over slices; no state.
+
+use crate::cpu::isa::IsaLevel;
+use crate::graph::Op;
+
+pub use op_row::OpRow;
+
+pub mod activate;
+pub mod add;
+pub mod attention;
+pub mod columns;
+pub mod delta_net;
+pub mod dot;
+pub mod embed;
+pub mod exp;
+#[cfg(feature = "gpu")]
+pub mod expert_groups;
+pub mod expert_matmul;
+pub mod expert_sum;
+pub mod glu;
+pub mod kv_rows;
+pub mod kv_write;
+pub mod layer_norm;
+pub mod moe_route;
+pub mod op_row;
+pub mod output_rows;
+pub mod panel;
+pub mod rms_norm;
+pub mod rope;
+pub mod scale;
+pub mod short_conv;
+pub mod softcap;
+pub mod top_k;
+
+/// The row of an operation.
+pub fn row(op: &Op) -> &'static OpRow {
+    match op {
+        Op::Embed { .. } => &embed::ROW,
+        Op::RmsNorm { .. } => &rms_norm::ROW,
+        Op::LayerNorm { .. } => &layer_norm::ROW,
+        Op::MatMul { .. } => &crate::matmul::generic::ROW,
+        Op::Rope { .. } => &rope::ROW,
+        Op::PositionScale { .. } => &scale::POSITION_ROW,
+        Op::KvWrite { .. } => &kv_write::ROW,
+        Op::Attention { .. } => &attention::ROW,
+        Op::Add { .. } => &add::ROW,
+        Op::Scale { .. } => &scale::ROW,
+        Op::Softcap { .. } => &softcap::ROW,
+        Op::Activate { .. } => &activate::ROW,
+        Op::Glu { .. } => &glu::ROW,
+        Op::RowGate { .. } => &scale::GATE_ROW,
+        Op::Columns { .. } => &columns::ROW,
+        Op::MoeRoute { .. } => &moe_route::ROW,
+        Op::ExpertMatMul { .. } => &expert_matmul::ROW,
+        Op::ExpertSum { .. } => &expert_sum::ROW,
+        Op::ShortConv { .. } => &short_conv::ROW,
+        Op::DeltaNet { .. } => &delta_net::ROW,
+        Op::OutputRows { .. } => &output_rows::ROW,
+        Op::Copy { .. } => &COPY,
+    }
+}
+
+static COPY: OpRow = OpRow { name: "copy", formula: "the same value on another device" };
+
+/// The small operations of one level, looked up once.
+#[derive(Clone, Copy)]
+pub struct Kernels {
+    pub level: IsaLevel,
+    pub activate: activate::Activate,
+    pub add: add::Add,
+    pub delta: delta_net::Advance,
+    pub dot: dot::Dot,
+    pub expert_sum: expert_sum::ExpertSum,
+    pub glu: glu::Glu,
+    pub layer_norm: layer_norm::LayerNorm,
+    pub mul_add: short_conv::MulAdd,
+    pub panel: panel::Panel,
+    pub rms_norm: rms_norm::RmsNorm,
+    pub rope: rope::Rotate,
+    pub scale: scale::Scale,
+    pub softcap: softcap::Softcap,
+    pub softmax: attention::Softmax,
+    pub merge: attention::Merge,
+    pub halves: kv_write::F16Convert,
+}
+
+impl Kernels {
+    /// `level` must be present on this processor; panics otherwise.
+    pub fn at(level: IsaLevel) -> Self {
+        assert!(level.is_present(), "{level} kernels on a processor without it");
+        Self {
+            level,
+            activate: activate::LEVELS.at(level),
+            add: add::LEVELS.at(level),
+            delta: delta_net::LEVELS.at(level),
+            dot: dot::LEVELS.at(level),
+            expert_sum: expert_sum::LEVELS.at(level),
+            glu: glu::LEVELS.at(level),
+            layer_norm: layer_norm::LEVELS.at(level),
+            mul_add: short_conv::LEVELS.at(level),
+            panel: panel::LEVELS.at(level),
+            rms_norm: rms_norm::LEVELS.at(level),
+            rope: rope::LEVELS.at(level),
+            scale: scale::LEVELS.at(level),
+            softcap: softcap::LEVELS.at(level),
+            softmax: attention::SOFTMAX.at(level),
+            merge: attention::MERGE.at(level),
+            halves: kv_write::F16_CONVERT.at(level),
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! Questions about who reads a value.
+
+use crate::graph::{Graph, ValueId};
+
+/// Whether exactly one operation reads `value` (and the caller does not).
+pub fn is_read_once(graph: &Graph, value: ValueId) -> bool {
+    let mut n_readers = usize::from(graph.output() == value);
+    for node in graph.nodes() {
+        node.op.for_each_input(|x| n_readers += usize::from(x == value));
+    }
+    n_readers == 1
+}

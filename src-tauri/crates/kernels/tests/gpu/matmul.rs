@@ -1,0 +1,224 @@
+//! Products in every way that a card computes them: lanes that share sums, with subgroups and by memory, tiles of
+//! floats and of halves, matrices in several pieces, experts slot by slot and grouped.
+
+use std::sync::{Arc, OnceLock};
+
+use kernels::GpuSelector;
+use kernels::gpu::{Gpu, GpuContext, GpuOptions};
+use kernels::*;
+use weights::DType;
+
+use crate::common::*;
+use crate::{FLOAT, PAGES};
+
+const CAPACITY: Capacity = Capacity {
+    n_pages: 16,
+    n_window_pages: 0,
+    n_requantized_pages: 0,
+    max_rows: 72,
+    max_outputs: 72,
+    n_states: 1,
+};
+const N_VOCAB: usize = 50;
+/// Operands of eleven bits, each off by up to 2⁻¹¹ of itself, in sums that may cancel.
+const HALVED: f32 = 5e-3;
+
+/// Cards that kernels use in different ways, each opened once.
+static WAYS: [(&str, GpuOptions, OnceLock<Arc<GpuContext>>); 5] = [
+    ("subgroups", PLAIN, OnceLock::new()),
+    ("memory", GpuOptions { lane_reduction: LaneReduction::SharedMemory, ..PLAIN }, OnceLock::new()),
+    ("halves", GpuOptions { precision: Precision::F16, ..PLAIN }, OnceLock::new()),
+    ("pieces", GpuOptions { max_binding_bytes: Some(650_000), ..PLAIN }, OnceLock::new()),
+    ("short submissions", GpuOptions { max_submission_cost: Some(SHORT), ..PLAIN }, OnceLock::new()),
+];
+
+const PLAIN: GpuOptions = GpuOptions {
+    lane_reduction: LaneReduction::Subgroups,
+    precision: Precision::F32,
+    max_binding_bytes: None,
+    max_submission_cost: None,
+};
+/// Multiplications of a submission: less than any tile of these graphs has, so that products are cut as far as they
+/// can.
+const SHORT: u64 = 100_000;
+
+fn on(way: usize) -> Box<dyn Backend> {
+    let (_, uses, device) = &WAYS[way];
+    let open =
+        || GpuContext::open_using(&GpuSelector::Any, *uses).expect("what the other tests of cards have");
+    Box::new(Gpu::new(device.get_or_init(open).clone()))
+}
+
+fn is_halved(uses: GpuOptions) -> bool {
+    uses.precision == Precision::F16
+}
+
+fn tolerance(way: usize) -> f32 {
+    if is_halved(WAYS[way].1) { HALVED } else { FLOAT }
+}
+
+/// Rows of batches, one after another, that reach every way: a tile and a rest, one, few, what is just no tile.
+const BATCHES: [usize; 5] = [70, 1, 5, 32, 33];
+
+/// The first node that differs from the specification.
+fn difference(graph: &Arc<Graph>, way: usize) -> Option<NodeDifference> {
+    let text = tokens(160, N_VOCAB, 9);
+    let all: Vec<u32> = (0..160).collect();
+    let mut at = 0;
+    let batches = BATCHES.map(|n| {
+        let range = at..at + n;
+        at += n;
+        Batch {
+            tokens: &text[range.clone()],
+            positions: &all[range],
+            sequence: &[0; 160][..n],
+            page_tables: &[&PAGES],
+            window_tables: &[],
+            states: &[],
+            outputs: &all[..n],
+        }
+    });
+    compare(graph, [&mut Scalar::new(), &mut *on(way)], CAPACITY, &batches, tolerance(way)).unwrap()
+}
+
+/// The bits of each row, in batches of those lengths.
+fn bits(graph: &Graph, way: usize, chunks: &[usize]) -> Vec<u32> {
+    let mut executor = Executor::new(graph.clone(), vec![on(way)], CAPACITY).unwrap();
+    let text = tokens(chunks.iter().sum(), N_VOCAB, 9);
+    run_chunks(&mut executor, &text, &PAGES, chunks).iter().map(|x| x.to_bits()).collect()
+}
+
+fn builder() -> GraphBuilder {
+    let layer = KvLayerLayout { n_kv_heads: 1, head_dim: 32, dtype: KvDType::F16, window: None };
+    GraphBuilder::new(KvLayout::uniform(0, layer)).unwrap()
+}
+
+/// x · Wᵀ + bias of all tokens, and x · Wᵀ of the rows whose logits are wanted.
+fn products(dtype: DType, k: usize, n_out: usize) -> Graph {
+    let (r, mut b) = (&mut Random(k as u64), builder());
+    let x = b.embed("embed", &r.tensor(DType::F32, &[N_VOCAB, k], 1.0), 1.0).unwrap();
+    let weight = r.tensor(dtype, &[n_out, k], 1.0 / (k as f32).sqrt());
+    let bias = r.tensor(DType::F32, &[n_out], 1.0);
+    let y = b.matmul("of tokens", x, &weight, Some(&bias)).unwrap();
+    let y = b.output_rows("output_rows", y).unwrap();
+    let x = b.output_rows("rows of x", x).unwrap();
+    let z = b.matmul("of outputs", x, &weight, None).unwrap();
+    let sum = b.add("sum", y, z).unwrap();
+    b.finish(sum).unwrap()
+}
+
+/// Rows that are no whole blocks, fewer blocks than strands, as many, more; outputs that leave rests of tiles.
+const SHAPES: [(DType, usize, usize); 10] = [
+    (DType::F32, 20, 3),
+    (DType::F32, 1061, 300),
+    (DType::Q4_K, 1280, 129),
+    (DType::F16, 1100, 70),
+    (DType::BF16, 96, 129),
+    (DType::Q8_0, 32, 1),
+    (DType::Q8_0, 1120, 130),
+    (DType::Q4_0, 2080, 67),
+    (DType::Q6_K, 256, 40),
+    (DType::MXFP4, 1024, 64),
+];
+
+/// All cases one way; the first `n` every other way too, whose pipelines take their time.
+fn cases<T>(all: &[T], n: usize) -> impl Iterator<Item = (usize, &'static str, &T)> {
+    WAYS.iter().enumerate().flat_map(move |(way, (name, ..))| {
+        let len = if way == 0 { all.len() } else { n };
+        all[..len].iter().map(move |case| (way, *name, case))
+    })
+}
+
+#[test]
+fn every_way_agrees_with_the_specification() {
+    for (way, name, &(dtype, k, n_out)) in cases(&SHAPES, 3) {
+        let found = difference(&Arc::new(products(dtype, k, n_out)), way);
+        assert_eq!(found, None, "{name}: {dtype} {n_out} x {k}");
+    }
+}
+
+#[test]
+fn a_row_has_the_same_bits_alone_among_few_and_among_many() {
+    for (dtype, k, n_out) in [(DType::F32, 1061, 300), (DType::Q4_K, 1280, 129)] {
+        let graph = products(dtype, k, n_out);
+        let of_floats = bits(&graph, 0, &[70]);
+        for (way, (name, uses, _)) in WAYS.iter().enumerate() {
+            let many = bits(&graph, way, &[70]);
+            assert!(many == bits(&graph, way, &[1; 70]), "{name}: {dtype} one by one");
+            assert!(many == bits(&graph, way, &[1, 9, 33, 27]), "{name}: {dtype}");
+            // neither subgroups nor pieces change a bit; halves change most
+            assert_eq!(many == of_floats, !is_halved(*uses), "{name}: {dtype}");
+        }
+    }
+}
+
+/// Two products with experts, the first of tokens, the second of their slots.
+fn experts(dtype: DType, n_experts: usize, n_used: usize, k: usize) -> Graph {
+    let (r, mut b) = (&mut Random((n_experts + k) as u64), builder());
+    let x = b.embed("embed", &r.tensor(DType::F32, &[N_VOCAB, k], 1.0), 1.0).unwrap();
+    let of = Columns { n_groups: 1, stride: k, start: 0, width: n_experts };
+    let logits = b.columns("logits", x, of).unwrap();
+    let routing = Routing { n_experts, n_used, renormalize: true, expert_scale: None };
+    let route = b.moe_route("route", logits, routing).unwrap();
+    let mut of = |bias: bool| Experts {
+        weights: (0..n_experts).map(|_| r.tensor(dtype, &[k, k], 1.0 / (k as f32).sqrt())).collect(),
+        bias: bias.then(|| r.tensor(DType::F32, &[n_experts, k], 1.0)),
+    };
+    let (first, second) = (of(true), of(false));
+    let y = b.expert_matmul("of tokens", x, route, first).unwrap();
+    let y = b.expert_matmul("of slots", y, route, second).unwrap();
+    let y = b.expert_sum("sum", y, route).unwrap();
+    let y = b.output_rows("output_rows", y).unwrap();
+    b.finish(y).unwrap()
+}
+
+/// Few experts with many rows each; more experts than rows of some batches; one for all; rows that are no whole blocks.
+const EXPERTS: [(DType, usize, usize, usize); 4] =
+    [(DType::F32, 5, 2, 260), (DType::Q4_K, 5, 2, 256), (DType::Q8_0, 60, 4, 64), (DType::MXFP4, 1, 1, 128)];
+
+#[test]
+fn experts_agree_with_the_specification_slot_by_slot_and_grouped() {
+    for (way, name, &(dtype, n_experts, n_used, k)) in cases(&EXPERTS, 2) {
+        let found = difference(&Arc::new(experts(dtype, n_experts, n_used, k)), way);
+        assert_eq!(found, None, "{name}: {n_used} of {n_experts} of {dtype}");
+    }
+}
+
+#[test]
+fn experts_give_a_token_the_same_bits_in_any_company() {
+    for (way, name, &(dtype, n_experts, n_used, k)) in cases(&EXPERTS, 2) {
+        let graph = experts(dtype, n_experts, n_used, k);
+        let many = bits(&graph, way, &[70]);
+        assert!(many == bits(&graph, way, &[1, 9, 8, 52]), "{name}: {n_used} of {n_experts} of {dtype}");
+    }
+}
+
+/// act(x · Gᵀ) · (x · Uᵀ)
+fn gated(dtype: DType, k: usize, n_out: usize, act: Activation) -> Graph {
+    let (r, mut b) = (&mut Random(k as u64), builder());
+    let x = b.embed("embed", &r.tensor(DType::F32, &[N_VOCAB, k], 1.0), 1.0).unwrap();
+    let mut product = |b: &mut GraphBuilder, name: &str| {
+        b.matmul(name, x, &r.tensor(dtype, &[n_out, k], 1.0 / (k as f32).sqrt()), None).unwrap()
+    };
+    // the gate comes second: which is which is told by what joins them
+    let (up, gate) = (product(&mut b, "up"), product(&mut b, "gate"));
+    let y = b.glu("glu", gate, up, act).unwrap();
+    let y = b.output_rows("output_rows", y).unwrap();
+    b.finish(y).unwrap()
+}
+
+#[test]
+fn gated_units_are_right_in_one_kernel_and_in_three() {
+    // matrices of whole multiples of what a card aligns to, and one that can't be half of another
+    let all = [
+        (DType::Q4_K, 512, 192, Activation::Silu),
+        (DType::F32, 70, 64, Activation::ClampedSwish { limit: 0.7 }),
+        (DType::Q8_0, 96, 33, Activation::GeluTanh),
+    ];
+    for (way, name, &(dtype, k, n_out, act)) in cases(&all, 2) {
+        let graph = gated(dtype, k, n_out, act);
+        assert_eq!(difference(&Arc::new(graph.clone()), way), None, "{name}: {dtype}");
+        let many = bits(&graph, way, &[70]);
+        assert!(many == bits(&graph, way, &[1, 1, 9, 59]), "{name}: {dtype}");
+    }
+}

@@ -1,0 +1,295 @@
+//! Who waits for what a server answers, whatever carries the words.
+
+use std::collections::HashMap;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Value, json};
+
+use super::malformed;
+use contract::{Error, Result};
+
+/// Lines on stdout that are no messages: a greeting is forgiven, a log is not.
+const MAX_JUNK: usize = 100;
+/// Of such a line so much is shown, in characters.
+const JUNK_SHOWN: usize = 120;
+/// Longest part of a server's own words for a failure, in characters.
+const MAX_WORDS: usize = 500;
+
+/// A failure as the server words it.
+#[derive(Debug)]
+pub struct RpcError {
+    pub code: i64,
+    pub message: String,
+}
+
+/// What somebody hears who waits.
+#[derive(Debug)]
+pub enum Reply {
+    Said(Result<Value, RpcError>),
+    Failed(Error),
+    /// By whoever asked.
+    Stopped,
+}
+
+/// One server's answers.
+pub struct Core {
+    name: String,
+    /// Its list of tools has changed.
+    changed: Box<dyn Fn() + Send + Sync>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    n_asked: u64,
+    waiting: HashMap<u64, Sender<Reply>>,
+    over: Option<Error>,
+    n_junk: usize,
+    junk: Option<String>,
+}
+
+impl Core {
+    pub fn new(name: &str, changed: impl Fn() + Send + Sync + 'static) -> Self {
+        Self { name: name.into(), changed: Box::new(changed), state: Mutex::default() }
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A number for a request, and where its answer comes.
+    pub fn expect(&self) -> Result<(u64, Sender<Reply>, Receiver<Reply>)> {
+        let mut state = self.state();
+        if let Some(error) = &state.over {
+            return Err(error.clone());
+        }
+        state.n_asked += 1;
+        let (sender, replies) = mpsc::channel();
+        let id = state.n_asked;
+        state.waiting.insert(id, sender.clone());
+        Ok((id, sender, replies))
+    }
+
+    pub fn forget(&self, id: u64) {
+        self.state().waiting.remove(&id);
+    }
+
+    /// Somebody still waits for it.
+    pub fn is_waiting(&self, id: u64) -> bool {
+        self.state().waiting.contains_key(&id)
+    }
+
+    pub fn fail(&self, id: u64, error: Error) {
+        self.reply(id, Reply::Failed(error));
+    }
+
+    fn reply(&self, id: u64, reply: Reply) {
+        let waiting = self.state().waiting.remove(&id);
+        // Whoever asked may have gone.
+        let _ = waiting.map(|waiting| waiting.send(reply));
+    }
+
+    /// It answers no more: everybody who waits is told why.
+    pub fn end(&self, error: Error) {
+        let mut state = self.state();
+        let waiting = std::mem::take(&mut state.waiting);
+        let error = state.over.get_or_insert(error).clone();
+        drop(state);
+        for sender in waiting.into_values() {
+            // As above.
+            let _ = sender.send(Reply::Failed(error.clone()));
+        }
+    }
+
+    pub fn over(&self) -> Option<Error> {
+        self.state().over.clone()
+    }
+
+    /// A line that is no message. Error: there are too many.
+    pub fn junk(&self, line: &str) -> Result<()> {
+        let mut state = self.state();
+        state.n_junk += 1;
+        let shown: String = line.trim().chars().take(JUNK_SHOWN).collect();
+        tracing::debug!(server = self.name, "no message of the protocol: {shown}");
+        let n = state.n_junk;
+        let last = state.junk.insert(shown).clone();
+        drop(state);
+        if n > MAX_JUNK {
+            return Err(malformed(&self.name, &format!("it keeps printing such as \"{last}\"")));
+        }
+        Ok(())
+    }
+
+    pub fn junk_line(&self) -> Option<String> {
+        self.state().junk.clone()
+    }
+
+    /// A message, or several as one; what is to be said back.
+    pub fn heard(&self, message: Value) -> Vec<Value> {
+        match message {
+            Value::Array(batch) => batch.into_iter().filter_map(|message| self.heard_one(message)).collect(),
+            message => self.heard_one(message).into_iter().collect(),
+        }
+    }
+
+    fn heard_one(&self, mut message: Value) -> Option<Value> {
+        if !message.is_object() {
+            return None;
+        }
+        let id = message["id"].take();
+        let method = message["method"].as_str().map(str::to_owned);
+        match (method.as_deref(), id) {
+            (None, id) => {
+                let outcome = match message.get_mut("error").map(Value::take) {
+                    None => Ok(message["result"].take()),
+                    Some(error) => Err(RpcError {
+                        code: error["code"].as_i64().unwrap_or_default(),
+                        message: words(error["message"].as_str().unwrap_or("it doesn't say why")),
+                    }),
+                };
+                if let Some(id) = id.as_u64() {
+                    self.reply(id, Reply::Said(outcome));
+                }
+                None
+            }
+            (Some("notifications/tools/list_changed"), Value::Null) => {
+                (self.changed)();
+                None
+            }
+            (Some("notifications/message"), Value::Null) => {
+                let (level, data) = (&message["params"]["level"], &message["params"]["data"]);
+                tracing::debug!(server = self.name, "{level}: {}", words(&data.to_string()));
+                None
+            }
+            (Some(_), Value::Null) => None,
+            (Some("ping"), id) => Some(json!({ "jsonrpc": "2.0", "id": id, "result": {} })),
+            (Some(other), id) => {
+                let error =
+                    json!({ "code": -32601, "message": format!("{other} is nothing that this client does") });
+                Some(json!({ "jsonrpc": "2.0", "id": id, "error": error }))
+            }
+        }
+    }
+}
+
+/// A server's own words, short enough to be shown.
+pub fn words(text: &str) -> String {
+    text.chars().take(MAX_WORDS).collect::<String>().trim().trim_end_matches('.').to_owned()
+}
+
+/// Ends the waiting for one call.
+#[derive(Debug, Default)]
+pub struct Stop(Mutex<Pressed>);
+
+#[derive(Debug, Default)]
+struct Pressed {
+    is: bool,
+    waiting: Option<Sender<Reply>>,
+}
+
+impl Stop {
+    pub fn press(&self) {
+        let mut pressed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        pressed.is = true;
+        // A call that has ended hears nothing.
+        let _ = pressed.waiting.take().map(|waiting| waiting.send(Reply::Stopped));
+    }
+
+    pub fn is_pressed(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is
+    }
+
+    /// Whoever waits is told, at once where it was pressed before.
+    pub fn watch(&self, waiting: Sender<Reply>) {
+        let mut pressed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match pressed.is {
+            // As above.
+            true => _ = waiting.send(Reply::Stopped),
+            false => pressed.waiting = Some(waiting),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    fn core() -> (Core, Arc<AtomicUsize>) {
+        let n_changes = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&n_changes);
+        (Core::new("lab", move || _ = counted.fetch_add(1, Ordering::Relaxed)), n_changes)
+    }
+
+    #[test]
+    fn answers_find_whoever_waits() {
+        let (core, _) = core();
+        let (a, _, said_to_a) = core.expect().unwrap();
+        let (b, _, said_to_b) = core.expect().unwrap();
+        let batch = json!([
+            { "jsonrpc": "2.0", "id": b, "error": { "code": -32602, "message": "no such tool." } },
+            { "jsonrpc": "2.0", "id": a, "result": { "x": 1 } },
+            { "jsonrpc": "2.0", "id": 99, "result": {} },
+        ]);
+        assert!(core.heard(batch).is_empty());
+        assert!(matches!(said_to_a.recv(), Ok(Reply::Said(Ok(value))) if value == json!({ "x": 1 })));
+        assert!(matches!(said_to_b.recv(), Ok(Reply::Said(Err(error))) if error.message == "no such tool"));
+    }
+
+    #[test]
+    fn what_a_server_asks_is_answered() {
+        let (core, n_changes) = core();
+        let cases = [
+            (json!({ "id": 7, "method": "ping" }), Some(json!({ "jsonrpc": "2.0", "id": 7, "result": {} }))),
+            (json!({ "method": "notifications/progress", "params": {} }), None),
+            (json!({ "method": "notifications/tools/list_changed" }), None),
+            (json!({}), None),
+            (json!(3), None),
+        ];
+        for (said, expected) in cases {
+            assert_eq!(core.heard(said.clone()), Vec::from_iter(expected), "{said}");
+        }
+        let refusal = core.heard(json!({ "id": "a", "method": "sampling/createMessage" })).remove(0);
+        assert_eq!((&refusal["id"], &refusal["error"]["code"]), (&json!("a"), &json!(-32601)));
+        assert_eq!(n_changes.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn an_end_is_told_to_all_and_kept() {
+        let (core, _) = core();
+        let (_, _, waits) = core.expect().unwrap();
+        core.end(Error::bug("first"));
+        core.end(Error::bug("second"));
+        assert!(matches!(waits.recv(), Ok(Reply::Failed(error)) if error.message().contains("first")));
+        assert!(core.expect().unwrap_err().message().contains("first"));
+    }
+
+    #[test]
+    fn stopping_before_or_after_is_heard() {
+        for first in [true, false] {
+            let (stop, (sender, replies)) = (Stop::default(), mpsc::channel());
+            if first {
+                stop.press();
+            }
+            stop.watch(sender);
+            stop.press();
+            assert!(matches!(replies.recv(), Ok(Reply::Stopped)));
+        }
+    }
+
+    #[test]
+    fn too_much_junk_is_an_error() {
+        let (core, _) = core();
+        for _ in 0..MAX_JUNK {
+            core.junk("Listening …").unwrap();
+        }
+        assert!(core.junk("Listening …").unwrap_err().message().contains("Listening"));
+    }
+}

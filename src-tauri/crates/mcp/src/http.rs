@@ -1,0 +1,356 @@
+//! A server behind an address: every message is a POST, its answer comes as JSON or as a stream of events.
+//!
+//! Every request passes the gate of `connections.rs` and goes nowhere but where it was sent. The revision before this one
+//! (two addresses, `/sse`) isn't spoken; what only comes by a stream of the server's own (GET) isn't heard.
+
+use std::collections::HashMap;
+use std::error::Error as _;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::redirect::Policy;
+use reqwest::{Client, Response, StatusCode, Url};
+use serde_json::Value;
+use tokio::runtime::Runtime;
+use tokio::task::AbortHandle;
+
+use super::core::{Core, words};
+use super::malformed;
+use contract::types::ConnectionPurpose;
+use contract::{Error, ErrorKind, Result};
+use net::sse::Events;
+use net::{Connection, ConnectionGate};
+use secrets::Secret;
+
+/// A host that takes longer to be found and reached is not there.
+const CONNECT_WITHIN: Duration = Duration::from_secs(10);
+/// Longest answer: a picture in base64 has some megabytes.
+const MAX_BODY_BYTES: usize = 16 << 20;
+/// Of the words of a refusal so many bytes are read.
+const MAX_REFUSAL_BYTES: usize = 8 << 10;
+
+const SESSION: &str = "mcp-session-id";
+const REVISION: &str = "mcp-protocol-version";
+
+/// A checked address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    url: Url,
+    host: String,
+    is_here: bool,
+}
+
+impl Place {
+    pub fn parse(text: &str) -> Result<Self> {
+        let wrong = |why: &str| {
+            let message = format!("This is not a valid URL for a tool server: {why}.");
+            Error::input("tools.address", message, "Enter a URL such as https://example.org/mcp.")
+        };
+        let url = Url::parse(text.trim()).map_err(|_| wrong("it can't be read"))?;
+        if !["http", "https"].contains(&url.scheme()) {
+            return Err(wrong("it doesn't start with http:// or https://"));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(wrong("it must not contain a password; use a header instead"));
+        }
+        let host = url.host_str().ok_or_else(|| wrong("it has no host name"))?;
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        let is_loopback = bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
+        let is_here = is_loopback || bare == "localhost" || bare.ends_with(".localhost");
+        let host = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+        Ok(Self { url, host, is_here })
+    }
+
+    /// Another program of this computer.
+    pub fn is_here(&self) -> bool {
+        self.is_here
+    }
+}
+
+pub struct Http {
+    gate: ConnectionGate,
+    runtime: Arc<Runtime>,
+    client: Client,
+    place: Place,
+    headers: HeaderMap,
+    session: Mutex<Session>,
+}
+
+#[derive(Default)]
+struct Session {
+    id: Option<HeaderValue>,
+    revision: Option<HeaderValue>,
+    /// Requests on their way.
+    running: HashMap<u64, AbortHandle>,
+}
+
+impl Http {
+    /// Nothing is sent yet. Error: a header that is none.
+    pub fn new(
+        gate: ConnectionGate,
+        runtime: Arc<Runtime>,
+        place: Place,
+        headers: &[(String, Secret)],
+    ) -> Result<Self> {
+        // Another part of the program may have chosen the same already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let builder = || {
+            let builder = Client::builder()
+                .user_agent(concat!("inglenook/", env!("CARGO_PKG_VERSION")))
+                // A key goes to nobody but the server that it was given for.
+                .redirect(Policy::none())
+                .connect_timeout(CONNECT_WITHIN)
+                .http1_only();
+            // No proxy stands between two programs of one computer.
+            if place.is_here { builder.no_proxy() } else { builder }
+        };
+        // A system without certificates still reaches what needs none.
+        let client =
+            builder().build().or_else(|_| builder().tls_certs_only([]).build()).map_err(|error| {
+                let message = format!("No server can be reached: {}.", cause(&error));
+                Error::input(
+                    "tools.client",
+                    message,
+                    "Check the proxy settings and the certificates of the system.",
+                )
+            })?;
+        let mut all = HeaderMap::new();
+        for (name, value) in headers {
+            let wrong = || {
+                let message = format!("The header {name} is not valid.");
+                Error::input("tools.header", message, "Check its name and value.")
+            };
+            let key = HeaderName::try_from(name.as_str()).map_err(|_| wrong())?;
+            let mut value = HeaderValue::try_from(value.reveal()).map_err(|_| wrong())?;
+            value.set_sensitive(true);
+            all.insert(key, value);
+        }
+        Ok(Self { gate, runtime, client, place, headers: all, session: Mutex::default() })
+    }
+
+    fn session(&self) -> MutexGuard<'_, Session> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The revision that server and client speak from now on.
+    pub fn agreed(&self, revision: &str) {
+        self.session().revision = HeaderValue::try_from(revision).ok();
+    }
+
+    /// Sends a message. What comes of a request (`id`) the core hears.
+    pub fn post(this: &Arc<Self>, core: &Arc<Core>, message: Value, id: Option<u64>) {
+        let (http, core) = (Arc::clone(this), Arc::clone(core));
+        let task = this.runtime.spawn(async move {
+            let outcome = Self::exchange(&http, &core, &message, id).await;
+            if let Some(id) = id {
+                http.session().running.remove(&id);
+            }
+            match (outcome, id) {
+                (Err(error), Some(id)) => core.fail(id, error),
+                (Err(error), None) => tracing::debug!("{} was not told: {error}", core.name()),
+                (Ok(()), Some(id)) if core.is_waiting(id) => {
+                    core.fail(id, malformed(core.name(), "its response was empty"));
+                }
+                (Ok(()), _) => {}
+            }
+        });
+        if let Some(id) = id {
+            let mut session = this.session();
+            session.running.retain(|_, task| !task.is_finished());
+            session.running.insert(id, task.abort_handle());
+        }
+    }
+
+    /// Closes the connection of a request.
+    pub fn abort(&self, id: u64) {
+        // One that has ended needs no closing.
+        let _ = self.session().running.remove(&id).map(|task| task.abort());
+    }
+
+    /// Tells the server that its session is over, without waiting for what it says to that.
+    pub fn end_session(&self) {
+        let mut session = self.session();
+        session.running.drain().for_each(|(_, task)| task.abort());
+        let Some(id) = session.id.take() else { return };
+        let request = self.client.delete(self.place.url.clone()).headers(self.headers.clone());
+        let request = request.header(SESSION, id).timeout(CONNECT_WITHIN);
+        let Ok(connection) = self.gate.connect(&self.place.host, ConnectionPurpose::Tool) else {
+            return;
+        };
+        self.runtime.spawn(async move {
+            // It forgets sessions by itself too.
+            let _ = request.send().await;
+            drop(connection);
+        });
+    }
+
+    async fn exchange(this: &Arc<Self>, core: &Arc<Core>, message: &Value, id: Option<u64>) -> Result<()> {
+        let connection = this.gate.connect(&this.place.host, ConnectionPurpose::Tool)?;
+        let body = message.to_string();
+        connection.sent(body.len());
+        let mut request = this.client.post(this.place.url.clone()).headers(this.headers.clone());
+        request = request.header(CONTENT_TYPE, "application/json");
+        request = request.header(ACCEPT, "application/json, text/event-stream");
+        let had_session = {
+            let session = this.session();
+            if let Some(revision) = &session.revision {
+                request = request.header(REVISION, revision);
+            }
+            if let Some(id) = &session.id {
+                request = request.header(SESSION, id);
+            }
+            session.id.is_some()
+        };
+        let response = request.body(body).send().await.map_err(|error| this.unreachable(core, &error))?;
+        if !response.status().is_success() {
+            let error = this.refused(core, response, &connection, had_session).await;
+            return Err(error);
+        }
+        if let Some(id) = response.headers().get(SESSION) {
+            this.session().id = Some(id.clone());
+        }
+        Self::listen(this, core, response, &connection, id).await
+    }
+
+    /// Hears what the answer holds.
+    async fn listen(
+        this: &Arc<Self>,
+        core: &Arc<Core>,
+        mut response: Response,
+        connection: &Connection,
+        id: Option<u64>,
+    ) -> Result<()> {
+        let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let is_stream = kind.is_some_and(|kind| kind.starts_with("text/event-stream"));
+        let (mut whole, mut events) = (Vec::new(), Events::default());
+        while let Some(bytes) = response.chunk().await.map_err(|error| this.unreachable(core, &error))? {
+            connection.received(bytes.len());
+            if is_stream {
+                for data in events.push(&bytes).map_err(|_| this.too_large(core))? {
+                    Self::hear(this, core, &data)?;
+                }
+                // The stream may stay open; nobody waits for more of it.
+                if id.is_some_and(|id| !core.is_waiting(id)) {
+                    return Ok(());
+                }
+            } else {
+                whole.extend_from_slice(&bytes);
+                if whole.len() > MAX_BODY_BYTES {
+                    return Err(this.too_large(core));
+                }
+            }
+        }
+        match events.end() {
+            Some(data) if is_stream => Self::hear(this, core, &data),
+            _ => Self::hear(this, core, &String::from_utf8_lossy(&whole)),
+        }
+    }
+
+    fn hear(this: &Arc<Self>, core: &Arc<Core>, text: &str) -> Result<()> {
+        if text.trim().is_empty() {
+            return Ok(());
+        }
+        let message: Value =
+            serde_json::from_str(text).map_err(|error| malformed(core.name(), &error.to_string()))?;
+        for answer in core.heard(message) {
+            Self::post(this, core, answer, None);
+        }
+        Ok(())
+    }
+
+    fn unreachable(&self, core: &Core, error: &reqwest::Error) -> Error {
+        let message = format!("{} ({}) can't be reached: {}.", core.name(), self.place.host, cause(error));
+        Error::new(
+            ErrorKind::Device,
+            "tools.unreachable",
+            message,
+            "Check that the server is running and that its address is correct.",
+        )
+    }
+
+    fn too_large(&self, core: &Core) -> Error {
+        let message = format!("{} sent a message larger than {} MB.", core.name(), MAX_BODY_BYTES >> 20);
+        Error::new(ErrorKind::Limit, "tools.too_large", message, "Request less data at once.")
+    }
+
+    async fn refused(
+        &self,
+        core: &Core,
+        mut response: Response,
+        connection: &Connection,
+        had_session: bool,
+    ) -> Error {
+        let status = response.status();
+        let mut body = Vec::new();
+        while let Ok(Some(bytes)) = response.chunk().await {
+            connection.received(bytes.len());
+            body.extend_from_slice(&bytes);
+            if body.len() > MAX_REFUSAL_BYTES {
+                break;
+            }
+        }
+        let said = words(&String::from_utf8_lossy(&body));
+        let quoted = if said.is_empty() { String::from(".") } else { format!(": {said}.") };
+        let name = core.name();
+        if status == StatusCode::NOT_FOUND && had_session {
+            let error = Error::new(
+                ErrorKind::Device,
+                "tools.gone",
+                format!("{name} no longer knows this session."),
+                "Try again: a new session is started.",
+            );
+            core.end(error.clone());
+            return error;
+        }
+        match status.as_u16() {
+            401 | 403 => Error::input(
+                "tools.key",
+                format!("{name} denied access ({status}){quoted}"),
+                "Add the header it requires, such as Authorization: Bearer KEY.",
+            ),
+            300..=399 => Error::input(
+                "tools.moved",
+                format!("{name} redirects to another address ({status}). Redirects are not followed."),
+                "Enter the new address.",
+            ),
+            404 | 405 => Error::input(
+                "tools.no_route",
+                format!("There is no tool server at this address of {} ({status}){quoted}", self.place.host),
+                "Enter the address of its streamable HTTP transport; it often ends with /mcp. The older SSE transport (/sse) is not supported.",
+            ),
+            _ => Error::input(
+                "tools.refused",
+                format!("{name} rejected the request with status {status}{quoted}"),
+                "See the documentation of the server.",
+            ),
+        }
+    }
+}
+
+/// The innermost reason. What lies around it repeats addresses.
+fn cause(error: &reqwest::Error) -> String {
+    let mut cause = error.source();
+    while let Some(inner) = cause.and_then(|it| it.source()) {
+        cause = Some(inner);
+    }
+    cause.map_or_else(|| "the request failed".into(), ToString::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_checked() {
+        let here = |text: &str| Place::parse(text).map(|place| (place.host, place.is_here)).ok();
+        assert_eq!(here("http://localhost:3000/mcp"), Some(("localhost:3000".into(), true)));
+        assert_eq!(here(" https://example.org/mcp?x=1 "), Some(("example.org".into(), false)));
+        assert_eq!(here("http://[::1]:5/mcp"), Some(("[::1]:5".into(), true)));
+        for wrong in ["", "example.org", "ftp://example.org", "http://me:secret@example.org"] {
+            let error = Place::parse(wrong).unwrap_err();
+            assert!(error.message().starts_with("This is not a valid URL"), "{wrong}");
+            assert!(!error.message().contains("secret"));
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! A client of the Model Context Protocol (revision 2025-06-18): JSON-RPC 2.0 with a server that is a child process or
+//! behind an address. Only what is used of it: the greeting, tools, resources and prompts, and what a server may say meanwhile.
+//!
+//! Plain threads wait here, each for one answer and never longer than it was told to. Written by hand, not over the
+//! official `rmcp`: that one reads lines of any length, has its own HTTP connections beside our gate, and knows far more
+//! of the protocol than is used here.
+
+mod core;
+mod descendants;
+mod http;
+mod prompts;
+mod resources;
+mod stdio;
+
+use std::sync::Arc;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use contract::{Error, ErrorKind, Result};
+pub use core::{Core, Stop};
+use core::{Reply, RpcError};
+pub use http::{Http, Place};
+pub use stdio::{Launch, Stdio};
+
+/// What we speak.
+const REVISION: &str = "2025-06-18";
+/// What else a server may answer with: what we use of them is the same.
+const REVISIONS: &[&str] = &[REVISION, "2025-11-25", "2025-03-26", "2024-11-05"];
+
+/// A server that is fetched over the network at its first start takes a while.
+const GREET_WITHIN: Duration = Duration::from_secs(60);
+const LIST_WITHIN: Duration = Duration::from_secs(30);
+
+/// What a server answers that knows no such request.
+const NO_METHOD: i64 = -32601;
+
+/// Far beyond any server.
+const MAX_PAGES: usize = 64;
+const MAX_TOOLS: usize = 512;
+
+/// How a server is reached.
+enum Transport {
+    Stdio(Stdio),
+    Http(Arc<Http>),
+}
+
+/// A server that was greeted.
+pub struct Client {
+    core: Arc<Core>,
+    transport: Transport,
+    /// By what it said when it was greeted.
+    has_resources: bool,
+    has_prompts: bool,
+}
+
+impl Client {
+    /// Starts a process and greets it.
+    pub fn launch(launch: &Launch, core: Arc<Core>) -> Result<Self> {
+        let transport = Transport::Stdio(Stdio::start(launch, &core)?);
+        Self { core, transport, has_resources: false, has_prompts: false }.greeted()
+    }
+
+    /// Greets a server behind an address.
+    pub fn reach(http: Http, core: Arc<Core>) -> Result<Self> {
+        let transport = Transport::Http(Arc::new(http));
+        Self { core, transport, has_resources: false, has_prompts: false }.greeted()
+    }
+
+    fn greeted(mut self) -> Result<Self> {
+        let us = json!({ "name": "inglenook", "title": "Inglenook", "version": env!("CARGO_PKG_VERSION") });
+        let params = json!({ "protocolVersion": REVISION, "capabilities": {}, "clientInfo": us });
+        let said = self.ask("initialize", params, GREET_WITHIN, None)?;
+        let revision = said["protocolVersion"].as_str().unwrap_or_default();
+        if !REVISIONS.contains(&revision) {
+            let message = format!(
+                "{} uses protocol revision \"{revision}\", which is not supported.",
+                self.core.name()
+            );
+            let remedy = format!("Install a version of it that supports {REVISION}.");
+            return Err(Error::input("tools.revision", message, remedy));
+        }
+        self.has_resources = said["capabilities"]["resources"].is_object();
+        self.has_prompts = said["capabilities"]["prompts"].is_object();
+        if let Transport::Http(http) = &self.transport {
+            http.agreed(revision);
+        }
+        self.transport.send(&self.core, note("notifications/initialized", json!({})), None)?;
+        Ok(self)
+    }
+
+    /// What a tool says. `arguments` is an object. Error: it can't be asked, said no, took too long, or was stopped.
+    pub fn call(&self, tool: &str, arguments: Value, within: Duration, stop: &Stop) -> Result<Value> {
+        self.ask("tools/call", json!({ "name": tool, "arguments": arguments }), within, Some(stop))
+    }
+
+    /// Why it answers no more; None: it does.
+    pub fn over(&self) -> Option<Error> {
+        self.core.over()
+    }
+
+    /// Says that nothing more will be asked, without waiting for its end; dropping it does.
+    pub fn hang_up(&self) {
+        match &self.transport {
+            Transport::Stdio(stdio) => stdio.hang_up(),
+            Transport::Http(http) => http.end_session(),
+        }
+    }
+
+    /// Its end, waited for: whoever else has it may still be on the way to let it go.
+    pub fn end(&self) {
+        match &self.transport {
+            Transport::Stdio(stdio) => stdio.end(),
+            Transport::Http(http) => http.end_session(),
+        }
+    }
+
+    fn ask(&self, method: &str, params: Value, within: Duration, stop: Option<&Stop>) -> Result<Value> {
+        let (id, sender, replies) = self.core.expect()?;
+        if let Some(stop) = stop {
+            stop.watch(sender);
+        }
+        let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        let sent = self.transport.send(&self.core, request, Some(id));
+        let reply = match sent {
+            Ok(()) => replies.recv_timeout(within),
+            Err(error) => Ok(Reply::Failed(error)),
+        };
+        self.core.forget(id);
+        match reply {
+            Ok(Reply::Said(Ok(value))) => Ok(value),
+            Ok(Reply::Said(Err(error))) => Err(refused(self.core.name(), method, &error)),
+            Ok(Reply::Failed(error)) => Err(error),
+            Ok(Reply::Stopped) => {
+                self.withdraw(id, "the user stopped it");
+                Err(stopped())
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                self.withdraw(id, "it took too long");
+                Err(silent(&self.core, within))
+            }
+            Err(RecvTimeoutError::Disconnected) => Err(Error::bug("a call of a tool was forgotten")),
+        }
+    }
+
+    /// Nobody waits for an answer any more.
+    fn withdraw(&self, id: u64, why: &str) {
+        if let Transport::Http(http) = &self.transport {
+            http.abort(id);
+        }
+        let note = note("notifications/cancelled", json!({ "requestId": id, "reason": why }));
+        if let Err(error) = self.transport.send(&self.core, note, None) {
+            tracing::debug!("{} was not told that a call is withdrawn: {error}", self.core.name());
+        }
+    }
+}
+
+impl Transport {
+    /// `id`: of a request, whose answer the core will hear.
+    fn send(&self, core: &Arc<Core>, message: Value, id: Option<u64>) -> Result<()> {
+        match self {
+            Self::Stdio(stdio) => stdio.send(core, &message),
+            Self::Http(http) => {
+                Http::post(http, core, message, id);
+                Ok(())
+            }
+        }
+    }
+}
+
+fn note(method: &str, params: Value) -> Value {
+    json!({ "jsonrpc": "2.0", "method": method, "params": params })
+}
+
+/// The error of a call that was stopped.
+fn stopped() -> Error {
+    Error::new(ErrorKind::Conflict, "tools.stopped", "The call was canceled.", "Try again.")
+}
+
+/// Whether a call ended because somebody stopped it.
+pub fn was_stopped(error: &Error) -> bool {
+    error.code() == "tools.stopped"
+}
+
+fn refused(name: &str, method: &str, error: &RpcError) -> Error {
+    let message = format!("{name} refused {method}: {} ({}).", error.message, error.code);
+    let code = if error.code == NO_METHOD { "tools.no_method" } else { "tools.refused" };
+    Error::input(code, message, "See the documentation of the server.")
+}
+
+fn silent(core: &Core, within: Duration) -> Error {
+    let mut message = format!("{} did not respond within {} seconds.", core.name(), within.as_secs());
+    if let Some(line) = core.junk_line() {
+        message.push_str(&format!(" It printed \"{line}\", which is not an MCP message."));
+    }
+    Error::new(
+        ErrorKind::Device,
+        "tools.silent",
+        message,
+        "Check its command, or raise \"Tool timeout\" in the settings.",
+    )
+}
+
+pub fn malformed(name: &str, why: &str) -> Error {
+    let message = format!("{name} sent something that is not an MCP message: {why}.");
+    Error::input("tools.malformed", message, "Check that its command or address belongs to an MCP server.")
+}

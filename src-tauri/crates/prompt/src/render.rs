@@ -1,0 +1,254 @@
+//! Messages to prompt ids: by the model's chat template, one that was named instead, or its family's.
+
+use engine::TokenId;
+use engine::arch::built_in_template;
+use engine::budget::ReasoningBudget;
+use engine::reply::ReplyFormat;
+use engine::template::{ChatTemplate, RenderInput, RenderedPrompt};
+use engine::tokenizer::{IncrementalEncoder, KnownIds, Special, Tokenizer};
+use serde_json::{Map, Value, json};
+
+use crate::chat_template_input as messages;
+use contract::protocol::{ChatOptions, Prompt, PromptMessage};
+use contract::{Error, Result};
+
+/// A prompt ready for the model.
+pub struct Prepared {
+    pub ids: Vec<TokenId>,
+    /// The text they stand for: tells whether the answer begins inside a reasoning block.
+    pub text: String,
+    pub format: ReplyFormat,
+    pub budget: Option<ReasoningBudget>,
+    /// What the user should know though nothing failed.
+    pub notices: Vec<Error>,
+}
+
+/// What belongs to the model.
+pub struct Vocabulary<'a> {
+    pub tokenizer: &'a Tokenizer,
+    /// An error: the file's template doesn't compile.
+    pub template: engine::Result<Option<&'a ChatTemplate>>,
+    pub architecture: &'a str,
+    pub fingerprint: &'a str,
+    /// `2026-01-15T12:00:00`.
+    pub now: &'a str,
+}
+
+/// Checks that a chat template compiles.
+pub fn check_template(source: &str) -> Result<()> {
+    ChatTemplate::from_source(source)?;
+    Ok(())
+}
+
+/// A template to use.
+enum Chosen<'a> {
+    /// The model's.
+    Own(&'a ChatTemplate),
+    /// One that was named instead.
+    Named(ChatTemplate),
+    /// The family's: it leaves the BOS to us.
+    Family(ChatTemplate),
+}
+
+impl Chosen<'_> {
+    fn template(&self) -> &ChatTemplate {
+        match self {
+            Self::Own(template) => template,
+            Self::Named(template) | Self::Family(template) => template,
+        }
+    }
+}
+
+/// A rendering and the template that made it.
+struct ReplyPiece<'a> {
+    chosen: Chosen<'a>,
+    rendered: RenderedPrompt,
+    notices: Vec<Error>,
+}
+
+impl<'a> Vocabulary<'a> {
+    pub fn prepare(&self, prompt: &Prompt, options: &ChatOptions) -> Result<Prepared> {
+        let (ids, text, template, notices) = match prompt {
+            Prompt::Chat(messages) => {
+                let ReplyPiece { chosen, rendered, notices } = self.render(messages, options)?;
+                let ids = self.encode(messages, &rendered);
+                // A template says itself whether the text begins with BOS; ours leave it to the vocabulary.
+                let ids = if matches!(chosen, Chosen::Family(_)) { self.with_bos(ids) } else { ids };
+                (ids, rendered.text, chosen.template().source().to_owned(), notices)
+            }
+            Prompt::Raw(text) => {
+                let ids = self.with_bos(self.tokenizer.encode(text, Special::Parse));
+                (ids, text.clone(), self.own_source(), Vec::new())
+            }
+            Prompt::Ids(ids) => (ids.clone(), String::new(), self.own_source(), Vec::new()),
+        };
+        let format = ReplyFormat::of(&template, self.tokenizer);
+        let budget = options.reasoning_budget;
+        let budget = budget.and_then(|most| format.budget(most, &template, &text, self.tokenizer));
+        Ok(Prepared { ids, text, format, budget, notices })
+    }
+
+    /// How many tokens the prompt would have, and the template's source. `encoder` has counted it before, perhaps
+    /// with another text at its end.
+    pub fn count(
+        &self,
+        messages: &[PromptMessage],
+        options: &ChatOptions,
+        encoder: &mut IncrementalEncoder,
+    ) -> Result<(usize, String)> {
+        let ReplyPiece { chosen, rendered, .. } = self.render(messages, options)?;
+        let ids = encoder.encode_rendered(self.tokenizer, &rendered, &self.known(messages, &rendered));
+        let n = ids.len();
+        let adds_bos = match (ids.first(), &chosen) {
+            (Some(first), Chosen::Family(_)) => self.with_bos(vec![*first]).len() - 1,
+            _ => 0,
+        };
+        Ok((n + adds_bos, chosen.template().source().to_owned()))
+    }
+
+    /// How many tokens the prompt of these messages has.
+    pub fn n_tokens(&self, messages: &[PromptMessage], options: &ChatOptions) -> Result<usize> {
+        Ok(self.count(messages, options, &mut IncrementalEncoder::new())?.0)
+    }
+
+    fn own_source(&self) -> String {
+        self.template.as_ref().ok().copied().flatten().map_or_else(String::new, |it| it.source().to_owned())
+    }
+
+    fn family(&self) -> ChatTemplate {
+        built_in_template(self.architecture, self.tokenizer).1
+    }
+
+    fn choose(&self, options: &ChatOptions) -> Result<Chosen<'a>> {
+        if let Some(source) = &options.template {
+            return Ok(Chosen::Named(ChatTemplate::from_source(source)?));
+        }
+        match &self.template {
+            Ok(Some(template)) => Ok(Chosen::Own(template)),
+            Ok(None) => Ok(Chosen::Family(self.family())),
+            Err(error) => Err(unusable(error)),
+        }
+    }
+
+    /// By the template in use; where that fails and a fallback is allowed, by the family's, with a notice.
+    fn render(&self, messages: &[PromptMessage], options: &ChatOptions) -> Result<ReplyPiece<'a>> {
+        let shown = self.choose(options).and_then(|chosen| {
+            let rendered = self.by(chosen.template(), messages, options)?;
+            Ok(ReplyPiece { chosen, rendered, notices: Vec::new() })
+        });
+        let mut shown = match shown {
+            Err(error) if options.template_fallback && is_template_failure(&error) => {
+                let template = self.family();
+                let rendered = self.by(&template, messages, options)?;
+                let message = format!(
+                    "{} The template of the model family was used instead.",
+                    sentence(error.message())
+                );
+                let notice = Error::input("template.fallback", message, error.remedy());
+                ReplyPiece { chosen: Chosen::Family(template), rendered, notices: vec![notice] }
+            }
+            shown => shown?,
+        };
+        let has_tools = options.tools.as_array().is_some_and(|tools| !tools.is_empty());
+        if has_tools && !shown.chosen.template().source().contains("tools") {
+            shown.notices.push(Error::input(
+                "template.no_tools",
+                "This model's chat template doesn't support tools, so the model can't use them.",
+                "Choose a model trained to call tools, or set a template with --chat-template.",
+            ));
+        }
+        Ok(shown)
+    }
+
+    fn by(
+        &self,
+        template: &ChatTemplate,
+        messages: &[PromptMessage],
+        options: &ChatOptions,
+    ) -> Result<RenderedPrompt> {
+        let mut kwargs = Map::from_iter([("add_generation_prompt".to_owned(), json!(true))]);
+        // SmolLM3's own name for the tools.
+        if template.source().contains("xml_tools") && !options.tools.is_null() {
+            kwargs.insert("xml_tools".into(), options.tools.clone());
+        }
+        kwargs.extend(options.kwargs.clone());
+        let name = |id: Option<TokenId>| id.and_then(|id| self.tokenizer.token_text(id)).unwrap_or_default();
+        let render = |values: &[Value]| {
+            template.render(&RenderInput {
+                messages: values,
+                tools: &options.tools,
+                kwargs: &kwargs,
+                bos_token: name(self.tokenizer.bos()),
+                eos_token: name(self.tokenizer.eos()),
+                now: Some(self.now),
+            })
+        };
+        messages::render(messages, template.source(), &render).map_err(|error| match error.code() {
+            "template.failed" => unusable(&error),
+            _ => error.into(),
+        })
+    }
+
+    fn encode(&self, messages: &[PromptMessage], rendered: &RenderedPrompt) -> Vec<TokenId> {
+        self.tokenizer.encode_rendered(rendered, &self.known(messages, rendered))
+    }
+
+    /// Stretches whose ids this model generated.
+    fn known<'r>(&self, messages: &'r [PromptMessage], rendered: &'r RenderedPrompt) -> Vec<KnownIds<'r>> {
+        rendered
+            .content_spans
+            .iter()
+            .filter(|span| span.is_content)
+            .filter_map(|span| {
+                let ids =
+                    self.logged(messages.get(span.message?)?, rendered.text.get(span.range.clone())?)?;
+                Some(KnownIds { range: &span.range, ids })
+            })
+            .collect()
+    }
+
+    /// The ids that this model generated for a message, if they spell the text that the template made of it.
+    fn logged<'m>(&self, message: &'m PromptMessage, text: &str) -> Option<&'m [TokenId]> {
+        let log = message.logs.iter().find(|log| log.fingerprint == self.fingerprint)?;
+        let in_vocabulary = log.ids.iter().all(|id| (*id as usize) < self.tokenizer.n_vocab());
+        (in_vocabulary && self.tokenizer.decode(&log.ids) == text).then_some(log.ids.as_slice())
+    }
+
+    /// With the BOS that the model wants before a text. Not its EOS: the text goes on.
+    fn with_bos(&self, mut ids: Vec<TokenId>) -> Vec<TokenId> {
+        let around = self.tokenizer.add_special(Vec::new());
+        if let (Some(bos), Some(first)) = (self.tokenizer.bos(), around.first())
+            && bos == *first
+            && ids.first() != Some(&bos)
+        {
+            ids.insert(0, bos);
+        }
+        ids
+    }
+}
+
+fn is_template_failure(error: &Error) -> bool {
+    ["template.syntax", "template.failed"].contains(&error.code())
+}
+
+/// The model's template can't be used: what can be done about it.
+fn unusable(error: &engine::EngineError) -> Error {
+    let remedy = "Use the template of the model family (--template-fallback, or \"Replace broken chat templates\" in the settings), set another file with --chat-template, or choose another model.";
+    Error::input(error.code(), error.to_string(), remedy)
+}
+
+fn sentence(text: &str) -> String {
+    let text = text.trim_end_matches('.');
+    let mut chars = text.chars();
+    let first = chars.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
+    format!("{first}{}.", chars.as_str())
+}
+
+/// The error for a file without vocabulary.
+pub fn no_vocabulary(model: &str) -> Error {
+    Error::input(
+        "model.no_tokenizer",
+        format!("The model {model} contains no vocabulary, so it can't process text."),
+        "Open the folder that contains the weights and tokenizer.json, or a GGUF file.",
+    )
+}

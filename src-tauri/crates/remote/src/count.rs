@@ -1,0 +1,169 @@
+//! How many tokens a conversation would be for a model whose vocabulary isn't here: about so many, by its bytes, made
+//! better by what the server has counted of that model before. Exactly, by the server's own route, where it has one and
+//! the text goes there anyway. A draft that has not been sent is never sent to be counted.
+
+use compaction::Room;
+use serde_json::{Value, json};
+
+use super::dialect::{Counting, Dialect};
+use super::http::{Call, Fault};
+use super::{RemoteContext, Server};
+use contract::Result;
+use contract::protocol::{ChatOptions, CountRequest, Counted, FitRequest, Fitted, PromptMessage};
+use contract::types::ConnectionPurpose;
+use prompt::context_fit::{Counts, Fit, Fitting, Why};
+
+/// Of English and most code; others have fewer, and are counted as more than they are until a server has counted.
+const BYTES_A_TOKEN: f64 = 4.0;
+
+/// Markup around a message.
+const TOKENS_A_MESSAGE: f64 = 4.0;
+
+/// A context that no server says the length of is as long as that, for those who want it shorter.
+const UNKNOWN_CONTEXT: usize = 1 << 20;
+
+/// Counts by bytes.
+pub struct About {
+    /// Tokens as the server counted them for each as estimated here.
+    pub ratio: f64,
+}
+
+impl Counts for About {
+    fn n_tokens(&self, messages: &[PromptMessage], options: &ChatOptions) -> Result<usize> {
+        Ok((estimate(messages, options) * self.ratio).ceil() as usize)
+    }
+
+    fn n_first(&self, head: &[PromptMessage], options: &ChatOptions) -> Result<usize> {
+        self.n_tokens(head, options)
+    }
+}
+
+/// Without regard to the model.
+pub fn estimate(messages: &[PromptMessage], options: &ChatOptions) -> f64 {
+    let bytes = |message: &PromptMessage| {
+        let calls: usize = message.tool_calls.iter().map(|call| call.to_string().len()).sum();
+        message.content.len() + calls
+    };
+    let words: usize = messages.iter().map(bytes).sum();
+    let tools = if options.tools.is_null() { 0 } else { options.tools.to_string().len() };
+    (words + tools) as f64 / BYTES_A_TOKEN + messages.len() as f64 * TOKENS_A_MESSAGE
+}
+
+/// A draft, about.
+pub(crate) fn draft(context: &RemoteContext, request: &CountRequest) -> Counted {
+    let about = About { ratio: context.remote.ratio(&request.model.id) };
+    let limit = context.context_of(&request.model);
+    let messages = match &request.compression {
+        Some(compression) if limit > 0 => {
+            let room = Room::new(limit, None);
+            Fitting::new(&about, &request.chat, compression, &request.messages, room).messages_now()
+        }
+        Some(_) | None => request.messages.clone(),
+    };
+    let tokens = about.n_tokens(&messages, &request.chat).unwrap_or(0);
+    Counted {
+        tokens: u32::try_from(tokens).unwrap_or(u32::MAX),
+        context_limit: u32::try_from(limit).unwrap_or(u32::MAX),
+        can_think_or_not: context.kind_of(&request.model).is_some_and(|kind| Dialect(kind).takes_kwargs()),
+        // Whether a model behind another server knows such grades nobody says.
+        has_efforts: false,
+        is_about: true,
+        texts: request.texts.iter().map(|text| of_text(text, about.ratio)).collect(),
+    }
+}
+
+fn of_text(text: &str, ratio: f64) -> u32 {
+    (text.len() as f64 / BYTES_A_TOKEN * ratio).ceil() as u32
+}
+
+/// Makes a conversation shorter, or looks ahead.
+pub(crate) fn fit(context: &RemoteContext, request: &FitRequest) -> Result<Fitted> {
+    let FitRequest { count, max_tokens, ahead } = request;
+    let Some(compression) = &count.compression else { return Ok(Fitted::Nothing) };
+    let about = About { ratio: context.remote.ratio(&count.model.id) };
+    let limit = context.context_of(&count.model);
+    if *ahead && limit == 0 {
+        return Ok(Fitted::Nothing);
+    }
+    let room = Room::new(if limit == 0 { UNKNOWN_CONTEXT } else { limit }, *max_tokens);
+    let fitting = Fitting::new(&about, &count.chat, compression, &count.messages, room);
+    let wanting = |wanted| Fitted::Wanting { wanted: Box::new(wanted) };
+    if *ahead {
+        return Ok(fitting.ahead()?.map_or(Fitted::Nothing, wanting));
+    }
+    Ok(match fitting.fit(Why::Asked)? {
+        Fit::Ready { folded: Some(folded), .. } => Fitted::Folded { folded },
+        Fit::Ready { folded: None, .. } => Fitted::Nothing,
+        Fit::Wanting(wanted) => wanting(wanted),
+    })
+}
+
+/// As the server counts. None: it has no route for that, or it failed, which costs exactness only.
+pub async fn exactly(
+    context: &RemoteContext,
+    server: &Server,
+    model: &str,
+    messages: &[PromptMessage],
+    options: &ChatOptions,
+) -> Option<usize> {
+    let said = Dialect(server.kind).messages(messages);
+    let counted = match Dialect(server.kind).counting() {
+        Counting::Messages => {
+            let mut body = json!({ "model": model, "messages": said, "add_generation_prompt": true });
+            if !options.tools.is_null() {
+                body["tools"] = options.tools.clone();
+            }
+            if !options.kwargs.is_empty() {
+                body["chat_template_kwargs"] = options.kwargs.clone().into();
+            }
+            let counted = post(context, server, "/tokenize", &body).await;
+            counted.map(|value| value.get("count").and_then(Value::as_u64))
+        }
+        Counting::Text => by_text(context, server, &said).await,
+        Counting::None => return None,
+    };
+    match counted {
+        Ok(n) => n.and_then(|n| usize::try_from(n).ok()),
+        Err(fault) => {
+            tracing::debug!(code = fault.error.code(), "no exact count: {}", fault.error);
+            None
+        }
+    }
+}
+
+/// llama.cpp's way: the template, then the text.
+async fn by_text(context: &RemoteContext, server: &Server, messages: &Value) -> Result<Option<u64>, Fault> {
+    let rendered = post(context, server, "/apply-template", &json!({ "messages": messages })).await?;
+    let Some(prompt) = rendered.get("prompt").and_then(Value::as_str) else { return Ok(None) };
+    let body = json!({ "content": prompt, "add_special": true, "parse_special": true });
+    let tokens = post(context, server, "/tokenize", &body).await?;
+    Ok(tokens.get("tokens").and_then(Value::as_array).map(|tokens| tokens.len() as u64))
+}
+
+async fn post(context: &RemoteContext, server: &Server, path: &str, body: &Value) -> Result<Value, Fault> {
+    let call = Call {
+        address: &server.address,
+        url: server.address.beside(path),
+        key: server.key.as_ref(),
+        body: Some(body.to_string().into_bytes()),
+        purpose: ConnectionPurpose::Count,
+        silence: context.silence(),
+    };
+    context.http()?.ask(&context.gate, call).await?.json().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn about_is_not_far_off() {
+        let message = |content: &str| PromptMessage { content: content.into(), ..PromptMessage::default() };
+        let about = About { ratio: 1.0 };
+        let count = |content: &str| about.n_tokens(&[message(content)], &ChatOptions::default()).unwrap();
+        assert_eq!(count(""), 4);
+        assert_eq!(count(&"word ".repeat(100)), 129);
+        let half = About { ratio: 0.5 };
+        assert_eq!(half.n_tokens(&[message("")], &ChatOptions::default()).unwrap(), 2);
+    }
+}

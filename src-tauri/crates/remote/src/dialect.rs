@@ -1,0 +1,303 @@
+//! What servers of each kind understand beyond what all of them do: progress by what they call themselves in their list of
+//! models.
+
+use serde_json::{Map, Value, json};
+
+use contract::protocol::{ChatOptions, GenerateRequest, PromptMessage};
+use contract::types::{EndpointModel, ServerKind};
+
+/// Most models of one server that are kept.
+const MAX_MODELS: usize = 1000;
+
+/// How a server counts tokens, if it does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counting {
+    /// `/tokenize` takes messages.
+    Messages,
+    /// `/apply-template`, then `/tokenize` takes text.
+    Text,
+    None,
+}
+
+/// How an answer is gone on with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Continuing {
+    /// It is the last message, and two fields say so.
+    Marked,
+    /// It is the last message.
+    Placed,
+    /// It is asked for in words.
+    Asked,
+}
+
+/// How a kind of server is spoken to.
+#[derive(Debug, Clone, Copy)]
+pub struct Dialect(pub ServerKind);
+
+impl Dialect {
+    pub fn counting(self) -> Counting {
+        match self.0 {
+            ServerKind::Inglenook | ServerKind::Vllm => Counting::Messages,
+            ServerKind::LlamaCpp => Counting::Text,
+            ServerKind::Sglang | ServerKind::Ollama | ServerKind::OpenAi | ServerKind::Other => {
+                Counting::None
+            }
+        }
+    }
+
+    pub fn continuing(self) -> Continuing {
+        match self.0 {
+            ServerKind::Vllm | ServerKind::Sglang => Continuing::Marked,
+            ServerKind::LlamaCpp | ServerKind::Ollama => Continuing::Placed,
+            ServerKind::Inglenook | ServerKind::OpenAi | ServerKind::Other => Continuing::Asked,
+        }
+    }
+
+    /// Variables of the chat template can be set.
+    pub fn takes_kwargs(self) -> bool {
+        match self.0 {
+            ServerKind::Inglenook | ServerKind::Vllm | ServerKind::Sglang | ServerKind::LlamaCpp => true,
+            ServerKind::Ollama | ServerKind::OpenAi | ServerKind::Other => false,
+        }
+    }
+
+    /// The field that an assistant's reasoning goes back in. Others refuse fields that they don't know.
+    fn reasoning_field(self) -> Option<&'static str> {
+        match self.0 {
+            ServerKind::Inglenook | ServerKind::Sglang | ServerKind::LlamaCpp => Some("reasoning_content"),
+            ServerKind::Vllm | ServerKind::Ollama => Some("reasoning"),
+            ServerKind::OpenAi | ServerKind::Other => None,
+        }
+    }
+
+    /// The request's fields, the stream's among them.
+    pub fn body(
+        self,
+        model: &str,
+        messages: &[PromptMessage],
+        request: &GenerateRequest,
+    ) -> Map<String, Value> {
+        let mut body = Map::new();
+        let mut put = |key: &str, value: Value| _ = body.insert(key.into(), value);
+        put("model", model.into());
+        put("messages", self.messages(messages));
+        put("stream", true.into());
+        put("stream_options", json!({ "include_usage": true }));
+        let sampling = &request.sampling;
+        put("temperature", number(sampling.temperature));
+        put("top_p", number(sampling.top_p));
+        if let Some(seed) = sampling.seed {
+            // Some servers keep it in a signed number.
+            put("seed", (seed & (i64::MAX as u64)).into());
+        }
+        if !request.stop.is_empty() {
+            put("stop", json!(request.stop));
+        }
+        if let Some(most) = request.max_tokens {
+            let key = if self.0 == ServerKind::OpenAi { "max_completion_tokens" } else { "max_tokens" };
+            put(key, most.into());
+        }
+        if !request.chat.tools.is_null() {
+            put("tools", request.chat.tools.clone());
+        }
+        match self.0 {
+            ServerKind::Inglenook | ServerKind::Vllm | ServerKind::Sglang | ServerKind::LlamaCpp => {
+                // vLLM and SGLang write "all of them" as -1.
+                let all = matches!(self.0, ServerKind::Vllm | ServerKind::Sglang) && sampling.top_k == 0;
+                put("top_k", if all { json!(-1) } else { json!(sampling.top_k) });
+                put("min_p", number(sampling.min_p));
+                let key = match self.0 {
+                    ServerKind::Vllm | ServerKind::Sglang => "repetition_penalty",
+                    _ => "repeat_penalty",
+                };
+                put(key, number(sampling.repeat_penalty));
+                if request.ignore_eos {
+                    put("ignore_eos", true.into());
+                }
+            }
+            ServerKind::Ollama | ServerKind::OpenAi | ServerKind::Other => {}
+        }
+        self.thinking(&request.chat, &mut body);
+        body
+    }
+
+    /// Whether and how long the model thinks.
+    fn thinking(self, chat: &ChatOptions, body: &mut Map<String, Value>) {
+        let mut kwargs = chat.kwargs.clone();
+        let is_not_to_think = chat.reasoning_budget == Some(0);
+        if is_not_to_think {
+            kwargs.entry("enable_thinking").or_insert(false.into());
+        }
+        let effort = kwargs.remove("reasoning_effort");
+        match self.0 {
+            ServerKind::Inglenook => {
+                if let Some(budget) = chat.reasoning_budget {
+                    body.insert("reasoning_budget".into(), budget.into());
+                }
+            }
+            ServerKind::Ollama if kwargs.get("enable_thinking") == Some(&Value::Bool(false)) => {
+                body.insert("reasoning_effort".into(), "none".into());
+            }
+            ServerKind::Ollama
+            | ServerKind::Vllm
+            | ServerKind::Sglang
+            | ServerKind::LlamaCpp
+            | ServerKind::OpenAi
+            | ServerKind::Other => {}
+        }
+        if let Some(effort) = effort {
+            body.entry("reasoning_effort").or_insert(effort);
+        }
+        if self.takes_kwargs() && !kwargs.is_empty() {
+            body.insert("chat_template_kwargs".into(), kwargs.into());
+        }
+    }
+
+    pub fn messages(self, messages: &[PromptMessage]) -> Value {
+        messages.iter().map(|message| self.message(message)).collect()
+    }
+
+    fn message(self, message: &PromptMessage) -> Value {
+        let mut value = json!({ "role": message.role, "content": message.content });
+        if !message.tool_calls.is_empty() {
+            value["tool_calls"] = message.tool_calls.iter().map(with_text).collect();
+        }
+        if let Some(id) = &message.tool_call_id {
+            value["tool_call_id"] = json!(id);
+        }
+        if let Some(name) = &message.name {
+            value["name"] = json!(name);
+        }
+        if let Some(field) = self.reasoning_field().filter(|_| !message.reasoning.is_empty()) {
+            value[field] = json!(message.reasoning);
+        }
+        value
+    }
+}
+
+/// By `owned_by` of a model.
+fn server_kind(owner: &str) -> ServerKind {
+    match owner {
+        "inglenook" => ServerKind::Inglenook,
+        "vllm" => ServerKind::Vllm,
+        "sglang" => ServerKind::Sglang,
+        "llamacpp" => ServerKind::LlamaCpp,
+        "library" => ServerKind::Ollama,
+        "openai" | "openai-internal" | "system" => ServerKind::OpenAi,
+        _ => ServerKind::Other,
+    }
+}
+
+/// A call whose arguments are a text, as OpenAI has them.
+fn with_text(call: &Value) -> Value {
+    let mut call = call.clone();
+    if let Some(arguments) = call.pointer_mut("/function/arguments")
+        && !arguments.is_string()
+    {
+        *arguments = arguments.to_string().into();
+    }
+    call
+}
+
+/// `0.7`, not `0.699999988079071`.
+fn number(value: f32) -> Value {
+    value.to_string().parse::<f64>().map_or(Value::Null, Value::from)
+}
+
+/// The models that a server lists, and what kind of server it is. None: this is no such list.
+pub fn models(list: &Value) -> Option<(ServerKind, Vec<EndpointModel>)> {
+    let data = list.get("data")?.as_array()?;
+    let model = |entry: &Value| {
+        let length = ["/max_model_len", "/meta/n_ctx", "/context_length", "/context_window"];
+        let length = length.iter().find_map(|path| entry.pointer(path)?.as_u64());
+        let context_length = length.map_or(0, |n| u32::try_from(n).unwrap_or(u32::MAX));
+        Some(EndpointModel { id: entry.get("id")?.as_str()?.to_owned(), context_length })
+    };
+    let models: Vec<_> = data.iter().filter_map(model).take(MAX_MODELS).collect();
+    let owner = data.iter().find_map(|entry| entry.get("owned_by")?.as_str()).unwrap_or_default();
+    Some((server_kind(owner), models))
+}
+
+#[cfg(test)]
+mod tests {
+    use contract::Sampling;
+
+    use super::*;
+    use contract::protocol::{Location, ModelRef, Prompt};
+
+    fn request(chat: ChatOptions) -> GenerateRequest {
+        GenerateRequest {
+            turn: "t".into(),
+            model: ModelRef { id: "x".into(), location: Location::BuiltIn },
+            load: Default::default(),
+            conversation: None,
+            prompt: Prompt::Chat(Vec::new()),
+            sampling: Sampling { temperature: 0.7, top_k: 0, seed: Some(u64::MAX), ..Sampling::default() },
+            max_tokens: Some(9),
+            stop: vec!["x".into()],
+            ignore_eos: false,
+            chat,
+            speculation: None,
+            compression: None,
+            had: None,
+            resume: None,
+            bounds: Default::default(),
+            keeping: None,
+            profile: false,
+        }
+    }
+
+    #[test]
+    fn each_kind_is_spoken_to_in_its_own_way() {
+        let mut kwargs = Map::new();
+        kwargs.insert("enable_thinking".into(), false.into());
+        kwargs.insert("reasoning_effort".into(), "low".into());
+        let asked = request(ChatOptions { kwargs, ..ChatOptions::default() });
+        let body = |kind: ServerKind| Value::Object(Dialect(kind).body("m", &[], &asked));
+        for kind in ServerKind::ALL {
+            let body = body(kind);
+            assert_eq!((&body["temperature"], &body["stream"]), (&json!(0.7), &json!(true)));
+            assert_eq!((&body["seed"], &body["stop"]), (&json!(i64::MAX), &json!(["x"])));
+            assert!(body.get("max_tokens").is_some() != body.get("max_completion_tokens").is_some());
+            assert_eq!(body.get("chat_template_kwargs").is_some(), Dialect(kind).takes_kwargs());
+        }
+        assert_eq!(body(ServerKind::Vllm)["top_k"], -1);
+        assert_eq!(body(ServerKind::LlamaCpp)["top_k"], 0);
+        assert_eq!(body(ServerKind::Other)["reasoning_effort"], "low");
+        assert_eq!(body(ServerKind::Ollama)["reasoning_effort"], "none");
+        assert_eq!(body(ServerKind::OpenAi).get("top_k"), None, "it refuses what it doesn't know");
+    }
+
+    #[test]
+    fn messages_keep_what_belongs_to_them() {
+        let call =
+            json!({ "id": "a", "type": "function", "function": { "name": "f", "arguments": { "x": 1 } } });
+        let message = PromptMessage {
+            role: "assistant".into(),
+            reasoning: "Hm".into(),
+            tool_calls: vec![call],
+            ..PromptMessage::default()
+        };
+        let other = Dialect(ServerKind::Other).messages(std::slice::from_ref(&message));
+        assert_eq!(other[0]["tool_calls"][0]["function"]["arguments"], "{\"x\":1}");
+        assert_eq!(other[0].get("reasoning"), None);
+        assert_eq!(Dialect(ServerKind::LlamaCpp).messages(&[message])[0]["reasoning_content"], "Hm");
+    }
+
+    #[test]
+    fn lists_of_models_are_read() {
+        let read = |list: Value| models(&list);
+        let one = |kind, id: &str, context_length| {
+            Some((kind, vec![EndpointModel { id: id.into(), context_length }]))
+        };
+        let vllm = json!({ "data": [{ "id": "a/b", "owned_by": "vllm", "max_model_len": 4096 }] });
+        assert_eq!(read(vllm), one(ServerKind::Vllm, "a/b", 4096));
+        let meta = json!({ "n_ctx": 8192, "n_ctx_train": 131_072 });
+        let llama = json!({ "data": [{ "id": "x.gguf", "owned_by": "llamacpp", "meta": meta }] });
+        assert_eq!(read(llama), one(ServerKind::LlamaCpp, "x.gguf", 8192));
+        let ollama = json!({ "data": [{ "id": "llama3.2:1b", "owned_by": "library" }, { "no": "id" }, 7] });
+        assert_eq!(read(ollama), one(ServerKind::Ollama, "llama3.2:1b", 0));
+        assert_eq!(read(json!({ "data": [] })), Some((ServerKind::Other, Vec::new())));
+        assert_eq!([json!([]), json!({ "data": 1 }), json!(null)].map(read), [None, None, None]);
+    }
+}

@@ -1,0 +1,453 @@
+//! Models of other servers, behind the same requests and events as the worker: a conversation doesn't know who answers.
+//!
+//! One thread with a small runtime of its own, started by the first request, asleep while nothing is asked. Guarantees
+//! that every turn ends with exactly one `Done` or `Failed`, that cancelling closes the connection at once, and that a
+//! request that failed before its first word is asked of the next server with nothing lost or doubled.
+
+mod address;
+mod count;
+mod delta;
+mod dialect;
+mod directory;
+mod http;
+mod list_models;
+mod pool;
+mod reasoning;
+mod request;
+mod turn;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::mpsc::{Sender, SyncSender};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use contract::protocol::{Finished, GenerateRequest, Location, ModelRef, Step, WorkerEvent, WorkerRequest};
+use contract::types::{ErrorInfo, ServerKind};
+use contract::{Error, Result};
+use io::Clock;
+use net::ConnectionGate;
+use secrets::Secret;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
+
+pub use address::Address;
+pub use directory::{Endpoint, EndpointDirectory};
+use http::{Again, Fault, Http};
+use pool::{Health, Pool};
+
+/// Answers at once where no limit says otherwise.
+const MAX_AT_ONCE: usize = 256;
+
+/// Threads that look up names.
+const LOOKUP_THREADS: usize = 4;
+
+/// Everything about other servers that outlives a request.
+pub struct Remote {
+    directory: Weak<dyn EndpointDirectory>,
+    gate: ConnectionGate,
+    clock: Arc<dyn Clock>,
+    known: Arc<RemoteMemory>,
+    thread: Mutex<RemoteThread>,
+}
+
+/// What has been learned of servers; shared with the thread.
+#[derive(Default)]
+pub(crate) struct RemoteMemory {
+    known: Mutex<LearnedFacts>,
+}
+
+/// What has been learned since the program began.
+#[derive(Default)]
+struct LearnedFacts {
+    pool: Pool,
+    /// Tokens that a model's server counted for each that was estimated, by the model's id.
+    ratios: HashMap<String, f64>,
+}
+
+#[derive(Default)]
+struct RemoteThread {
+    /// Where events go. None: the program ends.
+    events: Option<SyncSender<WorkerEvent>>,
+    running: Option<(UnboundedSender<RemoteRequest>, JoinHandle<()>)>,
+}
+
+/// What the thread hears.
+enum RemoteRequest {
+    Work(Box<WorkerRequest>),
+    /// What models does this endpoint have?
+    Look {
+        endpoint: String,
+        reply: Sender<Result<()>>,
+    },
+    /// A turn's last word has been said.
+    Ended {
+        turn: String,
+        number: u64,
+    },
+    Stop,
+}
+
+/// A server as it is asked.
+#[derive(Debug, Clone)]
+pub(crate) struct Server {
+    pub address: Address,
+    pub key: Option<Secret>,
+    pub kind: ServerKind,
+}
+
+impl Remote {
+    /// Nothing runs until the first request. `directory` is asked for endpoints and told of their health.
+    pub fn new(directory: Weak<dyn EndpointDirectory>, gate: ConnectionGate, clock: Arc<dyn Clock>) -> Self {
+        Self { directory, gate, clock, known: Arc::default(), thread: Mutex::default() }
+    }
+
+    /// Where events go from now on.
+    pub fn connect(&self, events: SyncSender<WorkerEvent>) {
+        self.thread().events = Some(events);
+    }
+
+    /// Turns that are being answered end without a word: whoever listens interrupts them.
+    pub fn stop(&self) {
+        let RemoteThread { events, running } = std::mem::take(&mut *self.thread());
+        drop(events);
+        if let Some((asks, thread)) = running {
+            // A thread that has ended hears nothing.
+            let _ = asks.send(RemoteRequest::Stop);
+            if thread.join().is_err() {
+                tracing::error!("the thread of other servers ended by a panic");
+            }
+        }
+    }
+
+    pub fn ask(&self, request: WorkerRequest) -> Result<()> {
+        self.send(RemoteRequest::Work(Box::new(request)))
+    }
+
+    /// As `ask`, if anything is being answered at all.
+    pub fn cancel(&self, turn: &str) {
+        let thread = self.thread();
+        if let Some((asks, _)) = &thread.running {
+            // As above.
+            let _ = asks.send(RemoteRequest::Work(Box::new(WorkerRequest::Cancel { turn: turn.into() })));
+        }
+    }
+
+    /// Asks an endpoint what it has; its row has it then.
+    pub fn look(&self, endpoint: &str) -> Result<()> {
+        let (reply, answer) = std::sync::mpsc::channel();
+        self.send(RemoteRequest::Look { endpoint: endpoint.into(), reply })?;
+        answer.recv().map_err(|_| Error::bug("the thread of other servers ended while it looked"))?
+    }
+
+    fn send(&self, ask: RemoteRequest) -> Result<()> {
+        let mut thread = self.thread();
+        if thread.running.is_none() {
+            thread.running = Some(self.start(&thread)?);
+        }
+        let sent = thread.running.as_ref().is_some_and(|(asks, _)| asks.send(ask).is_ok());
+        if sent { Ok(()) } else { Err(Error::bug("the thread of other servers has ended")) }
+    }
+
+    fn start(&self, thread: &RemoteThread) -> Result<(UnboundedSender<RemoteRequest>, JoinHandle<()>)> {
+        let gone = || Error::bug("an answer was asked for while the program ends");
+        let directory = self.directory.upgrade().ok_or_else(gone)?;
+        let events = thread.events.clone().ok_or_else(gone)?;
+        let (asks, heard) = unbounded_channel();
+        let back = asks.clone();
+        let context = RemoteContext {
+            directory,
+            gate: self.gate.clone(),
+            clock: Arc::clone(&self.clock),
+            remote: Arc::clone(&self.known),
+            http: Http::new().map(Arc::new),
+            events,
+        };
+        let handle = platform::spawn("remote", move || run(context, back, heard))?;
+        Ok((asks, handle))
+    }
+
+    fn thread(&self) -> MutexGuard<'_, RemoteThread> {
+        self.thread.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// How an endpoint did when it was last asked. None: it has not been asked since the program began.
+    pub fn health(&self, id: &str) -> Option<Result<(), ErrorInfo>> {
+        match self.known.known().pool.health(id)? {
+            Health::Up => Some(Ok(())),
+            Health::Down { error, .. } => Some(Err(error.clone())),
+        }
+    }
+
+    /// Forgets how an endpoint did.
+    pub fn forget_health(&self, id: &str) {
+        self.known.known().pool.forget(id);
+    }
+}
+
+impl RemoteMemory {
+    fn known(&self) -> MutexGuard<'_, LearnedFacts> {
+        self.known.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Tokens of a model for each that is estimated.
+    fn ratio(&self, model: &str) -> f64 {
+        self.known().ratios.get(model).copied().unwrap_or(1.0)
+    }
+
+    /// A server has counted `n_tokens` of a prompt that was estimated as `estimate`.
+    fn learn(&self, model: &str, estimate: f64, n_tokens: usize) {
+        // Short prompts are mostly markup: they teach nothing about the text.
+        if estimate >= 32.0 && n_tokens > 0 {
+            let ratio = (n_tokens as f64 / estimate).clamp(0.1, 10.0);
+            self.known().ratios.insert(model.to_owned(), ratio);
+        }
+    }
+}
+
+/// What every task of the thread sees.
+#[derive(Clone)]
+pub(crate) struct RemoteContext {
+    directory: Arc<dyn EndpointDirectory>,
+    gate: ConnectionGate,
+    clock: Arc<dyn Clock>,
+    remote: Arc<RemoteMemory>,
+    http: Result<Arc<Http>>,
+    events: SyncSender<WorkerEvent>,
+}
+
+impl RemoteContext {
+    fn http(&self) -> Result<&Http, Fault> {
+        self.http.as_deref().map_err(|error| Fault { error: error.clone(), again: Again::Never })
+    }
+
+    /// The longest that a server may say nothing.
+    fn silence(&self) -> Duration {
+        self.directory.silence_timeout()
+    }
+
+    /// The server behind an endpoint. Error: its key is not where it should be.
+    fn server_of(&self, endpoint: &Endpoint) -> Result<Server> {
+        let key = self.directory.key(endpoint)?;
+        Ok(Server { address: Address::parse(&endpoint.url)?, key, kind: endpoint.kind })
+    }
+
+    /// Tokens that a model holds; the fewest of its servers. 0: none of them says.
+    fn context_of(&self, model: &ModelRef) -> usize {
+        let Location::Remote { name, model } = &model.location else { return 0 };
+        let endpoints = self.directory.candidates(name, model).unwrap_or_default();
+        let models = endpoints.iter().flat_map(|endpoint| &endpoint.models).filter(|it| it.id == *model);
+        models.map(|it| it.context_length as usize).filter(|&n| n > 0).min().unwrap_or(0)
+    }
+
+    /// The software that answers for a model. None: no endpoint has it.
+    fn kind_of(&self, model: &ModelRef) -> Option<ServerKind> {
+        let Location::Remote { name, model } = &model.location else { return None };
+        self.directory.candidates(name, model).ok()?.first().map(|endpoint| endpoint.kind)
+    }
+
+    fn tell(&self, turn: &str, step: Step) {
+        self.say(WorkerEvent::Turn { turn: turn.into(), step });
+    }
+
+    fn say(&self, event: WorkerEvent) {
+        // Nobody listens while the program ends.
+        let _ = self.events.send(event);
+    }
+}
+
+/// A turn in the queue.
+struct Waiting {
+    request: Box<GenerateRequest>,
+    arrived: Duration,
+    /// The place that was progress last.
+    position: usize,
+}
+
+/// Who is being answered, and who waits.
+struct Answering {
+    context: Arc<RemoteContext>,
+    back: UnboundedSender<RemoteRequest>,
+    /// By turn, with a number that tells it from an earlier one of the same name.
+    running: HashMap<String, (u64, oneshot::Sender<()>)>,
+    waiting: VecDeque<Waiting>,
+    n_started: u64,
+}
+
+/// Runs until it is progress to stop, or nobody can ask any more.
+fn run(
+    context: RemoteContext,
+    back: UnboundedSender<RemoteRequest>,
+    mut heard: UnboundedReceiver<RemoteRequest>,
+) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(LOOKUP_THREADS)
+        .thread_name("inglenook-lookup")
+        .build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            tracing::error!("other servers can't be asked: {error}");
+            return;
+        }
+    };
+    let context = Arc::new(context);
+    let (running, waiting) = (HashMap::new(), VecDeque::new());
+    let mut answering = Answering { context, back, running, waiting, n_started: 0 };
+    runtime.block_on(async move {
+        loop {
+            let ask = match answering.next_deadline() {
+                None => heard.recv().await,
+                Some(left) => match tokio::time::timeout(left, heard.recv()).await {
+                    Ok(ask) => ask,
+                    Err(_) => {
+                        answering.admit();
+                        continue;
+                    }
+                },
+            };
+            match ask {
+                Some(RemoteRequest::Stop) | None => return,
+                Some(ask) => answering.hear(ask),
+            }
+        }
+    });
+    runtime.shutdown_background();
+}
+
+impl Answering {
+    fn hear(&mut self, ask: RemoteRequest) {
+        match ask {
+            RemoteRequest::Work(request) => self.work(*request),
+            RemoteRequest::Look { endpoint, reply } => {
+                let context = Arc::clone(&self.context);
+                tokio::spawn(async move {
+                    let looked = list_models::list_models(&context, &endpoint).await;
+                    // Whoever asked may have gone.
+                    let _ = reply.send(looked.map_err(|fault| fault.error));
+                });
+            }
+            RemoteRequest::Ended { turn, number } => {
+                if self.running.get(&turn).is_some_and(|(of, _)| *of == number) {
+                    self.running.remove(&turn);
+                }
+                self.admit();
+            }
+            RemoteRequest::Stop => {}
+        }
+    }
+
+    fn work(&mut self, request: WorkerRequest) {
+        let context = &self.context;
+        match request {
+            WorkerRequest::Generate(request) => {
+                let arrived = context.clock.monotonic();
+                self.waiting.push_back(Waiting { request, arrived, position: 0 });
+                self.admit();
+            }
+            WorkerRequest::Cancel { turn } => self.cancel(&turn),
+            WorkerRequest::Count { request, count } => {
+                let outcome = Ok(count::draft(context, &count));
+                self.context.say(WorkerEvent::Counted { request, outcome });
+            }
+            WorkerRequest::Fit { request, fit } => {
+                let outcome = count::fit(context, &fit);
+                self.context.say(WorkerEvent::Fitted { request, outcome });
+            }
+            // There is nothing here that these could be about.
+            WorkerRequest::Unload { .. }
+            | WorkerRequest::Forget { .. }
+            | WorkerRequest::Store { .. }
+            | WorkerRequest::Prefetch(_)
+            | WorkerRequest::KvStats { .. }
+            | WorkerRequest::Inspect { .. }
+            | WorkerRequest::Look { .. }
+            | WorkerRequest::Embed { .. }
+            | WorkerRequest::Stop => {}
+        }
+    }
+
+    fn cancel(&mut self, turn: &str) {
+        if let Some(at) = self.waiting.iter().position(|waiting| waiting.request.turn == turn) {
+            self.waiting.remove(at);
+            self.context.tell(turn, Step::Done(Box::new(Finished::never_started())));
+        } else if let Some((_, cancel)) = self.running.remove(turn) {
+            // One that has just ended hears nothing.
+            let _ = cancel.send(());
+        }
+    }
+
+    /// How long until a waiting turn's time is up.
+    fn next_deadline(&self) -> Option<Duration> {
+        let now = self.context.clock.monotonic();
+        let deadlines =
+            self.waiting.iter().filter_map(|waiting| waiting.request.bounds.deadline(waiting.arrived));
+        deadlines.min().map(|deadline| deadline.saturating_sub(now))
+    }
+
+    /// First come, first served; those whose time is up go, the others hear how many are before them.
+    fn admit(&mut self) {
+        let now = self.context.clock.monotonic();
+        let mut left = VecDeque::new();
+        for mut waiting in std::mem::take(&mut self.waiting) {
+            let bounds = &waiting.request.bounds;
+            let most = bounds.concurrent.unwrap_or(MAX_AT_ONCE);
+            if bounds.deadline(waiting.arrived).is_some_and(|deadline| deadline <= now) {
+                let error = bounds.time_up();
+                self.context.tell(&waiting.request.turn, Step::Failed { error });
+            } else if left.is_empty() && self.running.len() < most {
+                self.begin(waiting);
+            } else {
+                let position = left.len() + 1;
+                if std::mem::replace(&mut waiting.position, position) != position {
+                    let position = u32::try_from(position).unwrap_or(u32::MAX);
+                    self.context.tell(&waiting.request.turn, Step::Queued { position });
+                }
+                left.push_back(waiting);
+            }
+        }
+        self.waiting = left;
+    }
+
+    fn begin(&mut self, waiting: Waiting) {
+        let Waiting { request, arrived, .. } = waiting;
+        let (turn, number) = (request.turn.clone(), self.n_started);
+        self.n_started += 1;
+        let (cancel, cancelled) = oneshot::channel();
+        self.running.insert(turn.clone(), (number, cancel));
+        let (context, back) = (Arc::clone(&self.context), self.back.clone());
+        tokio::spawn(async move {
+            // TurnProgress however it ends, by a panic too.
+            let ended = Ended { context: Arc::clone(&context), back, turn, number, is_told: false };
+            turn::answer(&context, request, arrived, cancelled).await;
+            ended.well();
+        });
+    }
+}
+
+/// Says that a task is over. One that ends by a panic fails its turn alone.
+struct Ended {
+    context: Arc<RemoteContext>,
+    back: UnboundedSender<RemoteRequest>,
+    turn: String,
+    number: u64,
+    is_told: bool,
+}
+
+impl Ended {
+    fn well(mut self) {
+        self.is_told = true;
+    }
+}
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        if !self.is_told && std::thread::panicking() {
+            let error = Error::bug("an answer of another server could not be read");
+            self.context.tell(&self.turn, Step::Failed { error });
+        }
+        // Nobody waits for it while the program ends.
+        let _ = self.back.send(RemoteRequest::Ended { turn: self.turn.clone(), number: self.number });
+    }
+}

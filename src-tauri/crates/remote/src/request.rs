@@ -1,0 +1,220 @@
+//! Asking servers until one answers: by turns, the next at once where one fails before its first word, all of them again
+//! after a pause. After the first word nothing is asked again by itself: what came is kept.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::delta::{Reply, Wrong};
+use super::dialect::{Continuing, Dialect};
+use super::http::{Again, Answer, Call, Fault, broken, malformed, quote, too_large};
+use super::turn::TurnProgress;
+use super::{Endpoint, RemoteContext, Server, list_models};
+use contract::protocol::{GenerateRequest, Location, PromptMessage};
+use contract::types::ConnectionPurpose;
+use contract::{Error, ErrorKind, Result};
+use net::sse::Events;
+
+/// How often all servers of a name are asked, with a pause before each round but the first.
+const MAX_ROUNDS: u32 = 4;
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+
+/// A server that wants a longer pause is not waited for.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// A pause that people notice is progress.
+const NOTICED_PAUSE: Duration = Duration::from_secs(2);
+
+/// What continues an answer where nothing else does.
+const CONTINUE: &str = "Your last answer was cut off. Go on exactly where it ends, in the middle of the sentence if it \
+                        ends there. Repeat nothing and explain nothing.";
+
+/// The whole answer has been progress where this is `Ok`.
+pub async fn attempts(
+    context: &RemoteContext,
+    request: &GenerateRequest,
+    progress: &mut TurnProgress<'_>,
+) -> Result<()> {
+    let Location::Remote { name, model } = &request.model.location else {
+        return Err(Error::bug("a model of this machine was asked elsewhere"));
+    };
+    let mut pause = FIRST_PAUSE;
+    let mut last = None;
+    for round in 0..MAX_ROUNDS {
+        let rows = context.directory.candidates(name, model)?;
+        let mut later = None;
+        for at in context.order(name, &rows) {
+            let fault = match attempt(context, &rows[at], model, request, progress).await {
+                Ok(()) => {
+                    context.remote.known().pool.worked(&rows[at].id);
+                    return Ok(());
+                }
+                Err(fault) => fault,
+            };
+            if fault.again != Again::Never && fault.error.code() != "remote.model_gone" {
+                context.failed(&rows[at].id, &fault.error);
+            }
+            if !progress.is_empty() {
+                return Err(midway(fault.error, &progress.place));
+            }
+            match fault.again {
+                Again::Never => return Err(fault.error),
+                Again::Elsewhere => {}
+                Again::Later(wait) => {
+                    let wait = wait.unwrap_or_default();
+                    later = Some(later.map_or(wait, |least: Duration| least.min(wait)));
+                }
+            }
+            tracing::info!(code = fault.error.code(), turn = progress.turn, "asked again: {}", fault.error);
+            last = Some(fault.error);
+        }
+        let Some(wait) = later.map(|wait| wait.max(pause)).filter(|wait| *wait <= LONGEST_PAUSE) else {
+            break;
+        };
+        if round + 1 == MAX_ROUNDS {
+            break;
+        }
+        if let Some(error) = last.as_ref().filter(|_| wait >= NOTICED_PAUSE) {
+            let message = format!("{} Retrying in {} seconds.", error.message(), wait.as_secs());
+            progress.notice(Error::new(error.kind, "remote.asked_again", message, error.remedy()));
+        }
+        tokio::time::sleep(wait).await;
+        pause *= 2;
+    }
+    Err(last.unwrap_or_else(|| Error::bug("no server was asked")))
+}
+
+impl RemoteContext {
+    /// Whose turn it is; those that rested long enough are looked at meanwhile.
+    fn order(&self, name: &str, rows: &[Endpoint]) -> Vec<usize> {
+        let ids: Vec<String> = rows.iter().map(|row| row.id.clone()).collect();
+        let now = self.clock.monotonic();
+        let mut known = self.remote.known();
+        let order = known.pool.order(name, &ids, now);
+        let due = known.pool.take_due(&ids, now);
+        drop(known);
+        for id in due.into_iter().filter(|id| order.first().is_none_or(|&at| ids[at] != *id)) {
+            list_models::list_in_background(self, id);
+        }
+        order
+    }
+
+    fn failed(&self, id: &str, error: &Error) {
+        let now = self.clock.monotonic();
+        self.remote.known().pool.failed(id, error.info.clone(), now);
+    }
+}
+
+async fn attempt(
+    context: &RemoteContext,
+    row: &Endpoint,
+    model: &str,
+    request: &GenerateRequest,
+    progress: &mut TurnProgress<'_>,
+) -> Result<(), Fault> {
+    let server = context.server_of(row).map_err(|error| Fault { error, again: Again::Elsewhere })?;
+    let body = body(&server, model, request, progress);
+    progress.place = server.address.place();
+    progress.key.clone_from(&server.key);
+    progress.reply = Reply::default();
+    let call = Call {
+        address: &server.address,
+        url: server.address.route("/chat/completions"),
+        key: server.key.as_ref(),
+        body: Some(body),
+        purpose: ConnectionPurpose::Answer,
+        silence: context.silence(),
+    };
+    let mut answer = context.http()?.ask(&context.gate, call).await?;
+    if answer.is_stream() { stream(&mut answer, progress).await } else { whole(&mut answer, progress).await }
+}
+
+fn body(server: &Server, model: &str, request: &GenerateRequest, progress: &TurnProgress) -> Vec<u8> {
+    let mut messages = progress.messages.clone();
+    let continuing = progress.had.as_ref().map(|had| (had, Dialect(server.kind).continuing()));
+    if let Some((had, how)) = &continuing {
+        messages.push((*had).clone());
+        if *how == Continuing::Asked {
+            let (role, content) = ("user".into(), CONTINUE.into());
+            messages.push(PromptMessage { role, content, ..PromptMessage::default() });
+        }
+    }
+    let mut body = Dialect(server.kind).body(model, &messages, request);
+    match continuing {
+        Some((_, Continuing::Marked)) => {
+            body.insert("add_generation_prompt".into(), false.into());
+            body.insert("continue_final_message".into(), true.into());
+        }
+        Some((_, Continuing::Asked)) => progress.notice(Error::new(
+            ErrorKind::Conflict,
+            "remote.continued_by_asking",
+            "This server can't continue an unfinished answer, so the model was asked to.",
+            "If the two parts don't fit together, regenerate the answer.",
+        )),
+        Some((_, Continuing::Placed)) | None => {}
+    }
+    Value::Object(body).to_string().into_bytes()
+}
+
+async fn stream(answer: &mut Answer, progress: &mut TurnProgress<'_>) -> Result<(), Fault> {
+    let place = progress.place.clone();
+    let mut events = Events::default();
+    while let Some(bytes) = answer.next().await? {
+        for data in events.push(&bytes).map_err(|_| too_large(&place))? {
+            take(progress, &place, |reply| reply.take(&data))?;
+        }
+        if progress.reply.is_done {
+            break;
+        }
+    }
+    if let Some(data) = events.end() {
+        take(progress, &place, |reply| reply.take(&data))?;
+    }
+    take(progress, &place, |reply| Ok(reply.rest()))?;
+    // Some servers leave the end mark out, but none the reason.
+    match progress.reply.is_done || progress.reply.reason.is_some() {
+        true => Ok(()),
+        false => Err(broken(&place, "it ended before the answer did")),
+    }
+}
+
+/// A server that doesn't stream answers at once.
+async fn whole(answer: &mut Answer, progress: &mut TurnProgress<'_>) -> Result<(), Fault> {
+    let place = progress.place.clone();
+    let value = answer.json().await?;
+    take(progress, &place, |reply| reply.take_value(&value, "message"))?;
+    take(progress, &place, |reply| Ok(reply.rest()))?;
+    match progress.reply.reason {
+        Some(_) => Ok(()),
+        None => Err(malformed(&place, "it has no finish_reason")),
+    }
+}
+
+fn take(
+    progress: &mut TurnProgress<'_>,
+    place: &str,
+    read: impl FnOnce(&mut Reply) -> std::result::Result<super::delta::Delta, Wrong>,
+) -> Result<(), Fault> {
+    let key = progress.key.clone();
+    let delta = read(&mut progress.reply).map_err(|wrong| match wrong {
+        Wrong::Malformed(why) => malformed(place, &why),
+        Wrong::TooLong => too_large(place),
+        Wrong::Server(words) => Fault::new(
+            Again::Later(None),
+            ErrorKind::Device,
+            "remote.failing",
+            format!("{place} failed while answering{}", quote(&words, key.as_ref())),
+            "Try again. If it keeps happening, check the log of that server.",
+        ),
+    })?;
+    if progress.take(delta) { Ok(()) } else { Err(too_large(place)) }
+}
+
+/// What went wrong after the first word: the answer stays, and can go on.
+fn midway(error: Error, place: &str) -> Error {
+    match error.code() {
+        "remote.too_large" => error,
+        "remote.broken" => error,
+        _ => broken(place, error.message().trim_end_matches('.')).error,
+    }
+}
