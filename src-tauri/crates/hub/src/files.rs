@@ -51,7 +51,7 @@ const SINGLE: &str = "model.safetensors";
 
 /// Downloadable models among the files, smallest first. Leaves out split GGUFs with missing parts, and files that are not
 /// models themselves (image projectors, importance matrices).
-pub fn items(files: &[RemoteFile]) -> Vec<ModelFiles> {
+pub fn downloadable_models(files: &[RemoteFile]) -> Vec<ModelFiles> {
     let mut splits: BTreeMap<(&str, usize), Vec<&RemoteFile>> = BTreeMap::new();
     let mut found = Vec::new();
     for file in files.iter().filter(|file| is_gguf_model(&file.path)) {
@@ -183,7 +183,7 @@ mod tests {
             ("x.gguf", None, QuantGroup::Large),
         ];
         for (path, expected, in_group) in cases {
-            let item = &items(&remote(&[path.replace("-00001-of-00002", "").as_str()]))[0];
+            let item = &downloadable_models(&remote(&[path.replace("-00001-of-00002", "").as_str()]))[0];
             assert_eq!((item.quantisation.as_deref(), item.group), (expected, in_group), "{path}");
         }
     }
@@ -191,20 +191,23 @@ mod tests {
     #[test]
     fn parts_are_one_item_and_incomplete_ones_none() {
         let whole = ["a-Q4_0-00002-of-00002.gguf", "a-Q4_0-00001-of-00002.gguf", "b-Q8_0.gguf"];
-        let found = items(&remote(&whole));
+        let found = downloadable_models(&remote(&whole));
         let paths: Vec<_> = found.iter().map(|item| (item.path.as_str(), item.files.len())).collect();
         assert_eq!(paths, [("b-Q8_0.gguf", 1), ("a-Q4_0-00001-of-00002.gguf", 2)]);
         assert_eq!(found[1].files[0].path, found[1].path);
-        assert!(items(&remote(&whole[..1])).is_empty(), "its first part is missing");
+        assert!(downloadable_models(&remote(&whole[..1])).is_empty(), "its first part is missing");
         let others = ["mmproj-f16.gguf", "x-imatrix.gguf", "README.md", "a-00000-of-00001.gguf"];
-        assert_eq!(items(&remote(&others)).len(), 1, "an odd name is a file like any other");
+        assert_eq!(downloadable_models(&remote(&others)).len(), 1, "an odd name is a file like any other");
     }
 
     #[test]
     fn a_folder_of_safetensors_is_one_item() {
         let paths = ["config.json", "tokenizer.json", "model-00001-of-00002.safetensors", INDEX, "x.bin"];
-        assert!(items(&remote(&paths[1..])).is_empty(), "without config.json nobody knows what it is");
-        let found = items(&remote(&paths));
+        assert!(
+            downloadable_models(&remote(&paths[1..])).is_empty(),
+            "without config.json its architecture is unknown"
+        );
+        let found = downloadable_models(&remote(&paths));
         assert_eq!((found[0].path.as_str(), found[0].files.len()), (INDEX, 4));
     }
 }

@@ -132,7 +132,7 @@ fn status_error(
         )),
         403 => RequestError::Permanent(HubError::new(
             "hub.denied",
-            format!("The owner of your token has no access to {name}."),
+            format!("Access to {name} is denied for the owner of your token."),
             format!("Ask the publisher at {page}, or choose another model."),
         )),
         401 | 404 => RequestError::Permanent(missing(code, has_token, name)),

@@ -29,7 +29,7 @@ pub use cache_layout::{Layout, ModelDir};
 pub use client::{Client, ClientOptions};
 pub use download::{Download, DownloadEnd, PlacedFile, TransferOptions};
 pub use error::{HubError, Result};
-pub use files::{ModelFiles, QuantGroup, items};
+pub use files::{ModelFiles, QuantGroup, downloadable_models};
 pub use gate::{Gate, Permit, Purpose};
 pub use progress::{DownloadProgress, Phase};
 pub use rate_limit::RateLimiter;

@@ -134,7 +134,7 @@ impl FileFetch {
         }
     }
 
-    /// Takes runs until none is left.
+    /// Takes runs until no chunk is missing.
     pub async fn connection(self: Arc<Self>) -> Result<(), FetchEnd> {
         let chunk_bytes = self.part.header().chunk_bytes;
         while let Some(run) = self.part.take_run((RUN_BYTES / chunk_bytes).max(1)) {

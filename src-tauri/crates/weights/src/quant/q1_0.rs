@@ -1,4 +1,4 @@
-//! Q1_0: 128 signs under one half-precision scale. Value = ±scale. For models that were trained to be so: read only.
+//! Q1_0: 128 signs under one half-precision scale. Value = ±scale. For models trained with such weights: read only.
 //!
 //! | bytes | what |
 //! |---|---|

@@ -1,5 +1,5 @@
 //! TQ1_0: 256 numbers out of −1, 0, 1 under one half-precision factor, five to a byte. Value = d · (q − 1). For models
-//! that were trained to be so.
+//! that were trained with such weights.
 //!
 //! | bytes | what |
 //! |---|---|
