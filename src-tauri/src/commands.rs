@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use app::desktop::deep_links::Asked;
+use app::desktop::deep_links::DeepLink;
 use contract::types::{AppEvent, ErrorInfo, TurnEvent};
 use serde_json::Value;
 use tauri::State;
@@ -73,18 +73,18 @@ pub struct Asks(Mutex<Waiting>);
 
 #[derive(Default)]
 struct Waiting {
-    asked: Vec<Asked>,
-    page: Option<Channel<Vec<Asked>>>,
+    asked: Vec<DeepLink>,
+    page: Option<Channel<Vec<DeepLink>>>,
 }
 
 impl Asks {
-    pub fn tell(&self, asked: Vec<Asked>) {
+    pub fn tell(&self, asked: Vec<DeepLink>) {
         let mut waiting = self.lock();
         waiting.asked.extend(asked);
         waiting.hand_over();
     }
 
-    fn listen(&self, page: Channel<Vec<Asked>>) {
+    fn listen(&self, page: Channel<Vec<DeepLink>>) {
         let mut waiting = self.lock();
         waiting.page = Some(page);
         waiting.hand_over();
@@ -160,7 +160,7 @@ pub async fn pick_model_file(window: tauri::WebviewWindow) -> Result<Option<Stri
 /// As `pick_model_file`, for a folder of models.
 #[tauri::command]
 pub async fn pick_folder(window: tauri::WebviewWindow) -> Result<Option<String>, ErrorInfo> {
-    let dialog = rfd::AsyncFileDialog::new().set_title("Look for models in a folder").set_parent(&window);
+    let dialog = rfd::AsyncFileDialog::new().set_title("Add a model folder").set_parent(&window);
     let picked = dialog.pick_folder().await;
     Ok(picked.map(|folder| folder.path().to_string_lossy().into_owned()))
 }
@@ -175,7 +175,7 @@ pub async fn pick_file(window: tauri::WebviewWindow, kind: String) -> Result<Opt
             "Text, code, tables and PDF",
             &["txt", "md", "csv", "tsv", "pdf", "json", "html", "xml", "log"],
         ),
-        _ => dialog.set_title("Import conversations").add_filter("Exports", &["json", "zip"]),
+        _ => dialog.set_title("Import chats").add_filter("Exports", &["json", "zip"]),
     };
     let picked = dialog.add_filter("All files", &["*"]).pick_file().await;
     Ok(picked.map(|file| file.path().to_string_lossy().into_owned()))
@@ -235,7 +235,7 @@ pub async fn watch_drops(drops: State<'_, Drops>, channel: Channel<Drop>) -> Res
 /// What the desktop asks for: model files that were opened, links that were followed, also those before the page was
 /// there.
 #[tauri::command]
-pub async fn watch_asked(asks: State<'_, Asks>, channel: Channel<Vec<Asked>>) -> Result<(), ErrorInfo> {
+pub async fn watch_asked(asks: State<'_, Asks>, channel: Channel<Vec<DeepLink>>) -> Result<(), ErrorInfo> {
     asks.listen(channel);
     Ok(())
 }
@@ -264,7 +264,7 @@ fn show_folder(dir: &str) -> contract::Result<()> {
         _ => Err(contract::Error::input(
             "shell.folder",
             format!("The file manager could not be opened for {dir}."),
-            "Open that folder by hand.",
+            "Open the folder yourself.",
         )),
     }
 }

@@ -39,7 +39,7 @@ pub fn begin(args: impl IntoIterator<Item = OsString>) {
     }
     // It comes back only where it failed: then the window takes more memory, and nothing else is lost.
     let error = command.args(args).envs(more).exec();
-    eprintln!("The window takes more memory than it needs to: {error}.");
+    eprintln!("The window uses more memory than necessary: {error}.");
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -15,7 +15,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use app::desktop::deep_links::Asked;
+use app::desktop::deep_links::DeepLink;
 
 const USAGE: &str = "usage: inglenook [--data-dir DIR] [MODEL.gguf | inglenook://… ]…\n\
     DIR (or INGLENOOK_DATA_DIR) holds everything the program keeps.";
@@ -33,15 +33,17 @@ fn main() -> ExitCode {
             }
         };
     if !has_display() {
-        eprintln!("There is no display here. In a terminal, `nook chat` needs none.");
+        eprintln!("No display was found. Use `nook chat` in a terminal instead.");
         return ExitCode::from(2);
     }
     lean::begin(std::env::args_os());
     let opened =
         app::desktop::single_instance::SingleInstance::take(data_dir.clone(), &asked).and_then(|taken| {
             match taken {
-                app::desktop::single_instance::Taken::First(only) => Ok(Some((only, open(data_dir)?))),
-                app::desktop::single_instance::Taken::Raised => Ok(None),
+                app::desktop::single_instance::InstanceClaim::First(only) => {
+                    Ok(Some((only, open(data_dir)?)))
+                }
+                app::desktop::single_instance::InstanceClaim::Raised => Ok(None),
             }
         });
     let shown = opened.map(|opened| match opened {
@@ -51,7 +53,7 @@ fn main() -> ExitCode {
     match shown {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(error)) => {
-            eprintln!("The window could not be opened: {error}. In a terminal, `nook chat` needs none.");
+            eprintln!("The window could not be opened: {error}. Use `nook chat` in a terminal instead.");
             ExitCode::FAILURE
         }
         Err(error) => {
@@ -88,7 +90,7 @@ fn has_display() -> bool {
 struct Arguments {
     /// The flag before the variable; none: the system's own folders.
     data_dir: Option<PathBuf>,
-    asked: Vec<Asked>,
+    asked: Vec<DeepLink>,
 }
 
 impl Arguments {
@@ -105,7 +107,7 @@ impl Arguments {
                 return Err(USAGE.into());
             } else {
                 asked.push(
-                    Asked::parse(&arg)
+                    DeepLink::parse(&arg)
                         .map_err(|error| format!("{} {}\n{USAGE}", error.message(), error.remedy()))?,
                 );
             }
@@ -139,7 +141,8 @@ mod tests {
 
     #[test]
     fn files_and_links_are_for_the_window() {
-        let asked = vec![Asked::NewChat { text: "hi".into() }, Asked::FindModel { query: "a/b".into() }];
+        let asked =
+            vec![DeepLink::NewChat { text: "hi".into() }, DeepLink::FindModel { query: "a/b".into() }];
         let args = ["inglenook://new?text=hi", "--data-dir=/f", "inglenook://models/a/b"];
         assert_eq!(read(&args, None), Ok(Arguments { data_dir: Some("/f".into()), asked }));
         assert!(read(&["notes.txt"], None).unwrap_err().starts_with("notes.txt can't be opened."));

@@ -87,7 +87,7 @@ pub fn keep(window: &WebviewWindow) -> tauri::Result<()> {
         place = WindowPlace { maximized: true, ..before };
     }
     if let Err(error) = app.keep_window_place(&place) {
-        eprintln!("The window's place could not be kept: {}", error.message());
+        eprintln!("The position of the window could not be saved: {}", error.message());
     }
     Ok(())
 }

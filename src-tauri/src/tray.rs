@@ -8,7 +8,7 @@ use tauri::menu::{Menu, MenuBuilder, MenuEvent};
 use tauri::tray::TrayIconBuilder;
 use tauri::{AppHandle, Manager, Wry};
 
-use app::desktop::deep_links::Asked;
+use app::desktop::deep_links::DeepLink;
 use contract::types::ErrorInfo;
 
 use crate::commands::Asks;
@@ -59,13 +59,9 @@ pub fn set(app: &AppHandle, labels: Option<Labels>) -> Result<(), ErrorInfo> {
     app.run_on_main_thread(move || drop(set())).map_err(|error| contract::Error::bug(error).info)?;
     let done = done.recv().unwrap_or_else(|_| Err("the window is closing".into()));
     done.map_err(|cause| {
-        let remedy = "Closing the window ends Inglenook. On Debian: apt install libayatana-appindicator3-1.";
-        contract::Error::input(
-            "window.tray",
-            format!("This desktop has no place for an icon: {cause}."),
-            remedy,
-        )
-        .info
+        let remedy = "Closing the window quits Inglenook. On Debian, install libayatana-appindicator3-1.";
+        contract::Error::input("window.tray", format!("This desktop has no system tray: {cause}."), remedy)
+            .info
     })
 }
 
@@ -122,7 +118,7 @@ fn chosen(app: &AppHandle, event: MenuEvent) {
     match event.id().as_ref() {
         SHOW => window::raise(app),
         NEW_CHAT => {
-            app.state::<Asks>().tell(vec![Asked::NewChat { text: String::new() }]);
+            app.state::<Asks>().tell(vec![DeepLink::NewChat { text: String::new() }]);
             window::raise(app);
         }
         QUIT if closing::waits(app) => window::raise(app),

@@ -1,6 +1,6 @@
 //! The one window: how it is built, what it may show, how it ends.
 
-use app::desktop::deep_links::Asked;
+use app::desktop::deep_links::DeepLink;
 use tauri::webview::{NewWindowResponse, WebviewWindowBuilder};
 use tauri::{DragDropEvent, Manager, RunEvent, Url, WebviewWindow, WindowEvent};
 
@@ -12,7 +12,7 @@ use crate::{closing, place, tray};
 pub fn run(
     app: app::App,
     mut only: app::desktop::single_instance::SingleInstance,
-    asked: Vec<Asked>,
+    asked: Vec<DeepLink>,
 ) -> tauri::Result<()> {
     let shell = tauri::Builder::default()
         .manage(Held::new(app))

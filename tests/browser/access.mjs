@@ -159,7 +159,7 @@ const SCREENS = {
     await page.keyboard.press('Control+n');
     await page.locator(byId('composer')).fill('It runs over');
     await page.keyboard.press('Enter');
-    await page.locator(byId('step-fold')).waitFor();
+    await page.locator(byId('step-compact')).waitFor();
   },
 };
 

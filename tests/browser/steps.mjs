@@ -22,7 +22,7 @@ async function anEndIsSaidAndLeadsOn(page) {
 
 async function anErrorLeadsOn(page) {
   await ask(page, 'It runs over', 'error');
-  for (const step of ['step-fold', 'step-larger', 'step-new_chat', 'retry']) {
+  for (const step of ['step-compact', 'step-larger', 'step-new_chat', 'retry']) {
     assert((await count(page, step)) === 1, `the context is full, and there is no ${step}`);
   }
   await look(page, 'end-full');

@@ -233,7 +233,7 @@ fn gguf_base(path: &Path) {
         d_ff: 96,
         n_vocab: 400,
         context_length: 128,
-        rope_stretch: None,
+        rope_scaling: None,
         ..engine::shape::SHAPES[0]
     };
     let mut bytes = Vec::new();

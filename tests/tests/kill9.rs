@@ -135,7 +135,7 @@ pub fn write_model(path: &Path) {
         n_vocab: 4096,
         context_length: 8192,
         rope_base: 10_000.0,
-        rope_stretch: None,
+        rope_scaling: None,
         eps: 1e-5,
         tied_embeddings: true,
         more: &[],

@@ -75,7 +75,7 @@ fn two_cards_with_the_whole_model_say_what_one_says() {
     let now: MonotonicClock = Arc::new(|| std::time::Duration::ZERO);
     model.measure_submissions(Some(&now));
     assert_eq!(answers(&mut model), expected);
-    let told = model.efforts();
+    let told = model.submission_stats_by_replica();
     assert!(told.len() == 2 && told.iter().all(|effort| effort.n_kernels > 0), "{told:?}");
     assert_eq!(model.take_gpu_incident(), None);
 }

@@ -77,7 +77,7 @@ fn templates_tell_what_their_models_can_do() {
     for (name, tools, thinking) in cases {
         let path = reference_dir().join("templates/jinja").join(format!("{name}.jinja"));
         let source = std::fs::read_to_string(&path).expect(name);
-        let told = ModelCapabilities::told_by(&ChatTemplate::from_source(&source).expect(name));
+        let told = ModelCapabilities::from_template(&ChatTemplate::from_source(&source).expect(name));
         assert_eq!(told, ModelCapabilities { tools, thinking }, "{name}");
     }
 }

@@ -1,4 +1,4 @@
-// What the stand-in knows.
+// Data of the stand-in.
 
 const DAY = 86_400_000;
 

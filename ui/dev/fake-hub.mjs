@@ -1,4 +1,4 @@
-// The stand-in's models: what a hub has, what is being fetched, other servers, folders. No network, no files.
+// Models of the stand-in: hub, downloads, endpoints, folders. No network, no files.
 
 const GB = 1e9;
 const fit = (verdict, tok_s, reason, bytes) => ({

@@ -1,4 +1,4 @@
-// A stand-in for the application while the page is being worked on: the same use cases over HTTP,
+// A stand-in for the application while developing the page: the same calls over HTTP,
 // answers from a script, about thirty events a second. Never part of the build.
 // `node dev/fake-nook.mjs [--port 8642] [--speed WORDS-PER-SECOND]`
 import { createReadStream, existsSync, statSync } from 'node:fs';
@@ -170,7 +170,7 @@ const CALLS = {
     if (/refuse/.test(a.text)) throw fail(409, 'turn.busy', 'This conversation is still answering.', 'Stop the answer first, or wait for it.');
     let it = a.conversation && get(a.conversation);
     if (!it) {
-      it = { summary: summary({ id: id(), title: a.text.slice(0, 60), model: a.model ?? 'starter', created_ms: Date.now(), updated_ms: Date.now() }), messages: [], fold: null, compression: null, options: NO_OPTIONS };
+      it = { summary: summary({ id: id(), title: a.text.slice(0, 60), model: a.model ?? 'starter', created_ms: Date.now(), updated_ms: Date.now() }), messages: [], compaction: null, compression: null, options: NO_OPTIONS };
       conversations.set(it.summary.id, it);
     }
     const question = message('user', a.text, it.messages.at(-1)?.id ?? null);

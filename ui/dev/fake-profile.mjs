@@ -1,4 +1,4 @@
-// What the stand-in says of where the time of an answer went; switched on, it is there at once.
+// Profile of the stand-in; available as soon as profiling is enabled.
 const STEPS = [['matmul', 'ffn.gate+up Q4_K 2048→16384', 0.44, 18.9e9], ['matmul', 'ffn.down Q6_K 8192→2048', 0.24, 12.4e9], ['attention', 'attention', 0.14, 1.2e9], ['matmul', 'attention.q+k+v Q4_K+Q6_K 2048→3072', 0.1, 4.6e9], ['rms_norm', 'attention_norm', 0.03, 0.1e9]];
 const part = (phase, ms) => ({ phase, ms, rows: [...STEPS.map(([op, what, share, bytes]) => ({ op, what, on_card: op !== 'rms_norm', calls: 16 * 42, ms: share * ms, share, bytes, gb_s: bytes / (share * ms) / 1e6 })), { op: 'rest', what: 'between steps', on_card: false, calls: 1, ms: 0.05 * ms, share: 0.05, bytes: 0, gb_s: null }] });
 const PROFILE = { is_on: false, answer: null };

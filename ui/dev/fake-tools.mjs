@@ -1,4 +1,4 @@
-// The stand-in's tools and plugins: nothing is started.
+// Tools and plugins of the stand-in: nothing is started.
 
 const tool = (name, description, more = {}) => ({ name, title: name, description, enabled: true, allowed: false, read_only: false, ...more });
 const server = (id, name, place, state, more = {}) => ({ id, name, place, spec: {}, enabled: true, state, tools: [], allowed: false, leaves_machine: false, plugin: null, ...more });

@@ -1,5 +1,5 @@
 // Screenshots of every view, light and dark, from the built page and the stand-in: `node dev/gallery.mjs DIR [NAME…]`.
-// A page that complains on its console fails the run.
+// Any message on the page's console fails the run.
 import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -39,7 +39,7 @@ const first = async (page) => {
   await id(page, 'message-assistant').waitFor();
 };
 
-/** An answer that does not end as it should. */
+/** An answer that ends early. */
 const ending = (question, then) => async (page) => {
   await id(page, 'composer').fill(question);
   await page.keyboard.press('Enter');
@@ -54,7 +54,7 @@ const diagram = (at) => async (page) => {
   await id(page, 'diagram').waitFor();
   await id(page, 'diagram').scrollIntoViewIfNeeded();
 };
-/** A message with files, as it is written; then sent. */
+/** A message with attachments: as a draft, then sent. */
 const files = (isSent) => async (page) => {
   await page.locator('[data-testid="attach-input"]').setInputFiles([
     { name: 'plan.md', mimeType: 'text/markdown', buffer: Buffer.from('# Plan\n\nAdd a model.\n') },
@@ -67,13 +67,13 @@ const files = (isSent) => async (page) => {
   if (!isSent) return;
   await page.keyboard.press('Enter');
   await page.locator('[data-testid="message-assistant"][data-state="complete"]').waitFor();
-  // What is far above is not drawn.
+  // Rows far above are not rendered.
   await page.locator('[role="region"][aria-label="Chat"]').focus();
   await page.keyboard.press('Home');
   await id(page, 'sent-files').waitFor();
 };
 
-/** Each is led to from a fresh page. */
+/** Each view starts from a fresh page. */
 const VIEWS = {
   'new-chat': () => {},
   chat: async (page) => {
@@ -95,7 +95,7 @@ const VIEWS = {
     await id(page, 'context-parts').waitFor();
   },
   'end-length': ending('Let it be cut short', 'continue'),
-  'end-full': ending('Let it run: it runs over', 'step-fold'),
+  'end-full': ending('Let it run: it runs over', 'step-compact'),
   diagram: diagram(0),
   pie: diagram(1),
   gantt: diagram(2),
@@ -113,7 +113,7 @@ const VIEWS = {
   },
   instruments: async (page) => {
     await first(page);
-    // The setting outlives the page, and stands at off until it is read: pressed then, it would be switched off.
+    // The setting outlives the page and shows off until it is loaded: a click before that would switch it off.
     const read = page.waitForResponse((answer) => answer.url().endsWith('/api/profile'));
     await page.keyboard.press('Control+i');
     await (await read).finished();
@@ -221,7 +221,7 @@ async function picture(browser, origin, name, size, scheme) {
   return complaints.map((it) => `${name}, ${size}, ${scheme}: ${it}`);
 }
 
-/** With a stand-in of its own, as what a view does would be seen in the next. */
+/** Each view has its own stand-in, so that it cannot affect the next. */
 async function shoot(browser, ...view) {
   const { child, origin } = await stand();
   try {

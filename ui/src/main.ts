@@ -12,7 +12,7 @@ applyTheme(storedTheme());
 const target = document.getElementById('app');
 if (!target) throw new Error('index.html has no #app');
 
-// The first paint has its words already; a language that can't be had leaves English.
+// The first paint is in the chosen language; if it fails to load, English stays.
 await i18n.choose(storedLanguage()).catch(() => undefined);
 const app = new Inglenook(connect());
 mount(App, { target, props: { app } });

@@ -26,7 +26,7 @@ fn lost_twice_in_ten_minutes_is_once_too_often() {
     let (file, clock) = (open("llama"), Arc::new(ManualClock::new(0)));
     let session = || {
         let clock = clock.clone();
-        GpuHealth::by(move || clock.monotonic())
+        GpuHealth::with_clock(move || clock.monotonic())
     };
     let expected = answer(&mut load(&file, &options(&FaultPlan::default())), &clock, Duration::ZERO);
     // the second is lost some seven tokens after the first
@@ -54,7 +54,7 @@ fn lost_twice_in_ten_minutes_is_once_too_often() {
 #[test]
 fn two_models_of_one_session_share_what_a_card_is_worth() {
     let (file, clock) = (open("llama"), ManualClock::new(0));
-    let health = GpuHealth::by(|| Duration::ZERO);
+    let health = GpuHealth::with_clock(|| Duration::ZERO);
     let mut all = Vec::new();
     for _ in 0..2 {
         let plan = FaultPlan::before(5, GpuFault::TimeOut);

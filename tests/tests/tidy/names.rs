@@ -183,7 +183,27 @@ const ENV: &[&[&str]] = &[
     &["env", "::", "var_os"],
     &["env", "::", "current_dir"],
 ];
-const ENV_FREE: &[&str] = &["io", "weights", "kernels", "engine", "session", "hub", "api", "server"];
+const ENV_FREE: &[&str] = &[
+    "io",
+    "weights",
+    "kernels",
+    "engine",
+    "session",
+    "hub",
+    "contract",
+    "platform",
+    "net",
+    "secrets",
+    "documents",
+    "compaction",
+    "prompt",
+    "inference",
+    "remote",
+    "mcp",
+    "interchange",
+    "app",
+    "server",
+];
 const DTYPE_ROOMS: &[&str] = &[
     "src-tauri/crates/weights/src/dtype.rs",
     "src-tauri/crates/weights/src/quant/",

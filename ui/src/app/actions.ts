@@ -1,13 +1,13 @@
-/** Messages, models, presets and settings where they need more than their own store. */
+/** Actions that need more than one store: messages, models, presets, settings. */
 import type { ModelEntry, Preset, SettingRow } from '../backend/bindings';
 import type { Inglenook } from './inglenook.svelte';
 import { copyText } from '../shared/clipboard';
-import { shortened } from '../shared/format';
+import { truncate } from '../shared/format';
 import { t } from '../i18n';
 
-/** Into the trash; it can be had back at once. */
+/** Moves a conversation to the trash and offers undo. */
 export async function deleteConversation(app: Inglenook, id: string): Promise<void> {
-  const title = shortened(app.conversations.find(id)?.title ?? t('common.chat'));
+  const title = truncate(app.conversations.find(id)?.title ?? t('common.chat'));
   await app.attempt(async () => {
     await app.conversations.remove(id);
     if (app.chat.id === id) app.newChat();
@@ -24,19 +24,19 @@ export async function copy(app: Inglenook, text: string): Promise<void> {
   });
 }
 
-/** Printed from the page, so that it has to be on it. */
+/** Opens a conversation and prints it. Printing works from the rendered page. */
 export async function print(app: Inglenook, id: string): Promise<void> {
   app.ui.showChat();
   await app.chat.open(id);
   app.ui.printing = app.chat.id === id && app.chat.shown.length > 0;
 }
 
-/** The preset after the one in use, round and round. */
+/** Switches to the next preset, cyclically. */
 export async function nextPreset(app: Inglenook): Promise<void> {
-  const next = app.presets.after(app.own.preset?.id ?? null);
+  const next = app.presets.after(app.chatOptions.preset?.id ?? null);
   if (!next) return;
   await app.attempt(async () => {
-    await app.own.begin(next);
+    await app.chatOptions.applyPreset(next);
     app.toasts.show({ text: t('shell.preset_named', { name: next.name }), tone: 'plain' });
   });
 }
@@ -58,7 +58,7 @@ export async function resetSettings(app: Inglenook, rows: readonly SettingRow[])
   app.toasts.show({ text, tone: 'plain', action });
 }
 
-/** The branch up to a message, as a conversation of its own. */
+/** Copies the branch up to a message into a new conversation. */
 export async function branchOff(app: Inglenook, message: string): Promise<void> {
   await app.attempt(async () => {
     const copy = await app.backend.call('message_fork', { message });
@@ -74,7 +74,7 @@ export async function deleteMessage(app: Inglenook, message: string): Promise<vo
   });
 }
 
-/** Out of the list, or off the disk where the file is our own; it can be had back. */
+/** Removes a model from the list, or from disk if the file is ours, and offers undo. */
 export async function removeModel(app: Inglenook, model: ModelEntry): Promise<void> {
   await app.attempt(async () => {
     await app.models.remove(model.id);
@@ -88,7 +88,7 @@ export async function removeModel(app: Inglenook, model: ModelEntry): Promise<vo
   });
 }
 
-/** A folder whose name is to be written; with a conversation in it, and in a folder, if they are named. */
+/** Creates a folder inside `parent`, moves `conversation` into it, and starts editing its name. */
 export async function addFolder(
   app: Inglenook,
   conversation: string | null,
@@ -101,21 +101,22 @@ export async function addFolder(
   });
 }
 
-/** At the message that was looked for, on whatever branch it is. */
+/** Opens a conversation at a message, on whatever branch it is. */
 export async function openMessage(app: Inglenook, id: string, message: string): Promise<void> {
   app.openConversation(id);
   await app.attempt(async () => {
     await app.chat.open(id);
-    if (!app.chat.messages.some((it) => it.id === message)) await app.chat.choose(message, null);
-    app.ui.wanted = message;
+    if (!app.chat.messages.some((it) => it.id === message))
+      await app.chat.chooseBranch(message, null);
+    app.ui.scrollTarget = message;
   });
 }
 
-/** An answer in the user's own words, as another version; false: it was not accepted. */
+/** Saves an answer edited by the user as a new version. Returns false if it was refused. */
 export async function rewrite(app: Inglenook, message: string, text: string): Promise<boolean> {
   let done = false;
   await app.attempt(async () => {
-    await app.chat.changed(app.backend.call('answer_edit', { message, text }));
+    await app.chat.refetchAfter(app.backend.call('answer_edit', { message, text }));
     done = true;
   });
   return done;

@@ -1,8 +1,8 @@
 // @vitest-environment jsdom
 import { afterEach, describe, expect, it } from 'vitest';
 import { BackendError } from '../backend/backend';
-import { Attached } from '../features/attachments/store.svelte';
-import { Queue } from '../features/chat/message-queue.svelte';
+import { AttachmentsState } from '../features/attachments/store.svelte';
+import { MessageQueue } from '../features/chat/message-queue.svelte';
 import { ChatState } from '../features/chat/store.svelte';
 import { FakeBackend } from '../test/fake-backend';
 import { attachment, STATS } from '../test/fixtures';
@@ -23,10 +23,10 @@ describe('files of messages', () => {
     expect(await chat.send('Why?', 'm', { files: [attachment('a'), attachment('b')] })).toBe(false);
     await chat.send('Why?', 'm');
     expect(asked).toEqual([['a', 'b'], undefined]);
-    const queue = new Queue();
+    const queue = new MessageQueue();
     queue.add('c', 'later', [attachment('a')]);
     const [item] = queue.of('c');
-    const attached = new Attached(backend);
+    const attached = new AttachmentsState(backend);
     attached.putBack('c', item?.files ?? []);
     expect(attached.files('c').map((it) => it.id)).toEqual(['a']);
     queue.forget('c');

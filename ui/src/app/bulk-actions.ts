@@ -1,23 +1,23 @@
-/** What is done with several conversations at once. */
+/** Actions on several conversations at once, each with one undo. */
 import type { Inglenook } from './inglenook.svelte';
 import { t } from '../i18n';
 
 export async function deleteAll(app: Inglenook, ids: readonly string[]): Promise<void> {
-  const gone: string[] = [];
+  const deleted: string[] = [];
   await app.attempt(async () => {
     for (const id of ids) {
       await app.conversations.remove(id);
-      gone.push(id);
+      deleted.push(id);
     }
   });
-  if (app.chat.id !== null && gone.includes(app.chat.id)) app.newChat();
+  if (app.chat.id !== null && deleted.includes(app.chat.id)) app.newChat();
   app.selection.clear();
-  if (gone.length === 0) return;
+  if (deleted.length === 0) return;
   const run = () =>
     void app.attempt(async () => {
-      for (const id of gone) await app.conversations.restore(id);
+      for (const id of deleted) await app.conversations.restore(id);
     });
-  const text = t('chat.deleted_many', { n: gone.length });
+  const text = t('chat.deleted_many', { n: deleted.length });
   app.toasts.show({
     text,
     tone: 'plain',
@@ -25,7 +25,7 @@ export async function deleteAll(app: Inglenook, ids: readonly string[]): Promise
   });
 }
 
-/** Into a folder, or (null) out of any; pinned ones are where they are shown. */
+/** Moves conversations into a folder, or out of any (null). Pinned ones are unpinned, since the pinned list hides the folder. */
 export async function moveAll(
   app: Inglenook,
   ids: readonly string[],
@@ -50,7 +50,7 @@ export async function pinAll(app: Inglenook, ids: readonly string[]): Promise<vo
   });
 }
 
-/** A copy of the branch that is looked at, in the same folder. */
+/** Copies the visible branch into a new conversation in the same folder. */
 export async function duplicate(app: Inglenook, id: string): Promise<void> {
   await app.attempt(async () => {
     const { messages, summary } = await app.backend.call('conversation_get', { id });

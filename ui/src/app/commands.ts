@@ -1,22 +1,22 @@
-/** What each command does, whether a key, the palette or a button gives it. */
+/** Runs commands, whether they come from a key, the palette or a button. */
 import type { ToolDecision } from '../backend/bindings';
 import { commandFor, isMac, isTyping, type CommandId } from '../shared/keys';
 import type { Inglenook } from './inglenook.svelte';
 import { zoom } from './zoom';
 
-/** Runs the command of a key press; true: it was one, and the press is used up. */
+/** Runs the command of a key press. Returns true if the event was consumed. */
 export function onKey(app: Inglenook, event: KeyboardEvent): boolean {
   if (event.isComposing || event.defaultPrevented) return false;
   const command = commandFor(event, isMac());
   if (command) {
-    if (overlaid() && command !== 'shortcuts' && command !== 'palette') return false;
+    if (isOverlaid() && command !== 'shortcuts' && command !== 'palette') return false;
     return run(app, command, event.target);
   }
-  if (isTyping(event) && mayTakeFocus(app, event.target)) app.ui.focusComposer();
+  if (isTyping(event) && canTakeFocus(app, event.target)) app.ui.focusComposer();
   return false;
 }
 
-/** True: done. A command that has nothing to work on does nothing. */
+/** Returns true if the command ran; false if it had nothing to act on. */
 type Command = (app: Inglenook, target: EventTarget | null) => boolean;
 
 const always =
@@ -26,7 +26,7 @@ const always =
     return true;
   };
 
-/** For the conversation that is open. */
+/** Wraps work on the open conversation. */
 const inChat =
   (work: (app: Inglenook, id: string) => void): Command =>
   (app) => {
@@ -35,14 +35,14 @@ const inChat =
     return id !== null;
   };
 
-/** For the call that asks for leave. */
-const decides =
+/** Decides about the tool call that waits for approval. */
+const decide =
   (decision: ToolDecision): Command =>
   (app) => {
-    const { asking, shown } = app.chat;
+    const { awaitingApproval, shown } = app.chat;
     const message = shown.at(-1);
-    if (app.ui.view !== 'chat' || !asking || !message) return false;
-    const args = { message: message.id, call: asking.id, decision };
+    if (app.ui.view !== 'chat' || !awaitingApproval || !message) return false;
+    const args = { message: message.id, call: awaitingApproval.id, decision };
     void app.attempt(() => app.backend.call('tool_decide', args));
     return true;
   };
@@ -74,19 +74,19 @@ const COMMANDS: Record<CommandId, Command> = {
     app.ui.showChat();
     app.ui.picker = true;
   }),
-  // Always used up: in a window it would load the page anew.
+  // Always consumed: in a window, the key would reload the page.
   regenerate: always((app) => {
     const last = app.chat.shown.at(-1);
     if (app.ui.view === 'chat' && last?.role === 'assistant') void app.chat.regenerate(last.id);
   }),
   'edit-last': (app, target) => {
-    const { chat, queued } = app;
+    const { chat, queueSender } = app;
     const last = chat.shown.findLast((it) => it.role === 'user');
     const box = target instanceof HTMLTextAreaElement && target.dataset.testid === 'composer';
     if (!box || target.value !== '') return false;
-    const waiting = queued.queue.of(chat.id).at(-1);
+    const waiting = queueSender.queue.of(chat.id).at(-1);
     if (waiting && chat.id !== null) {
-      queued.queue.take(chat.id, waiting.id);
+      queueSender.queue.take(chat.id, waiting.id);
       app.drafts.set(chat.id, waiting.text);
       return true;
     }
@@ -96,7 +96,7 @@ const COMMANDS: Record<CommandId, Command> = {
   },
   instruments: always((app) => {
     app.ui.showChat();
-    app.instruments.toggle();
+    app.performance.toggle();
   }),
   'copy-answer': always((app) => {
     const answer = app.chat.shown.findLast((it) => it.role === 'assistant' && it.text !== '');
@@ -106,12 +106,12 @@ const COMMANDS: Record<CommandId, Command> = {
     const code = lastCode(app.chat.shown.map((it) => it.text));
     if (code !== null) void app.copy(code);
   }),
-  // Always used up: a browser would print the page as it stands, most of the chat undrawn.
+  // Always consumed: a browser would print only the messages that are rendered.
   print: always((app) => {
     if (app.ui.view === 'chat' && app.chat.shown.length > 0) app.ui.printing = true;
   }),
-  'tool-allow': decides('allow_once'),
-  'tool-deny': decides('deny'),
+  'tool-allow': decide('allow_once'),
+  'tool-deny': decide('deny'),
   rename: inChat((app, id) => {
     app.ui.sidebar = true;
     app.ui.renaming = id;
@@ -134,7 +134,7 @@ const COMMANDS: Record<CommandId, Command> = {
 export const run = (app: Inglenook, id: CommandId, target: EventTarget | null = null): boolean =>
   COMMANDS[id](app, target);
 
-/** The last fenced block of code in the latest text that has one. */
+/** Returns the last fenced code block of the latest text that contains one. */
 export function lastCode(texts: readonly string[]): string | null {
   for (const text of [...texts].reverse()) {
     const blocks = [...text.matchAll(/^ {0,3}(`{3,}|~{3,})[^\n]*\n([^]*?)\n? {0,3}\1[ \t]*$/gm)];
@@ -144,12 +144,12 @@ export function lastCode(texts: readonly string[]): string | null {
   return null;
 }
 
-/** Something lies over the page and has the keys. */
-const overlaid = (): boolean =>
+/** Whether a dialog or popover covers the page and receives the keys. */
+const isOverlaid = (): boolean =>
   document.querySelector('dialog[open], [popover]:popover-open') !== null;
 
-function mayTakeFocus(app: Inglenook, target: EventTarget | null): boolean {
-  if (app.ui.view !== 'chat' || overlaid()) return false;
+function canTakeFocus(app: Inglenook, target: EventTarget | null): boolean {
+  if (app.ui.view !== 'chat' || isOverlaid()) return false;
   if (!(target instanceof HTMLElement)) return true;
   return !target.isContentEditable && !['INPUT', 'TEXTAREA', 'SELECT'].includes(target.tagName);
 }

@@ -1,4 +1,4 @@
-/** Hands the application to the components below. */
+/** Svelte context that gives components the application. All that a feature may import from `app/`. */
 import { createContext } from 'svelte';
 import type { Inglenook } from './inglenook.svelte';
 

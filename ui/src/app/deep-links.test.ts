@@ -1,6 +1,6 @@
 // @vitest-environment jsdom
 import { beforeEach, describe, expect, it } from 'vitest';
-import { show } from './deep-links';
+import { openDeepLink } from './deep-links';
 import { Inglenook } from './inglenook.svelte';
 import type { ModelEntry, SettingRow } from '../backend/bindings';
 import { FakeBackend } from '../test/fake-backend';
@@ -14,11 +14,11 @@ describe('what the desktop asks for', () => {
     const backend = new FakeBackend();
     const app = new Inglenook(backend);
     app.ui.view = 'settings';
-    show(app, { type: 'new_chat', text: 'one' });
+    openDeepLink(app, { type: 'new_chat', text: 'one' });
     expect(app.ui.view).toBe('chat');
     expect(app.drafts.get(null)).toBe('one');
-    show(app, { type: 'new_chat', text: '' });
-    show(app, { type: 'new_chat', text: 'two' });
+    openDeepLink(app, { type: 'new_chat', text: '' });
+    openDeepLink(app, { type: 'new_chat', text: 'two' });
     expect(app.drafts.get(null)).toBe('one\n\ntwo');
     expect(backend.called).not.toContain('send');
   });
@@ -29,18 +29,18 @@ describe('what the desktop asks for', () => {
     backend.on('models_list', () => [model('m1', '/models/known.gguf')]);
     backend.on('settings_set', ({ key, value }) => ({ key, value }) as SettingRow);
     await app.models.load();
-    show(app, { type: 'model', path: '/models/a.gguf' });
-    show(app, { type: 'model', path: '/models/b.gguf' });
-    expect(app.ui.importing).toEqual(['/models/a.gguf', '/models/b.gguf']);
-    show(app, { type: 'model', path: '/models/known.gguf' });
-    expect(app.ui.importing).toHaveLength(2);
+    openDeepLink(app, { type: 'model', path: '/models/a.gguf' });
+    openDeepLink(app, { type: 'model', path: '/models/b.gguf' });
+    expect(app.ui.pendingImports).toEqual(['/models/a.gguf', '/models/b.gguf']);
+    openDeepLink(app, { type: 'model', path: '/models/known.gguf' });
+    expect(app.ui.pendingImports).toHaveLength(2);
     expect(app.model?.id).toBe('m1');
   });
 
   it('looks for a model where models are fetched', () => {
     const app = new Inglenook(new FakeBackend());
-    show(app, { type: 'find_model', query: 'owner/name' });
-    expect([app.ui.view, app.ui.models, app.hub.query]).toEqual([
+    openDeepLink(app, { type: 'find_model', query: 'owner/name' });
+    expect([app.ui.view, app.ui.modelsTab, app.hub.query]).toEqual([
       'models',
       'discover',
       'owner/name',

@@ -1,35 +1,35 @@
-/** Does what the desktop asks for: shows it, and leaves the rest to the user. */
-import type { Asked } from '../backend/backend';
+/** Opens what a deep link or the desktop asks for. It only shows things; the user does the rest. */
+import type { DeepLink } from '../backend/backend';
 import type { Inglenook } from './inglenook.svelte';
 
-export function show(app: Inglenook, asked: Asked): void {
-  switch (asked.type) {
+export function openDeepLink(app: Inglenook, link: DeepLink): void {
+  switch (link.type) {
     case 'model': {
-      const known = app.models.list.find((it) => it.path === asked.path);
-      if (known === undefined) app.ui.importing = [...app.ui.importing, asked.path];
+      const known = app.models.list.find((it) => it.path === link.path);
+      if (known === undefined) app.ui.pendingImports = [...app.ui.pendingImports, link.path];
       else if (known.embeds) app.ui.showModels('here');
-      else void talkTo(app, known.id);
+      else void chatWith(app, known.id);
       return;
     }
     case 'conversation':
-      app.openConversation(asked.id);
+      app.openConversation(link.id);
       return;
     case 'new_chat':
       app.newChat();
-      app.drafts.set(null, joined(app.drafts.get(null), asked.text));
+      app.drafts.set(null, joinDrafts(app.drafts.get(null), link.text));
       app.ui.focusComposer();
       return;
     case 'find_model':
       app.ui.showModels('discover');
-      app.hub.want(asked.query);
+      app.hub.search(link.query);
   }
 }
 
-async function talkTo(app: Inglenook, model: string): Promise<void> {
+async function chatWith(app: Inglenook, model: string): Promise<void> {
   app.newChat();
   await app.attempt(() => app.chooseModel(model));
 }
 
-/** What was typed before stays. */
-const joined = (draft: string, text: string): string =>
+/** Appends to the draft, so that nothing typed is lost. */
+const joinDrafts = (draft: string, text: string): string =>
   [draft, text].filter((it) => it !== '').join('\n\n');

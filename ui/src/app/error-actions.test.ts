@@ -3,7 +3,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { Inglenook } from './inglenook.svelte';
-import { actionsOf, stepsAfter, stepsOf, type Step } from './error-actions';
+import { toButtons, suggestionsAfter, suggestionsFor, type SuggestedAction } from './error-actions';
 import { BackendError } from '../backend/backend';
 import type { SettingRow, TurnStats } from '../backend/bindings';
 import { PANELS } from '../features/settings/sections';
@@ -19,8 +19,8 @@ const RUST = readdirSync(CRATES, { recursive: true, encoding: 'utf8' })
 const row = (key: string, value: SettingRow['value'] = null): SettingRow =>
   ({ key, section: 'Context & memory', label: `Label of ${key}`, help: '', value }) as SettingRow;
 
-const places = (steps: readonly Step[]) =>
-  steps.map((it) => ('key' in it ? it.key : 'name' in it ? it.name : it.to));
+const places = (suggestions: readonly SuggestedAction[]) =>
+  suggestions.map((it) => ('key' in it ? it.key : 'name' in it ? it.name : it.to));
 
 async function withSettings(...rows: SettingRow[]): Promise<Inglenook> {
   const backend = new FakeBackend();
@@ -34,17 +34,21 @@ describe('what can be done at once about an error', () => {
   beforeEach(() => sessionStorage.clear());
 
   it('goes by its code, the nearest first', () => {
-    expect(places(stepsOf('request.context_full'))).toEqual(['fold', 'larger', 'new_chat']);
-    expect(places(stepsOf('limit.seconds'))).toEqual(['limit_seconds']);
-    expect(places(stepsOf('kernels.gpu_lost'))).toEqual(['backend']);
-    expect(places(stepsOf('weights.truncated'))).toEqual(['picker']);
-    expect(places(stepsOf('worker.killed'))).toEqual(['smaller', 'picker']);
-    expect(places(stepsOf('worker.crashed'))).toEqual(['picker']);
-    expect(places(stepsOf('download.no_space'))).toEqual(['space', 'download_place']);
-    expect(places(stepsOf('tools.unreachable'))).toEqual(['Tools']);
-    expect(stepsOf('model.built_in')).toEqual([]);
-    expect(stepsOf('worker.restarted')).toEqual([]);
-    expect(stepsOf('no.such')).toEqual([]);
+    expect(places(suggestionsFor('request.context_full'))).toEqual([
+      'compact',
+      'larger',
+      'new_chat',
+    ]);
+    expect(places(suggestionsFor('limit.seconds'))).toEqual(['limit_seconds']);
+    expect(places(suggestionsFor('kernels.gpu_lost'))).toEqual(['backend']);
+    expect(places(suggestionsFor('weights.truncated'))).toEqual(['picker']);
+    expect(places(suggestionsFor('worker.killed'))).toEqual(['smaller', 'picker']);
+    expect(places(suggestionsFor('worker.crashed'))).toEqual(['picker']);
+    expect(places(suggestionsFor('download.no_space'))).toEqual(['space', 'download_place']);
+    expect(places(suggestionsFor('tools.unreachable'))).toEqual(['Tools']);
+    expect(suggestionsFor('model.built_in')).toEqual([]);
+    expect(suggestionsFor('worker.restarted')).toEqual([]);
+    expect(suggestionsFor('no.such')).toEqual([]);
   });
 
   it('knows no code and no place that the application does not', () => {
@@ -56,13 +60,13 @@ describe('what can be done at once about an error', () => {
     const keys = [...source.matchAll(/setting\(\s*'(\w+)'/g)].map((it) => it[1] ?? '');
     expect(keys.length).toBeGreaterThan(15);
     expect(keys.filter((key) => !RUST.includes(`key: "${key}"`))).toEqual([]);
-    const names = codes.flatMap((code) => stepsOf(code)).filter((it) => it.to === 'section');
+    const names = codes.flatMap((code) => suggestionsFor(code)).filter((it) => it.to === 'section');
     expect(names.filter((it) => !PANELS.some((name) => name === it.name))).toEqual([]);
   });
 
   it('opens the row of the settings that matters', async () => {
     const app = await withSettings(row('limit_seconds'));
-    const [action, ...rest] = actionsOf(app, stepsOf('limit.seconds'));
+    const [action, ...rest] = toButtons(app, suggestionsFor('limit.seconds'));
     expect(rest).toEqual([]);
     expect(action?.label).toContain('Label of limit_seconds');
     app.ui.picker = true;
@@ -77,14 +81,14 @@ describe('what can be done at once about an error', () => {
 
   it('offers nothing that leads where one is, and nothing that is not there', async () => {
     const app = await withSettings();
-    expect(actionsOf(app, stepsOf('limit.seconds'))).toEqual([]);
-    // There is no conversation whose messages could be folded, no answer to have another of, none to stop.
-    expect(actionsOf(app, stepsOf('request.context_full')).map((it) => it.testid)).toEqual([
+    expect(toButtons(app, suggestionsFor('limit.seconds'))).toEqual([]);
+    // There is no conversation to compact, no answer to regenerate, and none to stop.
+    expect(toButtons(app, suggestionsFor('request.context_full')).map((it) => it.testid)).toEqual([
       'step-new_chat',
     ]);
-    expect(actionsOf(app, stepsOf('chat.cannot_continue'))).toEqual([]);
-    expect(actionsOf(app, stepsOf('session.answering'))).toEqual([]);
-    const tools = () => actionsOf(app, stepsOf('tools.gone'));
+    expect(toButtons(app, suggestionsFor('chat.cannot_continue'))).toEqual([]);
+    expect(toButtons(app, suggestionsFor('session.answering'))).toEqual([]);
+    const tools = () => toButtons(app, suggestionsFor('tools.gone'));
     expect(tools()).toHaveLength(1);
     tools()[0]?.run();
     expect(tools()).toEqual([]);
@@ -93,10 +97,10 @@ describe('what can be done at once about an error', () => {
   it('leads to the picker from anywhere, and to models that can go', async () => {
     const app = await withSettings();
     app.ui.view = 'models';
-    actionsOf(app, stepsOf('model.removed'))[0]?.run();
+    toButtons(app, suggestionsFor('model.removed'))[0]?.run();
     expect([app.ui.view, app.ui.picker]).toEqual(['chat', true]);
-    actionsOf(app, stepsOf('session.disk_full'))[0]?.run();
-    expect([app.ui.view, app.ui.models, app.ui.picker]).toEqual(['models', 'here', false]);
+    toButtons(app, suggestionsFor('session.disk_full'))[0]?.run();
+    expect([app.ui.view, app.ui.modelsTab, app.ui.picker]).toEqual(['models', 'here', false]);
   });
 
   it('stands in the note at the edge of the window, too', async () => {
@@ -118,20 +122,20 @@ describe('what can be done after an early end', () => {
   it('is where the limit stands that was reached', async () => {
     const app = await withSettings(row('limit_answer_tokens', 900), row('max_tokens', 700));
     const after = (n: number) =>
-      places(stepsAfter(app, ended({ finish: 'length', generated_tokens: n })));
+      places(suggestionsAfter(app, ended({ finish: 'length', generated_tokens: n })));
     expect(after(700)).toEqual(['max_tokens']);
     expect(after(900)).toEqual(['limit_answer_tokens']);
-    await app.own.put({ options: { ...NO_OPTIONS, max_tokens: 500 }, compression: null });
+    await app.chatOptions.save({ options: { ...NO_OPTIONS, max_tokens: 500 }, compression: null });
     expect(after(500)).toEqual(['options']);
     expect(after(700)).toEqual(['max_tokens']);
   });
 
   it('follows why it ended', async () => {
     const app = await withSettings();
-    const after = (finish: TurnStats['finish']) => places(stepsAfter(app, ended({ finish })));
+    const after = (finish: TurnStats['finish']) => places(suggestionsAfter(app, ended({ finish })));
     expect(after('time_up')).toEqual(['limit_seconds']);
-    expect(after('context_full')).toEqual(['fold', 'larger', 'new_chat']);
+    expect(after('context_full')).toEqual(['compact', 'larger', 'new_chat']);
     expect([after('stop'), after('cancelled'), after('tool_calls')]).toEqual([[], [], []]);
-    expect(stepsAfter(app, { stats: null })).toEqual([]);
+    expect(suggestionsAfter(app, { stats: null })).toEqual([]);
   });
 });

@@ -1,31 +1,33 @@
-/** What can be done at once about an error or an answer's end: by code, and as buttons that do it. */
+/** Maps error codes and early ends of answers to suggested actions, and those to buttons. */
 import type { Message } from '../backend/bindings';
-import { spoken, t } from '../i18n';
+import { localizeSetting, t } from '../i18n';
 import { sectionName } from '../features/settings/sections';
 import type { ButtonAction } from '../shared/button-action';
 import type { Inglenook } from './inglenook.svelte';
 
-export type Step =
-  /** A row of the settings, or a section that has a panel of its own. */
+export type SuggestedAction =
+  /** Opens a settings row, or a section with a panel. */
   | { readonly to: 'setting'; readonly key: string }
   | { readonly to: 'section'; readonly name: string }
-  /** Models that can be removed; other servers. */
+  /** Opens the list of models to free disk space, or the list of endpoints. */
   | { readonly to: 'space' | 'servers' }
-  | { readonly to: 'picker' | 'new_chat' | 'options' | 'fold' | 'again' | 'stop' }
-  /** The model's own dialog, in which its context is set. */
+  | { readonly to: 'picker' | 'new_chat' | 'options' | 'compact' | 'regenerate' | 'stop' }
+  /** Opens the model's dialog to change its context size. */
   | { readonly to: 'larger' | 'smaller' };
 
-const setting = (key: string): Step => ({ to: 'setting', key });
-const to = <T extends Exclude<Step['to'], 'setting' | 'section'>>(place: T) => ({ to: place });
-const TOOLS: Step = { to: 'section', name: 'Tools' };
-const DATA: Step = { to: 'section', name: 'Data' };
+const setting = (key: string): SuggestedAction => ({ to: 'setting', key });
+const to = <T extends Exclude<SuggestedAction['to'], 'setting' | 'section'>>(place: T) => ({
+  to: place,
+});
+const TOOLS: SuggestedAction = { to: 'section', name: 'Tools' };
+const DATA: SuggestedAction = { to: 'section', name: 'Data' };
 
 /**
- * The first that fits counts; one that ends with a dot or a dash stands for all that begin so. None:
- * nothing that one press could do, or what helps stands beside the error already.
+ * The first matching row wins; a code that ends in `.` or `_` is a prefix. A row without actions means that
+ * no single click would help, or that the error card already offers the remedy.
  */
-const STEPS: readonly (readonly [code: string, ...Step[]])[] = [
-  ['request.context_full', to('fold'), to('larger'), to('new_chat')],
+const SUGGESTIONS: readonly (readonly [code: string, ...SuggestedAction[]])[] = [
+  ['request.context_full', to('compact'), to('larger'), to('new_chat')],
   ['request.queue_full', setting('limit_waiting')],
   ['limit.characters', setting('limit_characters')],
   ['limit.prompt_tokens', setting('limit_prompt_tokens'), to('new_chat')],
@@ -55,8 +57,8 @@ const STEPS: readonly (readonly [code: string, ...Step[]])[] = [
   ['setting.draft_model', setting('draft_model')],
   ['compress.no_place', setting('compression')],
   ['compress.no_summary', setting('compression')],
-  ['chat.cannot_continue', to('again')],
-  ['session.not_the_end', to('again')],
+  ['chat.cannot_continue', to('regenerate')],
+  ['session.not_the_end', to('regenerate')],
   ['session.answering', to('stop')],
   ['guard.refused', setting('refusal_patterns')],
   ['network.offline', setting('offline')],
@@ -89,60 +91,66 @@ const STEPS: readonly (readonly [code: string, ...Step[]])[] = [
   ['tools.', TOOLS],
 ];
 
-export function stepsOf(code: string): readonly Step[] {
-  const row = STEPS.find(
+export function suggestionsFor(code: string): readonly SuggestedAction[] {
+  const row = SUGGESTIONS.find(
     ([it]) => it === code || (/[._]$/.test(it) && code.startsWith(it) && code !== it),
   );
   return row ? row.slice(1).filter((it) => typeof it === 'object') : [];
 }
 
-/** After an answer that did not end by itself, beside going on with it. */
-export function stepsAfter(app: Inglenook, { stats }: Pick<Message, 'stats'>): readonly Step[] {
-  if (stats?.finish === 'context_full') return stepsOf('request.context_full');
+/** Suggestions after an answer that was cut off, apart from continuing it. */
+export function suggestionsAfter(
+  app: Inglenook,
+  { stats }: Pick<Message, 'stats'>,
+): readonly SuggestedAction[] {
+  if (stats?.finish === 'context_full') return suggestionsFor('request.context_full');
   if (stats?.finish === 'time_up') return [setting('limit_seconds')];
   if (stats?.finish !== 'length') return [];
   const limit = stats.generated_tokens;
-  if (app.own.now?.options.max_tokens === limit) return [to('options')];
+  if (app.chatOptions.current?.options.max_tokens === limit) return [to('options')];
   const ours = app.settings.find('limit_answer_tokens')?.value === limit;
   return [setting(ours ? 'limit_answer_tokens' : 'max_tokens')];
 }
 
-/** For the end of an answer, whether it failed or stopped early. */
-export function stepsForMessage(app: Inglenook, message: Message): readonly Step[] {
-  if (message.state !== 'failed') return stepsAfter(app, message);
-  return message.error ? stepsOf(message.error.code) : [];
+/** Suggestions for the end of an answer, whether it failed or stopped early. */
+export function suggestionsForMessage(
+  app: Inglenook,
+  message: Message,
+): readonly SuggestedAction[] {
+  if (message.state !== 'failed') return suggestionsAfter(app, message);
+  return message.error ? suggestionsFor(message.error.code) : [];
 }
 
-/** Those that can be taken here and now. */
-export function actionsOf(app: Inglenook, steps: readonly Step[]): ButtonAction[] {
-  return steps.map((step) => actionOf(app, step)).filter((it) => it !== null);
+/** Converts suggestions to buttons and drops those that do not apply now. */
+export function toButtons(app: Inglenook, suggestions: readonly SuggestedAction[]): ButtonAction[] {
+  return suggestions.map((suggestion) => toButton(app, suggestion)).filter((it) => it !== null);
 }
 
-/** The main one, where there is room for one alone. */
-export function firstOf(app: Inglenook, code: string): { action?: ButtonAction } {
-  const [action] = actionsOf(app, stepsOf(code));
+/** The most useful button, for toasts, which have space for one. */
+export function firstButton(app: Inglenook, code: string): { action?: ButtonAction } {
+  const [action] = toButtons(app, suggestionsFor(code));
   return action ? { action } : {};
 }
 
-function actionOf(app: Inglenook, step: Step): ButtonAction | null {
+function toButton(app: Inglenook, suggestion: SuggestedAction): ButtonAction | null {
   const { chat, ui } = app;
   const action = (label: string, run: () => void): ButtonAction => ({
     label,
-    testid: `step-${step.to}`,
+    testid: `step-${suggestion.to}`,
     run: () => {
       ui.picker = false;
       run();
     },
   });
-  switch (step.to) {
+  switch (suggestion.to) {
     case 'setting': {
-      const row = app.settings.find(step.key);
+      const row = app.settings.find(suggestion.key);
       if (!row) return null;
-      const label = t('turn.to_setting', { name: spoken(row).label });
+      const label = t('turn.to_setting', { name: localizeSetting(row).label });
       return action(label, () => ui.showSetting(row.section, row.key));
     }
     case 'section': {
-      const { name } = step;
+      const { name } = suggestion;
       if (ui.view === 'settings' && ui.section === name) return null;
       const label = t('turn.to_section', { name: sectionName(name) });
       return action(label, () => ui.showSetting(name, null));
@@ -150,7 +158,7 @@ function actionOf(app: Inglenook, step: Step): ButtonAction | null {
     case 'space':
       return action(t('turn.free_space'), () => ui.showModels('here'));
     case 'servers':
-      if (ui.view === 'models' && ui.models === 'servers') return null;
+      if (ui.view === 'models' && ui.modelsTab === 'servers') return null;
       return action(t('turn.to_servers'), () => ui.showModels('servers'));
     case 'picker':
       return action(t('turn.other_model'), () => {
@@ -161,10 +169,10 @@ function actionOf(app: Inglenook, step: Step): ButtonAction | null {
       return action(t('common.new_chat'), () => app.newChat());
     case 'options':
       return action(t('turn.to_options'), () => (ui.options = true));
-    case 'fold':
+    case 'compact':
       if (chat.id === null) return null;
       return action(t('turn.compact_now'), () => void chat.compact());
-    case 'again': {
+    case 'regenerate': {
       const last = chat.shown.at(-1);
       if (last?.role !== 'assistant') return null;
       return action(t('turn.regenerate'), () => void chat.regenerate(last.id));
@@ -172,7 +180,7 @@ function actionOf(app: Inglenook, step: Step): ButtonAction | null {
     case 'stop':
       if (!chat.answering) return null;
       return action(t('turn.stop_it'), () => void chat.stop());
-    // The dialog is drawn by whoever draws the buttons.
+    // `TurnErrorActions` renders the dialog itself.
     case 'larger':
     case 'smaller':
       return null;

@@ -1,11 +1,11 @@
-/** Hears what the application says for as long as the page lives, however often that breaks off. */
+/** Follows the application's events for the life of the page and reconnects when the stream breaks. */
 import type { Backend } from '../backend/backend';
 import type { AppEvent } from '../backend/bindings';
 
 const RECONNECT_MS = 3000;
 
-/** `missed`: what happened while nobody listened is to be asked for anew. */
-export async function follow(
+/** Calls `missed` after each reconnection: state may have changed meanwhile and must be reloaded. */
+export async function followEvents(
   backend: Backend,
   take: (event: AppEvent) => void,
   missed: () => Promise<void>,

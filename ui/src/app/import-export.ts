@@ -1,15 +1,15 @@
-/** Conversations on their way out and in: by the system's dialogs in the window, by the page itself in a browser. */
+/** Import, export, backup and restore: through system dialogs in the window, through the page in a browser. */
 import { asBase64 } from '../features/attachments/store.svelte';
 import type { Backend } from '../backend/backend';
 import type { ExportFormat, Imported } from '../backend/bindings';
-import { listed } from '../shared/format';
+import { joinList } from '../shared/format';
 import type { Toasts } from '../shared/toasts.svelte';
-import { t, told } from '../i18n';
+import { t, localizeError } from '../i18n';
 
 const BACKUP_NAME = 'inglenook-backup.db';
 const TRACE_NAME = 'inglenook-trace.json';
 
-export class Files {
+export class ImportExport {
   readonly #backend: Backend;
   readonly #toasts: Toasts;
   readonly #attempt: (work: () => Promise<unknown>) => Promise<void>;
@@ -28,7 +28,7 @@ export class Files {
     return this.#export(id, format);
   }
 
-  /** Everything, in one JSON that loses nothing. */
+  /** Exports all conversations as one lossless JSON file. */
   exportAll(): Promise<void> {
     return this.#export(null, 'json');
   }
@@ -44,7 +44,7 @@ export class Files {
     });
   }
 
-  /** The steps of the answer that was measured last, for viewers of traces. */
+  /** Saves the profile of the last measured answer as a trace file. */
   saveTrace(): Promise<void> {
     return this.#attempt(async () => {
       if (!this.#backend.pickSave) {
@@ -58,7 +58,7 @@ export class Files {
     });
   }
 
-  /** The page reads it where there is no dialog of the system's. */
+  /** Imports a file; null opens the system's file dialog. */
   importFile(file: File | null): Promise<void> {
     return this.#attempt(async () => {
       if (file) {
@@ -71,7 +71,7 @@ export class Files {
     });
   }
 
-  /** As `importFile`, by its place on this computer. */
+  /** Imports a file by its path on this computer. */
   importPath(path: string): Promise<void> {
     return this.#attempt(async () => {
       this.#sayImported(await this.#backend.call('import_file', { path }));
@@ -94,7 +94,7 @@ export class Files {
       const { added, beside, same } = await this.#backend.call('data_restore', { path: from });
       const parts = [t('chat.brought_back', { n: added }), t('chat.there_already', { n: same })];
       if (beside > 0) parts.push(t('chat.put_beside', { n: beside }));
-      this.#say(t('chat.sentence', { text: listed(parts) }));
+      this.#say(t('chat.sentence', { text: joinList(parts) }));
     });
   }
 
@@ -119,7 +119,7 @@ export class Files {
     this.#say(t('chat.imported', { n }));
     const first = failures[0];
     if (failed > 0 && first) {
-      const text = t('chat.import_failed', { n: failed, why: told(first).message });
+      const text = t('chat.import_failed', { n: failed, why: localizeError(first).message });
       this.#toasts.show({ text, tone: 'bad' });
     }
   }

@@ -1,14 +1,14 @@
-/** Tells of answers that took long and ended while the window wasn't in front. */
+/** Sends a desktop notification when a long answer ends while the window has no focus. */
 import type { AppEvent, ConversationSummary } from '../backend/bindings';
 import type { Inglenook } from './inglenook.svelte';
 import { t } from '../i18n';
 
-/** Whoever waits shorter than this has not gone away. */
+/** Shorter answers are not announced: the user is probably still watching. */
 export const LONG_MS = 10_000;
 
 export class Notifier {
   readonly #app: Inglenook;
-  /** When each running turn was first seen, by its conversation. */
+  /** Start time of each running turn, by conversation. */
   readonly #began = new Map<string, number>();
 
   constructor(app: Inglenook) {

@@ -1,41 +1,41 @@
-/** What the palette finds: commands, chats, models, settings; messages come from the application's own search. */
+/** Entries of the command palette: commands, chats, models, settings. Messages come from the application's search. */
 import type { SearchResult } from '../backend/bindings';
 import { fuzzy } from '../shared/fuzzy';
-import { spoken, t } from '../i18n';
+import { localizeSetting, t } from '../i18n';
 import type { IconName } from '../shared/icons';
 import { SHORTCUTS, isMac, keysText, type CommandId } from '../shared/keys';
 import { sectionName } from '../features/settings/sections';
 import { run } from './commands';
 import type { Inglenook } from './inglenook.svelte';
 
-export interface Item {
+export interface PaletteItem {
   readonly id: string;
   readonly kind: 'chats' | 'messages' | 'models' | 'commands' | 'settings';
   readonly icon: IconName;
   readonly label: string;
-  /** Beside it, quieter. */
+  /** Secondary text after the label. */
   readonly hint: string;
   run(): void;
 }
 
-export interface Found extends Item {
+export interface PaletteMatch extends PaletteItem {
   readonly at: readonly number[];
 }
 
-/** Without a question: where one was last, and what can be done. */
+/** Recent chats shown while the query is empty. */
 const RECENT = 5;
-/** A list longer than this is not read. */
-const MOST_OF_A_KIND = 7;
+/** Longer lists are not read. */
+const MAX_PER_KIND = 7;
 
-/** Those that make no sense from here. */
-const HIDDEN: readonly CommandId[] = [
+/** Commands that make no sense in the palette. */
+const UNLISTED: readonly CommandId[] = [
   ...(['palette', 'edit-last', 'focus-composer', 'stop', 'chat'] as const),
   ...(['tool-allow', 'tool-deny'] as const),
 ];
 
-export function items(app: Inglenook): Item[] {
+export function paletteItems(app: Inglenook): PaletteItem[] {
   const mac = isMac();
-  const chats = app.conversations.list.map((it): Item => ({
+  const chats = app.conversations.list.map((it): PaletteItem => ({
     id: `chat-${it.id}`,
     kind: 'chats',
     icon: it.pinned ? 'pin' : 'chat',
@@ -43,7 +43,7 @@ export function items(app: Inglenook): Item[] {
     hint: '',
     run: () => app.openConversation(it.id),
   }));
-  const models = app.models.answering.map((it): Item => ({
+  const models = app.models.answering.map((it): PaletteItem => ({
     id: `model-${it.id}`,
     kind: 'models',
     icon: 'model',
@@ -54,7 +54,7 @@ export function items(app: Inglenook): Item[] {
       void app.chooseModel(it.id);
     },
   }));
-  const commands = SHORTCUTS.filter((it) => !HIDDEN.includes(it.id)).map((it): Item => ({
+  const commands = SHORTCUTS.filter((it) => !UNLISTED.includes(it.id)).map((it): PaletteItem => ({
     id: `command-${it.id}`,
     kind: 'commands',
     icon: 'command',
@@ -62,7 +62,7 @@ export function items(app: Inglenook): Item[] {
     hint: keysText(it.id, mac),
     run: () => void run(app, it.id),
   }));
-  const settings = app.settings.shown.map(spoken).map((it): Item => ({
+  const settings = app.settings.shown.map(localizeSetting).map((it): PaletteItem => ({
     id: `setting-${it.key}`,
     kind: 'settings',
     icon: 'gear',
@@ -73,9 +73,9 @@ export function items(app: Inglenook): Item[] {
   return [...chats, ...commands, ...models, ...settings];
 }
 
-/** Messages that have the words; the search itself says where. */
-export function messages(app: Inglenook, result: SearchResult | null): Found[] {
-  return (result?.messages ?? []).slice(0, MOST_OF_A_KIND).map((hit) => {
+/** Search hits in messages, with the matched positions of their snippets. */
+export function messageMatches(app: Inglenook, result: SearchResult | null): PaletteMatch[] {
+  return (result?.messages ?? []).slice(0, MAX_PER_KIND).map((hit) => {
     const label = hit.snippet.map((part) => part.text).join('');
     const at: number[] = [];
     let place = 0;
@@ -89,15 +89,18 @@ export function messages(app: Inglenook, result: SearchResult | null): Found[] {
   });
 }
 
-/** The best of each kind, the kind with the best find first. */
-export function find(all: readonly Item[], query: string): Found[] {
+/** The best matches of each kind; the kind with the best match comes first. */
+export function findItems(all: readonly PaletteItem[], query: string): PaletteMatch[] {
   if (query.trim() === '') {
-    const some = (kind: Item['kind'], most: number) =>
+    const some = (kind: PaletteItem['kind'], most: number) =>
       all.filter((it) => it.kind === kind).slice(0, most);
-    const start = [...some('chats', RECENT), ...some('commands', MOST_OF_A_KIND + RECENT)];
+    const start = [...some('chats', RECENT), ...some('commands', MAX_PER_KIND + RECENT)];
     return start.map((it) => ({ ...it, at: [] }));
   }
-  const kinds = new Map<Item['kind'], { item: Item; score: number; at: readonly number[] }[]>();
+  const kinds = new Map<
+    PaletteItem['kind'],
+    { item: PaletteItem; score: number; at: readonly number[] }[]
+  >();
   for (const item of all) {
     const match = fuzzy(query, item.label);
     if (!match) continue;
@@ -106,7 +109,7 @@ export function find(all: readonly Item[], query: string): Found[] {
     kinds.set(item.kind, list);
   }
   const lists = [...kinds.values()].map((list) =>
-    list.sort((a, b) => b.score - a.score).slice(0, MOST_OF_A_KIND),
+    list.sort((a, b) => b.score - a.score).slice(0, MAX_PER_KIND),
   );
   lists.sort((a, b) => (b[0]?.score ?? 0) - (a[0]?.score ?? 0));
   return lists.flat().map(({ item, at }) => ({ ...item, at }));

@@ -1,37 +1,37 @@
-/** Sends what waits in the queue: where the chat is open through it, elsewhere without it. */
+/** Sends queued messages: through the chat store for the open conversation, directly for others. */
 import type { AppEvent, Attachment } from '../backend/bindings';
 import type { LiveTurn } from '../features/chat/reducer';
 import type { Inglenook } from './inglenook.svelte';
-import { Queue } from '../features/chat/message-queue.svelte';
+import { MessageQueue } from '../features/chat/message-queue.svelte';
 
-export class Queued {
-  readonly queue = new Queue();
+export class QueueSender {
+  readonly queue = new MessageQueue();
   readonly #app: Inglenook;
 
   constructor(app: Inglenook) {
     this.#app = app;
   }
 
-  /** Waits until the answer is complete; false: too many wait already. */
+  /** Queues a message until the answer is complete. Returns false if the queue is full. */
   add(text: string, files: readonly Attachment[] = []): boolean {
-    const { place } = this.#app.chat;
-    return place !== null && this.queue.add(place, text, files);
+    const { key } = this.#app.chat;
+    return key !== null && this.queue.add(key, text, files);
   }
 
-  /** Sends what waits longest in the open conversation. */
-  async next(): Promise<void> {
+  /** Sends the oldest queued message of the open conversation. */
+  async sendNext(): Promise<void> {
     const { chat } = this.#app;
-    const { place } = chat;
-    const next = this.queue.of(place)[0];
-    if (place === null || !next || chat.answering || chat.sending) return;
-    this.queue.take(place, next.id);
-    if (!(await this.#app.send(next.text, next.files))) this.queue.back(place, next);
+    const { key } = chat;
+    const next = this.queue.of(key)[0];
+    if (key === null || !next || chat.answering || chat.sending) return;
+    this.queue.take(key, next.id);
+    if (!(await this.#app.send(next.text, next.files))) this.queue.putBack(key, next);
   }
 
-  /** The turn that was watched is over. */
-  ended(place: string, turn: LiveTurn): void {
+  /** Called when a watched turn is over. */
+  turnEnded(key: string, turn: LiveTurn): void {
     const complete = turn.phase === 'done' && turn.stats?.finish !== 'cancelled';
-    if (complete && place === this.#app.chat.place) void this.next();
+    if (complete && key === this.#app.chat.key) void this.sendNext();
   }
 
   apply(event: AppEvent): void {
@@ -39,11 +39,11 @@ export class Queued {
     if (event.type !== 'conversation_changed') return;
     const { id, active_turn } = event.conversation;
     if (active_turn !== null || id === this.#app.chat.id || this.queue.of(id).length === 0) return;
-    void this.#app.attempt(() => this.#elsewhere(id));
+    void this.#app.attempt(() => this.#sendUnopened(id));
   }
 
-  /** A conversation that is not looked at has its answer. */
-  async #elsewhere(id: string): Promise<void> {
+  /** Sends the next message of a conversation that is not open, after its answer is complete. */
+  async #sendUnopened(id: string): Promise<void> {
     const { backend, chat } = this.#app;
     const { messages } = await backend.call('conversation_get', { id });
     const next = this.queue.of(id)[0];
@@ -53,7 +53,7 @@ export class Queued {
       const attachments = (next.files ?? []).map((it) => it.id);
       await backend.call('send', { conversation: id, text: next.text, attachments });
     } catch (thrown) {
-      this.queue.back(id, next);
+      this.queue.putBack(id, next);
       throw thrown;
     }
   }

@@ -1,4 +1,4 @@
-/** Light, dark, or what the system says. Remembered here too, so that the first paint is right. */
+/** Applies the theme. Also kept in local storage, so that the first paint is right. */
 
 const KEY = 'inglenook.theme';
 

@@ -1,69 +1,69 @@
-/** What is on screen, as opposed to what is true: the view, the sidebar, what is open over it. */
+/** State of the interface only: current view, sidebar, open dialogs, focus requests. */
 
 const SIDEBAR_KEY = 'inglenook.sidebar';
 const WIDTH_KEY = 'inglenook.sidebar.width';
-/** How wide the sidebar may be made, and how wide it comes: titles can be read, and the chat too. */
-export const SIDEBAR_PX = { least: 200, usual: 260, most: 480 } as const;
-/** Below this the sidebar lies over the chat instead of beside it. */
+/** Limits and default of the sidebar's width: both titles and chat stay readable. */
+export const SIDEBAR_PX = { min: 200, default: 260, max: 480 } as const;
+/** Below this window width the sidebar covers the chat instead of standing beside it. */
 export const NARROW_PX = 760;
 
 export type ModelsTab = 'here' | 'discover' | 'servers';
 export type View = 'chat' | 'models' | 'settings' | 'trash';
 
-const within = (px: number): number =>
+const clampWidth = (px: number): number =>
   Number.isFinite(px)
-    ? Math.round(Math.min(SIDEBAR_PX.most, Math.max(SIDEBAR_PX.least, px)))
-    : SIDEBAR_PX.usual;
+    ? Math.round(Math.min(SIDEBAR_PX.max, Math.max(SIDEBAR_PX.min, px)))
+    : SIDEBAR_PX.default;
 
-export class Ui {
+export class UiState {
   view = $state<View>('chat');
   sidebar = $state(localStorage.getItem(SIDEBAR_KEY) !== 'closed' && innerWidth > NARROW_PX);
-  sidebarPx = $state(within(Number(localStorage.getItem(WIDTH_KEY) ?? SIDEBAR_PX.usual)));
-  /** Its edge is being dragged. */
-  sizing = $state(false);
+  sidebarPx = $state(clampWidth(Number(localStorage.getItem(WIDTH_KEY) ?? SIDEBAR_PX.default)));
+  /** Its edge is being dragged. Transitions are off meanwhile. */
+  isResizingSidebar = $state(false);
   shortcuts = $state(false);
   palette = $state(false);
-  /** The first steps. */
+  /** The welcome dialog is open. */
   welcome = $state(false);
-  /** The section of the settings that is looked at, and the row that was looked for. */
+  /** Open section of the settings, and the row to scroll to. */
   section = $state<string | null>(null);
   setting = $state<string | null>(null);
-  /** What of the models is looked at. */
-  models = $state<ModelsTab>('here');
-  /** Model files that were dropped on the window. */
-  importing = $state.raw<readonly string[]>([]);
+  /** Open tab of the models view. */
+  modelsTab = $state<ModelsTab>('here');
+  /** Model files that were dropped on the window and wait for the import dialog. */
+  pendingImports = $state.raw<readonly string[]>([]);
   picker = $state(false);
-  /** The conversation whose title is being edited. */
+  /** Conversation or folder whose name is being edited. */
   renaming = $state<string | null>(null);
-  /** The message of the user's that is being written anew. */
+  /** Message that is being edited. */
   editing = $state<string | null>(null);
-  /** Counts up whenever the search field shall have the focus. */
-  searchWanted = $state(0);
-  /** The open conversation's own system prompt and sampling are being looked at. */
+  /** Incremented to move the focus to the search field. */
+  searchFocusRequests = $state(0);
+  /** The panel with the chat's options is open. */
   options = $state(false);
-  /** Words are looked for in the open chat. */
-  finding = $state(false);
-  /** Counts up whenever the field for those words shall have the focus. */
-  findWanted = $state(0);
-  /** The open chat is being drawn as a whole, to be printed. */
+  /** The find bar is open. */
+  isFinding = $state(false);
+  /** Incremented to move the focus to the find field. */
+  findFocusRequests = $state(0);
+  /** The whole chat is being rendered for printing. */
   printing = $state(false);
-  /** The message that shall be scrolled to once it is there. */
-  wanted = $state<string | null>(null);
-  /** The window is to be closed while an answer is being written: the user is asked, or it waits for the answer. */
+  /** Message to scroll to as soon as it is loaded. */
+  scrollTarget = $state<string | null>(null);
+  /** The window is closing during an answer: the user is being asked, or chose to wait for the end. */
   closing = $state<'asked' | 'waiting' | null>(null);
-  /** The address the user wants to follow. */
+  /** Address that the user wants to open. */
   link = $state<string | null>(null);
-  /** Counts up whenever the message box shall have the focus. */
-  composerWanted = $state(0);
+  /** Incremented to move the focus to the message box. */
+  composerFocusRequests = $state(0);
 
   toggleSidebar(): void {
     this.sidebar = !this.sidebar;
     localStorage.setItem(SIDEBAR_KEY, this.sidebar ? 'open' : 'closed');
   }
 
-  /** As wide as that, where it may be. */
-  widen(px: number): void {
-    this.sidebarPx = within(px);
+  /** Sets the width, clamped to the limits. */
+  setSidebarWidth(px: number): void {
+    this.sidebarPx = clampWidth(px);
     localStorage.setItem(WIDTH_KEY, String(this.sidebarPx));
   }
 
@@ -80,7 +80,7 @@ export class Ui {
   }
 
   showModels(tab: ModelsTab): void {
-    this.models = tab;
+    this.modelsTab = tab;
     this.view = 'models';
   }
 
@@ -90,23 +90,23 @@ export class Ui {
     this.view = 'settings';
   }
 
-  /** Writing a message anew is over; the keys go back to the message box. */
-  edited(): void {
+  /** Ends editing and returns the focus to the message box. */
+  endEditing(): void {
     this.editing = null;
     this.focusComposer();
   }
 
   focusSearch(): void {
     this.sidebar = true;
-    this.searchWanted++;
+    this.searchFocusRequests++;
   }
 
   find(): void {
-    this.finding = true;
-    this.findWanted++;
+    this.isFinding = true;
+    this.findFocusRequests++;
   }
 
   focusComposer(): void {
-    this.composerWanted++;
+    this.composerFocusRequests++;
   }
 }

@@ -1,16 +1,16 @@
-/** How large the window shows everything. In a browser that is the browser's own affair. */
+/** Zoom of the window. A browser has its own. */
 import type { Inglenook } from './inglenook.svelte';
 
 const STEPS = [50, 67, 80, 90, 100, 110, 125, 150, 175, 200, 250, 300];
 
-/** The next step up (1) or down (-1) from `percent`. */
+/** Returns the next zoom step up (1) or down (-1). */
 export function stepFrom(percent: number, direction: 1 | -1): number {
   const next =
     direction > 0 ? STEPS.find((it) => it > percent) : STEPS.findLast((it) => it < percent);
   return next ?? percent;
 }
 
-/** False: the carrier can't, and the key press is the browser's. */
+/** Returns false in a browser, which then handles the key itself. */
 export function zoom(app: Inglenook, direction: 1 | 0 | -1): boolean {
   if (!app.backend.setZoom) return false;
   const now = app.settings.number('zoom', 100);

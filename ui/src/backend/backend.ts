@@ -1,6 +1,6 @@
 /**
- * The one seam between the page and the application. Two carriers stand behind it: Tauri IPC in the
- * window and HTTP in a browser. It knows names and types, and nothing of what they are for.
+ * The only interface between the page and the application. Two transports implement it: Tauri IPC in the
+ * window and HTTP in a browser. It carries names and types without knowing their purpose.
  */
 import type { AppEvent, Calls, ErrorInfo, TurnEvent } from './bindings';
 
@@ -8,20 +8,20 @@ export type CallName = keyof Calls;
 export type ArgsOf<N extends CallName> = Calls[N]['args'];
 export type ResultOf<N extends CallName> = Calls[N]['result'];
 
-/** Files of other programs over the window; only their names come. */
+/** Files dragged over the window. Only their paths are known. */
 export type FileDrop =
   | { readonly type: 'over'; readonly paths: readonly string[] }
   | { readonly type: 'left' }
   | { readonly type: 'dropped'; readonly paths: readonly string[] };
 
 /** What the desktop may ask for: `src-tauri/crates/api/src/asked.rs`. */
-export type Asked =
+export type DeepLink =
   | { readonly type: 'model'; readonly path: string }
   | { readonly type: 'conversation'; readonly id: string }
   | { readonly type: 'new_chat'; readonly text: string }
   | { readonly type: 'find_model'; readonly query: string };
 
-/** What the menu of the icon beside the clock says. */
+/** Texts of the tray menu. */
 export interface TrayLabels {
   readonly show: string;
   readonly new_chat: string;
@@ -31,10 +31,10 @@ export interface TrayLabels {
 export interface Backend {
   readonly kind: 'window' | 'browser';
 
-  /** Rejects with a `BackendError`, never with anything else. */
+  /** Calls the application. Rejects only with a `BackendError`. */
   call<N extends CallName>(name: N, args: ArgsOf<N>): Promise<ResultOf<N>>;
 
-  /** Hands on the events after `afterSeq` until the turn ends (resolves) or the carrier breaks (rejects). */
+  /** Streams the events after `afterSeq`. Resolves when the turn ends, rejects when the transport fails. */
   watchTurn(
     turn: string,
     afterSeq: number,
@@ -42,38 +42,38 @@ export interface Backend {
     signal: AbortSignal,
   ): Promise<void>;
 
-  /** Hands on what happens beside turns until `signal` fires or the carrier breaks. */
+  /** Streams application events until `signal` fires or the transport fails. */
   watchApp(
     onEvents: (events: AppEvent[]) => void,
     onOpen: () => void,
     signal: AbortSignal,
   ): Promise<void>;
 
-  /** The system's file dialog; absent where there is none. Null: the user changed their mind. */
+  /** Opens the system's file dialog; absent where there is none. Null: cancelled. */
   pickModelFile?(): Promise<string | null>;
-  /** As `pickModelFile`, for an export of conversations, a backup, or what goes with a message. */
+  /** As `pickModelFile`, for an export of conversations, a backup or an attachment. */
   pickFile?(kind: 'import' | 'backup' | 'attach'): Promise<string | null>;
-  /** Where to write a file. Null: the user changed their mind. */
+  /** Asks where to save a file. Null: cancelled. */
   pickSave?(name: string): Promise<string | null>;
-  /** Shows a folder of ours in the system's file manager. */
+  /** Shows one of our folders in the system's file manager. */
   openDir?(which: 'data' | 'log'): Promise<void>;
   /** As `pickModelFile`, for a folder. */
   pickFolder?(): Promise<string | null>;
-  /** Hands on what files are held over the window, and let go, until `signal` fires. */
+  /** Reports files dragged over the window and dropped, until `signal` fires. */
   watchDrops?(onDrop: (drop: FileDrop) => void, signal: AbortSignal): Promise<void>;
-  /** Hands on what the desktop asks for until `signal` fires, also what it asked before. */
-  watchAsked?(onAsked: (asked: Asked) => void, signal: AbortSignal): Promise<void>;
-  /** Shows everything larger or smaller; absent where that is the browser's affair. */
+  /** Reports deep links until `signal` fires, including earlier ones that still wait. */
+  watchDeepLinks?(onLink: (link: DeepLink) => void, signal: AbortSignal): Promise<void>;
+  /** Sets the zoom factor; absent in a browser, which has its own zoom. */
   setZoom?(factor: number): Promise<void>;
-  /** Tells the user of something while the window isn't in front. Absent where that isn't possible. */
+  /** Sends a desktop notification; absent where that is impossible. */
   notify?(title: string, text: string): Promise<void>;
-  /** Puts an icon beside the clock, or takes it away (null). Absent where there is no window of ours. */
+  /** Shows the tray icon, or removes it (null); absent in a browser. */
   setTray?(labels: TrayLabels | null): Promise<void>;
-  /** Tells that the window is to be closed while an answer is being written, until `signal` fires. */
+  /** Reports attempts to close the window during an answer, until `signal` fires. */
   watchClosing?(onAsked: () => void, signal: AbortSignal): Promise<void>;
-  /** What the user said to that: the program ends, or goes on. */
+  /** Reports the user's decision: quit, or stay. */
   closeWindow?(close: boolean): Promise<void>;
-  /** Opens an address outside, after the user was shown it. Absent where that isn't possible. */
+  /** Opens an address outside, after the user has seen it; absent where that is impossible. */
   openLink?(url: string): void;
 }
 
@@ -95,7 +95,7 @@ export class BackendError extends Error {
   }
 }
 
-/** Whatever was thrown, as something a person can read. */
+/** Converts anything thrown to a readable error. */
 export function asErrorInfo(thrown: unknown): ErrorInfo {
   if (thrown instanceof BackendError) return thrown.info;
   if (isErrorInfo(thrown)) return thrown;

@@ -1,4 +1,4 @@
-/** Which carrier this page has. */
+/** Chooses the transport for this page. */
 import type { Backend } from './backend';
 import { HttpBackend, takeKey } from './http';
 import { TauriBackend, inWindow } from './tauri';

@@ -1,4 +1,4 @@
-/** The carrier in a browser: fetch, with the bearer key that came in the URL fragment. */
+/** Transport in a browser: fetch, with the bearer key from the URL fragment. */
 import {
   BackendError,
   asErrorInfo,
@@ -13,7 +13,7 @@ import { readEvents } from './sse';
 
 const KEY_NAME = 'inglenook.key';
 
-/** Takes the key out of `#key=…` (and out of the address bar), or the one kept for this tab. */
+/** Reads the key from `#key=…` and removes it from the address bar, or returns this tab's stored key. */
 export function takeKey(): string | null {
   const match = /^#key=([^&]+)/.exec(location.hash);
   if (match?.[1]) {
@@ -25,36 +25,36 @@ export function takeKey(): string | null {
   return sessionStorage.getItem(KEY_NAME);
 }
 
-/** Keeps the key for this tab. */
+/** Stores the key for this tab. */
 export function keepKey(key: string): void {
   sessionStorage.setItem(KEY_NAME, key);
 }
 
-/** What an error says when the key is missing or wrong. */
+/** Error code for a missing or wrong key. */
 export const UNAUTHORIZED = 'ui.unauthorized';
 
 const UNREACHABLE: ErrorInfo = {
   code: 'ui.unreachable',
-  message: 'Inglenook does not answer.',
-  remedy: 'Look whether `nook serve` still runs, then try again.',
+  message: 'Inglenook is not responding.',
+  remedy: 'Check that `nook serve` is still running, then try again.',
 };
 
-const NOT_LET_IN: ErrorInfo = {
+const KEY_REQUIRED: ErrorInfo = {
   code: UNAUTHORIZED,
-  message: 'This page needs the key.',
+  message: 'This page needs the API key.',
   remedy:
-    'It was given to `nook serve` with --api-key; else it lies in the data folder, in keys/server.key.',
+    'It was passed to `nook serve` with --api-key. Otherwise it is in keys/server.key in the data folder.',
 };
 
 async function refusal(response: Response): Promise<BackendError> {
-  if (response.status === 401 || response.status === 403) return new BackendError(NOT_LET_IN);
+  if (response.status === 401 || response.status === 403) return new BackendError(KEY_REQUIRED);
   const body: unknown = await response.json().catch(() => null);
   const error = (body as { error?: unknown } | null)?.error;
   if (isErrorInfo(error)) return new BackendError(error);
   return new BackendError({
     code: 'ui.http',
     message: `Inglenook answered with status ${response.status}.`,
-    remedy: 'Try again; if it stays, look into the log of `nook serve`.',
+    remedy: 'Try again. If it keeps happening, check the log of `nook serve`.',
   });
 }
 

@@ -1,10 +1,10 @@
-/** Server-sent events out of a fetch body: text in, the `data` of each event out. */
+/** Parser for server-sent events in a fetch body. */
 
 export class SseParser {
   #rest = '';
   #data: string[] = [];
 
-  /** Feeds a piece of the stream; returns the data of the events it completed. */
+  /** Feeds a chunk of the stream. Returns the `data` of each event that it completes. */
   push(piece: string): string[] {
     const events: string[] = [];
     const text = this.#rest + piece;
@@ -20,14 +20,14 @@ export class SseParser {
       } else if (line.startsWith('data:')) {
         this.#data.push(line.slice(line[5] === ' ' ? 6 : 5));
       }
-      // `event:`, `id:`, `retry:` and comments carry nothing here.
+      // `event:`, `id:`, `retry:` and comments are not used.
     }
     this.#rest = text.slice(from);
     return events;
   }
 }
 
-/** Reads a whole body; hands on the events of each network piece together. */
+/** Reads a whole body. Events of one network chunk are delivered together. */
 export async function readEvents<E>(
   body: ReadableStream<Uint8Array>,
   onEvents: (events: E[]) => void,

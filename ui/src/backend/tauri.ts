@@ -1,11 +1,11 @@
-/** The carrier inside the window: Tauri IPC. */
+/** Transport inside the window: Tauri IPC. */
 import { Channel, invoke, isTauri } from '@tauri-apps/api/core';
 import {
   BackendError,
   asErrorInfo,
   type Backend,
   type ArgsOf,
-  type Asked,
+  type DeepLink,
   type CallName,
   type FileDrop,
   type ResultOf,
@@ -23,7 +23,7 @@ async function invoked<T>(command: string, args: Record<string, unknown>): Promi
   }
 }
 
-/** A channel that goes quiet once nobody listens any more. */
+/** Creates a channel that stops delivering after `signal` fires. */
 function channelFor<E>(onEvents: (events: E[]) => void, signal: AbortSignal): Channel<E | E[]> {
   const channel = new Channel<E | E[]>();
   channel.onmessage = (message) => {
@@ -32,7 +32,7 @@ function channelFor<E>(onEvents: (events: E[]) => void, signal: AbortSignal): Ch
   return channel;
 }
 
-/** How long the last events of a turn may take once the command has returned. */
+/** Time that the last events of a turn may take after the command has returned. */
 const LAST_EVENTS_MS = 2000;
 
 const isLast = (event: TurnEvent): boolean =>
@@ -51,7 +51,7 @@ export class TauriBackend implements Backend {
     onEvents: (events: TurnEvent[]) => void,
     signal: AbortSignal,
   ): Promise<void> {
-    // The command's answer may overtake the last events: those end the watch, it only sets a limit.
+    // The command's result may overtake the last events. Those end the watch; the result only starts a time limit.
     return new Promise((resolve, reject) => {
       signal.addEventListener('abort', () => resolve(), { once: true });
       const channel = channelFor<TurnEvent>((events) => {
@@ -72,7 +72,7 @@ export class TauriBackend implements Backend {
   ): Promise<void> {
     await invoked('watch_app', { channel: channelFor<AppEvent>(onEvents, signal) });
     onOpen();
-    // IPC lives as long as the window: nothing to reconnect.
+    // IPC lives as long as the window, so it never reconnects.
     await new Promise<void>((resolve) => {
       signal.addEventListener('abort', () => resolve(), { once: true });
     });
@@ -103,8 +103,8 @@ export class TauriBackend implements Backend {
     return invoked('watch_drops', { channel });
   }
 
-  watchAsked(onAsked: (asked: Asked) => void, signal: AbortSignal): Promise<void> {
-    const channel = channelFor<Asked>((asked) => asked.forEach(onAsked), signal);
+  watchDeepLinks(onLink: (link: DeepLink) => void, signal: AbortSignal): Promise<void> {
+    const channel = channelFor<DeepLink>((links) => links.forEach(onLink), signal);
     return invoked('watch_asked', { channel });
   }
 

@@ -1,23 +1,23 @@
-/** A message with its parameters, in a language. Pure. */
+/** Fills parameters and plurals into a message. Pure. */
 import type { Language, Message } from './types';
 
 export type Values = Readonly<Record<string, string | number>>;
 
-/** Right-to-left ones. */
+/** Right-to-left languages. */
 const RTL: readonly Language[] = ['ar'];
 
 export const isRtl = (language: Language): boolean => RTL.includes(language);
 
 /**
- * The language as `Intl` has it: with the region that the system names for it. Arabic keeps Latin digits: they
- * stand beside fields, model names and code that have no others.
+ * The locale for `Intl`, with the system's region. Arabic keeps Latin digits, since fields, model names and
+ * code beside them have no others.
  */
 export function localeOf(language: Language, wanted: readonly string[]): string {
   const locale = wanted.find((it) => it.split('-')[0] === language) ?? language;
   return language === 'ar' && !locale.includes('-u-') ? `${locale}-u-nu-latn` : locale;
 }
 
-/** The first language of the system's that there is a catalogue for. */
+/** Returns the system's first language that has a catalogue. */
 export function languageOf(
   setting: string,
   wanted: readonly string[],
@@ -31,7 +31,7 @@ export function languageOf(
   return 'en';
 }
 
-/** Text whose direction is its own: names, paths and figures neither turn what is around them nor are turned. */
+/** Isolates the direction of names, paths and numbers from the text around them. */
 export const isolated = (text: string): string => `\u2068${text}\u2069`;
 
 const rules = new Map<string, Intl.PluralRules>();
@@ -45,7 +45,7 @@ function made<T>(cache: Map<string, T>, locale: string, make: () => T): T {
   return it;
 }
 
-export function fill(
+export function formatMessage(
   message: Message,
   values: Values,
   language: Language,

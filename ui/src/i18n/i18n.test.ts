@@ -5,10 +5,10 @@ import type { SettingRow } from '../backend/bindings';
 import { catalogue as ar } from './ar';
 import { catalogue as de } from './de';
 import { en } from './en';
-import { fill, languageOf, localeOf } from './format-message';
+import { formatMessage, languageOf, localeOf } from './format-message';
 import { i18n, t } from './i18n.svelte';
 import { catalogue as ja } from './ja';
-import { spoken, told } from './localize';
+import { localizeSetting, localizeError } from './localize';
 import {
   ERROR_CODES,
   LANGUAGES,
@@ -29,7 +29,7 @@ const rust = (folder: string): string[] =>
 
 const RUST = rust(CRATES);
 
-/** The rows as their table in Rust has them: keys, values to choose from, and whether an empty field means something. */
+/** The rows of the Rust table: keys, choices, and whether an empty field has a meaning. */
 const SETTINGS = RUST.flatMap((source) => source.split(/\bSetting \{\s*key: /).slice(1)).map(
   (text) => {
     const row = text.slice(0, text.search(/\n {4}\},/));
@@ -56,7 +56,7 @@ const holesOf = (message: Message): string[] =>
       formsOf(message).flatMap((it) => [...it.matchAll(/\{(\w+)\}/g)].map((m) => m[1] ?? '')),
     ),
   ].sort();
-/** `room.message` and the message itself. */
+/** `module.message` and the message itself. */
 const all = (messages: Messages): [string, Message][] =>
   Object.entries(messages).flatMap(([room, of]) =>
     Object.entries(of as Record<string, Message>).map(([name, message]): [string, Message] => [
@@ -92,7 +92,7 @@ describe.each(CATALOGUES)('%s', (language, catalogue) => {
 
   it('counts with plurals that the language has, and with every one that differs', () => {
     const rules = new Intl.PluralRules(language).resolvedOptions().pluralCategories;
-    // `other` also stands for those that sound the same: few and many in sentences without a counted noun.
+    // `other` also covers equal forms: few and many in sentences without a counted noun.
     const needed = rules.filter((it) => it === 'one' || it === 'two' || it === 'other');
     for (const [key, message] of theirs) {
       if (typeof message === 'string') continue;
@@ -106,7 +106,7 @@ describe.each(CATALOGUES)('%s', (language, catalogue) => {
     const text = catalogue.settings[key];
     expect(text?.label).toBeTruthy();
     expect(text?.help).toBeTruthy();
-    // Languages bear their own names.
+    // Languages are named in themselves.
     const own = key === 'language' ? ['system'] : options;
     expect(own.filter((it) => !text?.options?.[it])).toEqual([]);
     if (absent) expect(text?.absent).toBeTruthy();
@@ -118,7 +118,7 @@ describe.each(CATALOGUES)('%s', (language, catalogue) => {
   });
 });
 
-it('errors that are told by their code are errors that there are', () => {
+it('every translated error code exists', () => {
   const sources = [...RUST, readFileSync(join(SRC, 'backend/http.ts'), 'utf8')].join('\n');
   expect(
     ERROR_CODES.filter((code) => !sources.includes(`"${code}"`) && !sources.includes(`'${code}'`)),
@@ -140,16 +140,20 @@ describe('a message', () => {
     ['ar', 100, '100 نموذج'],
   ])('in %s counts %i', (language, n, expected) => {
     const messages = CATALOGUES.find(([it]) => it === language)?.[1].messages ?? ENGLISH;
-    expect(fill(messages.models.count, { n }, language, localeOf(language, []))).toBe(expected);
+    expect(formatMessage(messages.models.count, { n }, language, localeOf(language, []))).toBe(
+      expected,
+    );
   });
 
   it('keeps the direction of what it names where the language runs the other way', () => {
-    expect(fill('Pause {name}', { name: 'a.gguf' }, 'de')).toBe('Pause a.gguf');
-    expect(fill('إيقاف {name}', { name: 'a.gguf' }, 'ar')).toBe('إيقاف \u2068a.gguf\u2069');
+    expect(formatMessage('Pause {name}', { name: 'a.gguf' }, 'de')).toBe('Pause a.gguf');
+    expect(formatMessage('إيقاف {name}', { name: 'a.gguf' }, 'ar')).toBe(
+      'إيقاف \u2068a.gguf\u2069',
+    );
   });
 
   it('does not read its parameters again', () => {
-    expect(fill('{a} {b}', { a: '{b}', b: 'x' }, 'en')).toBe('{b} x');
+    expect(formatMessage('{a} {b}', { a: '{b}', b: 'x' }, 'en')).toBe('{b} x');
   });
 });
 
@@ -202,14 +206,14 @@ describe('the language', () => {
       kind: { kind: 'choice', options: [{ value: 'dark', label: 'Dark' }] },
     } as unknown as SettingRow;
     await i18n.choose('de');
-    expect(told(error).remedy).toBe('Schreib zuerst eine Nachricht.');
-    expect(told({ ...error, code: 'unheard.of' }).message).toBe('There is nothing.');
-    expect(spoken(row)).toMatchObject({
+    expect(localizeError(error).remedy).toBe('Schreib zuerst eine Nachricht.');
+    expect(localizeError({ ...error, code: 'unheard.of' }).message).toBe('There is nothing.');
+    expect(localizeSetting(row)).toMatchObject({
       label: 'Design',
       kind: { options: [{ value: 'dark', label: 'Dunkel' }] },
     });
-    expect(spoken({ ...row, key: 'unheard_of' }).label).toBe('Theme');
+    expect(localizeSetting({ ...row, key: 'unheard_of' }).label).toBe('Theme');
     await i18n.choose('en');
-    expect(told(error)).toBe(error);
+    expect(localizeError(error)).toBe(error);
   });
 });

@@ -1,10 +1,10 @@
-/** What the application says of settings and errors, in the page's language; English where there is nothing else. */
+/** Translates the application's texts for settings and errors; falls back to its English. */
 import type { ErrorInfo, SettingKind, SettingRow } from '../backend/bindings';
 import { i18n } from './i18n.svelte';
 import type { ErrorCode, ErrorText, SettingText } from './types';
 
-/** The row in the words of the language; its section and group stay as they are: they are names of places. */
-export function spoken(row: SettingRow): SettingRow {
+/** Translates a row. Section and group stay unchanged: they are identifiers. */
+export function localizeSetting(row: SettingRow): SettingRow {
   const text = i18n.catalogue.settings[row.key];
   if (!text) return row;
   return { ...row, label: text.label, help: text.help, kind: kindOf(row.kind, text) };
@@ -22,12 +22,12 @@ function kindOf(kind: SettingKind, text: SettingText): SettingKind {
   return kind;
 }
 
-/** By its code where a translation loses nothing; else as the application says it. */
-export const told = (error: Pick<ErrorInfo, 'code' | 'message' | 'remedy'>): ErrorText =>
+/** Translates an error by its code if that loses nothing; else keeps the application's text. */
+export const localizeError = (error: Pick<ErrorInfo, 'code' | 'message' | 'remedy'>): ErrorText =>
   i18n.catalogue.errors[error.code as ErrorCode] ?? error;
 
-/** In a line. */
-export function toldInLine(error: Pick<ErrorInfo, 'code' | 'message' | 'remedy'>): string {
-  const { message, remedy } = told(error);
+/** Message and remedy in one line. */
+export function localizeErrorInline(error: Pick<ErrorInfo, 'code' | 'message' | 'remedy'>): string {
+  const { message, remedy } = localizeError(error);
   return `${message} ${remedy}`.trim();
 }

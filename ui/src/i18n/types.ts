@@ -1,32 +1,32 @@
-/** What a catalogue holds. English is the source: its texts name the keys and the parameters of all the others. */
+/** Types of catalogues. English is the source of the keys and parameters of all languages. */
 import type { en } from './en';
 
 export const LANGUAGES = ['en', 'de', 'ja', 'ar'] as const;
 export type Language = (typeof LANGUAGES)[number];
 
-/** A text for each plural that the language has, chosen by the parameter `n`. */
+/** A text for each plural form of the language, chosen by the parameter `n`. */
 export type Plural = Readonly<Partial<Record<Intl.LDMLPluralRule, string>>> & {
   readonly other: string;
 };
-/** A text; `{name}` stands for a parameter. */
+/** A text; `{name}` is a parameter. */
 export type Message = string | Plural;
 
 type English = typeof en;
 type Room = keyof English;
 
-/** `room.message` */
+/** `module.message` */
 export type Key = { [R in Room]: `${R}.${keyof English[R] & string}` }[Room];
 
-/** All that a language has to say. */
+/** All texts of a language. */
 export type Messages = { readonly [R in Room]: { readonly [M in keyof English[R]]: Message } };
 
-/** The application's own words for a setting are English; these stand in their place. */
+/** Translation of a setting's English texts. */
 export interface SettingText {
   readonly label: string;
   readonly help: string;
-  /** By value. */
+  /** Labels of choices, by value. */
   readonly options?: Readonly<Record<string, string>>;
-  /** What the empty field means. */
+  /** Meaning of an empty field. */
   readonly absent?: string;
   readonly placeholder?: string;
 }
@@ -36,7 +36,7 @@ export interface ErrorText {
   readonly remedy: string;
 }
 
-/** Errors whose English text names no file, figure or name, so that a translation by code loses nothing. */
+/** Codes of errors whose English text contains no file, number or name, so that a translation by code loses nothing. */
 export const ERROR_CODES = [
   'ui.unreachable',
   'ui.unauthorized',
@@ -71,9 +71,9 @@ export type ErrorCode = (typeof ERROR_CODES)[number];
 
 export interface Catalogue {
   readonly messages: Messages;
-  /** By key of the setting. */
+  /** By setting key. */
   readonly settings: Readonly<Record<string, SettingText>>;
-  /** By code. */
+  /** By error code. */
   readonly errors: Readonly<Record<ErrorCode, ErrorText>>;
 }
 
@@ -86,5 +86,5 @@ type Named<S> = S extends `${string}{${infer N}}${infer Rest}` ? N | Named<Rest>
 type Names<M> = M extends string ? Named<M> : Named<M[keyof M]> | 'n';
 type Params<N extends string> = { readonly [P in N]: P extends 'n' ? number : string | number };
 
-/** What must be handed to `t` beside the key: nothing where the text has no parameter. */
+/** Arguments of `t` after the key; none if the text has no parameters. */
 export type Args<K extends Key> = [Names<At<K>>] extends [never] ? [] : [Params<Names<At<K>>>];

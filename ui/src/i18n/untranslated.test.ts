@@ -5,7 +5,7 @@ import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
 
 const SRC = join(import.meta.dirname, '..');
-/** Where English stands that is not the page's: the catalogues, names on the wire, what the guide is asked. */
+/** Files with English that is not interface text: catalogues, wire names, questions for the guide. */
 const NOT_OURS = ['i18n/', 'backend/', 'test/', 'features/chat/guide-questions.ts', 'main.ts'];
 
 const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
@@ -13,10 +13,10 @@ const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
   .filter((path) => !NOT_OURS.some((it) => path.startsWith(it)))
   .map((path) => [path, readFileSync(join(SRC, path), 'utf8')] as const);
 
-/** Attributes that are read by people. */
+/** Attributes that people read. */
 const SPOKEN =
   /^(?:aria-(?:label|valuetext|description)|title|placeholder|alt|label|text|note|name|close)$/;
-/** Names of keys, of the program, of others' programs: the same in every language. */
+/** Names of keys and programs: the same in every language. */
 const NAMES = new Set([
   ...[
     'Escape',
@@ -37,7 +37,7 @@ const NAMES = new Set([
 ]);
 const NAME =
   /^(?:Arrow|Page)(?:Up|Down|Left|Right)$|^(?:F\d+|Mod\+.*|Shift\+.*|AltGraph|ContextMenu)$/;
-/** The application's names of sections and groups, which `sectionName` turns into words. */
+/** The application's names of sections and groups, which `sectionName` translates. */
 const WIRE = new Set([
   ...['General', 'Appearance', 'Chat', 'Models & storage', 'Hardware', 'Context & memory'],
   ...[
@@ -54,7 +54,7 @@ const WIRE = new Set([
   ],
 ]);
 
-/** Words that a person would read: a capitalised word, or two words beside each other. */
+/** Text that a person would read: a capitalised word, or two adjacent words. */
 function isEnglish(text: string): boolean {
   const words = text.replace(/&\w+;/g, ' ').trim();
   if (NAMES.has(words) || WIRE.has(words) || NAME.test(words)) return false;
@@ -70,7 +70,7 @@ function inScript(code: string): string[] {
   const file = ts.createSourceFile('x.ts', code, ts.ScriptTarget.Latest, true);
   const visit = (node: ts.Node): void => {
     if (ts.isImportDeclaration(node) || ts.isTypeNode(node)) return;
-    // What a programmer reads.
+    // Messages for programmers.
     if (ts.isNewExpression(node) && /Error$/.test(node.expression.getText())) return;
     const texts =
       ts.isStringLiteral(node) || ts.isNoSubstitutionTemplateLiteral(node)

@@ -1,24 +1,24 @@
 /**
- * A growing text as top-level blocks. Finished blocks are lexed and rendered once and keep their
- * identity; only what may still change is done again. However the text was cut into pieces, the
- * blocks in the end are those of the whole text.
+ * Splits a growing Markdown text into top-level blocks. Finished blocks are lexed and rendered once and keep
+ * their identity; only the tail is rendered again. However the text arrives in chunks, the final blocks are
+ * those of the whole text.
  */
 import type { Token, Tokens, TokensList } from 'marked';
 import { languageOf, lex, renderBlock } from './render';
 
 export interface Block {
-  /** Where the block begins in the text: its key. */
+  /** Offset of the block in the text; its key. */
   readonly at: number;
   readonly source: string;
-  /** Sanitised; empty where it is code. */
+  /** Sanitised HTML; empty for code. */
   readonly html: string;
-  /** Code on its own, which may be long and grows by lines. */
+  /** A top-level code block, which may be long and grows line by line. */
   readonly code: Code | null;
 }
 
 export interface Code {
   readonly text: string;
-  /** As it was named, or ''. */
+  /** Language as named, or empty. */
   readonly language: string;
   readonly growing: boolean;
 }
@@ -27,14 +27,14 @@ type Links = TokensList['links'];
 
 export class Blocks {
   #text = '';
-  /** Text before this offset is finished and lies in `#finished`. */
+  /** Text before this offset is finished and in `#finished`. */
   #cut = 0;
   #finished: Block[] = [];
   #links: Links = {};
-  /** A reference definition came that finished blocks may have waited for. */
+  /** A new reference definition may affect finished blocks. */
   #stale = false;
 
-  /** The blocks of `text`. `growing`: more may be appended. */
+  /** Returns the blocks of `text`. `growing`: more may be appended. */
   update(text: string, growing: boolean): Block[] {
     const normal = text.replace(/\r\n?/g, '\n');
     if (!normal.startsWith(this.#text)) this.reset();
@@ -48,7 +48,7 @@ export class Blocks {
     return this.#blocks(normal, growing);
   }
 
-  /** Forgets what was rendered, such as when formulas can be set at last. */
+  /** Drops everything rendered, for example once formulas can be typeset. */
   reset(): void {
     this.#text = '';
     this.#cut = 0;
@@ -64,14 +64,14 @@ export class Blocks {
   }
 
   /**
-   * Moves finished blocks out of the tail. Only whole lines decide, since half a line may turn out to
-   * be anything; and the last block of them may go on.
+   * Moves finished blocks out of the tail. Only whole lines count, since half a line may become anything,
+   * and the last block may continue.
    */
   #finish(text: string): void {
     const end = text.lastIndexOf('\n') + 1;
     if (end <= this.#cut) return;
     const tokens = this.#lex(text.slice(this.#cut, end), true);
-    // Should the lexer ever drop a character, offsets would lie: then nothing is finished early.
+    // If the lexer ever drops a character, offsets are wrong: then nothing is finished early.
     if (lengthOf(tokens) !== end - this.#cut) return;
     let last = tokens.length - 1;
     while (last >= 0 && tokens[last]?.type === 'space') last--;
@@ -82,7 +82,7 @@ export class Blocks {
     this.#cut += lengthOf(done);
   }
 
-  /** `complete`: no line of `source` can grow, so that its reference definitions hold. */
+  /** `complete`: no line of `source` can grow, so its reference definitions are final. */
   #lex(source: string, complete: boolean): Token[] {
     const tokens = lex(source);
     if (!complete) return tokens;

@@ -6,7 +6,7 @@ import { PAYLOADS } from '../test/payloads';
 const COLOURS = { bg: 'rgb(255, 253, 250)', fg: 'rgb(43, 35, 28)' };
 const FLOW = 'graph TD\n A[Logs] --> B{Lit?}\n B -->|yes| C((Warm))';
 
-/** As a browser reads the file that an image is made from: XML, in which a mistake is an error. */
+/** Parses the image as a browser does: as XML, in which any mistake is an error. */
 function parsed(svg: string): Document {
   const file = new DOMParser().parseFromString(svg, 'image/svg+xml');
   expect(file.querySelector('parsererror')).toBeNull();

@@ -1,7 +1,7 @@
 /**
- * Mermaid's text as a picture. Fetched when a diagram is to be drawn, not with the page. It is laid out without a
- * document, so that the page's policy stands (Mermaid itself needs inline styles); it becomes an image from a blob,
- * in which nothing runs and from which nothing is fetched, and is sanitised before that all the same.
+ * Renders Mermaid source as an SVG image. Loaded with the first diagram. The layout needs no document, so the
+ * CSP holds (Mermaid itself needs inline styles). The SVG is sanitised and shown as a blob image, in which
+ * nothing runs or loads.
  */
 import { renderMermaidSVG } from 'beautiful-mermaid';
 import DOMPurify from 'dompurify';
@@ -15,7 +15,7 @@ export interface Colours {
   readonly fg: string;
 }
 
-/** Laying out takes time that grows with the square of this, and nobody waits for it. */
+/** Layout time grows quadratically; longer sources take too long. */
 const MOST_CHARS = 8_000;
 
 const TAGS = [
@@ -63,19 +63,19 @@ const ATTRIBUTES = [
   ],
   ...['markerwidth', 'markerheight', 'refx', 'refy', 'orient', 'marker-start', 'marker-end'],
 ];
-/** The drawing's own style sheet: colours by name. Nothing in it may lead elsewhere. */
+/** The drawing's style sheet: colours by name. It must not load anything. */
 const STYLE = /<style>([^]*?)<\/style>/;
 const ELSEWHERE = /@import[^;]*;|url\([^)]*\)/g;
-/** Styles of single elements: the policy complains of them as soon as they are parsed. */
+/** Inline styles of elements violate the CSP as soon as they are parsed. */
 const TAG = /<[a-z][^<>]*>/gi;
 const unstyled = (tag: string): string => tag.replace(/\sstyle="[^"]*"/g, '');
-/** What no XML file may hold. */
-// eslint-disable-next-line no-control-regex -- they are what is meant
+/** Characters that XML forbids. */
+// eslint-disable-next-line no-control-regex -- they are the point
 const NO_XML = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|\p{Surrogate}/gu;
-/** A value that leads out of the drawing: only its own markers may be named. */
+/** A value that refers outside the drawing: only its own markers are allowed. */
 const OUTSIDE = /url\((?!["']?#)|javascript:|data:|https?:/i;
 
-/** An SVG file; null: it can't be drawn. */
+/** Renders an SVG file; null if the source cannot be drawn. */
 export function draw(source: string, colours: Colours): string | null {
   if (source.length > MOST_CHARS) return null;
   try {
@@ -86,7 +86,7 @@ export function draw(source: string, colours: Colours): string | null {
   }
 }
 
-/** Pies and Gantt charts are drawn here: what draws the others doesn't know them. */
+/** Draws pie and Gantt charts itself: the library lacks them. */
 function laidOut(source: string, colours: Colours): string | null {
   const kind = /^\w+/.exec(read(source).lines[0] ?? '')?.[0];
   if (kind === 'pie') {
@@ -116,7 +116,7 @@ function safe(made: string, { bg, fg }: Colours): string | null {
   });
   const svg = (body as HTMLElement).querySelector('svg');
   if (!svg) return null;
-  // In the image alone: it never stands in the page's document.
+  // Only inside the image: never part of the page's document.
   const xml = new XMLSerializer().serializeToString(svg);
   const own = `svg { --bg: ${bg}; --fg: ${fg}; background: ${bg}; }`;
   const at = xml.indexOf('>') + 1;

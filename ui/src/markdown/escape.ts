@@ -1,4 +1,4 @@
-/** Text as HTML that shows it. */
+/** Escapes text for HTML. */
 
 const ESCAPES: Record<string, string> = {
   '&': '&amp;',

@@ -1,4 +1,4 @@
-/** The marks of a time axis: at round times, no more of them than there is room for. */
+/** Ticks of a time axis: at round times, as many as fit. */
 import { DAY, monthsLater } from './gantt-dates';
 
 export interface Mark {
@@ -12,10 +12,10 @@ const STEPS = [
   ...[HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 7 * DAY, 14 * DAY],
 ];
 const MONTHS = [1, 3, 6, 12, 24, 60, 120, 600, 1200, 6000, 12_000, 24_000];
-/** Of weeks: a Monday. */
+/** Weeks start on Monday: the epoch was a Thursday. */
 const MONDAY = 4 * DAY;
 
-/** `format`: as d3 has it; '' or what isn't known: as the step needs. */
+/** Returns at most `most` ticks. `format`: as in d3; empty or unknown: chosen by the step. */
 export function marks(from: number, to: number, most: number, format: string): Mark[] {
   const span = to - from;
   const step = STEPS.find((it) => span / it <= most);
@@ -23,7 +23,7 @@ export function marks(from: number, to: number, most: number, format: string): M
   const times = step === undefined ? monthly(from, to, months) : evenly(from, to, step);
   const say = sayer(format) ?? ((ms: number) => plain(ms, step, months, span));
   const all = times.map((at) => ({ at, label: say(at) }));
-  // A format that is coarser than the step says the same again.
+  // A format coarser than the step repeats labels.
   return all.filter(({ label }, n) => label !== all[n - 1]?.label);
 }
 
@@ -77,7 +77,7 @@ const FIGURES: Record<string, (date: Date) => string> = {
   '%': () => '%',
 };
 
-/** Null: it asks for something that isn't known here. */
+/** Null: the format uses an unsupported letter. */
 function sayer(format: string): ((ms: number) => string) | null {
   const asked = [...format.matchAll(/%-?(.)/g)].map((it) => it[1] ?? '');
   if (asked.length === 0 || asked.some((it) => !(it in NAMED) && !(it in FIGURES))) return null;

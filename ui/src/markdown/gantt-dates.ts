@@ -1,12 +1,12 @@
-/** Dates and durations as Gantt charts have them, in milliseconds. No clock, no time zone: noon is noon. */
+/** Parses dates and durations of Gantt charts, as UTC milliseconds. Independent of clock and time zone. */
 
 export const DAY = 86_400_000;
 
-/** Years that are written with four figures. */
+/** Years with four digits. */
 const EARLIEST = Date.parse('0001-01-01');
 const LATEST = Date.parse('9999-12-31');
 
-/** What stands for a part of a date, and what it may look like. */
+/** Format tokens and their patterns. */
 const PARTS: Record<string, string> = {
   YYYY: '\\d{4}',
   YY: '\\d{2}',
@@ -31,7 +31,7 @@ const ISO_PARTS = ['YYYY', 'MM', 'DD', 'HH', 'mm', 'ss'];
 
 export type ReadDate = (text: string) => number | null;
 
-/** How dates are written; null: by something that isn't known here. */
+/** Builds a parser for a date format; null if the format is unsupported. */
 export function dateReader(format: string): ReadDate | null {
   if (/[A-Za-z]/.test(format.replace(PART, '').replace(/T/g, ''))) return null;
   const names = format.match(PART) ?? [];
@@ -47,7 +47,7 @@ export function dateReader(format: string): ReadDate | null {
   };
 }
 
-/** `found`: the whole, then what was found of each part. */
+/** `found`: the whole match, then the group of each part. */
 function dateOf(names: readonly string[], found: readonly string[]): number | null {
   const parts = new Map(names.map((name, at) => [name, found[at + 1]]));
   const part = (...any: string[]): number | undefined => {
@@ -80,7 +80,7 @@ const UNITS: Record<string, number> = {
 };
 const DURATION = /^(\d+(?:\.\d+)?)(ms|[smhdwMy])$/;
 
-/** When what begins at `start` and takes so long is over; null: it is no duration. */
+/** Adds a duration to `start`; null if it is no duration. */
 export function after(start: number, duration: string): number | null {
   const [, figures, unit = ''] = DURATION.exec(duration) ?? [];
   if (figures === undefined) return null;

@@ -1,4 +1,4 @@
-/** A Gantt chart as a picture: a band for each section, a bar for each task, time below. */
+/** Draws a Gantt chart: a band for each section, a bar for each task, a time axis below. */
 import type { Gantt, Task } from './gantt';
 import { marks } from './gantt-axis';
 import { drawing, element, fitted, HUES, LETTERS, mixed, text, widthOf } from './svg';
@@ -10,9 +10,9 @@ const BAR = 20;
 const AXIS = 28;
 const WORDS = 12;
 const MOST_SECTION = 150;
-/** A mark of the axis has this much room. */
+/** Space for one tick of the axis. */
 const MARK = 96;
-/** A task that takes no time is seen all the same. */
+/** Minimum width of a task without duration. */
 const LEAST = 3;
 const RED = '#c8372d';
 
@@ -51,7 +51,7 @@ export function drawGantt({ title, axis, tasks }: Gantt): string {
   return drawing(width, bottom + AXIS + EDGE / 2, STYLE, content.join(''));
 }
 
-/** Tasks that stand together under one section have one band. */
+/** One band for each run of tasks in the same section. */
 function* bands(tasks: readonly Task[], top: number, width: number, left: number) {
   let [begin, n] = [0, 0];
   for (let at = 1; at <= tasks.length; at++) {
@@ -95,7 +95,7 @@ function task(it: Task, from: number, to: number, middle: number, left: number):
 const diamond = (x: number, y: number): string =>
   `M${x} ${y - BAR / 2} L${x + BAR / 2} ${y} L${x} ${y + BAR / 2} L${x - BAR / 2} ${y} Z`;
 
-/** In its bar where there is room for it, else beside it, on the side that has more. */
+/** Places the label inside its bar if it fits, else on the side with more space. */
 function label(
   name: string,
   isPoint: boolean,

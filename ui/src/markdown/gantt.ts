@@ -1,4 +1,4 @@
-/** Mermaid's Gantt charts as data: sections, and in them tasks with their times. */
+/** Parses Mermaid's Gantt charts: sections, and tasks with start and end. */
 import { after, DAY, dateReader, inRange, type ReadDate } from './gantt-dates';
 import { isSilent, read } from './mermaid-source';
 
@@ -15,27 +15,27 @@ export interface Task {
 
 export interface Gantt {
   readonly title: string;
-  /** As d3 has it; '': as fits. */
+  /** Axis format as in d3; empty: chosen automatically. */
   readonly axis: string;
   readonly tasks: readonly Task[];
 }
 
-/** More is no overview. */
+/** More tasks are no overview. */
 const MOST_TASKS = 200;
-/** Of one task, where free days are left out: each is looked at. */
+/** Days of one task when excluded days are skipped one by one. */
 const MOST_DAYS = 4000;
 
 const WEEK = ['sunday', 'monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday'];
-/** What changes how it looks, not what it says. */
+/** Statements that change only the appearance. */
 const LOOKS = /^(?:axisFormat|tickInterval|todayMarker|weekday|topAxis|displayMode)\b/;
 
-/** A task as it is written: times may hang on other tasks. */
+/** A task as written: its times may refer to other tasks. */
 interface Written {
   readonly name: string;
   readonly section: string;
   readonly marks: readonly TaskMark[];
   readonly id: string;
-  /** '': where the task before it ends. */
+  /** Empty: starts at the end of the previous task. */
   readonly start: string;
   readonly end: string;
 }
@@ -43,11 +43,11 @@ interface Written {
 interface Rules {
   readonly date: ReadDate;
   readonly excludes: readonly string[];
-  /** The day that is named as the last one belongs to the task. */
+  /** End dates are inclusive. */
   readonly inclusive: boolean;
 }
 
-/** Null: it says something that isn't known here, or can't be. */
+/** Null: unsupported or contradictory. */
 export function readGantt(source: string): Gantt | null {
   const { lines, title } = read(source);
   if (lines[0] !== 'gantt') return null;
@@ -97,7 +97,7 @@ function written(line: string, section: string): Written | null {
 
 const markOf = (word: string | undefined): TaskMark | undefined => MARKS.find((it) => it === word);
 
-/** Until nothing more can be known: tasks may hang on such as are written after them. Null: some can't be known. */
+/** Resolves times until nothing changes: tasks may refer to later ones. Null: some cannot be resolved. */
 function timesOf(all: readonly Written[], rules: Rules): Task[] | null {
   const done = new Map<number, Task>();
   const find = (id: string): Task | undefined => done.get(all.findIndex((it) => it.id === id));
@@ -140,7 +140,7 @@ function endOf(text: string, start: number, find: Find, rules: Rules): number | 
   return end === null ? null : prolonged(start, end, rules);
 }
 
-/** Days on which nothing is done don't count. */
+/** Extends the end by the excluded days. */
 function prolonged(start: number, end: number, { excludes }: Rules): number | null {
   if (excludes.length === 0) return end;
   let last = end;

@@ -1,4 +1,4 @@
-/** Code highlighting. Loaded with the first code block that is shown, not with the page. */
+/** Code highlighting. Loaded with the first code block, not with the page. */
 import hljs from 'highlight.js/lib/core';
 import bash from 'highlight.js/lib/languages/bash';
 import c from 'highlight.js/lib/languages/c';
@@ -54,7 +54,7 @@ for (const [name, language] of Object.entries(LANGUAGES)) hljs.registerLanguage(
 hljs.registerAliases(['shell', 'console', 'zsh'], { languageName: 'bash' });
 hljs.registerAliases(['svelte', 'vue'], { languageName: 'xml' });
 
-/** Escaped HTML with `hljs-` classes, or null where the language is not known. */
+/** Returns escaped HTML with `hljs-` classes, or null for an unknown language. */
 export function highlight(code: string, language: string): string | null {
   if (!hljs.getLanguage(language)) return null;
   return hljs.highlight(code, { language, ignoreIllegals: true }).value;

@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
-import { Colouring } from './incremental-highlight';
+import { IncrementalHighlighter } from './incremental-highlight';
 import { highlight } from './highlight';
 
 // Sanitising is tested on its own, and slow without a browser.
@@ -18,10 +18,10 @@ const ENTITIES: Record<string, string> = {
   ...{ lt: '<', gt: '>', quot: '"', '#x27': "'", '#39': "'", amp: '&' },
 };
 
-describe('Colouring', () => {
+describe('IncrementalHighlighter', () => {
   it('shows every character, however the code grew', () => {
     for (const step of [997, 5_003]) {
-      const colouring = new Colouring();
+      const colouring = new IncrementalHighlighter();
       for (let end = 0; end < LONG.length; end += step) {
         const pieces = colouring.update(LONG.slice(0, end), 'rust', true, highlight);
         expect(text(pieces.map((it) => it.html).join(''))).toBe(LONG.slice(0, end));
@@ -37,11 +37,11 @@ describe('Colouring', () => {
       coloured += code.length;
       return highlight(code, language);
     };
-    const colouring = new Colouring();
+    const colouring = new IncrementalHighlighter();
     for (let end = 0; end < LONG.length; end += 400) {
       colouring.update(LONG.slice(0, end), 'rust', true, counting);
     }
-    // Every step colours its piece again, never what lies before it.
+    // Every step highlights only the last piece again.
     expect(coloured).toBeLessThan((LONG.length / 400) * 6_500);
     const before = coloured;
     colouring.update(LONG, 'rust', false, counting);
@@ -50,7 +50,7 @@ describe('Colouring', () => {
 
   it('colours short code as a whole in the end', () => {
     const code = `/*\n${'text\n\nText at the margin\n'.repeat(150)}*/\nfn f() {}\n`;
-    const colouring = new Colouring();
+    const colouring = new IncrementalHighlighter();
     for (let end = 0; end < code.length; end += 50) {
       colouring.update(code.slice(0, end), 'rust', true, highlight);
     }
@@ -59,7 +59,7 @@ describe('Colouring', () => {
   });
 
   it('starts over for other code', () => {
-    const colouring = new Colouring();
+    const colouring = new IncrementalHighlighter();
     colouring.update(LONG, 'rust', true, highlight);
     const pieces = colouring.update('let x;', 'rust', true, null);
     expect(pieces.map((it) => it.html)).toEqual(['let x;']);

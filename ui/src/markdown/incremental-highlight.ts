@@ -1,33 +1,33 @@
 /**
- * Code in pieces that are coloured once each: while it grows, only its last piece is done again. A piece ends
- * where something new begins at the margin, so that strings and comments are seldom cut.
+ * Highlights growing code piece by piece: each piece once, only the last one again. A piece ends before a line
+ * that starts at the margin, so that strings and comments are seldom cut.
  */
 import { escapeHtml } from './escape';
 import { sanitise } from './sanitise';
 import type { Highlight } from './render';
 
 export interface Piece {
-  /** Where it begins in the code: its key. */
+  /** Offset of the piece in the code; its key. */
   readonly at: number;
-  /** Sanitised. */
+  /** Sanitised HTML. */
   readonly html: string;
 }
 
-/** A piece is at least so long. Colouring so much takes a millisecond or two. Characters. */
-const PIECE = 2_000;
-/** A piece without a good place to end ends at a line. */
-const LONGEST_PIECE = 6_000;
-/** Code up to this is coloured as a whole once it is finished. */
-const WHOLE = 16_000;
-/** A blank line, then something at the margin. */
+/** Minimum length of a piece in characters; takes one or two milliseconds to highlight. */
+const MIN_PIECE_CHARS = 2_000;
+/** Maximum length of a piece in characters; then it ends at a line. */
+const MAX_PIECE_CHARS = 6_000;
+/** Finished code up to this length is highlighted as a whole. */
+const MAX_WHOLE_CHARS = 16_000;
+/** A blank line, then text at the margin. */
 const SEAM = /\n[ \t]*\n(?=[^\s}\])])/g;
 
-export class Colouring {
+export class IncrementalHighlighter {
   #code = '';
   #language = '';
   #highlight: Highlight | null = null;
   #done: Piece[] = [];
-  /** Where what is not done begins. */
+  /** Start of the unfinished rest. */
   #cut = 0;
 
   update(code: string, language: string, growing: boolean, highlight: Highlight | null): Piece[] {
@@ -36,7 +36,7 @@ export class Colouring {
     this.#code = code;
     this.#language = language;
     this.#highlight = highlight;
-    if (!growing && code.length <= WHOLE && this.#done.length > 0) return this.#whole();
+    if (!growing && code.length <= MAX_WHOLE_CHARS && this.#done.length > 0) return this.#whole();
     for (let end = this.#seam(); end > 0; end = this.#seam()) {
       this.#done = [...this.#done, this.#piece(this.#cut, end)];
       this.#cut = end;
@@ -44,23 +44,23 @@ export class Colouring {
     return [...this.#done, this.#piece(this.#cut, code.length)];
   }
 
-  /** As one, unless the pieces were right already. */
+  /** Highlights the whole code, unless the pieces give the same result. */
   #whole(): Piece[] {
     const whole = this.#piece(0, this.#code.length);
     const pieces = [...this.#done, this.#piece(this.#cut, this.#code.length)];
     return pieces.map((it) => it.html).join('') === whole.html ? pieces : [whole];
   }
 
-  /** Where the piece that begins at the cut ends; 0: not yet. */
+  /** End of the piece that starts at the cut; 0: not known yet. */
   #seam(): number {
-    if (this.#code.length - this.#cut < PIECE) return 0;
-    SEAM.lastIndex = this.#cut + PIECE;
+    if (this.#code.length - this.#cut < MIN_PIECE_CHARS) return 0;
+    SEAM.lastIndex = this.#cut + MIN_PIECE_CHARS;
     const found = SEAM.exec(this.#code);
     const end = found ? SEAM.lastIndex : 0;
-    if (end > 0 && end - this.#cut <= LONGEST_PIECE) return end;
-    if (this.#code.length - this.#cut <= LONGEST_PIECE) return 0;
-    const line = this.#code.lastIndexOf('\n', this.#cut + LONGEST_PIECE) + 1;
-    return line > this.#cut ? line : this.#cut + LONGEST_PIECE;
+    if (end > 0 && end - this.#cut <= MAX_PIECE_CHARS) return end;
+    if (this.#code.length - this.#cut <= MAX_PIECE_CHARS) return 0;
+    const line = this.#code.lastIndexOf('\n', this.#cut + MAX_PIECE_CHARS) + 1;
+    return line > this.#cut ? line : this.#cut + MAX_PIECE_CHARS;
   }
 
   #piece(from: number, to: number): Piece {

@@ -1,11 +1,11 @@
-/** What is fetched with the first text that needs it: colours for code, formulas. */
+/** Modules loaded on first use: code highlighting and formulas. */
 import { setTypeset } from './math';
 import { setHighlight, type Highlight } from './render';
 
 class Late {
-  /** Null until it is there. */
+  /** Null until it is loaded. */
   highlight = $state.raw<Highlight | null>(null);
-  /** Formulas can be set. */
+  /** The typesetter is loaded. */
   math = $state(false);
 
   #coloursWanted = false;
@@ -30,4 +30,4 @@ class Late {
   }
 }
 
-export const late = new Late();
+export const lazy = new Late();

@@ -1,8 +1,8 @@
-/** Addresses that a model wrote: which may be offered to the user, and how they are named. */
+/** Links in model output: which addresses are allowed, and how they are displayed. */
 
 const PROTOCOLS = new Set(['http:', 'https:', 'mailto:']);
 
-/** The address in its normal form, or null where it isn't one that may be opened. */
+/** Returns the normalized address, or null if it may not be opened. */
 export function safeUrl(href: string): string | null {
   let url: URL;
   try {
@@ -13,7 +13,7 @@ export function safeUrl(href: string): string | null {
   return PROTOCOLS.has(url.protocol) ? url.href : null;
 }
 
-/** What the user must know before following: the host, or the mailbox. */
+/** Returns what identifies the target: the host, or the mailbox. */
 export function hostOf(url: string): string {
   const it = new URL(url);
   return it.protocol === 'mailto:' ? it.pathname : it.host;

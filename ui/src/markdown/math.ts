@@ -1,30 +1,30 @@
 /**
- * Formulas between `$…$`, `$$…$$`, `\(…\)` and `\[…\]` as tokens of their own. What is set from them comes
- * from outside; until it is there, and where a formula is none, its source is shown.
+ * Tokenizer for formulas between `$…$`, `$$…$$`, `\(…\)` and `\[…\]`. The typesetter is set from outside; until
+ * it is loaded, and for invalid formulas, the source is shown.
  */
 import type { MarkedExtension, TokenizerAndRendererExtension, Tokens } from 'marked';
 
-/** MathML, or null where the source is no formula. */
+/** Returns MathML, or null if the source is no valid formula. */
 export type Typeset = (tex: string, display: boolean) => string | null;
 
-/** Alone on its lines. Like a paragraph it ends at a blank line, so that a lone `$$` takes nothing with it. */
+/** A display formula on its own lines. It ends at a blank line, so that a stray `$$` swallows nothing. */
 const BLOCK =
   /^ {0,3}(?:\$\$((?:(?!\n[ \t]*\n|\$\$)[^])+)\$\$|\\\[((?:(?!\n[ \t]*\n|\\\])[^])+)\\\])[ \t]*(?:\n+|$)/;
-/** Begun, and neither ended nor given up. */
+/** Opened, but neither closed nor abandoned. */
 const OPEN = /^ {0,3}(?:\$\$(?:(?!\n[ \t]*\n|\$\$)[^])*|\\\[(?:(?!\n[ \t]*\n|\\\])[^])*)$/;
-/** `$` hugs what it encloses, and no digit or letter follows: prices stay prices. */
+/** `$` touches its content, and no digit or letter follows: prices stay prices. */
 const INLINE =
   /^(?:\$\$((?:[^$\\]|\\[^])+?)\$\$|\$((?:[^$\\\s]|\\.)(?:(?:[^$\\\n]|\\.)*(?:[^$\\\s]|\\.))?)\$(?![\w$])|\\\(([^]+?)\\\)|\\\[([^]+?)\\\])/;
 const MAY_BEGIN = /\$|\\[([]/;
 
 let typeset: Typeset | null = null;
 
-/** Sets what makes formulas of sources from now on. */
+/** Sets the typesetter. */
 export function setTypeset(set: Typeset): void {
   typeset = set;
 }
 
-/** Whether a text may hold formulas, so that fetching what sets them is worth it. */
+/** Whether a text may contain formulas, so that loading the typesetter is worth it. */
 export const mayHoldMath = (text: string): boolean => MAY_BEGIN.test(text);
 
 function mathHtml(tex: string, raw: string, display: boolean, escape: (text: string) => string) {

@@ -1,9 +1,9 @@
-/** What all of Mermaid's texts have around what they say: settings, comments, a title before the first line. */
+/** Reads what all Mermaid sources share: front matter, directives, comments. */
 
 export interface Source {
-  /** The first line that says something, and those after it. */
+  /** Lines from the first statement on. */
   readonly lines: readonly string[];
-  /** As the head has it. */
+  /** Title from the front matter. */
   readonly title: string;
 }
 
@@ -22,6 +22,6 @@ export function read(source: string): Source {
   };
 }
 
-/** What is told to those who don't see it, or does something: nothing of it is drawn. */
+/** Accessibility texts and click handlers, which are not drawn. */
 export const isSilent = (line: string): boolean =>
   /^(?:accTitle|accDescr)\s*:/.test(line) || /^click\s/.test(line);

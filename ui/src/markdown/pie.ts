@@ -1,22 +1,22 @@
-/** Mermaid's pies as pictures: the circle, and beside it what each slice stands for. */
+/** Draws Mermaid's pie charts: the circle and a legend. */
 import { isSilent, read } from './mermaid-source';
 import { percent } from '../shared/format';
 import { drawing, element, fitted, HUES, LETTERS, mixed, rounded, text, widthOf } from './svg';
 
 export interface Pie {
   readonly title: string;
-  /** Values stand beside names. */
+  /** Show values in the legend. */
   readonly showData: boolean;
   readonly slices: readonly { readonly label: string; readonly value: number }[];
 }
 
-/** More can't be told from each other. */
+/** More slices cannot be told apart. */
 const MOST_SLICES = 60;
 
 const HEAD = /^pie(?:\s+(showData))?(?:\s+title\s+(.+))?$/;
 const SLICE = /^(?:"([^"]*)"|'([^']*)')\s*:\s*(\d+(?:\.\d+)?)$/;
 
-/** Null: it says something that isn't known here. */
+/** Parses a pie chart; null if it is unsupported. */
 export function readPie(source: string): Pie | null {
   const { lines, title } = read(source);
   const head = HEAD.exec(lines[0] ?? '');
@@ -42,7 +42,7 @@ const EDGE = 16;
 const ROW = 24;
 const BOX = 14;
 const WORDS = 13;
-/** Narrower slices have no room for their share. */
+/** Narrower slices get no percentage. */
 const LEAST_SHARE = 0.04;
 const MOST_WIDTH = 300;
 const MOST_TITLE = 600;
@@ -82,7 +82,7 @@ export function drawPie({ title, showData, slices }: Pie): string {
 
 type Point = readonly [number, number];
 
-/** Clockwise from the top. */
+/** Point on the circle, clockwise from the top. */
 function* circle(slices: Pie['slices'], total: number, centre: Point): Generator<string> {
   let begin = 0;
   for (const [at, { value }] of slices.entries()) {
@@ -100,7 +100,7 @@ const onCircle = ([x, y]: Point, turn: number, radius: number): Point => [
 
 function slice(centre: Point, begin: number, share: number, at: number): string {
   const look = { class: `slice ${hue(at)}` };
-  // An arc that ends where it begins is none.
+  // An arc that ends where it begins draws nothing.
   if (share > 0.9999)
     return element('circle', { ...look, cx: centre[0], cy: centre[1], r: RADIUS });
   const [x1, y1] = onCircle(centre, begin, RADIUS);

@@ -1,6 +1,6 @@
 /**
- * Markdown (GFM) to sanitised HTML. Raw HTML is shown as text. Links and images become inert
- * elements with `data-url`: nothing is fetched, and nothing is followed but by a click that asks.
+ * Renders Markdown (GFM) to sanitised HTML. Raw HTML is shown as text. Links and images become inert elements
+ * with `data-url`: nothing loads, and links open only after a click and a confirmation.
  */
 import { Marked, type Token, type Tokens, type TokensList } from 'marked';
 import { escapeHtml } from './escape';
@@ -11,14 +11,14 @@ import { t } from '../i18n';
 
 export type Highlight = (code: string, language: string) => string | null;
 
-/** Longer code within a list or a quote is shown plain: it is drawn again with every word that follows it there. */
+/** Longer code inside a list or quote is not highlighted: it is rendered again with every new token. */
 const NESTED_COLOURED_CHARS = 6_000;
 
 const HARMLESS_TAG = /^<\/?(?:br|sub|sup|kbd)\s*\/?>$/i;
 
 let highlight: Highlight | null = null;
 
-/** Sets what colours code within lists and quotes from now on. */
+/** Sets the highlighter for code inside lists and quotes. */
 export function setHighlight(colour: Highlight): void {
   highlight = colour;
 }
@@ -32,7 +32,7 @@ marked.use({
       return HARMLESS_TAG.test(text.trim()) ? text : escapeHtml(text);
     },
     heading({ tokens, depth }: Tokens.Heading): string {
-      // The page has its own headings above those of an answer.
+      // Shifts headings: the page has its own above those of an answer.
       const level = Math.min(depth + 2, 6);
       return `<h${level}>${this.parser.parseInline(tokens)}</h${level}>`;
     },
@@ -65,11 +65,11 @@ function linkHtml(href: string, inner: string, text: string): string {
   return `<a class="md-link" role="link" tabindex="0" data-url="${escapeHtml(url)}">${inner}</a>${shown}`;
 }
 
-/** The language that a code block names, or ''. */
+/** Returns the language that a code block names, or an empty string. */
 export const languageOf = (info: string): string =>
   /^[\w+#.-]+/.exec(info)?.[0]?.toLowerCase() ?? '';
 
-/** Code within a list or a quote; on its own it is shown piece by piece instead. */
+/** Code inside a list or quote. Top-level code is highlighted piece by piece instead. */
 function codeHtml(code: string, info: string): string {
   const language = languageOf(info);
   const coloured = code.length <= NESTED_COLOURED_CHARS ? highlight?.(code, language) : null;
@@ -84,14 +84,14 @@ export function lex(source: string): TokensList {
   return marked.lexer(source);
 }
 
-/** One top-level block other than code; `links` are the reference definitions of the whole text. */
+/** Renders one top-level block other than code. `links`: reference definitions of the whole text. */
 export function renderBlock(token: Token, source: string, links: TokensList['links']): string {
   const needsLinks = Object.keys(links).length > 0 && source.includes('[');
   const tokens = needsLinks ? lexWith(source, links) : [token];
   const html = marked.parser(tokens);
   return sanitise(
     token.type === 'table' ? `<div class="md-table" tabindex="0">${html}</div>` : html,
-    // What a model wrote is escaped: only formulas can have put it there.
+    // Model output is escaped, so only a formula can have put it there.
     html.includes('<math'),
   );
 }

@@ -1,7 +1,7 @@
 // @vitest-environment jsdom
 import { describe, expect, it } from 'vitest';
 import { Blocks, type Code } from './blocks';
-import { Colouring } from './incremental-highlight';
+import { IncrementalHighlighter } from './incremental-highlight';
 import { highlight } from './highlight';
 import { hostOf, safeUrl } from './links';
 import { sanitise } from './sanitise';
@@ -15,7 +15,9 @@ const render = (text: string) =>
 
 const codeHtml = (code: Code) =>
   [null, highlight]
-    .flatMap((colours) => new Colouring().update(code.text, code.language, false, colours))
+    .flatMap((colours) =>
+      new IncrementalHighlighter().update(code.text, code.language, false, colours),
+    )
     .map((it) => it.html)
     .join('');
 
@@ -27,7 +29,7 @@ const ALLOWED_ATTRIBUTES = new Set(
 const FORBIDDEN =
   'script,iframe,object,embed,img,svg,math,link,style,meta,base,form,input,video,audio,[href],[src],[style]';
 
-/** Whatever came in: nothing that runs, loads, navigates or acts went out. */
+/** Nothing that runs, loads, navigates or acts may come out. */
 function expectHarmless(html: string) {
   const root = document.createElement('div');
   root.innerHTML = html;

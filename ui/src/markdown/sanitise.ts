@@ -1,7 +1,6 @@
 /**
- * The only gate through which HTML reaches the page. The renderer already escapes what a model
- * writes; this is the second lock: a short list of elements and attributes, nothing that loads,
- * nothing that navigates, nothing that runs.
+ * The only gate through which HTML reaches the page. The renderer already escapes model output; this is the
+ * second line of defence: an allow-list of elements and attributes, nothing that loads, navigates or runs.
  */
 import DOMPurify from 'dompurify';
 import { safeUrl } from './links';
@@ -17,7 +16,7 @@ const ATTRIBUTES = [
   ...['aria-label', 'aria-hidden', 'data-url', 'data-copy'],
 ];
 
-/** What formulas are drawn with; the elements that take HTML or links back in are not among them. */
+/** MathML elements for formulas, without those that can embed HTML or links. */
 const MATH_TAGS = [
   ...['math', 'semantics', 'mrow', 'mi', 'mo', 'mn', 'ms', 'mtext', 'mspace', 'mstyle', 'merror'],
   ...['mfrac', 'msqrt', 'mroot', 'msub', 'msup', 'msubsup', 'munder', 'mover', 'munderover'],
@@ -32,7 +31,7 @@ const MATH_ATTRIBUTES = [
   ...['rowspacing', 'rowlines', 'frame'],
 ];
 
-/** Classes that our own renderer and the highlighter write. */
+/** Classes that the renderer and the highlighter write. */
 const CLASS = /^(?:hljs[\w-]*|language_|function_|class_|inherited__|md-[\w-]+)$/;
 
 const COMMON = {
@@ -61,7 +60,7 @@ function gate(tags: string[], attributes: string[]) {
   return purify;
 }
 
-/** `math`: the renderer set formulas in it. */
+/** Sanitises HTML. `math`: allows MathML, for formulas that the renderer typeset. */
 export function sanitise(html: string, math = false): string {
   return (math ? withMath : plain).sanitize(html);
 }

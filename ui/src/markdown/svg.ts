@@ -1,12 +1,12 @@
-/** Pieces of SVG as text. What goes into one is escaped here and nowhere else. */
+/** Builds SVG as text. All escaping happens here. */
 import { escapeHtml } from './escape';
 
 export type Attributes = Readonly<Record<string, string | number>>;
 
-/** A hundredth of a pixel is finer than any screen. */
+/** Rounds to a hundredth of a pixel, finer than any screen. */
 export const rounded = (value: number): number => Math.round(value * 100) / 100;
 
-/** `content` is SVG already. */
+/** `content` is SVG, not text. */
 export function element(name: string, attributes: Attributes, content = ''): string {
   const written = Object.entries(attributes).map(([key, value]) => {
     const said = typeof value === 'number' ? String(rounded(value)) : escapeHtml(value);
@@ -24,20 +24,20 @@ export function drawing(width: number, height: number, style: string, content: s
   return element('svg', attributes, `<style>${style}</style>${content}`);
 }
 
-/** Scripts whose letters are as wide as they are high. */
+/** Scripts with square glyphs. */
 const WIDE =
   /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60]|\p{Extended_Pictographic}/u;
-/** Of the height of a letter; rather too much than too little. */
+/** Average width relative to the font size; errs on the wide side. */
 const USUAL = 0.58;
 
-/** About how wide a text will be: there is nothing here to measure it with. */
+/** Estimates the width of a text: nothing can be measured here. */
 export function widthOf(words: string, size: number): number {
   let width = 0;
   for (const letter of words) width += WIDE.test(letter) ? 1 : USUAL;
   return width * size;
 }
 
-/** As much of a text as `width` has room for. */
+/** Truncates a text to fit `width`. */
 export function fitted(words: string, size: number, width: number): string {
   if (widthOf(words, size) <= width) return words;
   let cut = '';
@@ -48,7 +48,7 @@ export function fitted(words: string, size: number, width: number): string {
   return `${cut.trimEnd()}…`;
 }
 
-/** Colours that stand beside each other; mixed with the ground, letters in the colour of the page can be read on them. */
+/** Distinguishable hues. Mixed with the background, page-coloured text stays readable on them. */
 export const HUES = [
   '#c4622d',
   '#3f7cae',
@@ -63,6 +63,6 @@ export const HUES = [
 export const mixed = (colour: string, percent: number): string =>
   `color-mix(in srgb, ${colour} ${percent}%, var(--bg))`;
 
-/** What every drawing has: letters, a title. */
+/** Styles that every drawing shares. */
 export const LETTERS = `text { fill: var(--fg); font-family: system-ui, sans-serif; font-size: 13px; }
 .title { font-size: 16px; font-weight: 600; }`;

@@ -1,13 +1,13 @@
-/** Formulas as MathML, which the browser draws itself. Loaded with the first formula, not with the page. */
+/** Typesets formulas as MathML, which the browser renders. Loaded with the first formula. */
 import katex from 'katex';
 
-/** Longer ones are no formulas, and cost more than they give. */
+/** Longer sources are no formulas, and expensive. */
 const MOST_CHARS = 4_000;
-/** Macro expansions of one formula: none that defines itself runs on. */
+/** Limit of macro expansions, against recursive definitions. */
 const MOST_EXPANSIONS = 500;
-/** Of anything that a formula sizes itself, in em. */
+/** Limit of sizes set by a formula, in em. */
 const MOST_EM = 30;
-/** The source again, for those who copy; it would double what is read aloud. */
+/** The source annotation would be read aloud in addition, so it is removed. */
 const SOURCE = /<annotation[^]*?<\/annotation>/g;
 
 export function typeset(tex: string, display: boolean): string | null {

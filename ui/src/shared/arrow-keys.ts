@@ -1,7 +1,7 @@
-/** Arrow keys along a line of text: forwards is where the page's language goes. */
+/** Arrow keys along the inline axis: forwards follows the direction of the page's language. */
 
-/** 1: on; -1: back; undefined: another key, or one with a modifier. */
-export function alongLine(
+/** Returns 1 for forwards, -1 for backwards, undefined for other keys or with a modifier. */
+export function inlineArrowStep(
   event: Pick<KeyboardEvent, 'key' | 'ctrlKey' | 'metaKey' | 'altKey'>,
   rtl: boolean = document.documentElement.dir === 'rtl',
 ): 1 | -1 | undefined {

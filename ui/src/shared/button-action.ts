@@ -1,4 +1,4 @@
-/** What a button does, and how it is labelled. */
+/** An action with the label of its button. */
 export interface ButtonAction {
   readonly label: string;
   readonly testid: string;

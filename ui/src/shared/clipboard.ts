@@ -1,4 +1,4 @@
-/** Puts text on the clipboard; false: the system refused. */
+/** Copies text to the clipboard. Returns false if the system refused. */
 export async function copyText(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
@@ -8,7 +8,7 @@ export async function copyText(text: string): Promise<boolean> {
   }
 }
 
-/** For web views that have no asynchronous clipboard. */
+/** Fallback for web views without the asynchronous clipboard API. */
 function copyBySelection(text: string): boolean {
   const area = document.createElement('textarea');
   area.value = text;

@@ -1,4 +1,4 @@
-/** Waits, or until the signal says that nobody does any more. */
+/** Resolves after `ms`, or when the signal fires. */
 export function delay(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, ms);

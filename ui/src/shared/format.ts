@@ -1,4 +1,4 @@
-/** Figures, sizes, times and lists as a person reads them, in the page's language. */
+/** Formats numbers, sizes, times and lists in the page's language. */
 import { i18n, t } from '../i18n';
 
 const made = new Map<string, Intl.NumberFormat>();
@@ -19,19 +19,19 @@ const one = (n: number): string => number(n, fixed(1));
 
 export const count = whole;
 
-/** As many places as say something. */
+/** Precision that is still meaningful. */
 export const rate = (n: number): string => (n < 10 ? one(n) : whole(n));
 export const oneDigit = one;
 
 const UNITS = ['byte', 'kilobyte', 'megabyte', 'gigabyte', 'terabyte'] as const;
 
-/** Decimal units, as disks and model pages have them. */
+/** Decimal units, as on disks and model pages. */
 export function bytes(n: number): string {
   const [value, unit] = scaled(n);
   return sized(value, unit);
 }
 
-/** `3.1 of 4.7 GB`: the unit once, if both have it. */
+/** `3.1 of 4.7 GB`: the unit only once if both share it. */
 export function bytesOf(part: number, all: number): string {
   const [, unit] = scaled(all);
   const [value, own] = scaled(part);
@@ -54,7 +54,7 @@ function scaled(n: number): [number, Unit] {
 const digitsOf = (value: number, unit: Unit) => fixed(unit === 'byte' || value >= 100 ? 0 : 1);
 const plain = (value: number, unit: Unit): string => number(value, digitsOf(value, unit));
 
-/** Bytes in full: their short form is a bare `byte` in some languages. */
+/** Bytes in full: some languages abbreviate them as a bare `byte`. */
 const sized = (value: number, unit: Unit): string =>
   number(value, {
     style: 'unit',
@@ -68,7 +68,7 @@ export function contextLength(n: number): string {
   return n >= 1024 ? `${whole(n / 1024)}k` : whole(n);
 }
 
-/** As models are named: 7B, 135M. */
+/** Parameter count as in model names: 7B, 135M. */
 export function parameters(n: number): string {
   if (n >= 1e9) return `${n >= 1e11 ? whole(n / 1e9) : one(n / 1e9)}B`;
   if (n >= 1e6) return `${n >= 1e8 ? whole(n / 1e6) : one(n / 1e6)}M`;
@@ -85,13 +85,13 @@ const time = (
   unitDisplay: 'narrow' | 'short' = 'narrow',
 ): string => number(n, { style: 'unit', unit, unitDisplay, ...fixed(digits) });
 
-/** A wait: milliseconds where a tenth of a second would round it away. */
+/** A duration: in milliseconds where tenths of a second would round it away. */
 export function seconds(ms: number): string {
   if (ms < 99.5) return time(Math.max(1, ms), 'millisecond');
   return time(ms / 1000, 'second', ms < 9_950 ? 2 : 0);
 }
 
-/** What was measured, to as many places as say something. */
+/** A measured time in milliseconds, with meaningful precision. */
 export function millis(ms: number): string {
   if (ms >= 999.5) return seconds(ms);
   return time(ms, 'millisecond', ms < 1 ? 3 : ms < 99.95 ? 1 : 0);
@@ -100,11 +100,11 @@ export function millis(ms: number): string {
 export const percent = (fraction: number): string =>
   number(fraction, { style: 'percent', ...fixed(0) });
 
-/** 1234 → "1.2K": for lists. */
+/** 1234 → "1.2K", for lists. */
 export const many = (n: number): string =>
   number(n, { notation: 'compact', maximumSignificantDigits: 2 });
 
-/** A time that is left, rounded as people say it. */
+/** Remaining time, rounded coarsely. */
 export function duration(seconds: number): string {
   if (seconds < 60) return time(Math.max(1, seconds), 'second');
   const minutes = Math.round(seconds / 60);
@@ -113,12 +113,12 @@ export function duration(seconds: number): string {
   return minutes % 60 === 0 ? hours : `${hours} ${time(minutes % 60, 'minute', 0, 'short')}`;
 }
 
-/** What was not counted exactly. */
+/** Marks an estimate. */
 export const about = (text: string, isAbout: boolean | undefined): string =>
   isAbout ? t('common.about_n', { text }) : text;
 
-/** Things named one after the other. */
-export const listed = (parts: readonly string[]): string =>
+/** Joins items as a list in the page's language. */
+export const joinList = (parts: readonly string[]): string =>
   new Intl.ListFormat(i18n.locale, { type: 'unit', style: 'long' }).format(parts);
 
 export const date = (ms: number): string =>
@@ -129,6 +129,6 @@ export const dateTime = (ms: number): string =>
 
 const MOST_OF_A_TITLE = 40;
 
-/** A title within a sentence. */
-export const shortened = (title: string): string =>
+/** Truncates a title for use in a sentence. */
+export const truncate = (title: string): string =>
   title.length > MOST_OF_A_TITLE ? `${title.slice(0, MOST_OF_A_TITLE - 1)}…` : title;

@@ -1,18 +1,18 @@
-/** Finding by a few letters: all of them must come in order, and word beginnings count for more. */
+/** Fuzzy matching: all letters in order, word beginnings score higher. */
 
 export interface Match {
   readonly score: number;
-  /** Places in the text that were hit, ascending. */
+  /** Matched positions in the text, ascending. */
   readonly at: readonly number[];
 }
 
 const START = 8;
 const RUN = 5;
 const SINGLE = 1;
-/** Each letter that was passed over costs this, so that short names win. */
+/** Penalty for each skipped letter, so that short names win. */
 const GAP = 0.05;
 
-/** Every word of the query must be found; null: one is not. */
+/** Matches every word of the query; null if one is missing. */
 export function fuzzy(query: string, text: string): Match | null {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
   const found = words.map((word) => one(word, text.toLowerCase()));
@@ -22,7 +22,7 @@ export function fuzzy(query: string, text: string): Match | null {
   return { score: all.reduce((sum, it) => sum + it.score, 0), at };
 }
 
-/** As a whole where it stands so, best at the beginning of a word; else letter by letter. */
+/** Matches the word as a whole, preferably at a word beginning; else letter by letter. */
 function one(word: string, text: string): Match | null {
   for (let from = 0, best: Match | null = null; ;) {
     const place = text.indexOf(word, from);
@@ -53,11 +53,11 @@ function scattered(word: string, text: string): Match | null {
     at.push(next);
     from = next + 1;
   }
-  // Letters strewn over a text by chance are no find.
+  // Letters scattered by chance are no match.
   return score < word.length * 2 ? null : { score: score / 2 - text.length * GAP, at };
 }
 
-/** The letter where a word begins, if it comes so; else wherever it comes. */
+/** Prefers the letter at a word beginning, else takes its next occurrence. */
 function nextOf(letter: string, text: string, from: number): number {
   if (text[from] === letter) return from;
   for (let at = text.indexOf(letter, from); at >= 0; at = text.indexOf(letter, at + 1)) {
@@ -69,7 +69,7 @@ function nextOf(letter: string, text: string, from: number): number {
 const startsWord = (text: string, at: number): boolean =>
   at === 0 || !/[\p{L}\p{N}]/u.test(text[at - 1] ?? '');
 
-/** The text in pieces, hit or not. */
+/** Splits the text into matched and unmatched pieces. */
 export function pieces(text: string, at: readonly number[]): { text: string; hit: boolean }[] {
   const hits = new Set(at);
   const out: { text: string; hit: boolean }[] = [];

@@ -1,4 +1,4 @@
-/** Line icons on a 24 grid, drawn with one stroke width: the `d` of their paths. */
+/** Line icons on a 24 px grid with one stroke width, as SVG path data. */
 export const ICONS = {
   plus: 'M12 5v14M5 12h14',
   sidebar:
@@ -58,7 +58,7 @@ export const ICONS = {
 
 export type IconName = keyof typeof ICONS;
 
-/** Those that point along the line, and so the other way from right to left. */
+/** Icons that point along the line and are mirrored in right-to-left languages. */
 export const FLIPPED: ReadonlySet<IconName> = new Set([
   'back',
   'left',

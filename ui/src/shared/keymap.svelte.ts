@@ -1,10 +1,10 @@
-/** The keys in use: those that commands come with, and over them those that the user chose. */
+/** The key map: default shortcuts, overridden by the user's. */
 import { SHORTCUTS, type CommandId, type Shortcut } from './shortcuts';
 
 export type CustomKeys = Readonly<Record<string, readonly string[]>>;
 
 class Keymap {
-  /** By command; an empty list: it has no key. */
+  /** Keys by command; an empty list: no key. */
   custom = $state.raw<CustomKeys>({});
 
   keysOf(shortcut: Shortcut): readonly string[] {
@@ -16,12 +16,12 @@ class Keymap {
     return shortcut ? this.keysOf(shortcut) : [];
   }
 
-  /** The command that has these keys already, beside `id`. */
+  /** Returns the other command that already has these keys. */
   holder(keys: string, id: CommandId): Shortcut | undefined {
     return SHORTCUTS.find((it) => it.id !== id && this.keysOf(it).includes(keys));
   }
 
-  /** What would be chosen with `id` having these keys, and nobody else having them. */
+  /** Returns the custom keys after giving `keys` to `id` and taking them from any other command. */
   with(id: CommandId, keys: readonly string[]): CustomKeys {
     const next: Record<string, readonly string[]> = { ...this.custom, [id]: keys };
     for (const other of SHORTCUTS.filter((it) => it.id !== id)) {
@@ -31,7 +31,7 @@ class Keymap {
     return next;
   }
 
-  /** As `id` came; keys that it gets back leave those who have them. */
+  /** Returns the custom keys after resetting `id`, taking its default keys from other commands. */
   without(id: CommandId): CustomKeys {
     const original = SHORTCUTS.find((it) => it.id === id)?.keys ?? [];
     const entries = Object.entries(this.with(id, original));
@@ -39,5 +39,5 @@ class Keymap {
   }
 }
 
-/** One keyboard, one map. */
+/** The one key map of the page. */
 export const keymap = new Keymap();

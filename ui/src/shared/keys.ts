@@ -1,4 +1,4 @@
-/** Key presses and the commands they give. */
+/** Maps key presses to commands, and formats keys. */
 import { keymap } from './keymap.svelte';
 import { SHORTCUTS, type CommandId } from './shortcuts';
 import { t } from '../i18n';
@@ -16,10 +16,10 @@ export function commandFor(event: KeyLike, mac: boolean): CommandId | null {
   return hit?.id ?? null;
 }
 
-/** Keys that are written by a name because they can't stand in a text of keys. */
+/** Keys written by name, since their character is a separator. */
 const NAMED: Record<string, string> = { '+': 'Plus', ' ': 'Space' };
 
-/** What the key would write without Shift, where Shift makes it another sign. */
+/** Unshifted character of keys whose character changes with Shift. */
 const BASE: Record<string, string> = {
   Semicolon: ';',
   Quote: "'",
@@ -39,7 +39,7 @@ export function matches(keys: string, event: KeyLike, mac: boolean): boolean {
     return false;
   }
   const shift = parts.includes('Shift');
-  // On many keyboards signs such as `/` themselves need Shift.
+  // On many keyboards, characters such as `/` need Shift.
   const isSign = key === 'Plus' || (key.length === 1 && !/[a-z]/i.test(key));
   if (shift ? !event.shiftKey : event.shiftKey && !isSign) return false;
   const pressed = NAMED[event.key] ?? event.key;
@@ -49,12 +49,12 @@ export function matches(keys: string, event: KeyLike, mac: boolean): boolean {
 
 const MODIFIERS = ['Control', 'Meta', 'Alt', 'Shift', 'AltGraph'];
 
-/** The keys that were pressed as they are written in a map; null: they give no command. */
+/** Writes pressed keys in key map notation; null if they cannot be a shortcut. */
 export function written(event: KeyLike, mac: boolean): string | null {
   const mod = mac ? event.metaKey : event.ctrlKey;
   if (MODIFIERS.includes(event.key) || (mac ? event.ctrlKey : event.metaKey)) return null;
   const isText = event.key.length === 1;
-  // What types a letter can't be a command.
+  // A key that types a letter cannot be a shortcut.
   if (isText && !mod && !event.altKey) return null;
   const base = event.shiftKey ? BASE[event.code ?? ''] : undefined;
   const letter = isText ? event.key.toUpperCase() : event.key;
@@ -64,7 +64,7 @@ export function written(event: KeyLike, mac: boolean): string | null {
   return [mod && 'Mod', event.altKey && 'Alt', shift && 'Shift', key].filter(Boolean).join('+');
 }
 
-/** Keys that bear a word, in the page's language. */
+/** Names of keys in the page's language. */
 const WORDS: Record<string, () => string> = {
   Mod: () => t('format.key_ctrl'),
   Shift: () => t('format.key_shift'),
@@ -90,7 +90,7 @@ const MAC_NAMES: Record<string, string> = {
   Escape: 'esc',
 };
 
-/** The keys as they stand on this computer's keyboard. */
+/** Key labels for this computer's keyboard. */
 export function keyNames(keys: string, mac: boolean): string[] {
   return keys.split('+').map((part) => {
     const name = mac ? MAC_NAMES[part] : NAMES[part];
@@ -98,23 +98,23 @@ export function keyNames(keys: string, mac: boolean): string[] {
   });
 }
 
-/** Keys in a word: "Ctrl+N". */
+/** Keys as text: "Ctrl+N". */
 export const keysShown = (keys: string, mac: boolean): string =>
   keyNames(keys, mac).join(mac ? '' : '+');
 
-/** A command's first keys in a word; empty: it has none. */
+/** First shortcut of a command as text; empty if it has none. */
 export function keysText(id: CommandId, mac: boolean): string {
   const keys = keymap.keysOfId(id)[0];
   return keys === undefined ? '' : keysShown(keys, mac);
 }
 
-/** For tooltips and `aria-keyshortcuts` neighbours: "New chat (Ctrl+N)". */
+/** A label with its shortcut: "New chat (Ctrl+N)". */
 export function withKeys(label: string, id: CommandId, mac: boolean): string {
   const keys = keysText(id, mac);
   return keys ? t('format.with_keys', { label, keys }) : label;
 }
 
-/** Whether this key press is text that a person meant for the message box. */
+/** Whether a key press is text meant for the message box. */
 export function isTyping(event: KeyLike & { isComposing?: boolean }): boolean {
   if (event.ctrlKey || event.metaKey || event.altKey) return false;
   return event.key.length === 1 && event.key !== ' ';

@@ -1,6 +1,6 @@
-/** Settings of numbers as fields that may stay empty. */
+/** Numeric settings as optional fields. */
 import type { SettingRow } from '../backend/bindings';
-import { spoken } from '../i18n';
+import { localizeSetting } from '../i18n';
 
 export interface NumberSetting<K extends string> {
   readonly key: K;
@@ -8,18 +8,18 @@ export interface NumberSetting<K extends string> {
   readonly min: number;
   readonly max: number;
   readonly step: number;
-  /** What holds where nothing is said. */
+  /** Placeholder: the value that applies if the field is empty. */
   readonly otherwise: string;
 }
 
-/** Each has a row among the settings: its name, its range, what holds where nothing is said. */
+/** Builds fields from the rows of settings: label, range and default. */
 export function numberSettings<K extends string>(
   keys: readonly K[],
   find: (key: string) => SettingRow | undefined,
 ): NumberSetting<K>[] {
   return keys.flatMap((key) => {
     const found = find(key);
-    const row = found && spoken(found);
+    const row = found && localizeSetting(found);
     if (!row || (row.kind.kind !== 'number' && row.kind.kind !== 'integer')) return [];
     const { min, max } = row.kind;
     const step = row.kind.kind === 'number' ? row.kind.step : 1;

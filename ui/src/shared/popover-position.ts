@@ -1,11 +1,11 @@
-/** Where a popover goes: beside its anchor, inside the window, on the other side if that has more room. */
+/** Positions a popover beside its anchor and inside the window, on the other side if that has more space. */
 
 export type Side = 'top' | 'bottom';
 
 const GAP_PX = 6;
 const MARGIN_PX = 8;
 
-export function place(
+export function popoverPosition(
   popover: HTMLElement,
   anchor: HTMLElement,
   side: Side,
@@ -25,7 +25,7 @@ export function place(
   style.left = `${Math.max(MARGIN_PX, Math.min(left, most))}px`;
   const room = `${Math.max(up ? above : below, 120)}px`;
   style.maxHeight = room;
-  // For what has to scroll within.
+  // Maximum height for content that scrolls.
   style.setProperty('--room', room);
   if (up) style.bottom = `${innerHeight - at.top + GAP_PX}px`;
   else style.top = `${at.bottom + GAP_PX}px`;

@@ -1,4 +1,4 @@
-/** The commands a key or the palette can give, and the keys they come with; their names are `commands.<id>`. */
+/** All commands with their default keys. Their names are the texts `commands.<id>`. */
 
 export type CommandId =
   | 'new-chat'

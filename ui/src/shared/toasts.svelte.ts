@@ -1,4 +1,4 @@
-/** Short notes at the window's edge that go by themselves. */
+/** Toasts: short messages that disappear by themselves. */
 import type { ButtonAction } from './button-action';
 
 export interface Toast {
@@ -9,8 +9,8 @@ export interface Toast {
 }
 
 const SHOWN_MS = 10_000;
-/** More than this at once is noise; the oldest goes. */
-const MOST = 4;
+/** More at once is noise; the oldest is dropped. */
+const MAX_TOASTS = 4;
 
 export class Toasts {
   list = $state.raw<readonly Toast[]>([]);
@@ -18,7 +18,7 @@ export class Toasts {
 
   show(toast: Omit<Toast, 'id'>): void {
     const id = this.#next++;
-    this.list = [...this.list, { ...toast, id }].slice(-MOST);
+    this.list = [...this.list, { ...toast, id }].slice(-MAX_TOASTS);
     setTimeout(() => this.dismiss(id), SHOWN_MS);
   }
 

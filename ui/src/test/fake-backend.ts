@@ -1,4 +1,4 @@
-/** A carrier that a test plays by hand. */
+/** A transport that a test controls by hand. */
 import {
   BackendError,
   type Backend,
@@ -20,7 +20,7 @@ interface Watcher {
 export class FakeBackend implements Backend {
   readonly kind = 'browser';
   readonly called: CallName[] = [];
-  /** Turn and sequence number of every watch that was begun. */
+  /** Turn and sequence number of every watch that was started. */
   readonly watched: [string, number][] = [];
   readonly #answers = new Map<CallName, (args: never) => unknown>();
   readonly #log = new Map<string, TurnEvent[]>();
@@ -65,7 +65,7 @@ export class FakeBackend implements Backend {
     this.#of(turn).forEach((it) => it.onEvents(events));
   }
 
-  /** An event that is recorded but never delivered to those who watch now. */
+  /** Records an event without delivering it to current watchers. */
   lose(turn: string, kind: TurnEventKind): void {
     this.#append(turn, kind);
   }

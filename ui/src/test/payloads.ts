@@ -1,4 +1,4 @@
-/** Ways in that have worked somewhere; tests/browser tries the same ones on the served page. */
+/** Known XSS payloads; tests/browser tries the same ones on the served page. */
 import payloads from './payloads.json';
 
 export const PAYLOADS: readonly string[] = payloads;

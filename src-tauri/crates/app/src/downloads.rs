@@ -16,8 +16,8 @@ use session::{DownloadRow, DownloadStage};
 use tokio::sync::watch;
 
 use crate::App;
+use crate::Services;
 use crate::models::hub_client::repository;
-use crate::services::Services;
 use contract::types::{AppEvent, Download, DownloadStartArgs, DownloadState, ErrorInfo, Trust};
 use contract::{Error, Result};
 

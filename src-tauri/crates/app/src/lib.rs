@@ -12,11 +12,13 @@ pub mod conversations;
 pub mod desktop;
 mod downloads;
 mod environment;
+mod events;
 pub mod models;
 mod network;
 mod retrieval;
 mod services;
 mod settings;
+mod store;
 mod tools;
 mod turns;
 
@@ -45,7 +47,7 @@ pub use tools::{CallStop, OfferedTools, prompt_arguments};
 
 use context::Context;
 use models::hub_client::HubConnection;
-use services::Services;
+pub(crate) use services::Services;
 
 /// Worker events that wait for the event pump; a full queue slows the worker down.
 const MAX_WAITING_EVENTS: usize = 4096;

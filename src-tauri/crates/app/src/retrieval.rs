@@ -9,6 +9,7 @@ pub mod embed;
 mod embedding_search;
 mod hybrid_search;
 pub mod injected;
+mod passage_hit;
 mod prompt_plan;
 
 use std::collections::{HashMap, VecDeque};

@@ -1,5 +1,6 @@
 //! The settings in use: stored values over defaults, flags over both.
 
+pub mod per_model;
 pub mod presets;
 pub mod profiling;
 pub mod typed;
@@ -7,7 +8,7 @@ pub mod typed;
 use std::path::Path;
 use std::sync::Arc;
 
-use contract::limits::{Limits, Preset};
+use contract::limits::{LimitPreset, Limits};
 use contract::protocol::{Backend, CardPrecision, ChatOptions, Kv, LoadSpec, ModelRef, Quantize, Speculate};
 use contract::settings::{self, DEFAULT_CONTEXT, Setting};
 use contract::types::{AppEvent, ChoiceOption, SettingKind, SettingRow};
@@ -21,9 +22,9 @@ use platform::DataDirs;
 use serde_json::{Value, json};
 
 use crate::App;
-use crate::context::Store;
-use crate::models::model_settings::PerModelSettings;
 use crate::retrieval::embed::Purpose;
+use crate::store::Store;
+use per_model::PerModelSettings;
 pub(crate) use typed::{SettingSource, TypedSettings};
 
 /// What a door's flags say instead of the settings, for this process.
@@ -60,7 +61,7 @@ pub struct Overrides {
     pub draft_model: Option<String>,
     /// Most tokens that are guessed ahead.
     pub draft_max: Option<usize>,
-    pub preset: Option<Preset>,
+    pub preset: Option<LimitPreset>,
     /// Bytes that a model may take in all.
     pub memory: Option<u64>,
 }
@@ -201,7 +202,7 @@ impl App {
     /// A flag's preset, the settings' preset, or the settings one by one.
     pub(crate) fn limits(&self) -> Result<Limits> {
         let settings = &self.ctx().settings;
-        let preset: Option<Preset> = settings.overrides().preset.or(settings.limits()?);
+        let preset: Option<LimitPreset> = settings.overrides().preset.or(settings.limits()?);
         if let Some(preset) = preset {
             return Ok(preset.limits());
         }

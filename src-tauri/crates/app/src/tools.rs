@@ -22,12 +22,12 @@ use std::time::Duration;
 use contract::types::{AppEvent, ToolServerState};
 use contract::{Error, ErrorKind, Result};
 pub use mcp::Stop as CallStop;
-use mcp::{Client, Core, Http, Place};
+use mcp::{Client, Core, Http, ServerUrl};
 use session::ToolServerRow;
 use tokio::runtime::Runtime;
 
 use crate::Environment;
-use crate::services::Services;
+use crate::Services;
 pub use offered_tools::OfferedTools;
 pub use prompts::arguments as prompt_arguments;
 use stored_servers::{Secrets, StoredServer, listed};
@@ -55,14 +55,14 @@ pub(crate) struct ToolServers {
 
 #[derive(Default)]
 struct Live {
-    servers: HashMap<String, Server>,
+    servers: HashMap<String, ToolServer>,
     /// Starts that have not ended, whether they are still wanted or not.
     n_starting: usize,
     /// The program ends: nothing starts any more.
     is_over: bool,
 }
 
-enum Server {
+enum ToolServer {
     /// With whoever waits for its greeting, once it is waited for.
     Starting(Option<Arc<Core>>),
     Ready(Arc<Client>),
@@ -97,7 +97,7 @@ impl ToolServers {
             live.is_over = true;
             std::mem::take(&mut live.servers)
         };
-        let clients: Vec<_> = servers.into_values().filter_map(Server::left).collect();
+        let clients: Vec<_> = servers.into_values().filter_map(ToolServer::left).collect();
         clients.iter().for_each(|client| client.hang_up());
         // Each of them has been told, so that the slowest alone is waited for.
         clients.iter().for_each(|client| client.end());
@@ -113,7 +113,7 @@ impl ToolServers {
     /// Ends one server, if it runs.
     pub fn end(&self, id: &str) {
         let server = self.live().servers.remove(id);
-        if let Some(client) = server.and_then(Server::left) {
+        if let Some(client) = server.and_then(ToolServer::left) {
             client.hang_up();
         }
     }
@@ -121,12 +121,12 @@ impl ToolServers {
     pub fn state(&self, id: &str) -> ToolServerState {
         match self.live().servers.get(id) {
             None => ToolServerState::Idle,
-            Some(Server::Starting(_)) => ToolServerState::Starting,
-            Some(Server::Ready(client)) => match client.over() {
+            Some(ToolServer::Starting(_)) => ToolServerState::Starting,
+            Some(ToolServer::Ready(client)) => match client.over() {
                 None => ToolServerState::Ready,
                 Some(error) => ToolServerState::Failed { error: error.info },
             },
-            Some(Server::Failed(error)) => ToolServerState::Failed { error: error.info.clone() },
+            Some(ToolServer::Failed(error)) => ToolServerState::Failed { error: error.info.clone() },
         }
     }
 
@@ -138,23 +138,23 @@ impl ToolServers {
                 return Err(Error::bug("a tool was asked for while the program ends"));
             }
             match live.servers.get(id) {
-                Some(Server::Ready(client)) if client.over().is_none() => return Ok(Arc::clone(client)),
-                Some(Server::Starting(_)) => {
+                Some(ToolServer::Ready(client)) if client.over().is_none() => return Ok(Arc::clone(client)),
+                Some(ToolServer::Starting(_)) => {
                     let waited = self.started.wait_timeout(live, STARTING);
                     let (now, out) = waited.unwrap_or_else(PoisonError::into_inner);
                     if out.timed_out() {
                         return Err(slow(id));
                     }
                     live = now;
-                    if let Some(Server::Failed(error)) = live.servers.get(id) {
+                    if let Some(ToolServer::Failed(error)) = live.servers.get(id) {
                         return Err(error.clone());
                     }
                 }
-                Some(Server::Ready(_) | Server::Failed(_)) | None => break,
+                Some(ToolServer::Ready(_) | ToolServer::Failed(_)) | None => break,
             }
         }
         let services = self.services()?;
-        let gone = live.servers.insert(id.to_owned(), Server::Starting(None));
+        let gone = live.servers.insert(id.to_owned(), ToolServer::Starting(None));
         live.n_starting += 1;
         drop(live);
         drop(gone);
@@ -167,11 +167,11 @@ impl ToolServers {
         let mut live = self.live();
         live.n_starting = live.n_starting.saturating_sub(1);
         // It may have been switched off, or the program may end, meanwhile.
-        let is_wanted = !live.is_over && matches!(live.servers.get(id), Some(Server::Starting(_)));
+        let is_wanted = !live.is_over && matches!(live.servers.get(id), Some(ToolServer::Starting(_)));
         if is_wanted {
             let server = match &started {
-                Ok(client) => Server::Ready(Arc::clone(client)),
-                Err(error) => Server::Failed(error.clone()),
+                Ok(client) => ToolServer::Ready(Arc::clone(client)),
+                Err(error) => ToolServer::Failed(error.clone()),
             };
             live.servers.insert(id.to_owned(), server);
         }
@@ -188,13 +188,13 @@ impl ToolServers {
         let (weak, of) = (self.services.clone(), id.to_owned());
         let core = Arc::new(Core::new(&row.name, move || relist(&weak, &of)));
         match self.live().servers.get_mut(id) {
-            Some(Server::Starting(waiting)) => *waiting = Some(Arc::clone(&core)),
-            Some(Server::Ready(_) | Server::Failed(_)) | None => return Err(left(&row.name)),
+            Some(ToolServer::Starting(waiting)) => *waiting = Some(Arc::clone(&core)),
+            Some(ToolServer::Ready(_) | ToolServer::Failed(_)) | None => return Err(left(&row.name)),
         }
         let client = match (kept.launch(&secrets, self.environment.0), &kept.spec.url) {
             (Some(launch), _) => Client::launch(&launch, core)?,
             (None, Some(url)) => {
-                let place = Place::parse(url)?;
+                let place = ServerUrl::parse(url)?;
                 let http = Http::new(services.ctx.gate.clone(), self.runtime()?, place, &secrets.headers())?;
                 Client::reach(http, core)?
             }
@@ -220,7 +220,7 @@ impl ToolServers {
     }
 }
 
-impl Server {
+impl ToolServer {
     /// Nobody wants it any more: its client, where it has one; where it has none yet, its start ends.
     fn left(self) -> Option<Arc<Client>> {
         match self {
@@ -243,9 +243,9 @@ fn relist(services: &Weak<Services>, id: &str) {
     let listing = platform::spawn("tools-list", move || {
         let Some(services) = services.upgrade() else { return };
         let client = match services.tools.live().servers.get(&of) {
-            Some(Server::Ready(client)) => Arc::clone(client),
+            Some(ToolServer::Ready(client)) => Arc::clone(client),
             // What it lists at its start is new enough.
-            Some(Server::Starting(_) | Server::Failed(_)) | None => return,
+            Some(ToolServer::Starting(_) | ToolServer::Failed(_)) | None => return,
         };
         if let Err(error) = services.keep_tools(&of, &client) {
             tracing::warn!(code = error.code(), "a list of tools was not renewed: {error}");

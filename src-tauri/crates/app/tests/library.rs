@@ -54,7 +54,7 @@ impl Home {
             d_ff,
             n_vocab,
             context_length: 512,
-            rope_stretch: None,
+            rope_scaling: None,
             ..*published
         };
         let mut bytes = Vec::new();

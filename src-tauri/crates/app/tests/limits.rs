@@ -12,7 +12,7 @@ use app::GenerateArgs;
 use app::Overrides;
 use app::SamplingArgs;
 use contract::Error;
-use contract::limits::Preset;
+use contract::limits::LimitPreset;
 use contract::protocol::{Backend, Prompt};
 use contract::types::{Finish, SendArgs, TurnEventKind, TurnStats};
 use io::{Clock, RealClock, RealIo};
@@ -58,7 +58,7 @@ impl Home {
         AppConfig { data_dir: Some(self.0.clone()), overrides, ..AppConfig::default() }
     }
 
-    fn open(&self, preset: Option<Preset>) -> App {
+    fn open(&self, preset: Option<LimitPreset>) -> App {
         let app = App::open(self.config(Overrides { preset, ..Overrides::default() })).unwrap();
         app.settings_set("threads", &json!(1)).unwrap();
         app
@@ -119,7 +119,7 @@ fn refused(outcome: Result<impl std::fmt::Debug, Error>, code: &str) {
 #[test]
 fn the_bounded_preset_holds_at_each_of_its_limits() {
     let home = Home::new("preset");
-    let app = home.open(Some(Preset::Bounded));
+    let app = home.open(Some(LimitPreset::Bounded));
     let many = "word ".repeat(2000);
     refused(app.generate(args(raw(&"x".repeat(10_001)), None)), "limit.characters");
     let text = many.clone() + "end of this";

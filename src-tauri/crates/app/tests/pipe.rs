@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use contract::CpuRequest;
 use contract::protocol::{
-    GenerateRequest, LoadSpec, Loaded, Location, ModelRef, Prompt, PromptMessage, Step, WorkerEvent,
+    GenerateRequest, LoadSpec, LoadState, Location, ModelRef, Prompt, PromptMessage, Step, WorkerEvent,
     WorkerRequest,
 };
 use inference::worker::pipe::serve;
@@ -69,12 +69,12 @@ fn the_worker_runs_over_a_pipe() {
                 inspected += 1;
                 assert!(outcome.unwrap().parameters > 0);
             }
-            WorkerEvent::Counted { .. }
+            WorkerEvent::TokenCounts { .. }
             | WorkerEvent::Looked { .. }
-            | WorkerEvent::Embedded { .. }
-            | WorkerEvent::Fitted { .. }
+            | WorkerEvent::EmbeddingBatch { .. }
+            | WorkerEvent::FitOutcome { .. }
             | WorkerEvent::Stored { .. }
-            | WorkerEvent::Profiled(_)
+            | WorkerEvent::MeasuredAnswer(_)
             | WorkerEvent::KvStats { .. } => {
                 panic!("nobody asked")
             }
@@ -84,7 +84,7 @@ fn the_worker_runs_over_a_pipe() {
                 assert!(!outcome.unwrap_err().info.remedy.is_empty());
             }
             WorkerEvent::Model { id, .. } => assert_eq!(id, "starter"),
-            WorkerEvent::Ran(ran) => assert!(ran.model == "starter" && ran.tok_s >= 0.0),
+            WorkerEvent::RunFacts(ran) => assert!(ran.model == "starter" && ran.tok_s >= 0.0),
             WorkerEvent::Turn { turn, step } => match step {
                 Step::Token { text, .. } | Step::Rest { text, .. } => {
                     texts[usize::from(turn == "b")] += &text
@@ -142,7 +142,7 @@ fn a_turn_is_cancelled_while_its_model_loads() {
     };
     assert_eq!((finished.finish, finished.generated_tokens), (contract::types::Finish::Cancelled, 0));
     assert_eq!(steps.next(), None, "nothing comes after the end");
-    let is_ready = |event: &WorkerEvent| matches!(event, WorkerEvent::Model { state: Loaded::Ready, .. });
+    let is_ready = |event: &WorkerEvent| matches!(event, WorkerEvent::Model { state: LoadState::Ready, .. });
     assert!(events.iter().any(is_ready), "the model stays for the next one");
 }
 

@@ -11,8 +11,8 @@ use std::time::Duration;
 use contract::Sampling;
 use contract::limits::Bounds;
 use contract::protocol::{
-    Backend, ChatOptions, GenerateRequest, Keeping, LoadSpec, Loaded, Location, ModelRef, Prompt, Step,
-    WorkerEvent, WorkerRequest,
+    Backend, ChatOptions, ContextRetention, GenerateRequest, LoadSpec, LoadState, Location, ModelRef, Prompt,
+    Step, WorkerEvent, WorkerRequest,
 };
 use contract::types::ErrorAction;
 use contract::types::Finish;
@@ -60,7 +60,7 @@ impl Bench {
             d_ff: 64,
             n_vocab: 600,
             context_length: 4096,
-            rope_stretch: None,
+            rope_scaling: None,
             ..*published
         };
         let mut bytes = Vec::new();
@@ -94,7 +94,7 @@ impl Bench {
                 had: None,
                 resume: None,
                 bounds: Bounds::default(),
-                keeping: Some(Keeping { unload_after_s: Some(60), ..Keeping::default() }),
+                keeping: Some(ContextRetention { unload_after_s: Some(60), ..ContextRetention::default() }),
                 profile: false,
             })))
             .unwrap();
@@ -129,7 +129,7 @@ fn at(id: &str, path: &Path) -> ModelRef {
 
 fn unloaded(events: &[WorkerEvent]) -> Vec<&str> {
     let gone = events.iter().filter_map(|event| match event {
-        WorkerEvent::Model { id, state: Loaded::Unloaded } => Some(id.as_str()),
+        WorkerEvent::Model { id, state: LoadState::Unloaded } => Some(id.as_str()),
         _ => None,
     });
     gone.collect()
@@ -137,7 +137,7 @@ fn unloaded(events: &[WorkerEvent]) -> Vec<&str> {
 
 fn is_loading(events: &[WorkerEvent], id: &str) -> bool {
     events.iter().any(
-        |event| matches!(event, WorkerEvent::Model { id: of, state: Loaded::Loading { .. } } if of == id),
+        |event| matches!(event, WorkerEvent::Model { id: of, state: LoadState::Loading { .. } } if of == id),
     )
 }
 
@@ -215,7 +215,7 @@ fn a_model_that_nobody_asks_leaves_memory() {
     assert!(unloaded(&stats(1)).is_empty());
     bench.clock.advance(Duration::from_secs(2));
     bench.requests.send(WorkerRequest::KvStats { request: 2 }).unwrap();
-    bench.until(|event| matches!(event, WorkerEvent::Model { id, state: Loaded::Unloaded } if id == "a"));
+    bench.until(|event| matches!(event, WorkerEvent::Model { id, state: LoadState::Unloaded } if id == "a"));
     bench.ask("2", &a, 2);
     assert!(is_loading(&bench.ended("2"), "a"), "asked again, it comes again");
     bench.end();
@@ -245,7 +245,9 @@ fn a_card_is_open_only_while_a_model_is_there() {
         assert!(n_card_threads() > 0, "Mesa's software plays the card: `make setup` brings it");
         bench.clock.advance(Duration::from_secs(61));
         bench.requests.send(WorkerRequest::KvStats { request }).unwrap();
-        bench.until(|event| matches!(event, WorkerEvent::Model { id, state: Loaded::Unloaded } if id == "a"));
+        bench.until(
+            |event| matches!(event, WorkerEvent::Model { id, state: LoadState::Unloaded } if id == "a"),
+        );
         // the event may come before the last of the model has gone
         let start = std::time::Instant::now();
         while n_card_threads() > 0 {

@@ -13,7 +13,7 @@ use contract::KvAging;
 use contract::NumaPolicy;
 use contract::Result;
 use contract::RopeScaling;
-use contract::limits::Preset;
+use contract::limits::LimitPreset;
 use contract::protocol::{Backend, CardPrecision, Kv, Speculate};
 use inference::supervisor::WorkerPlacement;
 use platform::DATA_DIR_VARIABLE;
@@ -41,80 +41,81 @@ pub struct Cli {
 /// Options that every command takes.
 #[derive(Debug, Clone, Args)]
 pub struct Global {
-    /// Keep everything the program keeps under this folder [env: INGLENOOK_DATA_DIR]
+    /// Store all data of the program in this folder [env: INGLENOOK_DATA_DIR]
     #[arg(long, global = true, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
-    /// Where models are computed; `scalar` is the reference kernels
+    /// Device for computation; `scalar` uses the reference kernels
     #[arg(long, global = true, value_enum)]
     pub backend: Option<BackendArg>,
-    /// Threads of the processor
+    /// Number of CPU threads
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: Option<u32>,
-    /// Bind threads to cores
+    /// Pin threads to CPU cores (CPU affinity)
     #[arg(long, global = true)]
     pub affinity: bool,
-    /// Where threads run on a computer with several memories
+    /// Placement of threads on NUMA computers
     #[arg(long, global = true, value_enum)]
     pub numa: Option<NumaArg>,
-    /// Precision of the context in memory
+    /// Precision of the KV cache
     #[arg(long, global = true, value_enum)]
     pub kv: Option<KvArg>,
-    /// When old parts of a context go to q8_0: off, pressure, or after:N tokens [default: as the settings say]
+    /// When to convert older parts of the KV cache to q8_0: off, pressure, or after:N tokens [default: as in the
+    /// settings]
     #[arg(long, global = true, value_name = "off|pressure|after:N", value_parser = aging)]
     pub kv_aging: Option<KvAging>,
-    /// Tokens of context
+    /// Context length in tokens
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub ctx: Option<u32>,
-    /// See no further back than N tokens in layers that know positions by rotation: less memory, a changed model
+    /// Sliding window of N tokens in layers with RoPE: uses less memory but changes the model
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub kv_window: Option<u32>,
-    /// Stretch positions beyond the trained context
+    /// RoPE scaling beyond the trained context
     #[arg(long, global = true, value_name = "yarn:FACTOR")]
     pub rope_scaling: Option<String>,
-    /// Layers on graphics cards, the others on the processor [default: as many as fit]
+    /// Layers to compute on GPUs, the rest on the CPU [default: as many as fit]
     #[arg(long, global = true, value_name = "N|all|auto")]
     pub gpu_layers: Option<GpuLayers>,
-    /// What graphics cards make of the operands of products: floats, halves, or halves for their tensor cores
+    /// Precision of GPU matrix multiplications: 32-bit, 16-bit, or 16-bit on tensor cores
     #[arg(long, global = true, value_enum)]
     pub gpu_precision: Option<GpuPrecisionArg>,
-    /// Which graphics cards, by number or a part of their name, as `nook devices` lists them
+    /// GPUs to use, by number or part of the name as listed by `nook devices`
     #[arg(long, global = true, value_name = "CARD,…", value_delimiter = ',')]
     pub device: Vec<String>,
-    /// What several graphics cards have: the whole model each, or some of its layers, shared out by their memory
-    /// [default: the whole model where it fits]
+    /// With several GPUs: put the whole model on each, or split its layers by memory [default: the whole model
+    /// where it fits]
     #[arg(long, global = true, value_enum)]
     pub gpu_spread: Option<SpreadArg>,
-    /// Keep at most so many bytes of weights in memory, and read the rest from disk as it is needed; K, M, G follow
-    /// the number [default: all, or what the machine has room for]
+    /// Maximum bytes of weights in memory; the rest is read from disk when needed. Suffixes K, M, G [default: as
+    /// much as fits]
     #[arg(long, global = true, value_name = "BYTES", value_parser = text::parse_bytes)]
     pub resident: Option<u64>,
-    /// Most bytes for weights, contexts, what is computed and the vocabulary together; K, M, G follow the number. What
-    /// doesn't fit is refused [default: what is free]
+    /// Maximum bytes for weights, contexts, activations and vocabulary together; larger models are rejected.
+    /// Suffixes K, M, G [default: free memory]
     #[arg(long, global = true, value_name = "BYTES", value_parser = text::parse_bytes)]
     pub memory: Option<u64>,
-    /// Load weights in this format (q4_k_m, auto …) and keep them for the next start
+    /// Quantize weights to this format while loading (q4_k_m, auto …) and cache them for the next start
     #[arg(long, global = true, value_name = "DTYPE|auto")]
     pub quantize: Option<String>,
-    /// A LoRA adapter to add to the model, at a share of its strength; several may be given
+    /// LoRA adapter to apply to the model, with an optional scale; may be repeated
     #[arg(long, global = true, value_name = "F[:SCALE]")]
     pub lora: Vec<String>,
-    /// A chat template in place of the one that the model carries
+    /// Chat template to use instead of the model's own
     #[arg(long, global = true, value_name = "F")]
     pub chat_template: Option<PathBuf>,
-    /// Where the model's chat template can't be used, its family's takes its place
+    /// Use the template of the model family if the model's own can't be used
     #[arg(long, global = true)]
     pub template_fallback: bool,
-    /// Guess tokens ahead, from the text so far or by a smaller model, and check several at once: the same answer, sooner
+    /// Speculative decoding: predict tokens from the text or with a draft model. Same answer, faster
     #[arg(long, global = true, value_enum)]
     pub speculate: Option<SpeculateArg>,
-    /// The smaller model that guesses: library id or path, of the same vocabulary
+    /// Draft model for speculative decoding: library id or path; needs the same vocabulary
     #[arg(long, global = true, value_name = "M")]
     pub draft_model: Option<String>,
-    /// Most tokens that are guessed ahead
+    /// Maximum number of tokens to predict at once
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=48))]
     pub draft_max: Option<u32>,
-    /// Limits by a name, whatever the settings say: `bounded` takes prompts of 2,048 tokens and 10,000 characters,
-    /// and answers with 512 tokens in 30 seconds, 32 at once
+    /// Named limits that override the settings. `bounded`: prompts up to 2,048 tokens and 10,000 characters,
+    /// answers up to 512 tokens and 30 seconds, 32 at a time
     #[arg(long, global = true, value_enum)]
     pub preset: Option<PresetArg>,
     /// Print exactly one JSON value
@@ -179,7 +180,7 @@ impl Global {
                 speculate: self.speculate.map(Speculate::from),
                 draft_model: self.draft_model.clone(),
                 draft_max: self.draft_max.map(|n| n as usize),
-                preset: self.preset.map(Preset::from),
+                preset: self.preset.map(LimitPreset::from),
                 memory: self.memory,
             },
             log: LogTo::StderrAndFile,
@@ -201,57 +202,57 @@ fn others() -> Vec<app::models::model_dirs::ModelRoot> {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Talk with a model
+    /// Chat with a model
     Chat(ChatArgs),
-    /// Answer one prompt
+    /// Answer a single prompt
     Run(Box<RunArgs>),
-    /// Text to token ids
+    /// Convert text to token ids
     Tokenize(TokenizeArgs),
-    /// Token ids to text
+    /// Convert token ids to text
     Detokenize(DetokenizeArgs),
-    /// Messages to the prompt that a model's chat template makes of them
+    /// Render messages with a model's chat template
     Render(RenderArgs),
-    /// Vectors of texts, by a model that is made for it: where their meaning lies among that of others
+    /// Compute text embeddings with an embedding model
     Embed(EmbedArgs),
-    /// What a model expects after given tokens
+    /// Show a model's predictions for the next token
     Logits(LogitsArgs),
-    /// What is in a model file
+    /// Show the contents of a model file
     Inspect(InspectArgs),
-    /// What this computer can compute with
+    /// List the CPU and GPUs of this computer
     Devices(crate::devices::DevicesArgs),
     /// Measure prefill and decode speed
     Bench(crate::bench::BenchArgs),
-    /// The model library
+    /// Manage the model library
     Models(ModelsArgs),
-    /// Other servers that answer: their models are called NAME/MODEL
+    /// Manage other servers with an OpenAI-compatible API; their models are named NAME/MODEL
     Endpoints(crate::endpoints::EndpointsArgs),
-    /// Servers that have tools for models
+    /// Manage tool servers (MCP)
     Tools(crate::tools::ToolsArgs),
-    /// Folders with servers of tools, presets, templates, models on offer
+    /// Manage plugins: folders with tool servers, presets, templates and model offers
     Plugins(crate::tools::PluginsArgs),
-    /// Every connection that was made: when, where to, what for, how many bytes
+    /// List every network connection: time, destination, purpose and bytes
     Connections(crate::endpoints::ConnectionsFlags),
-    /// Saved conversations
+    /// Manage saved chats
     Sessions(crate::sessions::SessionsArgs),
-    /// Everything in one file: conversations, the trash, settings
+    /// Back up chats, trash and settings to one file
     Backup(crate::sessions::FileArgs),
-    /// Add what a backup has and this folder lacks; nothing that is there changes
+    /// Restore what is missing from a backup; existing data doesn't change
     Restore(crate::sessions::FileArgs),
-    /// Settings
+    /// Show and change settings
     Settings(SettingsArgs),
-    /// Serve the window's page and an OpenAI-compatible API
+    /// Start the web interface and an OpenAI-compatible API
     Serve(ServeArgs),
-    /// Make a GGUF file of another format from a model
+    /// Convert a model to a GGUF file in another format
     Convert(crate::convert::ConvertArgs),
-    /// Measure how well a model foretells a text
+    /// Measure the perplexity of a model on a text
     Perplexity(crate::perplexity::PerplexityArgs),
-    /// Serve tools by the Model Context Protocol (not built yet)
+    /// Serve tools over the Model Context Protocol (not available yet)
     Mcp(Rest),
-    /// What the program is doing (not built yet)
+    /// Show runtime statistics (not available yet)
     Stats(Rest),
-    /// Answer many prompts (not built yet)
+    /// Answer many prompts (not available yet)
     Batch(Rest),
-    /// Verify the audit log (not built yet)
+    /// Verify the audit log (not available yet)
     Audit(Rest),
 }
 
@@ -264,10 +265,10 @@ pub struct Rest {
 
 #[derive(Debug, Args)]
 pub struct ChatArgs {
-    /// Library id or path; the default model of the settings otherwise
+    /// Library id or path [default: the default model from the settings]
     #[arg(long)]
     pub model: Option<String>,
-    /// Go on with a saved conversation
+    /// Continue a saved chat
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
     #[command(flatten)]
@@ -281,32 +282,32 @@ pub struct RunArgs {
     pub model: String,
     #[command(flatten)]
     pub prompt: PromptArgs,
-    /// A text, code, CSV or PDF file to ask about, whole if it fits, else what matches; several may be given
+    /// Text, code, CSV or PDF file to attach; long files are searched for matching passages. May be repeated
     #[arg(long, value_name = "F", conflicts_with_all = ["raw", "messages", "ids"])]
     pub file: Vec<PathBuf>,
-    /// No chat template: the prompt as it stands
+    /// Use the prompt as is, without a chat template
     #[arg(long)]
     pub raw: bool,
     #[arg(long, value_name = "N")]
     pub max_tokens: Option<usize>,
     #[command(flatten)]
     pub sampling: SamplingFlags,
-    /// A text that ends the answer; may be given several times
+    /// Text that ends the answer; may be repeated
     #[arg(long, value_name = "TEXT")]
     pub stop: Vec<String>,
-    /// Go on past the end of the answer
+    /// Continue past the end-of-text token
     #[arg(long)]
     pub ignore_eos: bool,
-    /// Think before answering, for models that can do either
+    /// Think before answering, for models that can turn thinking on and off
     #[arg(long, value_name = "on|off", value_parser = ["on", "off"])]
     pub thinking: Option<String>,
-    /// How long to think, for models that know degrees of it
+    /// Reasoning effort, for models with effort levels
     #[arg(long, value_name = "low|medium|high", value_parser = ["low", "medium", "high"])]
     pub reasoning_effort: Option<String>,
-    /// Most tokens of thinking
+    /// Maximum number of tokens for thinking
     #[arg(long, value_name = "N")]
     pub reasoning_budget: Option<usize>,
-    /// Offer the tools of the servers that are switched on, and go on with what they bring
+    /// Offer the tools of all enabled tool servers and continue with their results
     #[arg(long, conflicts_with_all = ["raw", "ids"])]
     pub tools: bool,
     #[command(flatten)]
@@ -323,7 +324,7 @@ pub struct PromptArgs {
     pub prompt: Option<String>,
     #[arg(long, value_name = "F")]
     pub prompt_file: Option<PathBuf>,
-    /// JSON: a list of messages, or {"messages", "tools", "kwargs"}
+    /// JSON file: a list of messages, or {"messages", "tools", "kwargs"}
     #[arg(long, value_name = "F.json")]
     pub messages: Option<PathBuf>,
     /// Token ids, such as 1,2,3
@@ -333,7 +334,7 @@ pub struct PromptArgs {
 
 #[derive(Debug, Args)]
 pub struct SamplingFlags {
-    /// 0 always takes the likeliest token
+    /// 0 always picks the most likely token
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     pub temperature: Option<f64>,
     #[arg(long, value_name = "N")]
@@ -344,7 +345,7 @@ pub struct SamplingFlags {
     pub min_p: Option<f64>,
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     pub repeat_penalty: Option<f64>,
-    /// The same seed draws the same answer
+    /// The same seed and prompt give the same answer
     #[arg(long, value_name = "S")]
     pub seed: Option<u64>,
 }
@@ -353,7 +354,7 @@ pub struct SamplingFlags {
 pub struct RenderArgs {
     #[command(flatten)]
     pub source: TemplateArgs,
-    /// Lines {"messages":…,"tools":…,"kwargs":…,"now":…}; - is standard input
+    /// File with one {"messages":…,"tools":…,"kwargs":…,"now":…} per line; - reads standard input
     #[arg(long, value_name = "F")]
     pub jsonl: PathBuf,
 }
@@ -374,10 +375,10 @@ pub struct LogitsArgs {
     /// Token ids, such as 1,2,3
     #[arg(long, value_name = "IDS")]
     pub ids: String,
-    /// After every position, not only the last
+    /// Show all positions, not only the last
     #[arg(long)]
     pub all: bool,
-    /// Only the K largest
+    /// Show only the K most likely tokens
     #[arg(long, value_name = "K")]
     pub top: Option<usize>,
 }
@@ -385,10 +386,10 @@ pub struct LogitsArgs {
 #[derive(Debug, Args)]
 pub struct InspectArgs {
     pub model: String,
-    /// One tensor
+    /// Show a single tensor
     #[arg(long, value_name = "NAME")]
     pub tensor: Option<String>,
-    /// Its values as float32
+    /// Print its values as float32
     #[arg(long, requires = "tensor")]
     pub values: bool,
 }
@@ -401,51 +402,51 @@ pub struct ModelsArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum ModelsVerb {
-    /// What is here: the starter, files that were added, models of other programs, read where they are
+    /// List all local models: built in, added, downloaded, and those of other programs
     List,
-    /// Add a file to the library; it stays where it is
+    /// Add a model file to the library without copying it
     Add { path: String },
-    /// Bring a model into the library: a GGUF file, the first of a split one, or a folder of safetensors
+    /// Import a model: a GGUF file, the first part of a split one, or a safetensors folder
     Import(ImportFlags),
-    /// Take a model off the list; files of our own can be had back for a week, files of others stay where they are
+    /// Remove a model from the library. Inglenook's own files can be restored for a week; other files are kept
     Rm {
         id: String,
-        /// Remove for good what was removed before, this one too
+        /// Delete this and all previously removed models permanently
         #[arg(long)]
         purge: bool,
     },
-    /// Have a removed model back; without an id, list those there are
+    /// Restore a removed model; without an id, list removed models
     Undo { id: Option<String> },
-    /// Whether a model runs here: a library id, a path, or an id of the catalogue; without one, the whole catalogue
+    /// Check whether a model fits this computer: library id, path or catalog id; without one, the whole catalog
     Fit { model: Option<String> },
-    /// Folders that are looked through; a path adds it
+    /// List the scanned folders; a path adds one
     Folders {
         path: Option<String>,
-        /// Take it off the list
+        /// Stop scanning this folder
         #[arg(long, requires = "path")]
         rm: bool,
     },
-    /// What models take on disk
+    /// Show the disk space used by models
     Usage,
-    /// What the catalogue and the hub have; OWNER/NAME lists its files
+    /// Search the catalog and Hugging Face; OWNER/NAME lists its files
     Search {
         query: Vec<String>,
-        /// Ask nobody: the catalogue alone
+        /// Search only the built-in catalog, without network access
         #[arg(long)]
         offline: bool,
         #[arg(long, value_enum, default_value_t)]
         sort: crate::pull::SortBy,
     },
-    /// Fetch a model: an id of the catalogue, OWNER/NAME, OWNER/NAME:FILE, or its page's address
+    /// Download a model: catalog id, OWNER/NAME, OWNER/NAME:FILE, or page URL
     Pull { what: String },
-    /// Hash a model's files and compare with what was recorded when they came
+    /// Verify a model's files against the hashes recorded at download
     Verify { id: String },
-    /// Where the hub's token is found, which says who you are for models with a licence to accept
+    /// Show where the Hugging Face access token is stored; it is needed for models with a license to accept
     Token {
-        /// Read one from standard input and keep it
+        /// Read a token from standard input and save it
         #[arg(long, conflicts_with = "rm")]
         stdin: bool,
-        /// Forget the one that was given here
+        /// Remove the saved token
         #[arg(long)]
         rm: bool,
     },
@@ -454,13 +455,13 @@ pub enum ModelsVerb {
 #[derive(Debug, Args)]
 pub struct ImportFlags {
     pub path: String,
-    /// It stays where it is (the default)
+    /// Use the file in place (default)
     #[arg(long, conflicts_with_all = ["copy", "move_"])]
     pub link: bool,
-    /// A copy in the program's own folder
+    /// Copy it to Inglenook's folder
     #[arg(long, conflicts_with = "move_")]
     pub copy: bool,
-    /// Into the program's own folder, away from where it was
+    /// Move it to Inglenook's folder
     #[arg(long = "move")]
     pub move_: bool,
 }
@@ -488,10 +489,10 @@ pub enum SettingsVerb {
 pub struct ServeArgs {
     #[arg(long, default_value = "127.0.0.1")]
     pub host: IpAddr,
-    /// 0 picks a free one
+    /// 0 picks a free port
     #[arg(long, default_value_t = server::DEFAULT_PORT)]
     pub port: u16,
-    /// What clients must send; the one kept in the data folder otherwise
+    /// API key that clients must send [default: the key stored in the data folder]
     #[arg(long, value_name = "K")]
     pub api_key: Option<String>,
 }

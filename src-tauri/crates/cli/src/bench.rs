@@ -138,8 +138,15 @@ pub fn bench(global: &Global, args: &BenchArgs) -> Result<()> {
         return Err(Error::new(
             ErrorKind::Limit,
             "request.context_full",
-            format!("The tests need a context of {context} tokens; the model holds {}.", model.n_ctx()),
-            "Give a smaller --depth, --prompt or --gen, or a larger --ctx.",
+            format!("This test needs a context of {context} tokens, but the model has {}.", model.n_ctx()),
+            match args.test {
+                BenchTest::Speed | BenchTest::Fit | BenchTest::Resume => {
+                    "Give a smaller --depth, --prompt or --gen, or a larger --ctx."
+                }
+                BenchTest::Editing | BenchTest::Compression | BenchTest::Concurrent => {
+                    "Choose a model with a longer context: the size of this test is fixed."
+                }
+            },
         ));
     }
     let BenchArgs { repeat, copied_depth, profile, .. } = *args;
@@ -187,8 +194,8 @@ fn subject(global: &Global, args: &BenchArgs) -> Result<WeightFile> {
         (None, None) => Err(Error::new(
             ErrorKind::Usage,
             "usage.subject",
-            "There is nothing to measure.",
-            "Name a model by --model, a shape by --shape, or give --kernels.",
+            "Nothing to measure was given.",
+            "Use --model, --shape or --kernels.",
         )),
     }
 }

@@ -97,7 +97,7 @@ pub fn chat(global: &Global, args: &ChatArgs) -> Result<()> {
     chat.interrupt = Interrupt::listen(0);
     let outcome = chat.talk();
     if let Some(id) = chat.conversation.as_ref().filter(|_| is_terminal) {
-        out::log(&format!("saved; go on with: nook chat --session {id}"));
+        out::log(&format!("saved; continue with: nook chat --session {id}"));
     }
     outcome
 }
@@ -116,7 +116,7 @@ impl Chat {
             };
             let whose = match self.app.responder(&model)? {
                 Responder::Local(_) => "nothing leaves this computer",
-                Responder::Remote(_) => "another server answers, and is sent what you write",
+                Responder::Remote(_) => "your messages are sent to another server",
             };
             out::log(&format!("{model} · {whose} · /help shows the commands"));
         }
@@ -168,7 +168,7 @@ impl Chat {
                 }
                 Heard::Failed(error) => {
                     let message = format!("Standard input: {error}.");
-                    return Err(Error::input("input.unreadable", message, "Start again."));
+                    return Err(Error::input("input.unreadable", message, "Restart the command."));
                 }
             }
             if !text.ends_with('\\') {

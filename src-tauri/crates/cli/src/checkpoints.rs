@@ -17,23 +17,23 @@ pub struct CheckpointArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum CheckpointVerb {
-    /// Name the end of a conversation and keep its context
+    /// Save a checkpoint at the end of a chat, with its context
     Save {
-        /// The conversation
+        /// Chat id
         id: String,
         #[arg(long)]
         name: String,
     },
-    /// Of one conversation, or of all
+    /// List the checkpoints of one chat or of all
     List { id: Option<String> },
-    /// Go back to one: what is written next is another branch
+    /// Return to a checkpoint; the next message starts a new branch
     Restore {
-        /// The checkpoint
+        /// Checkpoint id
         id: String,
     },
-    /// Forget one; the conversation stays
+    /// Delete a checkpoint; the chat is kept
     Rm {
-        /// The checkpoint
+        /// Checkpoint id
         id: String,
     },
 }

@@ -76,7 +76,7 @@ pub fn devices(global: &Global, args: &DevicesArgs) -> Result<()> {
         false => format!("{} (the processor has {})", used.name(), cpu.detected.name()),
     };
     let check = match machine.wrong.is_empty() {
-        true => "agree with their reference on this processor".to_owned(),
+        true => "match the reference on this CPU".to_owned(),
         false => format!("WRONG on this processor and out of use: {}", machine.wrong.join(", ")),
     };
     let few = match machine.few_threads == threads {
@@ -91,8 +91,8 @@ pub fn devices(global: &Global, args: &DevicesArgs) -> Result<()> {
         vec!["threads".into(), format!("{threads} ({}){few}", machine.why)],
         vec!["power".into(), power.into()],
         vec!["memory bandwidth".into(), format!("{:.1} GB/s", bandwidth / GB)],
-        vec!["graphics cards".into(), listed(&cards)],
-        vec!["auto chooses".into(), format!("{}: {why}", choice.backend())],
+        vec!["GPUs".into(), listed(&cards)],
+        vec!["auto uses".into(), format!("{}: {why}", choice.backend())],
     ]));
     Ok(())
 }

@@ -24,8 +24,8 @@ pub struct EndpointsArgs {
 #[derive(Debug, Subcommand)]
 pub enum EndpointsVerb {
     List,
-    /// Add an OpenAI-compatible server: vLLM, SGLang, llama.cpp, Ollama, another Inglenook. Several of one name share
-    /// the work
+    /// Add an OpenAI-compatible server: vLLM, SGLang, llama.cpp, Ollama or another Inglenook. Servers with the same
+    /// name share the load
     Add {
         name: String,
         /// Such as http://192.168.1.20:8000/v1
@@ -33,13 +33,13 @@ pub enum EndpointsVerb {
         #[command(flatten)]
         key: KeyFlags,
     },
-    /// Look whether it answers, and what models it has; all of them without an id
+    /// Test the connection and refresh the models; without an id, of all servers
     Test {
         id: Option<String>,
     },
-    /// Change an endpoint
+    /// Change a server
     Update {
-        /// Its id, or its name where only one has it
+        /// Its id, or its name if unique
         id: String,
         #[arg(long)]
         name: Option<String>,
@@ -47,19 +47,19 @@ pub enum EndpointsVerb {
         url: Option<String>,
         #[command(flatten)]
         key: KeyFlags,
-        /// It wants no key any more
+        /// Remove the API key
         #[arg(long, conflicts_with_all = ["key_stdin", "key_env"])]
         no_key: bool,
     },
-    /// Ask it again from now on
+    /// Turn the server on
     On {
         id: String,
     },
-    /// Ask it no more until it is switched on
+    /// Turn the server off
     Off {
         id: String,
     },
-    /// Forget it and its key
+    /// Remove the server and its key
     Rm {
         id: String,
     },
@@ -68,17 +68,18 @@ pub enum EndpointsVerb {
 /// A key is never an argument: other users of the machine could read it there.
 #[derive(Debug, Args)]
 pub struct KeyFlags {
-    /// Read its key from standard input, and keep it in the system's keychain, or where none runs in an encrypted file
+    /// Read the API key from standard input and store it in the system keychain, or in an encrypted file if
+    /// unavailable
     #[arg(long, conflicts_with = "key_env")]
     pub key_stdin: bool,
-    /// Its key is in this environment variable
+    /// Read the API key from this environment variable
     #[arg(long, value_name = "NAME")]
     pub key_env: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub struct ConnectionsFlags {
-    /// How many of the newest
+    /// Number of newest entries to show
     #[arg(long, value_name = "N")]
     pub limit: Option<u32>,
 }
@@ -93,7 +94,7 @@ impl KeyFlags {
 pub fn read_key() -> Result<String> {
     let mut key = String::new();
     std::io::stdin().read_to_string(&mut key).map_err(|error| {
-        Error::input("input.stdin", format!("Standard input: {error}."), "Write the key to it.")
+        Error::input("input.stdin", format!("Standard input: {error}."), "Pipe the key to standard input.")
     })?;
     Ok(key.trim().to_owned())
 }
@@ -164,7 +165,7 @@ fn table(infos: &[EndpointInfo]) {
     let row = |info: &EndpointInfo| {
         let key = match &info.key {
             EndpointKey::None => "no key".into(),
-            EndpointKey::Environment { variable } => format!("key in {variable}"),
+            EndpointKey::Environment { variable } => format!("key from {variable}"),
             EndpointKey::Kept => "key in an encrypted file".into(),
             EndpointKey::Keychain => "key in the keychain".into(),
         };
@@ -175,7 +176,7 @@ fn table(infos: &[EndpointInfo]) {
             EndpointHealth::Down { error } => error.message.clone(),
         };
         let models: Vec<&str> = info.models.iter().map(|model| model.id.as_str()).collect();
-        let leaves = if info.leaves_machine { "leaves this machine" } else { "this machine" };
+        let leaves = if info.leaves_machine { "leaves this computer" } else { "this computer" };
         let (name, url, id) = (info.name.clone(), info.url.clone(), info.id.clone());
         vec![name, url, leaves.into(), key, models.join(" "), state, id]
     };

@@ -42,8 +42,8 @@ impl Lines {
             .name("nook-input".into())
             .spawn(move || while asked.recv().is_ok() && told.send(read()).is_ok() {});
         reading.map_err(|error| {
-            let message = format!("The system gave no thread: {error}.");
-            Error::new(ErrorKind::Limit, "app.thread", message, "Close other programs and start again.")
+            let message = format!("The system could not start a thread: {error}.");
+            Error::new(ErrorKind::Limit, "app.thread", message, "Close other programs and try again.")
         })?;
         Ok(Self { wanted, say, heard, is_wanted: Cell::new(false) })
     }

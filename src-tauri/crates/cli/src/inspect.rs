@@ -41,10 +41,10 @@ fn check(file: &WeightFile) -> Result<Model> {
     };
     if file.n_tensors() == 0 && file.metadata().get("tokenizer.ggml.tokens").is_some() {
         Tokenizer::from_weights(file)?;
-        let remedy = "`nook tokenize` and `nook detokenize` can use it.";
+        let remedy = "Use it with `nook tokenize` and `nook detokenize`.";
         return Ok(Model::Rests(Error::input(
             "model.vocabulary_only",
-            "The file is a vocabulary alone.",
+            "The file contains only a vocabulary.",
             remedy,
         )));
     }
@@ -262,7 +262,7 @@ impl From<f32> for Number {
 
 fn tensor(file: &WeightFile, name: &str, values: bool, as_json: bool) -> Result<()> {
     let view = file.tensor(name).ok_or_else(|| {
-        let remedy = "`nook inspect` without --tensor lists those there are.";
+        let remedy = "List the tensors with `nook inspect` without --tensor.";
         Error::input("weights.no_tensor", format!("The file has no tensor {name}."), remedy)
     })?;
     let values = if values { Some(decoded(&view)?) } else { None };
@@ -288,7 +288,7 @@ fn decoded(view: &TensorView<'_>) -> Result<Vec<f32>> {
     let codec = view.dtype.codec().ok_or_else(|| {
         Error::input(
             "weights.dtype",
-            format!("Values of the format {} cannot be shown: it is not read yet.", view.dtype.name()),
+            format!("Values of the format {} can't be shown: it is not supported.", view.dtype.name()),
             "Choose a tensor of another format.",
         )
     })?;

@@ -101,7 +101,7 @@ impl Leave {
                 continue;
             };
             if run.at_limit && self == Self::Ask {
-                out::log("tools have run for many rounds without you, so you are asked again");
+                out::log("many tool calls ran in a row, so you are asked again");
             }
             // Ctrl+C has stopped all of them.
             let Some(decision) = self.decide(asker, &call, &run.server_name) else { break };

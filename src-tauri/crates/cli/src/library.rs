@@ -92,7 +92,7 @@ pub fn rm(app: &App, id: &str, purge: bool, as_json: bool) -> Result<()> {
     if as_json {
         out::json(&json!({ "removed": removed.id, "disk_bytes": removed.disk_bytes, "purged": purged }));
     } else if removed.disk_bytes > 0 && !purge {
-        out::line(&format!("removed; for a week `nook models undo {id}` brings it back"));
+        out::line(&format!("removed; restore it within a week with `nook models undo {id}`"));
     } else {
         out::line("removed");
     }
@@ -146,7 +146,7 @@ pub fn fit(app: &App, model: Option<&str>, as_json: bool) -> Result<()> {
     ];
     if let Some(card) = &fit.card {
         let memory = card.memory_bytes.map_or_else(|| "unknown".into(), text::bytes);
-        rows.push(vec!["graphics card".into(), format!("{}, memory {memory}", card.name)]);
+        rows.push(vec!["GPU".into(), format!("{}, memory {memory}", card.name)]);
         let count = |n: Option<u32>| n.map_or_else(|| "unknown".into(), |n| n.to_string());
         rows.push(vec![
             "layers that fit".into(),

@@ -68,7 +68,9 @@ fn perform(cli: Cli) -> Result<()> {
     let Cli { global, command } = cli;
     global.check()?;
     if let Some(window) = global.kv_window.filter(|_| !global.json) {
-        out::log(&format!("--kv-window {window} changes the model: it wasn't trained to see so little."));
+        out::log(&format!(
+            "--kv-window {window} changes the model: it wasn't trained with such a short window."
+        ));
     }
     match command {
         Command::Chat(args) => chat::chat(&global, &args),
@@ -106,7 +108,7 @@ pub fn not_built(what: &str) -> Error {
         ErrorKind::Usage,
         "usage.not_built",
         format!("{what} is not built yet."),
-        "Leave it out, or wait for a later version. `nook --help` shows what there is.",
+        "Omit it. `nook --help` lists what is available.",
     )
 }
 
@@ -122,8 +124,7 @@ fn usage(error: &clap::Error, json: bool) -> ExitCode {
     }
     let text = error.to_string();
     let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
-    let error =
-        Error::new(ErrorKind::Usage, "usage", message, "`nook --help` and `nook COMMAND --help` say how.");
+    let error = Error::new(ErrorKind::Usage, "usage", message, "See `nook --help` or `nook COMMAND --help`.");
     out::fail(&error, true)
 }
 

@@ -7,7 +7,7 @@ use contract::Error;
 use contract::KvAging;
 use contract::Result;
 use contract::protocol::Kv;
-use engine::perplexity::{self, Difference, Quality};
+use engine::perplexity::{self, Divergence, PerplexityScore};
 use engine::tokenizer::Special;
 use serde_json::json;
 
@@ -22,7 +22,7 @@ const WINDOW: usize = 512;
 pub struct PerplexityArgs {
     #[arg(long)]
     pub model: String,
-    /// A text file; - is standard input
+    /// Text file; - reads standard input
     #[arg(long, value_name = "F")]
     pub file: PathBuf,
     /// A model to compare with: divergence from it, and how often both find the same token likeliest
@@ -34,7 +34,7 @@ pub struct PerplexityArgs {
     /// When the other's context ages; as --kv-aging says otherwise
     #[arg(long, value_name = "off|pressure|after:N", value_parser = aging, requires = "against")]
     pub against_kv_aging: Option<KvAging>,
-    /// Control tokens in the text become tokens
+    /// Parse control tokens in the text
     #[arg(long)]
     pub parse_special: bool,
 }
@@ -56,11 +56,11 @@ pub fn perplexity(global: &Global, args: &PerplexityArgs) -> Result<()> {
     if let Some(against) = &against
         && perplexity::encode(against, &text, special)? != ids
     {
-        let message = "The two models make different tokens of the text.";
+        let message = "The two models tokenize the text differently.";
         return Err(Error::input(
             "perplexity.vocabularies",
             message,
-            "Compare models of the same tokenizer.",
+            "Compare models with the same tokenizer.",
         ));
     }
     let room = against.as_ref().map_or(model.n_ctx(), |against| against.n_ctx().min(model.n_ctx()));
@@ -73,8 +73,8 @@ pub fn perplexity(global: &Global, args: &PerplexityArgs) -> Result<()> {
     Ok(())
 }
 
-fn show(quality: &Quality, difference: Option<&Difference>, as_json: bool) {
-    let Quality { perplexity, tokens, windows, n_ctx } = quality;
+fn show(quality: &PerplexityScore, difference: Option<&Divergence>, as_json: bool) {
+    let PerplexityScore { perplexity, tokens, windows, n_ctx } = quality;
     if as_json {
         let mut report = json!({
             "perplexity": perplexity,
@@ -92,9 +92,9 @@ fn show(quality: &Quality, difference: Option<&Difference>, as_json: bool) {
         return out::json(&report);
     }
     out::line(&format!("perplexity {perplexity:.4} over {tokens} tokens in {windows} windows of {n_ctx}"));
-    if let Some(Difference { perplexity, mean_kl, max_kl, top1_agreement }) = difference {
+    if let Some(Divergence { perplexity, mean_kl, max_kl, top1_agreement }) = difference {
         out::line(&format!("the other's {perplexity:.4}"));
         out::line(&format!("KL divergence from it {mean_kl:.6} nats, at most {max_kl:.6}"));
-        out::line(&format!("same likeliest token at {:.2} % of positions", top1_agreement * 100.0));
+        out::line(&format!("same most likely token at {:.2} % of positions", top1_agreement * 100.0));
     }
 }

@@ -46,7 +46,7 @@ pub fn locate(name: &str, global: &Global) -> Result<Location> {
         return Err(Error::not_found(
             "model.no_file",
             format!("There is no file {name}."),
-            "Check the path, or name a model of the library: `nook models list`.",
+            "Check the path, or choose a model from `nook models list`.",
         ));
     }
     match App::open(global.app_config()?)?.responder(name)? {
@@ -157,13 +157,13 @@ pub fn shared_model(file: Arc<WeightFile>, options: &LoadOptions, global: &Globa
     cards.keep(&placed, loaded.is_ok());
     let mut model = loaded?;
     if let Some(error) = &model.info().fallback_error {
-        out::log(&format!("the processor computes instead: {error}"));
+        out::log(&format!("using the CPU instead: {error}"));
     }
     while let Some(trouble) = model.take_gpu_incident() {
         out::log(gpu_notice(&trouble).message());
     }
     if options.kv_requantize != model.info().kv_requantize {
-        out::log("contexts stay as they are: this model's are short already, or a graphics card reads them.");
+        out::log("contexts are unchanged: they are already short for this model, or a GPU uses them.");
     }
     model.adapt(&global.lora)?;
     Ok(model)
@@ -181,7 +181,7 @@ pub fn ids(text: &str) -> Result<Vec<TokenId>> {
                 ErrorKind::Usage,
                 "usage.ids",
                 format!("\"{}\" is not a token id.", part.trim()),
-                "Give ids as 1,2,3.",
+                "Write ids as 1,2,3.",
             )
         })
     };
@@ -234,7 +234,7 @@ pub fn texts(input: &TextArgs) -> Result<Vec<String>> {
             let found = line["text"].as_str().map(str::to_owned);
             found.ok_or_else(|| {
                 let message = format!("{}, line {number} has no \"text\".", path.display());
-                Error::input("input.no_text", message, "Write lines like {\"text\": \"…\"}.")
+                Error::input("input.no_text", message, "Write one {\"text\": \"…\"} per line.")
             })
         };
         return json_lines(path)?.into_iter().map(text).collect();
@@ -255,7 +255,7 @@ pub fn json_lines(path: &Path) -> Result<Vec<(usize, serde_json::Value)>> {
         Err(error) => Err(Error::input(
             "input.not_json",
             format!("{}, line {number} is not JSON: {error}.", path.display()),
-            "Write one JSON value on each line.",
+            "Write one JSON value per line.",
         )),
     };
     lines.map(parse).collect()

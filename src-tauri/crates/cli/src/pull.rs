@@ -130,8 +130,8 @@ pub fn pull(app: &App, what: &str, as_json: bool) -> Result<()> {
                 return Err(Error::new(
                     ErrorKind::Conflict,
                     "download.paused",
-                    "Somebody paused it.",
-                    format!("`nook models pull {what}` goes on from where it is."),
+                    "The download was paused.",
+                    format!("Continue it with `nook models pull {what}`."),
                 ));
             }
             DownloadState::Paused { reason: Some(_) }
@@ -149,7 +149,7 @@ pub fn pull(app: &App, what: &str, as_json: bool) -> Result<()> {
                     return Err(Error::new(
                         ErrorKind::Conflict,
                         "download.cancelled",
-                        "Somebody cancelled it.",
+                        "The download was canceled.",
                         "",
                     ));
                 }
@@ -191,7 +191,7 @@ impl Line {
             return;
         }
         let state = match &download.state {
-            DownloadState::Queued => "waits for its turn".to_owned(),
+            DownloadState::Queued => "queued".to_owned(),
             DownloadState::Downloading => "fetching".into(),
             DownloadState::Paused { reason } => {
                 reason.as_ref().map_or_else(|| "paused".into(), |reason| reason.message.clone())
@@ -252,6 +252,6 @@ fn changed(verified: &ModelVerified) -> Error {
     Error::input(
         "model.changed",
         format!("{} is no longer what it was: {}.", verified.id, names.join(", ")),
-        "Fetch it again, unless you changed it yourself.",
+        "Download it again, unless you changed it yourself.",
     )
 }

@@ -46,7 +46,7 @@ fn of_model(model: &str, global: &Global) -> Result<Source> {
         (None, Some(tokenizer), Ok(family)) => arch::built_in_template(family.gguf_name(), tokenizer).1,
         (None, _, _) => {
             let message = format!("{model} carries no chat template.");
-            return Err(Error::input("template.missing", message, "Name a template file with --template."));
+            return Err(Error::input("template.missing", message, "Set a template file with --template."));
         }
     };
     let name = |id: fn(&Tokenizer) -> Option<u32>| {

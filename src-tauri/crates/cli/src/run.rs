@@ -41,8 +41,8 @@ pub fn run(global: &Global, args: RunArgs) -> Result<()> {
     let offer = if args.tools { offer(&app)? } else { OfferedTools::default() };
     if args.tools {
         if !chat.tools.is_null() {
-            let message = "The file names tools of its own, and --tools offers others.";
-            return Err(Error::input("tools.two", message, "Leave out one of them."));
+            let message = "The file defines tools, and --tools adds others.";
+            return Err(Error::input("tools.two", message, "Use only one of them."));
         }
         chat.tools = offer.definitions();
     }
@@ -92,7 +92,7 @@ fn rounds_of(
             return Ok(answer);
         }
         if round == most {
-            out::log(&format!("stopped after {most} rounds of tools (the setting tool_rounds)"));
+            out::log(&format!("stopped after {most} rounds of tool calls (setting tool_rounds)"));
             return Ok(answer);
         }
         let Some(results) = leave.run(asker, offer, &answer.calls)? else { return Ok(answer) };
@@ -170,7 +170,7 @@ fn messages(file: &Value, chat: &mut ChatOptions) -> Result<Vec<PromptMessage>> 
         Error::input("input.messages", message, "Write [{\"role\": \"user\", \"content\": \"…\"}, …].")
     };
     let list = file.as_array().or_else(|| file["messages"].as_array());
-    let list = list.ok_or_else(|| bad("The file holds no list of messages.".into()))?;
+    let list = list.ok_or_else(|| bad("The file contains no list of messages.".into()))?;
     chat.tools = openai_messages::tools(&file["tools"]).map_err(|what| bad(format!("The file: {what}")))?;
     for key in ["kwargs", "chat_template_kwargs"] {
         match &file[key] {

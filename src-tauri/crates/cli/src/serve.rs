@@ -19,7 +19,7 @@ pub fn serve(global: &Global, args: ServeArgs) -> Result<()> {
     let listening = server::serve(app, options)?;
     out::json(&json!({ "listening": listening.url }));
     if !own_key {
-        out::log(&format!("clients send `Authorization: Bearer KEY`; the key is kept in {data_dir}"));
+        out::log(&format!("clients send `Authorization: Bearer KEY`; the key is stored in {data_dir}"));
     }
     listening.run_until_signalled();
     Ok(())

@@ -28,49 +28,49 @@ pub enum SessionsVerb {
     Show {
         id: String,
     },
-    /// Into the trash, or away for good
+    /// Move a chat to the trash, or delete it permanently
     Rm {
         id: String,
-        /// Wipe it from the disk: text, index and every backup that has it
+        /// Delete permanently: text, search index and every backup that contains it
         #[arg(long)]
         forever: bool,
-        /// Wipe one message of it from the disk, by its id; what was said after it stays
+        /// Delete one message permanently, by its id; later messages are kept
         #[arg(long, value_name = "ID", conflicts_with = "forever")]
         message: Option<String>,
     },
-    /// What lies in the trash
+    /// List the trash
     Trash {
-        /// Wipe all of it from the disk
+        /// Delete everything in the trash permanently
         #[arg(long)]
         empty: bool,
     },
-    /// Out of the trash
+    /// Restore a chat from the trash
     Restore {
         id: String,
     },
-    /// Named places to come back to
+    /// Manage checkpoints: named points to return to
     Checkpoint(CheckpointArgs),
-    /// Messages by the beginnings of their words; \"what stands in quotes\" as it stands
+    /// Search messages by word beginnings; \"quoted text\" matches exactly
     Search {
         query: String,
-        /// Most messages
+        /// Maximum number of messages
         #[arg(long, default_value_t = 50)]
         limit: u32,
     },
-    /// Markdown to read, or JSON that loses nothing; all conversations without an id
+    /// Export as Markdown or complete JSON; without an id, all chats
     Export {
         id: Option<String>,
         #[arg(long, value_enum, default_value_t = Format::Md)]
         format: Format,
-        /// A file instead of standard output
+        /// Write to a file instead of standard output
         #[arg(long, value_name = "FILE")]
         out: Option<String>,
     },
-    /// Our JSON, ChatGPT's or Claude's export, or the zip that holds one
+    /// Import Inglenook JSON, or a ChatGPT or Claude export, also as ZIP
     Import {
         file: String,
     },
-    /// Older messages are left out or summarised for the model from now on; they stay in the conversation
+    /// Compact a chat: summarize or leave out older messages for the model. They stay in the chat
     Compact(CompactArgs),
 }
 
@@ -88,10 +88,10 @@ pub struct FileArgs {
 #[derive(Debug, Args)]
 pub struct CompactArgs {
     pub id: String,
-    /// The model is shown them again
+    /// Send the full messages to the model again
     #[arg(long)]
     pub undo: bool,
-    /// And from now on so, whenever the conversation is longer than the context
+    /// Also use this method whenever the chat no longer fits the context
     #[arg(long, value_name = "HOW", value_parser = ["window", "summary", "attention", "off", "default"])]
     pub strategy: Option<String>,
 }
@@ -110,8 +110,8 @@ pub fn sessions(global: &Global, args: &SessionsArgs) -> Result<()> {
             if !app.conversation_get(id)?.messages.iter().any(|it| it.id == *message) {
                 return Err(Error::not_found(
                     "session.not_found",
-                    format!("There is no message {message} in the branch that is shown of {id}."),
-                    "Look for its id in `nook sessions show ID --json`.",
+                    format!("There is no message {message} in the current branch of {id}."),
+                    "Find its id with `nook sessions show ID --json`.",
                 ));
             }
             let summary = app.message_forget(message)?;
@@ -193,7 +193,7 @@ pub fn backup(global: &Global, args: &FileArgs) -> Result<()> {
     if global.json {
         out::json(&saved)
     } else {
-        out::log(&format!("everything is in {}", saved.path))
+        out::log(&format!("backup saved to {}", saved.path))
     }
     Ok(())
 }
@@ -251,7 +251,7 @@ fn compact(app: &App, args: &CompactArgs, as_json: bool) -> Result<()> {
         if as_json {
             out::json(&json!({ "unfolded": id }));
         } else {
-            out::log("the model is shown everything again, as far as it fits");
+            out::log("the model gets the full messages again, as far as they fit");
         }
         return Ok(());
     }

@@ -13,8 +13,8 @@ pub fn token(app: &App, gives: bool, forgets: bool, as_json: bool) -> Result<()>
         (true, _) => {
             let token = endpoints::read_key()?;
             if token.is_empty() {
-                let remedy = "Write one to it; the hub makes tokens under your account's settings.";
-                return Err(Error::input("keys.key", "There was no token on standard input.", remedy));
+                let remedy = "Pipe a token to it. Create one in your Hugging Face account settings.";
+                return Err(Error::input("keys.key", "No token was found on standard input.", remedy));
             }
             app.hub_token_set(&HubTokenArgs { token })?
         }
@@ -33,16 +33,16 @@ fn said(token: &HubToken) -> String {
     let place = match token.place {
         Some(TokenPlace::Environment) => "the environment (HF_TOKEN)",
         Some(TokenPlace::Keychain) => "the system's keychain",
-        Some(TokenPlace::File) => "an encrypted file of the data folder",
-        Some(TokenPlace::HubFile) => "the file of the hub's own tools",
+        Some(TokenPlace::File) => "an encrypted file in the data folder",
+        Some(TokenPlace::HubFile) => "the file of the Hugging Face tools",
         None => {
             let keeps = match token.keeps {
                 KeyPlace::Keychain => "the system's keychain",
                 KeyPlace::File => {
-                    "an encrypted file of the data folder: no keychain runs, or the settings say so"
+                    "an encrypted file in the data folder (no keychain is available, or the settings choose a file)"
                 }
             };
-            return format!("There is none. One that comes by --stdin is kept in {keeps}.");
+            return format!("No token is set. --stdin saves one in {keeps}.");
         }
     };
     format!("The token is in {place}.")

@@ -44,7 +44,7 @@ fn check(tokenizer: &Tokenizer, ids: &[TokenId]) -> Result<()> {
         Some(id) => Err(Error::input(
             "request.token_unknown",
             format!("Token id {id} is outside the vocabulary of {n}."),
-            "Use ids of this model's own tokenizer.",
+            "Use ids of this model's tokenizer.",
         )),
     }
 }

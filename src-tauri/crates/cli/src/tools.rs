@@ -24,53 +24,52 @@ pub struct ToolsArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum ToolsVerb {
-    /// Servers, whether they work, and what tools they have
+    /// List tool servers, their status and their tools
     List,
-    /// Add a server: by the command that starts it, behind --, or by --url
+    /// Add a server by its command (after --) or by --url
     Add {
         name: String,
         /// Such as https://example.org/mcp
         #[arg(long, conflicts_with = "command")]
         url: Option<String>,
-        /// The folder it starts in
+        /// Working folder
         #[arg(long, requires = "command")]
         cwd: Option<String>,
-        /// Pass this environment variable on, with the value that it has now, which is kept encrypted; may be given
-        /// several times
+        /// Pass on this environment variable with its current value, stored encrypted; may be repeated
         #[arg(long, value_name = "NAME", requires = "command")]
         env: Vec<String>,
-        /// Read headers from standard input, `Name: value` on each line; they are kept encrypted
+        /// Read headers from standard input, one `Name: value` per line; stored encrypted
         #[arg(long, requires = "url")]
         headers_stdin: bool,
         #[arg(last = true, required_unless_present = "url")]
         command: Vec<String>,
     },
-    /// Add what a configuration names, in the form {"mcpServers": …}; - is standard input
+    /// Add servers from a configuration file in the form {"mcpServers": …}; - reads standard input
     Import {
         file: std::path::PathBuf,
     },
-    /// Start a server and ask it for its tools
+    /// Start a server and list its tools
     Test {
         id: String,
     },
-    /// What a server offers to be read
+    /// List the resources of a server
     Resources {
         id: String,
     },
-    /// Print a text that a server offers, by the address that `resources` lists or that its templates make
+    /// Print a text resource, by its address from `resources` or from a template
     Read {
         id: String,
         uri: String,
     },
-    /// What a server has words for
+    /// List the prompts of a server
     Prompts {
         id: String,
     },
-    /// Print a prompt of a server, filled in; `nook run --prompt "$(nook tools prompt …)"` asks it
+    /// Print a prompt with its arguments filled in, for use as `nook run --prompt "$(nook tools prompt …)"`
     Prompt {
         id: String,
         name: String,
-        /// What it asks for, NAME=VALUE
+        /// Argument as NAME=VALUE
         arguments: Vec<String>,
     },
     On {
@@ -79,7 +78,7 @@ pub enum ToolsVerb {
     Off {
         id: String,
     },
-    /// Forget a server and its secrets
+    /// Remove a server and its secrets
     Rm {
         id: String,
     },
@@ -93,18 +92,18 @@ pub struct PluginsArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum PluginsVerb {
-    /// What there is, and what each brings
+    /// List plugins and their contents
     List,
-    /// Take over what a plugin brings
+    /// Turn on a plugin
     On { name: String },
-    /// Take it back
+    /// Turn off a plugin
     Off { name: String },
 }
 
 /// Whether calls of tools may run.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct ToolFlags {
-    /// Run whatever tool the model calls, without asking
+    /// Run every tool call without asking
     #[arg(long)]
     pub allow_tools: bool,
 }
@@ -222,7 +221,7 @@ fn resource_lines(offered: &ToolResources) {
         row(&it.template, &it.name, &it.kind, &it.description);
     }
     if offered.resources.is_empty() && offered.templates.is_empty() {
-        out::log("it offers nothing to be read");
+        out::log("it offers no resources");
     }
 }
 
@@ -246,11 +245,11 @@ fn table(list: &[ToolServerInfo]) {
             (_, false) => "off".to_owned(),
             (ToolServerState::Failed { error }, true) => format!("{} {}", error.message, error.remedy),
             (ToolServerState::Ready, true) => "works".into(),
-            (ToolServerState::Idle | ToolServerState::Starting, true) => "starts when needed".into(),
+            (ToolServerState::Idle | ToolServerState::Starting, true) => "starts on demand".into(),
         };
         out::line(&format!("{}  {}  {state}", server.name, server.place));
         for tool in &server.tools {
-            let allowed = if tool.allowed { ", runs unasked" } else { "" };
+            let allowed = if tool.allowed { ", runs without asking" } else { "" };
             let about = tool.description.lines().next().unwrap_or_default();
             out::line(&format!("    {}{allowed}: {about}", tool.name));
         }
@@ -266,19 +265,19 @@ fn id_of(app: &App, id: &str) -> Result<String> {
 fn variable(name: &str) -> Result<(String, String)> {
     let value = std::env::var(name).map_err(|_| {
         let message = format!("The environment variable {name} is not set.");
-        Error::input("tools.variable", message, "Set it before the command.")
+        Error::input("tools.variable", message, "Set it before you run the command.")
     })?;
     Ok((name.to_owned(), value))
 }
 
 fn headers() -> Result<BTreeMap<String, String>> {
     let mut text = String::new();
-    let wrong = |cause: String| Error::input("input.stdin", cause, "Write `Name: value` on each line.");
+    let wrong = |cause: String| Error::input("input.stdin", cause, "Write one `Name: value` per line.");
     std::io::stdin().read_to_string(&mut text).map_err(|error| wrong(format!("Standard input: {error}.")))?;
     let lines = text.lines().filter(|line| !line.trim().is_empty());
     let header = |line: &str| {
         let parts = line.split_once(':').map(|(name, value)| (name.trim().into(), value.trim().into()));
-        parts.ok_or_else(|| wrong("A line of standard input is no header.".into()))
+        parts.ok_or_else(|| wrong("A line of standard input is not a header.".into()))
     };
     lines.map(header).collect()
 }

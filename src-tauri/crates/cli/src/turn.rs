@@ -59,7 +59,7 @@ fn watch(app: &App, turn: &str, show: Show) -> Result<Answer> {
                 }
                 TurnEventKind::Compacting { messages } => {
                     screen.end();
-                    out::log(&format!("summarising {messages} older messages, which do not fit any more"));
+                    out::log(&format!("summarizing {messages} older messages that no longer fit"));
                 }
                 TurnEventKind::Compacted { compaction: fold } => {
                     screen.end();
@@ -100,13 +100,13 @@ pub fn told(fold: &CompactionInfo) -> String {
     let (before, after) = (fold.tokens_before, fold.tokens_after);
     match fold.strategy {
         CompactionStrategy::Off | CompactionStrategy::Window => {
-            format!("older messages are left out for the model: {before} tokens are now {after}")
+            format!("older messages are left out: {before} tokens became {after}")
         }
         CompactionStrategy::Summary => {
-            format!("older messages are summarised for the model: {before} tokens are now {after}")
+            format!("older messages are summarized: {before} tokens became {after}")
         }
         CompactionStrategy::Attention => {
-            format!("the model forgets what it attends to least: {before} tokens become {after}")
+            format!("the least relevant tokens are forgotten: {before} tokens became {after}")
         }
     }
 }

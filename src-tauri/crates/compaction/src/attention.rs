@@ -3,7 +3,7 @@
 //!
 //! Not exact, unlike the others: what stays has seen what goes, and moves up to the places of what went.
 
-use super::{Compressor, Fold, Next, Room, Sketch, Talk};
+use super::{Compressor, Fold, Next, PromptDraft, TokenBudget, Transcript};
 
 /// The newest tokens that are kept, as a part of those that are kept at all.
 const PROTECTED: usize = 4;
@@ -13,13 +13,13 @@ pub struct Attention;
 impl Compressor for Attention {
     fn next<E>(
         &self,
-        talk: &Talk,
-        room: Room,
-        count: &mut dyn FnMut(&Sketch) -> Result<usize, E>,
+        talk: &Transcript,
+        room: TokenBudget,
+        count: &mut dyn FnMut(&PromptDraft) -> Result<usize, E>,
     ) -> Result<Next, E> {
         // The last question has to stand in the context whole.
         let last = Fold { n_turns: talk.n_turns.saturating_sub(1), digests: Vec::new() };
-        let n_least = count(&Sketch::Shown(&last))?;
+        let n_least = count(&PromptDraft::Shown(&last))?;
         if n_least > room.budget {
             return Ok(Next::TooLong { n_least });
         }

@@ -2,6 +2,7 @@
 //!
 //! A strategy sees how a conversation is cut into turns and can have any way to show it counted, exactly; it decides
 //! what comes next. It knows nothing of texts, models or the database, and changes nothing: the messages stay.
+#![forbid(unsafe_code)]
 
 use std::ops::Range;
 
@@ -19,9 +20,9 @@ pub use window::Window;
 /// What this strategy does next; see `Compressor::next`.
 pub fn next<E>(
     strategy: Strategy,
-    talk: &Talk,
-    room: Room,
-    count: &mut dyn FnMut(&Sketch) -> Result<usize, E>,
+    talk: &Transcript,
+    room: TokenBudget,
+    count: &mut dyn FnMut(&PromptDraft) -> Result<usize, E>,
 ) -> Result<Next, E> {
     match strategy {
         Strategy::Window => Window.next(talk, room, count),
@@ -33,10 +34,10 @@ pub fn next<E>(
 /// What it would have made while nothing is answered, so that it is there when it is needed.
 pub fn ahead<E>(
     strategy: Strategy,
-    talk: &Talk,
-    room: Room,
-    count: &mut dyn FnMut(&Sketch) -> Result<usize, E>,
-) -> Result<Option<Wish>, E> {
+    talk: &Transcript,
+    room: TokenBudget,
+    count: &mut dyn FnMut(&PromptDraft) -> Result<usize, E>,
+) -> Result<Option<SummaryRequest>, E> {
     match strategy {
         Strategy::Window | Strategy::Attention => Ok(None),
         Strategy::Summary => Summary.ahead(talk, room, count),
@@ -46,18 +47,18 @@ pub fn ahead<E>(
 /// A conversation, counted in turns: a question with all that answers it. What stands before the first of them, the
 /// system prompt, always stays.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Talk {
+pub struct Transcript {
     /// The last one is to be answered.
     pub n_turns: usize,
     /// Turns that are left out already.
     pub n_folded: usize,
     /// What the model has made of stretches of it.
-    pub digests: Vec<Digest>,
+    pub digests: Vec<TurnSummary>,
 }
 
 /// A summary: the turns that it tells of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Digest {
+pub struct TurnSummary {
     pub turns: Range<usize>,
     /// 0: of messages; else of summaries of the level below.
     pub level: u32,
@@ -65,7 +66,7 @@ pub struct Digest {
 
 /// In tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Room {
+pub struct TokenBudget {
     /// What the context holds: a prompt never has more.
     pub limit: usize,
     /// A prompt with more leaves too little for an answer.
@@ -81,7 +82,7 @@ const MAX_SUMMARY: usize = 512;
 /// Of the context this part is left to the answer, unless less is asked for.
 const ANSWER: usize = 4;
 
-impl Room {
+impl TokenBudget {
     /// For a context of `n_ctx` tokens and an answer of at most `max_tokens`.
     pub fn new(n_ctx: usize, max_tokens: Option<usize>) -> Self {
         let answer = max_tokens.unwrap_or(n_ctx).min(n_ctx / ANSWER);
@@ -111,7 +112,7 @@ pub struct Fold {
 
 /// A summary that is wanted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wish {
+pub struct SummaryRequest {
     /// Summaries that it continues, or that it is made of where it is one of summaries; indices.
     pub after: Vec<usize>,
     /// Turns that it reads; empty: it is made of summaries.
@@ -123,10 +124,10 @@ pub struct Wish {
 
 /// A prompt to be counted.
 #[derive(Debug, Clone, Copy)]
-pub enum Sketch<'a> {
+pub enum PromptDraft<'a> {
     Shown(&'a Fold),
     /// The prompt that asks for a summary.
-    Asking(&'a Wish),
+    Asking(&'a SummaryRequest),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -134,7 +135,7 @@ pub enum Next {
     /// Show it so: it fits.
     Fold(Fold),
     /// Have this made, then ask again.
-    Wish(Wish),
+    SummaryRequest(SummaryRequest),
     /// Show all of it, and let the state of the model forget tokens down to `n_keep` whenever it has `n_most`; the
     /// newest `n_protected` stay.
     Forget { n_most: usize, n_keep: usize, n_protected: usize },
@@ -147,9 +148,9 @@ pub trait Compressor {
     /// The next step towards a prompt of at most `room.budget` tokens. `count` says exactly how many a prompt has.
     fn next<E>(
         &self,
-        talk: &Talk,
-        room: Room,
-        count: &mut dyn FnMut(&Sketch) -> Result<usize, E>,
+        talk: &Transcript,
+        room: TokenBudget,
+        count: &mut dyn FnMut(&PromptDraft) -> Result<usize, E>,
     ) -> Result<Next, E>;
 }
 

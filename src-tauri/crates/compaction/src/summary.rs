@@ -3,7 +3,9 @@
 //! A summary continues those before it, so that it need not repeat them. They are wished for while the context is only
 //! half full, so that they are there when it is full.
 
-use super::{Compressor, Digest, Fold, Next, Room, Sketch, Talk, Wish, fewest, window};
+use super::{
+    Compressor, Fold, Next, PromptDraft, SummaryRequest, TokenBudget, Transcript, TurnSummary, fewest, window,
+};
 
 /// So many summaries are told in one of the next level.
 const GROUP: usize = 4;
@@ -22,12 +24,12 @@ pub struct Summary;
 impl Compressor for Summary {
     fn next<E>(
         &self,
-        talk: &Talk,
-        room: Room,
-        count: &mut dyn FnMut(&Sketch) -> Result<usize, E>,
+        talk: &Transcript,
+        room: TokenBudget,
+        count: &mut dyn FnMut(&PromptDraft) -> Result<usize, E>,
     ) -> Result<Next, E> {
         let most = talk.n_turns.saturating_sub(1);
-        let n_least = count(&Sketch::Shown(&Fold { n_turns: most, digests: Vec::new() }))?;
+        let n_least = count(&PromptDraft::Shown(&Fold { n_turns: most, digests: Vec::new() }))?;
         if n_least > room.limit {
             return Ok(Next::TooLong { n_least });
         }
@@ -35,19 +37,19 @@ impl Compressor for Summary {
         let end = end_of(&talk.digests, &chain);
         if end > talk.n_folded {
             let fold = Fold { n_turns: end, digests: chain.clone() };
-            if count(&Sketch::Shown(&fold))? <= room.budget {
+            if count(&PromptDraft::Shown(&fold))? <= room.budget {
                 return Ok(Next::Fold(fold));
             }
         }
         if chain.len() >= GROUP {
-            return Ok(Next::Wish(merged(&talk.digests, chain, room)));
+            return Ok(Next::SummaryRequest(merged(&talk.digests, chain, room)));
         }
         if let Some(wish) = wish(talk, &chain, room, most, count)? {
-            return Ok(Next::Wish(wish));
+            return Ok(Next::SummaryRequest(wish));
         }
         // What is too long even to be summarised goes without.
         let fold = |n_turns| Fold { n_turns, digests: chain.clone() };
-        window::cut(&Talk { n_folded: talk.n_folded.max(end), ..talk.clone() }, room, &fold, count)
+        window::cut(&Transcript { n_folded: talk.n_folded.max(end), ..talk.clone() }, room, &fold, count)
     }
 }
 
@@ -55,15 +57,15 @@ impl Summary {
     /// What is worth making ahead of need.
     pub(super) fn ahead<E>(
         &self,
-        talk: &Talk,
-        room: Room,
-        count: &mut dyn FnMut(&Sketch) -> Result<usize, E>,
-    ) -> Result<Option<Wish>, E> {
+        talk: &Transcript,
+        room: TokenBudget,
+        count: &mut dyn FnMut(&PromptDraft) -> Result<usize, E>,
+    ) -> Result<Option<SummaryRequest>, E> {
         let most = talk.n_turns.saturating_sub(NEWEST);
         let chain = chain(&talk.digests, most);
         let end = end_of(&talk.digests, &chain);
         let shown = Fold { n_turns: end, digests: chain.clone() };
-        let n_now = count(&Sketch::Shown(&shown))?;
+        let n_now = count(&PromptDraft::Shown(&shown))?;
         if n_now <= room.aim {
             return Ok(None);
         }
@@ -76,23 +78,23 @@ impl Summary {
 
 /// A summary of as many turns after the chain as bring the prompt down to the aim, and as it can be made of at once.
 fn wish<E>(
-    talk: &Talk,
+    talk: &Transcript,
     chain: &[usize],
-    room: Room,
+    room: TokenBudget,
     most: usize,
-    count: &mut dyn FnMut(&Sketch) -> Result<usize, E>,
-) -> Result<Option<Wish>, E> {
+    count: &mut dyn FnMut(&PromptDraft) -> Result<usize, E>,
+) -> Result<Option<SummaryRequest>, E> {
     let start = end_of(&talk.digests, chain);
     if start >= most {
         return Ok(None);
     }
     let n_tokens = room.summary();
-    let asking = |end| Wish { after: chain.to_vec(), turns: start..end, level: 0, n_tokens };
-    let mut shown = |n_turns| count(&Sketch::Shown(&Fold { n_turns, digests: chain.to_vec() }));
+    let asking = |end| SummaryRequest { after: chain.to_vec(), turns: start..end, level: 0, n_tokens };
+    let mut shown = |n_turns| count(&PromptDraft::Shown(&Fold { n_turns, digests: chain.to_vec() }));
     let aim = room.aim.saturating_sub(n_tokens);
     let mut end = fewest(start + 1..most + 1, aim, &mut shown)?.unwrap_or(most);
     // What does not fit into one prompt is summarised piece by piece.
-    while count(&Sketch::Asking(&asking(end)))? + n_tokens > room.limit {
+    while count(&PromptDraft::Asking(&asking(end)))? + n_tokens > room.limit {
         if end == start + 1 {
             return Ok(None);
         }
@@ -101,13 +103,13 @@ fn wish<E>(
     Ok(Some(asking(end)))
 }
 
-fn merged(digests: &[Digest], after: Vec<usize>, room: Room) -> Wish {
+fn merged(digests: &[TurnSummary], after: Vec<usize>, room: TokenBudget) -> SummaryRequest {
     let level = after.iter().map(|&at| digests[at].level).max().unwrap_or(0) + 1;
-    Wish { after, turns: 0..0, level, n_tokens: room.summary() }
+    SummaryRequest { after, turns: 0..0, level, n_tokens: room.summary() }
 }
 
 /// The summaries to show: of those that overlap the highest, then the longest, in order, within the first `most` turns.
-fn chain(digests: &[Digest], most: usize) -> Vec<usize> {
+fn chain(digests: &[TurnSummary], most: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..digests.len()).filter(|&at| digests[at].turns.end <= most).collect();
     order.sort_by_key(|&at| {
         (std::cmp::Reverse(digests[at].level), std::cmp::Reverse(digests[at].turns.len()))
@@ -127,6 +129,6 @@ fn chain(digests: &[Digest], most: usize) -> Vec<usize> {
     chain
 }
 
-fn end_of(digests: &[Digest], chain: &[usize]) -> usize {
+fn end_of(digests: &[TurnSummary], chain: &[usize]) -> usize {
     chain.last().map_or(0, |&at| digests[at].turns.end)
 }

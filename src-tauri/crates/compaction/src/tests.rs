@@ -3,7 +3,7 @@
 use super::*;
 
 /// A conversation whose turns have so many tokens each, as a prompt of `HEAD` more.
-struct Made {
+struct FakeConversation {
     turns: Vec<usize>,
     /// tokens of each summary
     digests: Vec<usize>,
@@ -11,19 +11,19 @@ struct Made {
 
 const HEAD: usize = 10;
 
-impl Made {
-    fn count(&self, sketch: &Sketch) -> Result<usize, ()> {
+impl FakeConversation {
+    fn count(&self, sketch: &PromptDraft) -> Result<usize, ()> {
         let of = |after: &[usize], turns: &[usize]| {
             HEAD + after.iter().map(|&at| self.digests[at]).sum::<usize>() + turns.iter().sum::<usize>()
         };
         Ok(match sketch {
-            Sketch::Shown(fold) => of(&fold.digests, &self.turns[fold.n_turns..]),
-            Sketch::Asking(wish) => of(&wish.after, &self.turns[wish.turns.clone()]) + 5,
+            PromptDraft::Shown(fold) => of(&fold.digests, &self.turns[fold.n_turns..]),
+            PromptDraft::Asking(wish) => of(&wish.after, &self.turns[wish.turns.clone()]) + 5,
         })
     }
 
     fn n_shown(&self, fold: &Fold) -> usize {
-        self.count(&Sketch::Shown(fold)).unwrap()
+        self.count(&PromptDraft::Shown(fold)).unwrap()
     }
 }
 
@@ -34,9 +34,9 @@ fn random(state: &mut u64) -> usize {
 
 /// Turns come one after another; each strategy is followed to its end at every one of them.
 fn converse(strategy: Strategy, n_ctx: usize, seed: u64) {
-    let (mut seed, room) = (seed, Room::new(n_ctx, None));
-    let mut made = Made { turns: Vec::new(), digests: Vec::new() };
-    let mut talk = Talk::default();
+    let (mut seed, room) = (seed, TokenBudget::new(n_ctx, None));
+    let mut made = FakeConversation { turns: Vec::new(), digests: Vec::new() };
+    let mut talk = Transcript::default();
     for _ in 0..60 {
         made.turns.push(1 + random(&mut seed) % (n_ctx / 3));
         talk.n_turns += 1;
@@ -56,8 +56,8 @@ fn converse(strategy: Strategy, n_ctx: usize, seed: u64) {
                     talk.n_folded = fold.n_turns;
                     break;
                 }
-                Next::Wish(wish) => {
-                    assert!(made.count(&Sketch::Asking(&wish)).unwrap() + wish.n_tokens <= room.limit);
+                Next::SummaryRequest(wish) => {
+                    assert!(made.count(&PromptDraft::Asking(&wish)).unwrap() + wish.n_tokens <= room.limit);
                     add(&mut made, &mut talk, &wish, &mut seed);
                 }
                 Next::Forget { n_most, n_keep, n_protected } => {
@@ -77,12 +77,12 @@ fn converse(strategy: Strategy, n_ctx: usize, seed: u64) {
 }
 
 /// What a prompt shows that was folded before.
-fn shown(talk: &Talk) -> Vec<usize> {
+fn shown(talk: &Transcript) -> Vec<usize> {
     (0..talk.digests.len())
         .filter(|&at| talk.digests[at].turns.end <= talk.n_folded)
         .filter(|&at| {
             let turns = &talk.digests[at].turns;
-            let holds = |other: &Digest| {
+            let holds = |other: &TurnSummary| {
                 other.level > talk.digests[at].level
                     && other.turns.start <= turns.start
                     && turns.end <= other.turns.end
@@ -93,13 +93,13 @@ fn shown(talk: &Talk) -> Vec<usize> {
         .collect()
 }
 
-fn add(made: &mut Made, talk: &mut Talk, wish: &Wish, seed: &mut u64) {
+fn add(made: &mut FakeConversation, talk: &mut Transcript, wish: &SummaryRequest, seed: &mut u64) {
     let turns = match wish.turns.is_empty() {
         false => wish.turns.clone(),
         true => talk.digests[wish.after[0]].turns.start..talk.digests[*wish.after.last().unwrap()].turns.end,
     };
-    assert!(!talk.digests.contains(&Digest { turns: turns.clone(), level: wish.level }), "made once");
-    talk.digests.push(Digest { turns, level: wish.level });
+    assert!(!talk.digests.contains(&TurnSummary { turns: turns.clone(), level: wish.level }), "made once");
+    talk.digests.push(TurnSummary { turns, level: wish.level });
     made.digests.push(1 + random(seed) % wish.n_tokens);
 }
 
@@ -116,18 +116,18 @@ fn whatever_the_turns_the_prompt_fits() {
 
 #[test]
 fn a_question_that_is_too_long_is_told_with_its_number() {
-    let made = Made { turns: vec![30, 900], digests: Vec::new() };
-    let talk = Talk { n_turns: 2, ..Talk::default() };
+    let made = FakeConversation { turns: vec![30, 900], digests: Vec::new() };
+    let talk = Transcript { n_turns: 2, ..Transcript::default() };
     for strategy in Strategy::ALL {
-        let next = next(strategy, &talk, Room::new(256, None), &mut |sketch| made.count(sketch));
+        let next = next(strategy, &talk, TokenBudget::new(256, None), &mut |sketch| made.count(sketch));
         let Ok(Next::TooLong { n_least: 910 }) = next else { panic!("{strategy:?}: {next:?}") };
     }
 }
 
 #[test]
 fn cuts_are_rare() {
-    let (room, mut talk) = (Room::new(1000, None), Talk::default());
-    let mut made = Made { turns: Vec::new(), digests: Vec::new() };
+    let (room, mut talk) = (TokenBudget::new(1000, None), Transcript::default());
+    let mut made = FakeConversation { turns: Vec::new(), digests: Vec::new() };
     let mut n_cuts = 0;
     for _ in 0..200 {
         made.turns.push(20);

@@ -6,16 +6,16 @@
 //! prompt, which models attend to whatever they say (attention sinks), are those of its template and system prompt,
 //! and never go.
 
-use super::{Compressor, Fold, Next, Room, Sketch, Talk, fewest};
+use super::{Compressor, Fold, Next, PromptDraft, TokenBudget, Transcript, fewest};
 
 pub struct Window;
 
 impl Compressor for Window {
     fn next<E>(
         &self,
-        talk: &Talk,
-        room: Room,
-        count: &mut dyn FnMut(&Sketch) -> Result<usize, E>,
+        talk: &Transcript,
+        room: TokenBudget,
+        count: &mut dyn FnMut(&PromptDraft) -> Result<usize, E>,
     ) -> Result<Next, E> {
         let fold = |n_turns| Fold { n_turns, digests: Vec::new() };
         cut(talk, room, &fold, count)
@@ -24,13 +24,13 @@ impl Compressor for Window {
 
 /// Leaves out as few more turns as bring the prompt down to the aim; where that can't be, all but the last.
 pub(super) fn cut<E>(
-    talk: &Talk,
-    room: Room,
+    talk: &Transcript,
+    room: TokenBudget,
     fold: &dyn Fn(usize) -> Fold,
-    count: &mut dyn FnMut(&Sketch) -> Result<usize, E>,
+    count: &mut dyn FnMut(&PromptDraft) -> Result<usize, E>,
 ) -> Result<Next, E> {
     let most = talk.n_turns.saturating_sub(1);
-    let mut counted = |n| count(&Sketch::Shown(&fold(n)));
+    let mut counted = |n| count(&PromptDraft::Shown(&fold(n)));
     let few = fewest(talk.n_folded + 1..most + 1, room.aim, &mut counted)?;
     let n_turns = few.unwrap_or(most);
     let n_least = counted(n_turns)?;

@@ -24,12 +24,12 @@ pub struct Limits {
 /// Sets of limits with a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Preset {
+pub enum LimitPreset {
     /// For programs that strangers may ask.
     Bounded,
 }
 
-impl Preset {
+impl LimitPreset {
     pub fn limits(self) -> Limits {
         match self {
             Self::Bounded => Limits {
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn each_limit_holds_at_itself_and_not_beyond() {
-        let limits = Preset::Bounded.limits();
+        let limits = LimitPreset::Bounded.limits();
         let long = "é".repeat(10_000);
         assert_eq!(code(limits.admit(0, [long.as_str()])), None, "characters, not bytes");
         assert_eq!(code(limits.admit(0, [&long, "x"])).as_deref(), Some("limit.characters"));

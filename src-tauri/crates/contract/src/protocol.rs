@@ -5,6 +5,7 @@ mod contexts;
 mod count;
 mod embed;
 mod facts;
+mod kv;
 mod load;
 mod look;
 mod profiled;
@@ -18,13 +19,16 @@ pub use crate::ModelFacts as Facts;
 use crate::limits::Bounds;
 pub use crate::types::Finish;
 pub use crate::{Sampling, Speculation};
-pub use contexts::{Checkpoints, Hits, Keeping, Kv, KvStats, ModelKv, PoolKv, PrefetchRequest, StoredFile};
-pub use count::{CountRequest, Counted};
-pub use embed::{EmbedAs, EmbedRequest, Embedded};
-pub use facts::Ran;
+pub use contexts::{
+    Checkpoints, ContextRetention, Hits, KvStats, ModelKv, PoolKv, PrefetchRequest, StoredFile,
+};
+pub use count::{CountRequest, TokenCounts};
+pub use embed::{EmbedAs, EmbedRequest, EmbeddingBatch};
+pub use facts::RunFacts;
+pub use kv::Kv;
 pub use load::{LoadSpec, Quantize};
 pub use look::{LookRequest, Looked, TokenShare};
-pub use profiled::Profiled;
+pub use profiled::MeasuredAnswer;
 
 /// Where a model's bytes are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,7 +103,7 @@ pub enum WorkerRequest {
     Store {
         request: u64,
         conversation: String,
-        keeping: Keeping,
+        keeping: ContextRetention,
     },
     /// Brings a conversation's context into memory before it is needed, if its model is there and idle.
     Prefetch(Box<PrefetchRequest>),
@@ -169,14 +173,14 @@ pub struct FitRequest {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Fitted {
+pub enum FitOutcome {
     /// Nothing is to be done.
     Nothing,
-    Folded {
-        folded: Folded,
+    Compacted {
+        folded: CompactedRange,
     },
     Wanting {
-        wanted: Box<Wanted>,
+        wanted: Box<SummaryTask>,
     },
 }
 
@@ -200,7 +204,7 @@ pub struct SummaryText {
 
 /// What was left out of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Folded {
+pub struct CompactedRange {
     pub strategy: Strategy,
     pub first: String,
     pub until: String,
@@ -215,7 +219,7 @@ pub struct Folded {
 
 /// A summary that is to be made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Wanted {
+pub struct SummaryTask {
     /// The prompt that asks for it.
     pub messages: Vec<PromptMessage>,
     pub first: String,
@@ -255,7 +259,7 @@ pub struct GenerateRequest {
     pub bounds: Bounds,
     /// None: as the request before.
     #[serde(default)]
-    pub keeping: Option<Keeping>,
+    pub keeping: Option<ContextRetention>,
     /// It is told where its time goes.
     #[serde(default)]
     pub profile: bool,
@@ -346,33 +350,33 @@ pub enum WorkerEvent {
     },
     Model {
         id: String,
-        state: Loaded,
+        state: LoadState,
     },
     Inspected {
         request: u64,
         outcome: Result<Facts, Error>,
     },
-    Counted {
+    TokenCounts {
         request: u64,
-        outcome: Result<Counted, Error>,
+        outcome: Result<TokenCounts, Error>,
     },
     Looked {
         request: u64,
         outcome: Result<Vec<Looked>, Error>,
     },
-    Fitted {
+    FitOutcome {
         request: u64,
-        outcome: Result<Fitted, Error>,
+        outcome: Result<FitOutcome, Error>,
     },
-    Embedded {
+    EmbeddingBatch {
         request: u64,
-        outcome: Result<Embedded, Error>,
+        outcome: Result<EmbeddingBatch, Error>,
     },
     Checkpoints(Box<Checkpoints>),
     /// A turn ended that says what its model takes.
-    Ran(Ran),
+    RunFacts(RunFacts),
     /// A turn is about to end that wanted to know where its time goes.
-    Profiled(Box<Profiled>),
+    MeasuredAnswer(Box<MeasuredAnswer>),
     /// Names of the files that lead to the end of the context; None: it is not in memory.
     Stored {
         request: u64,
@@ -408,12 +412,12 @@ pub enum Step {
     },
     /// Something was left out of the prompt.
     Compacted {
-        folded: Folded,
+        folded: CompactedRange,
     },
     /// The turn can't go on until a summary is there; it has to be asked for again.
     Wanting {
         request: Box<GenerateRequest>,
-        wanted: Box<Wanted>,
+        wanted: Box<SummaryTask>,
     },
     /// A token was generated; both texts may be empty.
     Token {
@@ -437,14 +441,14 @@ pub enum Step {
         text: String,
         reasoning: String,
     },
-    Done(Box<Finished>),
+    Done(Box<TurnResult>),
     Failed {
         error: Error,
     },
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Finished {
+pub struct TurnResult {
     pub finish: Finish,
     /// The answer ended with calls of tools.
     pub called: bool,
@@ -472,7 +476,7 @@ pub struct Finished {
     pub answered_by: Option<String>,
 }
 
-impl Finished {
+impl TurnResult {
     /// The end of a turn that was cancelled before its model saw it.
     pub fn never_started() -> Self {
         Self {
@@ -499,7 +503,7 @@ impl Finished {
 /// Whether a model is in memory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
-pub enum Loaded {
+pub enum LoadState {
     Loading { fraction: f32 },
     Ready,
     Unloaded,

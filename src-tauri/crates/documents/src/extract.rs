@@ -6,36 +6,14 @@ use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
 use contract::types::AttachmentKind;
 
+use crate::extract_error::{ExtractError, TEXT_MOST};
 use crate::pdf;
-
-/// Longest text that is kept of a file. Bytes of UTF-8.
-pub const TEXT_MOST: usize = 8 << 20;
 
 /// Of a file that is looked at to see what it is.
 const LOOKED_AT: usize = 64 << 10;
 
 /// One of so many characters that are no letters is a slip; more are no text.
 const CONTROLS: usize = 200;
-
-/// Why a file can't be used, as the end of a sentence that begins with its name; and what can be done.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ExtractError {
-    pub why: String,
-    pub remedy: String,
-}
-
-impl ExtractError {
-    pub fn new(why: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { why: why.into(), remedy: remedy.into() }
-    }
-
-    pub fn too_long(n_bytes: usize) -> Self {
-        Self::new(
-            format!("its text has {n_bytes} bytes or more, and the maximum is {TEXT_MOST}"),
-            "Attach only the part you need.",
-        )
-    }
-}
 
 /// A file that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]

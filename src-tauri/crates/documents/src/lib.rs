@@ -7,11 +7,13 @@ pub mod base64;
 pub mod blocks;
 pub mod chunking;
 pub mod extract;
+pub mod extract_error;
 pub mod file_name;
 mod hash;
 pub mod parts;
 pub mod pdf;
 pub mod prompt_injection;
 
-pub use extract::{ExtractError, ExtractedText};
+pub use extract::ExtractedText;
+pub use extract_error::ExtractError;
 pub use hash::sha256;

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use lopdf::{Document, LoadOptions};
 
-use crate::extract::{ExtractError, TEXT_MOST};
+use crate::extract_error::{ExtractError, TEXT_MOST};
 
 /// Between two pages of a text.
 pub const PAGE_BREAK: char = '\u{c}';

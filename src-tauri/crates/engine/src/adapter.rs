@@ -1,8 +1,7 @@
-//! LoRA adapters: small matrices that add to a model's own, y += b · (a · x) · scale, from GGUF files and from the
-//! folders that PEFT writes.
+//! LoRA adapters, y += b · (a · x) · scale, from GGUF files and PEFT folders.
 //!
-//! Guarantees: every tensor of an adapter adds to a matrix of the model with the right shape, or the adapter is refused
-//! by name; nothing is left out silently. Knows nothing of devices.
+//! Guarantees: every tensor of an adapter matches a matrix of the model, or the adapter is refused by name. Knows
+//! nothing of devices.
 
 use std::collections::HashSet;
 
@@ -29,7 +28,7 @@ pub(crate) struct AdapterUpdate {
     pub scale: f32,
 }
 
-/// The model that an adapter is to change.
+/// The model to adapt.
 #[derive(Clone, Copy)]
 pub(crate) struct AdapterBase<'a> {
     pub family: Family,
@@ -37,8 +36,10 @@ pub(crate) struct AdapterBase<'a> {
     pub spec: &'a ModelSpec,
 }
 
-/// What a whole adapter adds. Errors `adapter.*`: it is of another model, adds to something that isn't a matrix of
-/// every token's path, or its rows stand in another order than the model's and can't be moved.
+/// Matches a whole adapter to a model.
+///
+/// Errors: `adapter.*` if it is for another model, adds to a matrix that not every token passes, or has its rows in
+/// an order that cannot be converted.
 pub(crate) fn fit(adapter: &Adapter, base: AdapterBase<'_>) -> Result<Vec<AdapterUpdate>> {
     adapter.check_family(base)?;
     let wanted = base.spec.tensors();
@@ -68,23 +69,23 @@ pub(crate) fn fit(adapter: &Adapter, base: AdapterBase<'_>) -> Result<Vec<Adapte
     match left.into_iter().min() {
         Some(name) => Err(refused(
             adapter,
-            format!(
-                "its tensor {name} adds to nothing that can be added to in this {} model",
-                base.spec.architecture
-            ),
+            format!("its tensor {name} matches no adaptable matrix of this {} model", base.spec.architecture),
         )),
-        None if adapter_updates.is_empty() => Err(refused(adapter, "it holds no tensors".into())),
+        None if adapter_updates.is_empty() => Err(refused(adapter, "it contains no tensors".into())),
         None => Ok(adapter_updates),
     }
 }
 
-/// Matrices that every token is multiplied by. The output matrix too where it is not the embedding table.
+/// Returns whether every token is multiplied by this matrix. Includes the output matrix unless it is the embedding
+/// table.
 fn is_product(role: Role) -> bool {
     let is_table = matches!(role, Role::TokenEmbedding | Role::PositionEmbedding | Role::PerLayerEmbedding);
     !is_table && !role.is_expert() && !matches!(role, Role::Conv | Role::DeltaConv)
 }
 
-/// The rank. Error: shapes that don't fit the model's matrix.
+/// Returns the rank.
+///
+/// Errors: `adapter.shape`, `adapter.dtype`.
 fn check(a: &TensorView<'_>, b: &TensorView<'_>, n_in: usize, n_out: usize) -> Result<usize> {
     let rank = a.shape.first().copied().unwrap_or(0);
     if rank == 0 || a.shape != [rank, n_in] || b.shape != [n_out, rank] {
@@ -94,7 +95,7 @@ fn check(a: &TensorView<'_>, b: &TensorView<'_>, n_in: usize, n_out: usize) -> R
                 "{} has shape {:?} and {} {:?}; the model's matrix is [{n_out}, {n_in}]",
                 a.name, a.shape, b.name, b.shape
             ),
-            "The adapter was made for another model: use it with that one.",
+            "The adapter was made for another model: use it with that model.",
         ));
     }
     if a.dtype.codec().is_none() || b.dtype.codec().is_none() {
@@ -108,7 +109,7 @@ fn part(view: &TensorView<'_>, shape: Vec<usize>, data: SharedBytes) -> TensorPa
     TensorPart { name: view.name.to_owned(), dtype: view.dtype, shape, data }
 }
 
-/// Rows one after another; borrowed where they are so already.
+/// Gathers rows. Consecutive ones are borrowed.
 fn gathered(view: &TensorView<'_>, rows: impl Iterator<Item = usize>) -> SharedBytes {
     let rows: Vec<usize> = rows.collect();
     let n = row_bytes(view.dtype, view.shape);
@@ -125,8 +126,8 @@ fn row_bytes(dtype: DType, shape: &[usize]) -> usize {
     dtype.row_bytes(shape.last().copied().unwrap_or(0))
 }
 
-/// Which of the adapter's rows each of the model's rows is. A GGUF whose layers turn neighbouring pairs has the rows
-/// of each query and key head interleaved, where PEFT has its halves one after the other.
+/// Returns which of the adapter's rows each of the model's rows is. A GGUF with interleaved rotation interleaves the
+/// rows of query and key heads, which PEFT stores as halves.
 fn moved(
     adapter: &Adapter,
     base: AdapterBase<'_>,
@@ -140,7 +141,7 @@ fn moved(
     }
     let mixer = layer.map(|layer| &base.spec.layers[layer].mixer);
     let Some(attention) = mixer.and_then(|mixer| mixer.attention()) else {
-        let what = "GGUF files keep the rows of its recurrent layers in another order";
+        let what = "GGUF files store the rows of its recurrent layers in another order";
         return if layer.is_some() && is_recurrent(role) {
             Err(refused(adapter, what.into()))
         } else {
@@ -168,11 +169,11 @@ fn same_container(a: Container, b: Container) -> bool {
     matches!(a, Container::Gguf { .. }) == matches!(b, Container::Gguf { .. })
 }
 
-/// An adapter that this model can't use.
+/// Error for an adapter that this model cannot use.
 fn refused(adapter: &Adapter, why: String) -> EngineError {
     EngineError::new(
         "adapter.unfit",
-        format!("the adapter {} can't be used: {why}", adapter.name()),
-        "Use an adapter that was made for this model, with LoRA of its linear layers only.",
+        format!("the adapter {} cannot be used: {why}", adapter.name()),
+        "Use an adapter that was made for this model, with plain LoRA of linear layers only.",
     )
 }

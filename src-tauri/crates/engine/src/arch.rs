@@ -1,6 +1,6 @@
-//! Families of models: how each names its hyperparameters and tensors, in both containers.
+//! Model families: how each names its hyperparameters and tensors, in GGUF and in safetensors.
 //!
-//! Architecture names are compared here and nowhere else. A family is a file beside this one and an entry in
+//! Architecture names are compared here and nowhere else. A family is one file beside this one and an entry in
 //! `ARCHITECTURES`; it has no forward code.
 
 use std::collections::HashMap;
@@ -28,43 +28,44 @@ pub use stored_tensors::{StoredTensor, stored_tensors};
 pub(crate) use tensor_names::rows_by_name;
 pub use tensor_names::{TensorForm, TensorName, TensorPart};
 
-/// A family. Implemented by the files beside this one.
+/// A model family, implemented by the files beside this one.
 pub trait Architecture: Sync {
-    /// The name in a GGUF's `general.architecture`.
+    /// Returns the name in a GGUF's `general.architecture`.
     fn gguf_name(&self) -> &'static str;
 
-    /// The names in config.json's `model_type`.
+    /// Returns the names in config.json's `model_type`.
     fn hf_names(&self) -> &'static [&'static str];
 
-    /// Whether a config with one of those names is of this family; the first that says so counts.
+    /// Returns whether a config with one of those names belongs to this family. The first match wins.
     fn matches_hf_config(&self, _config: &Value) -> bool {
         true
     }
 
-    /// The model's structure, every number checked.
+    /// Reads the model's structure, with every number checked.
     fn spec(&self, hparams: &HParams<'_>) -> Result<ModelSpec>;
 
-    /// Where a role's tensor may lie; the first place that a file has counts.
+    /// Returns the tensors that may hold a role. The first that a file has wins.
     fn tensor_names(&self, container: Container, role: Role) -> Vec<TensorName> {
         names::plain(container, role)
     }
 
-    /// What Hugging Face's names have before a layer's number.
+    /// Returns what Hugging Face's names have before a layer's number.
     fn hf_layers(&self) -> &'static str {
         "layers"
     }
 
-    /// What published configs leave out because transformers knows it.
+    /// Returns values that published configs omit because transformers knows them.
     fn hf_defaults(&self) -> &'static [(&'static str, f64)] {
         &[]
     }
 
-    /// What its models that embed were trained to have before texts.
+    /// Returns the prefixes that the family's embedding models were trained with.
     fn embedding_prefixes(&self) -> EmbeddingPrefixes {
         EmbeddingPrefixes::default()
     }
 
-    /// A quantisation method of config.json that the family's published files use and that `places` reads.
+    /// Returns a quantization method of config.json that the family's published files use and that `tensor_names` can
+    /// read.
     fn hf_quantization(&self) -> Option<&'static str> {
         None
     }
@@ -74,12 +75,12 @@ macro_rules! families {
     ($($module:ident: $($family:ident),+;)*) => {
         $(mod $module;)*
 
-        /// Every family that runs.
+        /// Every supported family.
         pub static ARCHITECTURES: &[Family] = &[$($(&$module::$family),+),*];
     };
 }
 
-// A file and a line for each; of two with one name in GGUF files the first is meant there.
+// One line per file. Of two families with the same GGUF name the first is used for GGUF.
 families! {
     llama: Llama;
     mistral: Mistral;
@@ -97,17 +98,22 @@ families! {
     lfm2: Lfm2;
 }
 
-/// A family found for a file.
+/// The family of a file.
 pub type Family = &'static dyn Architecture;
 
-/// What of a file plays a role: one tensor, or of an expert matrix one for each expert.
+/// A role's tensors in a file: one, or for an expert matrix one per expert.
 pub struct LocatedTensor {
+    /// What the tensors are for.
     pub role: Role,
+    /// Layer index; `None` outside the layers.
     pub layer: Option<usize>,
+    /// One tensor, or one per expert.
     pub parts: Vec<TensorPart>,
 }
 
-/// The family a file belongs to. Error `model.architecture_unknown`, naming those that run.
+/// Finds the family of a file.
+///
+/// Errors: `model.architecture_unknown`, naming those that run; `model.config_missing`.
 pub fn find(file: &WeightFile) -> Result<Family> {
     let (name, family) = match file.container() {
         Container::Gguf { .. } => {
@@ -116,7 +122,7 @@ pub fn find(file: &WeightFile) -> Result<Family> {
         }
         Container::Safetensors => {
             let config = file.metadata().config();
-            // of a model that also sees or hears, the language part
+            // The language part of a multimodal model.
             let text = config.get("text_config").filter(|text| text.get("model_type").is_some());
             let config = text.unwrap_or(config);
             let Some(name) = config.get("model_type").and_then(Value::as_str) else {
@@ -134,27 +140,31 @@ pub fn find(file: &WeightFile) -> Result<Family> {
 
 fn unknown(architecture: &str) -> EngineError {
     let mut known: Vec<&str> = ARCHITECTURES.iter().map(|a| a.gguf_name()).collect();
-    known.dedup(); // llama's name is Mistral's too
+    known.dedup(); // Llama's name is Mistral's too
     EngineError::new(
         "model.architecture_unknown",
         format!("the architecture \"{architecture}\" is not one that Inglenook runs"),
-        format!("These run: {}.", known.join(", ")),
+        format!("Choose one of these families: {}.", known.join(", ")),
     )
 }
 
-/// The name of a tensor in GGUF files of a family. Error `model.architecture_unknown`.
+/// Returns the name of a tensor in a family's GGUF files.
+///
+/// Errors: `model.architecture_unknown`.
 pub fn gguf_tensor_name(architecture: &str, role: Role, layer: Option<usize>) -> Result<String> {
     let family =
         ARCHITECTURES.iter().find(|a| a.gguf_name() == architecture).ok_or_else(|| unknown(architecture))?;
     Ok(tensor_names::expected_name(Container::Gguf { version: 3 }, *family, role, layer))
 }
 
-/// The structure of a file's model. Errors: `model.hyperparameter`, naming the key; `model.feature_unsupported`.
+/// Reads the structure of a file's model.
+///
+/// Errors: `model.hyperparameter`, naming the key; `model.feature_unsupported`.
 pub fn spec(file: &WeightFile, family: Family) -> Result<ModelSpec> {
     spec_for(file, family, ContextFit::default())
 }
 
-/// As `spec`, for a context and a stretch of it.
+/// Reads the structure as `spec` does, for a context and its extension.
 pub fn spec_for(file: &WeightFile, family: Family, fit: ContextFit) -> Result<ModelSpec> {
     let hparams = HParams::new(file, family, fit);
     if let Some(config) = hparams.config()
@@ -167,7 +177,7 @@ pub fn spec_for(file: &WeightFile, family: Family, fit: ContextFit) -> Result<Mo
     embeds::complete(&hparams, family)
 }
 
-/// As `spec`, with what a GGUF would say of the model where the file is no GGUF.
+/// Reads the structure as `spec` does, with what a GGUF would say about a safetensors model.
 pub fn spec_and_notes(file: &WeightFile, family: Family) -> Result<(ModelSpec, GgufNotes)> {
     spec(file, family)?;
     let hparams = HParams::new(file, family, ContextFit::default());
@@ -175,8 +185,9 @@ pub fn spec_and_notes(file: &WeightFile, family: Family) -> Result<(ModelSpec, G
     Ok((spec, hparams.into_notes()))
 }
 
-/// Every tensor of the spec, found in the file, with its shape and dtype checked; those that must be put together are,
-/// on as many threads as the machine has cores.
+/// Finds every tensor of the spec in the file and checks shape and dtype. Tensors that must be assembled are, on all
+/// cores.
+///
 /// Errors: `model.tensor_missing`, `model.tensor_shape`, `model.dtype_unsupported`, naming the tensor.
 pub fn tensors(file: &WeightFile, family: Family, spec: &ModelSpec) -> Result<Vec<LocatedTensor>> {
     let wanted = spec.tensors();
@@ -211,7 +222,7 @@ fn tensor_missing(name: &str) -> EngineError {
     EngineError::new("model.tensor_missing", format!("the tensor {name} is missing"), DAMAGED)
 }
 
-/// Dimensions of 1 don't count: containers differ in them.
+/// Checks a shape. Dimensions of 1 are ignored, since containers differ in them.
 fn check_shape(view: &TensorView<'_>, expected: &[usize]) -> Result<()> {
     let long = |shape: &[usize]| shape.iter().copied().filter(|n| *n != 1).collect::<Vec<_>>();
     if view.shape == expected || long(view.shape) == long(expected) {

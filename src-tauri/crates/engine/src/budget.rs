@@ -1,39 +1,41 @@
-//! A bound on thinking: once so many tokens were thought, the thinking is ended for the model.
+//! Reasoning budget: ends the model's reasoning after a number of tokens.
 //!
-//! Watches one reply's tokens and says which must come next instead of being sampled. Knows nothing of
-//! sampling or batches.
+//! Watches one reply's tokens and says which must come next instead of a sampled one. Knows nothing of sampling or
+//! batches.
 
 use std::collections::VecDeque;
 
 use crate::TokenId;
 use crate::stop::held_suffix;
 
-/// How much a model may think in one reply.
+/// Limit on the reasoning in one reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReasoningBudget {
-    /// Tokens between the tags, of all blocks together.
+    /// Tokens between the tags, over all blocks.
     pub max_tokens: usize,
-    /// What begins a block of thinking, control tokens written out.
+    /// Text that opens a reasoning block, with control tokens written out.
     pub open: String,
+    /// Text that closes a reasoning block.
     pub close: String,
-    /// The prompt has opened the first block.
+    /// Whether the prompt has opened the first block.
     pub begins_inside: bool,
-    /// Comes in place of sampled tokens once the budget is spent: the end of the thinking.
+    /// Tokens that replace sampled ones once the budget is spent: the end of the reasoning.
     pub ending: Vec<TokenId>,
 }
 
-/// Watches one reply.
+/// Counts the reasoning of one reply.
 #[derive(Debug, Clone)]
 pub struct BudgetWatch {
     budget: ReasoningBudget,
     is_inside: bool,
     n_thought: usize,
     forced: VecDeque<TokenId>,
-    /// The end of the reply that may become a tag.
+    /// End of the reply that may become a tag.
     tail: String,
 }
 
 impl BudgetWatch {
+    /// Creates a watch at the beginning of a reply.
     pub fn new(budget: ReasoningBudget) -> Self {
         let is_inside = budget.begins_inside;
         let mut watch =
@@ -42,12 +44,12 @@ impl BudgetWatch {
         watch
     }
 
-    /// The token that must come next, if the model has no choice.
+    /// Returns the token that must come next, if any.
     pub fn forced(&mut self) -> Option<TokenId> {
         self.forced.pop_front()
     }
 
-    /// A token came, sampled or forced; `text` is what it stands for, control tokens written out.
+    /// Records a token, sampled or forced, by its text with control tokens written out.
     pub fn saw(&mut self, text: &str) {
         if !self.forced.is_empty() {
             return;
@@ -80,7 +82,7 @@ impl BudgetWatch {
 mod tests {
     use super::*;
 
-    /// What comes when the model says `reply`, a character a token, and the ending is 7, 8.
+    /// Checks after which tokens the ending 7, 8 is forced, if the model says `reply` one character per token.
     fn check(max_tokens: usize, begins_inside: bool, reply: &str, forced_after: &[usize]) {
         let (open, close) = ("<think>".to_string(), "</think>".to_string());
         let budget = ReasoningBudget { max_tokens, open, close, begins_inside, ending: vec![7, 8] };

@@ -1,5 +1,6 @@
-//! What a model can do beside answering, as its chat template tells: whether it can be told of tools, and whether it
-//! thinks. Read off the template's text alone: no weight, no vocabulary. What no template says is not claimed.
+//! Capabilities of a model according to its chat template: tools and reasoning.
+//!
+//! Read from the template's text alone. What no template states is not claimed.
 
 use serde::{Deserialize, Serialize};
 use weights::WeightFile;
@@ -8,37 +9,43 @@ use crate::error::Result;
 use crate::reply::ReplyFormat;
 use crate::template::ChatTemplate;
 
-/// Of one model.
+/// Capabilities of one model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelCapabilities {
-    /// Its template has a place for tools.
+    /// Whether its template accepts tools.
     pub tools: bool,
+    /// How reasoning is switched.
     pub thinking: Thinking,
 }
 
-/// Whether a model thinks before it answers, and what it can be told of that.
+/// Whether a model reasons before it answers, and how that is controlled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Thinking {
-    /// As far as its template says.
+    /// No reasoning in its template.
     #[default]
     Never,
-    /// Its template writes reasoning, and can't be told whether.
+    /// Its template writes reasoning and has no switch.
     Always,
-    /// By `enable_thinking`: on or off.
+    /// On or off by `enable_thinking`.
     Switched,
-    /// By `reasoning_effort`: how long.
+    /// Graded by `reasoning_effort`.
     Graded,
 }
 
 impl ModelCapabilities {
-    /// Errors: the template is no text, or none that can be read.
+    /// Reads the capabilities of a file.
+    ///
+    /// Errors: a template that is not text or does not compile.
     pub fn of(file: &WeightFile) -> Result<Self> {
-        Ok(ChatTemplate::from_weights(file)?.map(|template| Self::told_by(&template)).unwrap_or_default())
+        Ok(ChatTemplate::from_weights(file)?
+            .map(|template| Self::from_template(&template))
+            .unwrap_or_default())
     }
 
-    pub fn told_by(template: &ChatTemplate) -> Self {
+    /// Derives the capabilities from the variables that a template reads.
+    pub fn from_template(template: &ChatTemplate) -> Self {
         let asked = template.variables();
-        // SmolLM3's template has a name of its own for them.
+        // SmolLM3's template has its own name for them.
         let tools = ["tools", "xml_tools"].iter().any(|name| asked.contains(*name));
         let thinking = if asked.contains("reasoning_effort") {
             Thinking::Graded
@@ -58,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_template_tells() {
+    fn templates_determine_capabilities() {
         use Thinking::{Always, Graded, Never, Switched};
         let cases = [
             ("{{ messages[0].content }}", false, Never),
@@ -81,7 +88,7 @@ mod tests {
         for (source, tools, thinking) in cases {
             let template = ChatTemplate::from_source(source).unwrap();
             assert_eq!(
-                ModelCapabilities::told_by(&template),
+                ModelCapabilities::from_template(&template),
                 ModelCapabilities { tools, thinking },
                 "{source}"
             );

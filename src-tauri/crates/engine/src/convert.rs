@@ -1,9 +1,10 @@
-//! A model as a GGUF of other formats: from safetensors with its family's keys and names, or from another GGUF with
-//! all it says carried over.
+//! Converts a model to GGUF: from safetensors under its family's keys and names, or from another GGUF with all
+//! metadata.
 //!
-//! Guarantees: the file is looked at as a reader will find it before a byte is written, and what is not the same
-//! model is refused; tensors stream through bounded memory; every tensor's error against its source is measured.
-//! Knows nothing of files and folders: whoever calls gives the sink.
+//! Guarantees: an outline is read back before a byte is written, and a different model is refused. Tensors stream
+//! through bounded memory, and each tensor's error is measured.
+//!
+//! Knows nothing of files and folders: the caller provides the sink.
 
 use std::io::Write;
 use std::num::NonZeroUsize;
@@ -27,13 +28,14 @@ pub use choose::FormatChoice;
 pub use formats::Formats;
 use quantize::EncodeJob;
 
-/// Changes whenever the same source and format may give other bytes: what was kept of an older one is made again.
+/// Converter version. Increased whenever the same source and format may yield other bytes; older results are then
+/// made again.
 pub const VERSION: u32 = 1;
 
-/// A text of many kinds for measuring how far a converted model is from its source.
+/// Mixed sample text, to measure how far a converted model is from its source.
 pub const SAMPLE: &str = include_str!("convert/sample.txt");
 
-/// A tensor of the source, and how it will stand in the new file.
+/// A tensor of the source, and its form in the new file.
 pub(crate) struct ConversionTarget {
     pub role: Option<Role>,
     pub layer: Option<usize>,
@@ -46,7 +48,7 @@ pub(crate) struct ConversionTarget {
 }
 
 impl ConversionTarget {
-    /// Stored by rows that a block format may take: not a norm, a bias or another vector.
+    /// Returns whether a block format may store it by rows: no norm, bias or other vector.
     pub fn is_matrix(&self) -> bool {
         self.shape.len() > 1 && self.role.is_some()
     }
@@ -64,39 +66,46 @@ impl ConversionTarget {
     }
 }
 
-/// What became of one tensor.
+/// Result for one tensor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TensorReport {
+    /// Name in the source file.
     pub name: String,
+    /// Data type in the source.
     pub from: String,
+    /// Data type in the result.
     pub to: String,
     /// Outermost first.
     pub shape: Vec<usize>,
+    /// Bytes in the result.
     pub bytes: u64,
-    /// Root of the mean squared difference to the source's values.
+    /// Root mean square error against the source's values.
     pub rmse: f64,
-    /// `rmse` as a share of the root mean square of the source's values.
+    /// `rmse` relative to the root mean square of the source's values.
     pub relative: f64,
 }
 
 type SharedReports = Arc<Mutex<Vec<TensorReport>>>;
 
-/// A conversion that is ready to be written.
+/// A prepared conversion.
 pub struct Conversion {
     writer: GgufWriter,
     reports: SharedReports,
-    /// Tensors that the source has more coarsely than was asked for: they stay as they are.
+    /// Tensors that are stored more coarsely in the source than requested. They are copied.
     pub n_kept_coarser: usize,
+    /// Tensors in the file.
     pub n_tensors: usize,
 }
 
 impl Conversion {
-    /// Bytes of the file.
+    /// Returns the bytes of the file.
     pub fn n_bytes(&self) -> u64 {
         self.writer.n_bytes()
     }
 
-    /// Writes the file and says what became of each tensor. Errors: the sink's, or a value that is not finite.
+    /// Writes the file and reports on each tensor.
+    ///
+    /// Errors: the sink's, or a non-finite value.
     pub fn write(&self, out: &mut dyn Write) -> std::io::Result<Vec<TensorReport>> {
         lock(&self.reports).clear();
         self.writer.write(out)?;
@@ -108,8 +117,9 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Looks at a model and prepares its conversion with `threads` threads (None: all cores). Errors: those of opening a
-/// model; `convert.*` where the family, its tokenizer or a tensor cannot be written.
+/// Prepares the conversion of a model with `threads` threads (`None`: all cores).
+///
+/// Errors: those of opening a model; `convert.*` if its family, tokenizer or a tensor cannot be written.
 pub fn plan(file: &WeightFile, formats: &Formats, threads: Option<usize>) -> Result<Conversion> {
     let source = ConversionSource::read(file)?;
     let mut targets = source.targets()?;
@@ -118,7 +128,7 @@ pub fn plan(file: &WeightFile, formats: &Formats, threads: Option<usize>) -> Res
     let outline = source.writer(formats, &targets, 1, &Arc::default()).outline("the converted file");
     let found = equivalence::check(&source, outline.map_err(EngineError::from))?;
     for target in &mut targets {
-        let target = Arc::get_mut(target).expect("the outline's writer is gone");
+        let target = Arc::get_mut(target).expect("the outline's writer was dropped");
         target.job.order = equivalence::row_order(&source.spec, &found, target.role, target.layer);
         target.job.offset = equivalence::offset(&source.spec, &found, target.role, target.layer);
     }
@@ -128,7 +138,7 @@ pub fn plan(file: &WeightFile, formats: &Formats, threads: Option<usize>) -> Res
     Ok(Conversion { writer, reports, n_kept_coarser, n_tensors: targets.len() })
 }
 
-/// Of the block formats: what llama.cpp and its kin expect to find.
+/// Version of the block formats that llama.cpp expects.
 const QUANTIZATION_VERSION: u32 = 2;
 
 fn n_cores() -> usize {
@@ -143,14 +153,14 @@ fn fill(target: Arc<ConversionTarget>, threads: usize, reports: SharedReports) -
     })
 }
 
-/// The model to be converted.
+/// The model to convert.
 pub(crate) struct ConversionSource<'a> {
     pub file: &'a WeightFile,
     pub family: Family,
     pub spec: ModelSpec,
     pub notes: arch::GgufNotes,
     pub placed: Vec<LocatedTensor>,
-    /// What the new file says, but for what depends on the formats.
+    /// Metadata of the new file, except what depends on the formats.
     pairs: Vec<(String, OwnedValue)>,
 }
 
@@ -166,7 +176,7 @@ impl<'a> ConversionSource<'a> {
         Ok(Self { file, family, spec, notes, placed, pairs })
     }
 
-    /// The new file, its tensors still to be made.
+    /// Creates the writer. Tensors are made when they are written.
     fn writer(
         &self,
         formats: &Formats,
@@ -187,7 +197,7 @@ impl<'a> ConversionSource<'a> {
         writer
     }
 
-    /// Every tensor of the new file, still in the format it has.
+    /// Lists every tensor of the new file, still in its source format.
     fn targets(&self) -> Result<Vec<ConversionTarget>> {
         match self.file.container() {
             Container::Gguf { .. } => Ok(self.carried_targets()),
@@ -195,7 +205,7 @@ impl<'a> ConversionSource<'a> {
         }
     }
 
-    /// All tensors of a GGUF in its order, those that the model doesn't use included.
+    /// Lists all tensors of a GGUF in its order, including unused ones.
     fn carried_targets(&self) -> Vec<ConversionTarget> {
         let target = |view: weights::TensorView<'_>| {
             let placed = self.placed.iter().find(|p| p.parts.iter().any(|part| part.name == view.name));
@@ -211,8 +221,7 @@ impl<'a> ConversionSource<'a> {
         self.file.tensors().map(target).collect()
     }
 
-    /// The model's tensors under the names that GGUFs of its family have; roles that share a tensor there are put
-    /// together.
+    /// Lists the model's tensors under the family's GGUF names. Roles that share a tensor there are joined.
     fn named_targets(&self) -> Result<Vec<ConversionTarget>> {
         let mut targets: Vec<ConversionTarget> =
             Vec::with_capacity(self.placed.len() + self.notes.tensors.len());
@@ -234,7 +243,7 @@ impl<'a> ConversionSource<'a> {
     }
 }
 
-/// What plays a role, as one tensor: a matrix for each expert becomes one with a dimension more.
+/// Joins a role's parts into one tensor: expert matrices get one more dimension.
 fn named(placed: &LocatedTensor, name: String) -> Result<ConversionTarget> {
     let first = placed.parts.first().ok_or_else(|| mixed(&name))?;
     if placed.parts.iter().any(|part| part.dtype != first.dtype) {
@@ -251,7 +260,7 @@ fn named(placed: &LocatedTensor, name: String) -> Result<ConversionTarget> {
     })
 }
 
-/// Rows of another role behind those of the first: of experts, behind those of the same expert.
+/// Appends the rows of another role, for experts behind those of the same expert.
 fn join(target: &mut ConversionTarget, other: ConversionTarget) -> Result<()> {
     let is_expert = target.role.is_some_and(Role::is_expert_matrix);
     let at = usize::from(is_expert);
@@ -268,7 +277,7 @@ fn join(target: &mut ConversionTarget, other: ConversionTarget) -> Result<()> {
 fn mixed(name: &str) -> EngineError {
     EngineError::new(
         "convert.tensor",
-        format!("{name} would be made of tensors of different formats or shapes"),
+        format!("{name} would combine tensors of different formats or shapes"),
         "Use the model as it is, or get it as a GGUF file.",
     )
 }

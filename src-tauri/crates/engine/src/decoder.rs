@@ -1,7 +1,7 @@
 //! `ModelSpec` → `Graph`: the only forward pass there is.
 //!
-//! WeightSource are asked for by role; where they come from and how they are named is not known here. Every
-//! layer runs on the device the placement gives it, with explicit copies between devices.
+//! Requests weights by role; where they come from and what they are called is unknown here. Each layer runs on the
+//! device of the placement, with explicit copies between devices.
 
 use std::sync::Arc;
 
@@ -19,25 +19,28 @@ mod experts;
 mod ffn;
 mod recurrent;
 
-/// Uploaded weights by role. `layer` is None for the model's own tensors.
+/// Uploaded weights by role. `layer` is `None` outside the layers.
 pub trait WeightSource {
-    /// The tensor of a role on a device. Errors: missing, wrong shape, a dtype that nothing computes with.
+    /// Returns the tensor of a role on a device.
+    ///
+    /// Errors: missing, wrong shape, unsupported dtype.
     fn get(&mut self, role: Role, layer: Option<usize>, device: DeviceId) -> Result<Tensor>;
 
-    /// The matrices of an expert role, one for each expert.
+    /// Returns the matrices of an expert role, one per expert.
     fn experts(&mut self, role: Role, layer: Option<usize>, device: DeviceId) -> Result<Vec<Tensor>>;
 
-    /// What adapters add to a product.
+    /// Returns the adapters of a product.
     fn adapters(&mut self, role: Role, layer: Option<usize>, device: DeviceId) -> Result<Vec<LowRankUpdate>>;
 }
 
-/// An adapter's part of one product (LoRA): y += b · (a · x) · scale.
+/// An adapter's update of one product (LoRA): y += b · (a · x) · scale.
 #[derive(Debug, Clone)]
 pub struct LowRankUpdate {
     /// [rank, in]
     pub a: Tensor,
     /// [out, rank]
     pub b: Tensor,
+    /// Factor on the update: the adapter's alpha / rank and strength.
     pub scale: f32,
 }
 
@@ -49,21 +52,23 @@ pub struct Placement {
 }
 
 impl Placement {
+    /// Places all layers on the first device.
     pub fn single(n_layers: usize) -> Self {
         Self { layers: vec![DeviceId(0); n_layers] }
     }
 
-    /// The embedding lives with the first layer, the output with the last.
+    /// Returns the device of the first layer and the embedding.
     pub fn first(&self) -> DeviceId {
         self.layers.first().copied().unwrap_or(DeviceId(0))
     }
 
+    /// Returns the device of the last layer and the output.
     pub fn last(&self) -> DeviceId {
         self.layers.last().copied().unwrap_or(DeviceId(0))
     }
 }
 
-/// What a sequence keeps: keys and values of the layers that make them, states of recurrent layers.
+/// Returns what a sequence stores: keys and values of attention layers, states of recurrent ones.
 pub fn kv_layout(spec: &ModelSpec, dtype: KvDType) -> KvLayout {
     let mut layout = KvLayout { page_len: PAGE_LEN, layers: Vec::new(), states: Vec::new() };
     for layer in &spec.layers {
@@ -74,7 +79,7 @@ pub fn kv_layout(spec: &ModelSpec, dtype: KvDType) -> KvLayout {
                     n_kv_heads: a.n_kv_heads,
                     head_dim: a.head_dim,
                     dtype,
-                    // what looks ahead is computed in one, and then nothing of it is kept
+                    // Bidirectional layers are computed at once, and nothing of them is kept.
                     window: a.window.filter(|_| a.mask == Mask::Causal),
                 }),
             },
@@ -88,14 +93,16 @@ pub fn kv_layout(spec: &ModelSpec, dtype: KvDType) -> KvLayout {
     layout
 }
 
-/// The graph of a model: token ids in, logits (outputs, n_vocab) out, or vectors of tokens (outputs, output_width).
+/// Builds the graph of a model: token ids in, logits (outputs, n_vocab) or embeddings (outputs, output_width) out.
+///
+/// Errors: those of `WeightSource`.
 pub fn build(
     spec: &ModelSpec,
     placement: &Placement,
     kv: KvDType,
     weights: &mut dyn WeightSource,
 ) -> Result<Graph> {
-    assert_eq!(placement.layers.len(), spec.layers.len(), "every layer has its device");
+    assert_eq!(placement.layers.len(), spec.layers.len(), "every layer has a device");
     let mut decoder = Decoder {
         graph: GraphBuilder::new(kv_layout(spec, kv))?,
         weights,
@@ -128,22 +135,22 @@ pub fn build(
     Ok(decoder.graph.finish(x)?)
 }
 
-/// A graph in the making.
+/// A graph under construction.
 struct Decoder<'a> {
     graph: GraphBuilder,
     weights: &'a mut dyn WeightSource,
-    /// The layer being built; None outside of layers.
+    /// Layer under construction. `None` outside of layers.
     layer: Option<usize>,
     d_model: usize,
-    /// For each layer so far its place in the key-value store; None where it has none of its own.
+    /// For each layer so far its index in the key-value cache, if it has its own.
     kv_layers: Vec<Option<usize>>,
     n_kv_layers: usize,
-    /// Recurrent states taken so far, in the order of `kv_layout`.
+    /// Recurrent states used so far, in the order of `kv_layout`.
     n_states: usize,
 }
 
 impl Decoder<'_> {
-    /// The residual stream's first value, and every layer's own input where there is one.
+    /// Builds the first value of the residual stream, and the per-layer inputs if there are any.
     fn embed(&mut self, spec: &ModelSpec) -> Result<(ValueId, Option<ValueId>)> {
         let table = self.weight(Role::TokenEmbedding)?;
         let mut x = self.graph.embed("embed", &table, spec.embedding.scale)?;
@@ -267,7 +274,7 @@ impl Decoder<'_> {
         self.weights.get(role, self.layer, self.graph.device())
     }
 
-    /// A small tensor as numbers.
+    /// Reads a small tensor as numbers.
     fn vector(&mut self, role: Role) -> Result<Arc<[f32]>> {
         Ok(self.weight(role)?.decode().into())
     }
@@ -294,7 +301,7 @@ impl Decoder<'_> {
         }
     }
 
-    /// The norm of each `width` columns by themselves. Layer norms are of whole rows.
+    /// Norms every group of `width` columns. Layer norms apply to whole rows.
     fn norm_groups(
         &mut self,
         part: &str,
@@ -315,7 +322,7 @@ impl Decoder<'_> {
         }
     }
 
-    /// weight (out, width of x), with the bias of another role where the layer has one, and what adapters add
+    /// weight (out, width of x), with an optional bias and the adapters of the role
     fn matmul(&mut self, part: &str, x: ValueId, role: Role, bias: Option<Role>) -> Result<ValueId> {
         let weight = self.weight(role)?;
         let bias = bias.map(|role| self.weight(role)).transpose()?;

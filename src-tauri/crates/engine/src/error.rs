@@ -1,7 +1,6 @@
 //! The engine's error: what went wrong, where, and what a person can do about it.
 //!
-//! Codes are stable words (`model.tensor_missing`); doors map them to exit codes and HTTP statuses.
-//! Knows nothing of doors.
+//! Codes are stable words (`model.tensor_missing`); interfaces map them to exit codes and HTTP statuses.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -9,7 +8,7 @@ use io::Fault;
 use kernels::KernelError;
 use weights::WeightsError;
 
-/// A failure of loading or running a model. `Display` is the message: cause and place.
+/// A failure to load or run a model. `Display` gives the message: cause and place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct EngineError {
@@ -18,23 +17,27 @@ pub struct EngineError {
     remedy: String,
 }
 
+/// Result with an [`EngineError`].
 pub type Result<T, E = EngineError> = std::result::Result<T, E>;
 
 impl EngineError {
-    /// `code` is `area.cause`; `message` names the file, tensor or key; `remedy` is a sentence, or empty.
+    /// Creates an error. `code` is `area.cause`; `message` names the file, tensor or key; `remedy` is a sentence or
+    /// empty.
     pub fn new(code: &'static str, message: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { code, message: message.into(), remedy: remedy.into() }
     }
 
+    /// Returns the stable code, such as `kv.memory_full`.
     pub fn code(&self) -> &'static str {
         self.code
     }
 
-    /// A graphics card failed, or isn't there: the CPU may do what it was asked for.
+    /// Returns whether a GPU failed or is missing, so that the CPU may take over.
     pub fn is_of_gpu(&self) -> bool {
         self.code.starts_with("kernels.gpu_")
     }
 
+    /// Returns what the user can do about it.
     pub fn remedy(&self) -> String {
         self.remedy.clone()
     }
@@ -50,8 +53,8 @@ impl Fault for EngineError {
     }
 }
 
-/// Work whose panic becomes an error of its own: whoever asked for it hears of it, everything else goes on. What the work
-/// had in hand is not to be used again without being set right.
+/// Turns a panic of `work` into an error for the request that caused it. State that `work` was changing must be
+/// restored before further use.
 pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
@@ -64,7 +67,7 @@ pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     })
 }
 
-/// The remedy for a file whose contents contradict themselves.
+/// Remedy for a file whose contents contradict themselves.
 pub(crate) const DAMAGED: &str =
     "The file is damaged or was converted wrongly: download or convert it again.";
 

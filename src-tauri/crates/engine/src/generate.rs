@@ -1,21 +1,22 @@
-//! One request to its end, for callers that have only one.
+//! Runs a single request to its end.
 
 use crate::TokenId;
 use crate::error::Result;
 use crate::model::Model;
 use crate::scheduler::{GenEvent, GenerationStats, Request, Scheduler};
 
-/// A whole answer.
+/// A complete answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Generation {
-    /// Every sampled token, the end-of-generation token included.
+    /// Every sampled token, including the end-of-generation token.
     pub ids: Vec<TokenId>,
-    /// The answer's text, without stop texts.
+    /// Text of the answer, without stop texts.
     pub text: String,
+    /// Counts, and why the answer ended.
     pub done: GenerationStats,
 }
 
-/// Runs one request. `sink` sees every event as it happens; it returns whether to go on (false cancels).
+/// Runs one request. `sink` receives every event and returns whether to continue; false cancels.
 pub fn generate(
     model: &mut Model,
     request: Request,

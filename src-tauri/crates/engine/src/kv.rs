@@ -1,5 +1,5 @@
-//! The state of sequences between forward passes: which pages and slots hold it, which tokens it came from, and
-//! where they can go back to.
+//! State of sequences between forward passes: the pages and slots that hold it, the tokens it came from, and the
+//! positions it can return to.
 
 pub mod cache;
 pub mod checksum;

@@ -1,9 +1,10 @@
-//! Text in, tokens out: a model file becomes a spec, a graph, a tokenizer and a template; requests become
-//! batches; logits become tokens and text.
+//! Inference engine: from a model file to a spec, a graph, a tokenizer and a template; from requests to batches; from
+//! logits to tokens and text.
 //!
-//! No async, no network, no globals, no clock, no path that wasn't handed in.
+//! No async, no network, no globals, no clock. Touches only paths that the caller passes in.
 
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 pub mod adapter;
 pub mod arch;

@@ -1,26 +1,30 @@
-//! What else a model might have written: how likely each token of an answer was, and what was likeliest in its place.
+//! Token probabilities of an answer, and the most likely alternatives at each position.
 //!
-//! Probabilities are the model's own, before temperature and everything else that chooses among them.
+//! Probabilities are the model's own, before temperature and other sampling stages.
 
 use crate::error::Result;
 use crate::kv::sequence_id::SequenceId;
 use crate::model::{Chunk, LogitsSelection, Model};
 use crate::tokenizer::TokenId;
 
-/// Logits that are looked at at once: 8 MiB of float32.
+/// Logits per forward call: 8 MiB of float32.
 const MAX_VALUES: usize = 2 << 20;
 
-/// One token of an answer.
+/// Probability of one token of an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TokenLogprobs {
+    /// The sampled token.
     pub id: TokenId,
+    /// Its probability before sampling, 0 to 1.
     pub probability: f32,
-    /// The likeliest in its place, likeliest first; it may be one of them.
+    /// Most likely tokens at its position, most likely first. May include the token itself.
     pub top: Vec<(TokenId, f32)>,
 }
 
-/// Reads `answer` behind `prompt`, of which `sequence` holds the beginning, and looks at each of its tokens. The
-/// sequence holds both afterwards, but for the last token. Errors: no room, a failed kernel.
+/// Computes the probability of each token of `answer` after `prompt`, whose beginning `sequence` may hold. Afterwards
+/// it holds both, except for the last token.
+///
+/// Errors: `request.context_full`, a failed kernel.
 pub fn logprobs(
     model: &mut Model,
     sequence: SequenceId,
@@ -46,7 +50,7 @@ pub fn logprobs(
     Ok(seen)
 }
 
-/// `logits` (n_vocab) before the token `id`.
+/// Evaluates `logits` (n_vocab) at the position of token `id`.
 fn at(logits: &[f32], id: TokenId, n_top: usize) -> TokenLogprobs {
     let largest = logits.iter().copied().fold(f32::MIN, f32::max);
     let weight = |logit: f32| f64::from(logit - largest).exp();
@@ -57,7 +61,7 @@ fn at(logits: &[f32], id: TokenId, n_top: usize) -> TokenLogprobs {
     };
     let mut ids: Vec<TokenId> = (0..).take(logits.len()).collect();
     let n = n_top.min(ids.len());
-    // likelier first, among equals the lower id
+    // Most likely first, ties by lower id.
     let order = |a: &TokenId, b: &TokenId| logits[*b as usize].total_cmp(&logits[*a as usize]).then(a.cmp(b));
     if n > 0 && n < ids.len() {
         ids.select_nth_unstable_by(n - 1, order);
@@ -82,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_out_of_the_vocabulary_has_none() {
+    fn tokens_outside_the_vocabulary_have_no_probability() {
         let seen = at(&[1.0, 2.0], 9, 10);
         assert_eq!((seen.probability, seen.top.len()), (0.0, 2));
         assert!(at(&[1.0, 2.0], 0, 0).top.is_empty());

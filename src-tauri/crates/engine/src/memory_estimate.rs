@@ -1,6 +1,7 @@
-//! What a model takes, worked out from its structure and the formats of its tensors: no weight is read, nothing is
-//! loaded, a header is enough. Plain data that can be kept; what loading plans (`model/room.rs`) is the same within
-//! a few percent, which a test holds it to.
+//! Memory estimate of a model from its structure and tensor formats. Loads nothing: a header is enough.
+//!
+//! Plain data that can be stored. A test holds it within a few percent of what loading plans
+//! (`model/memory_plan.rs`).
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -17,58 +18,67 @@ use crate::kv::size::{Geometry, KvBytes};
 use crate::model::{DEFAULT_CTX, DEFAULT_MAX_ROWS, FIXED_BYTES, MemoryNeeds, TOKEN_BYTES};
 use crate::spec::{Ffn, LayerSpec, Mixer, ModelSpec, Role};
 
-/// MemoryEstimate of one model.
+/// Sizes of one model.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryEstimate {
     /// Bytes of all weights as stored.
     pub weights: u64,
-    /// Of those, what one token reads, by format.
+    /// Weight bytes that one token reads, by format.
     pub read: BTreeMap<String, u64>,
-    /// Bytes of the weights of each layer, in order. Empty: nobody says.
+    /// Weight bytes per layer, in order. Empty if unknown.
     #[serde(default)]
     pub layer_weights: Vec<u64>,
-    /// Bytes of what stands before the first layer: tables of embeddings.
+    /// Bytes before the first layer: embedding tables.
     #[serde(default)]
     pub before_layers: u64,
-    /// Bytes of what stands behind the last one: the output's norm and matrix, tied ones counted here too.
+    /// Bytes after the last layer: output norm and matrix, including a tied one.
     #[serde(default)]
     pub behind_layers: u64,
-    /// Layers that keep keys and values, equal ones together.
+    /// Layers with keys and values, equal ones grouped.
     pub layers: Vec<KvLayerGroup>,
     /// Floats of all recurrent states.
     pub state_floats: u64,
-    /// Floats of one token that live at once while it is computed.
+    /// Floats alive at once while one token is computed.
     pub row_floats: u64,
-    /// Of the widest attention: heads, and the length of one.
+    /// Heads of the widest attention, and their size.
     pub n_heads: usize,
+    /// Size of a head of the widest attention.
     pub head_dim: usize,
     /// Rows of one run.
     pub max_rows: usize,
+    /// Tokens in the vocabulary.
     pub n_vocab: usize,
     /// Positions the model was trained for.
     pub context_length: usize,
-    /// Its output is a vector of a text.
+    /// Whether it outputs text embeddings.
     #[serde(default)]
     pub embeds: bool,
 }
 
-/// So many layers that keep the same.
+/// A number of layers with equal keys and values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KvLayerGroup {
+    /// Number of layers.
     pub n: usize,
+    /// Key-value heads per layer.
     pub n_kv_heads: usize,
+    /// Size of a head.
     pub head_dim: usize,
+    /// Positions that a query reaches; `None` for full attention.
     pub window: Option<usize>,
 }
 
 impl MemoryEstimate {
-    /// Errors: what no family knows, a tensor that is missing.
+    /// Estimates a file.
+    ///
+    /// Errors: `model.architecture_unknown`, `model.tensor_missing`.
     pub fn of(file: &WeightFile) -> Result<Self> {
         let family = arch::find(file)?;
         let spec = arch::spec(file, family)?;
         Ok(Self::new(&spec, &arch::stored_tensors(file, family, &spec)?))
     }
 
+    /// Derives the estimate from a spec and the tensors of its file.
     pub fn new(spec: &ModelSpec, stored: &[arch::StoredTensor]) -> Self {
         let layout = decoder::kv_layout(spec, KvDType::F16);
         let attentions = || spec.layers.iter().filter_map(|layer| layer.mixer.attention());
@@ -108,7 +118,7 @@ impl MemoryEstimate {
         }
     }
 
-    /// What the model takes with one whole context of `n_ctx` tokens.
+    /// Returns the memory for the model and one whole context of `n_ctx` tokens.
     pub fn needs(&self, n_ctx: usize, kv: KvDType) -> MemoryNeeds {
         let layout = self.layout(kv);
         let geometry = Geometry::new(&layout, n_ctx.max(1), 1, self.max_rows, 0);
@@ -120,13 +130,13 @@ impl MemoryEstimate {
         }
     }
 
-    /// Bytes that a device takes which computes the first `n_layers`, with one whole context of `n_ctx` tokens. None: the
-    /// layers' sizes are not known.
+    /// Returns the bytes on a device that computes the first `n_layers`, with one whole context of `n_ctx` tokens.
+    /// `None` if layer sizes are unknown.
     pub fn first_layers(&self, n_layers: usize, n_ctx: usize, kv: KvDType) -> Option<u64> {
         self.layers_on(0..n_layers, n_ctx, kv)
     }
 
-    /// As `first_layers`, of layers that follow each other. No layers take nothing.
+    /// Returns the bytes on a device that computes these layers. 0 for no layers, `None` if layer sizes are unknown.
     pub fn layers_on(&self, layers: Range<usize>, n_ctx: usize, kv: KvDType) -> Option<u64> {
         let weights: u64 = self.layer_weights.get(layers.clone())?.iter().sum();
         let all = self.layer_weights.len();
@@ -134,7 +144,7 @@ impl MemoryEstimate {
             return Some(0);
         }
         let needs = self.needs(n_ctx, kv);
-        // layers that keep more than others stand among them in turn
+        // Layers of different context sizes alternate, so the context is divided evenly.
         let context = (u128::from(needs.context) * layers.len() as u128).div_ceil(all as u128) as u64;
         let before = if layers.start == 0 { self.before_layers } else { 0 };
         let behind = if layers.end == all { self.behind_layers } else { 0 };
@@ -142,7 +152,7 @@ impl MemoryEstimate {
         Some(weights + before + behind + context + needs.activations + parts)
     }
 
-    /// How many of the first layers fit into so many bytes. None: the layers' sizes are not known.
+    /// Returns how many of the first layers fit into `bytes`. `None` if layer sizes are unknown.
     pub fn layers_within(&self, bytes: u64, n_ctx: usize, kv: KvDType) -> Option<usize> {
         let all = self.layer_weights.len();
         if all == 0 {
@@ -151,7 +161,7 @@ impl MemoryEstimate {
         (0..=all).rev().find(|n| self.first_layers(*n, n_ctx, kv).is_some_and(|taken| taken <= bytes))
     }
 
-    /// Bytes of keys, values and states that a token after `depth` others reads.
+    /// Returns the bytes of keys, values and states that a token after `depth` others reads.
     pub fn kv_read(&self, depth: usize, kv: KvDType) -> u64 {
         let layers = self.layout(kv).layers.into_iter().map(|layer| {
             let n = layer.window.map_or(depth, |window| depth.min(window)) as u64;
@@ -160,7 +170,7 @@ impl MemoryEstimate {
         layers.sum::<u64>() + 2 * self.state_floats * size_of::<f32>() as u64
     }
 
-    /// Values of queries that a token after `depth` others holds against keys, over all layers and heads.
+    /// Returns the query-key multiplications of a token after `depth` others, over all layers and heads.
     pub fn attended(&self, depth: usize) -> u64 {
         let of = |kept: &KvLayerGroup| {
             let n_heads = self.n_heads.max(kept.n_kv_heads);
@@ -170,11 +180,12 @@ impl MemoryEstimate {
         self.layers.iter().map(of).sum()
     }
 
+    /// Returns the number of layers.
     pub fn n_layers(&self) -> usize {
         self.layer_weights.len().max(self.layers.iter().map(|kept| kept.n).sum())
     }
 
-    /// The longest context within so many bytes for everything, at most the model's own, in whole pages. None: not one.
+    /// Returns the longest context with which everything fits into `bytes`, at most the model's own, in whole pages.
     pub fn longest_within(&self, bytes: u64, kv: KvDType) -> Option<usize> {
         let (mut fits, mut too_long) = (0, self.context_length / PAGE_LEN + 1);
         while too_long - fits > 1 {
@@ -187,15 +198,14 @@ impl MemoryEstimate {
         (fits > 0).then_some(fits * PAGE_LEN)
     }
 
-    /// Values of one run, its columns in the form that kernels want, a token's logits, what threads hold of attention,
-    /// plans and rooms of threads.
+    /// Values of one run, their form for the kernels, one row of logits, attention scratch per thread, plans.
     fn activations(&self, n_ctx: usize) -> u64 {
         let values = self.row_floats * self.max_rows as u64 * size_of::<f32>() as u64;
         let shared = kernels::cpu::shared_attention_bytes(self.n_heads, self.head_dim, n_ctx);
         values + values / 2 + (self.n_vocab * size_of::<f32>()) as u64 + shared + FIXED_BYTES
     }
 
-    /// Heads that are no whole number of the precision's blocks, which loading refuses, count as if they were.
+    /// Rounds head sizes up to whole blocks of the precision. Loading refuses such heads.
     fn layout(&self, dtype: KvDType) -> KvLayout {
         let of = |kept: &KvLayerGroup| {
             let KvLayerGroup { n, n_kv_heads, head_dim, window } = *kept;
@@ -211,7 +221,7 @@ impl MemoryEstimate {
     }
 }
 
-/// Of a table of embeddings that isn't the output too only a row is read, of experts those that are chosen.
+/// Of an untied embedding table one row is read, of experts the chosen ones.
 fn read_of(spec: &ModelSpec, part: &arch::StoredTensor) -> u64 {
     match part.role {
         Role::TokenEmbedding if !spec.tied_embeddings => 0,
@@ -239,7 +249,7 @@ fn grouped(layers: &[KvLayerLayout]) -> Vec<KvLayerGroup> {
     groups
 }
 
-/// The residual stream, its normed copy and what is added to it, beside the widest part of a layer.
+/// The residual stream, its normed copy and the addend, beside the widest part of a layer.
 fn row_floats(spec: &ModelSpec) -> u64 {
     let widest = spec.layers.iter().map(|layer| layer_floats(layer, spec.d_model)).max().unwrap_or(0);
     let per_layer = spec.embedding.per_layer.map_or(0, |table| table.width * spec.layers.len());
@@ -274,14 +284,14 @@ mod tests {
     use crate::model::{LoadOptions, Model};
     use crate::shape::{self, SHAPES};
 
-    /// What a shape's file would say; its tensors have no data.
+    /// The header of a shape's file; its tensors have no data.
     fn outlined(name: &str, mix: &str) -> WeightFile {
         shape::outline(shape::find(name).unwrap(), shape::mix(mix).unwrap()).unwrap()
     }
 
     #[test]
     fn every_published_shape_has_the_bytes_of_its_published_file() {
-        // megabytes of the files that the hub has, and of those what a token reads
+        // Megabytes of the published files, and of what a token reads of them.
         for (name, mix, whole, read) in [
             ("llama-3.2-1b", "q4_k_m", 808, 808),
             ("llama-3.1-8b", "q4_k_m", 4921, 4625),
@@ -301,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn contexts_take_what_their_layers_keep() {
+    fn context_bytes_follow_the_layers() {
         let llama = MemoryEstimate::of(&outlined("llama-3.1-8b", "q4_k_m")).unwrap();
         assert_eq!(llama.needs(8192, KvDType::F16).context, 8192 * 131_072);
         assert_eq!(llama.needs(8192, KvDType::F32).context, 8192 * 262_144);
@@ -310,17 +320,21 @@ mod tests {
         let gemma = MemoryEstimate::of(&outlined("gemma-3-1b", "q8_0")).unwrap();
         assert_eq!(gemma.attended(1000), 4 * 256 * (4 * 1000 + 22 * 512));
         let of = |n| gemma.needs(n, KvDType::F16).context;
-        assert_eq!((of(32_768) - of(16_384)) / 16_384, 4 * 2 * 256 * 2, "four layers of 26 keep everything");
+        assert_eq!(
+            (of(32_768) - of(16_384)) / 16_384,
+            4 * 2 * 256 * 2,
+            "four of 26 layers have full attention"
+        );
         assert!(gemma.kv_read(32_768, KvDType::F16) < gemma.kv_read(32_768, KvDType::F32));
     }
 
     #[test]
-    fn layers_of_a_card_add_up() {
+    fn layers_on_a_gpu_add_up() {
         let sizes = MemoryEstimate::of(&outlined("llama-3.1-8b", "q4_k_m")).unwrap();
         let (n_ctx, kv) = (8192, KvDType::F16);
         assert_eq!(sizes.layer_weights.len(), 32);
         let parts = sizes.layer_weights.iter().sum::<u64>() + sizes.before_layers + sizes.behind_layers;
-        assert_eq!(parts, sizes.weights, "nothing is tied there");
+        assert_eq!(parts, sizes.weights, "no embedding is tied there");
         let needs = sizes.needs(n_ctx, kv);
         let all = sizes.first_layers(32, n_ctx, kv).unwrap();
         let parts = partials::partials_bytes(32, 128, n_ctx);
@@ -355,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn loading_plans_about_the_same() {
+    fn loading_plans_about_what_is_estimated() {
         for (architecture, tied) in [("llama", false), ("smollm3", true)] {
             let shape = shape::Shape { d_ff: 2048, ..shape::tiny(architecture, tied) };
             let mut bytes = Vec::new();

@@ -1,7 +1,7 @@
-//! A model ready to run: spec, weights on their devices, tokenizer, template and the sequences' state.
+//! A loaded model: spec, weights on their devices, tokenizer, template and sequence state.
 //!
-//! `forward` takes any mix of sequences and token runs. The logits of a token depend on the tokens before it
-//! in its sequence and on nothing else: not on batch mates, chunk borders, page placement or thread count.
+//! `forward` takes any mix of sequences and chunks. The logits of a token depend on its sequence's earlier tokens
+//! alone: never on batch mates, chunk borders, page placement or thread count.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ mod tune;
 
 pub use crate::kv::size::DEFAULT_MAX_ROWS;
 pub use attention_eviction::{AttentionEviction, EvictingPrefill, OBSERVATION_TOKENS};
-pub use context::{RopeScaling, narrow};
+pub use context::{RopeScaling, limit_windows};
 pub use gpu_fallback::{GpuFallback, GpuIncident};
 pub use gpu_health::GpuHealth;
 pub use logits::Logits;
@@ -55,91 +55,94 @@ use replica::{GatheredLogits, Replica};
 /// Where layers run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Devices {
-    /// Whoever loads has no wish: the CPU.
+    /// No preference: the CPU.
     Auto,
-    /// The reference kernels.
+    /// The scalar reference kernels.
     Scalar,
+    /// The CPU computes.
     Cpu,
-    /// A graphics card, software that plays one too: the first so many layers, the others on the CPU. None: all. Where
-    /// there is none, or it fails, the CPU.
+    /// The first layers on a GPU (hardware or software), the others on the CPU. `None` puts all layers on the GPU.
+    /// Falls back to the CPU if the GPU is missing or fails.
     Gpu {
+        /// Layers on the GPU; `None`: as many as fit.
         layers: Option<usize>,
     },
-    /// So many layers on each device, in order; together all of the model's.
+    /// That many layers on each device, in order. Together all layers of the model.
     Split(Vec<(BackendKind, usize)>),
-    /// All layers on each of these: sequences are spread over them, and where a card fails the others go on.
+    /// All layers on each device: sequences are distributed, and the others continue if a GPU fails.
     Replicas(Vec<BackendKind>),
 }
 
-/// How to load.
+/// How to load a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadOptions {
+    /// Devices that compute.
     pub devices: Devices,
-    /// Which graphics cards, where some are asked for: one for each in turn. None: any, for all of them.
+    /// GPUs to use, in the order of the devices. Empty: any.
     pub gpus: Vec<GpuSelector>,
-    /// Of their products. What a card hasn't, or errs in, it does without, with a notice.
+    /// Precision of GPU matrix multiplications. A GPU that lacks it or computes wrongly in it falls back, with a
+    /// notice.
     pub gpu_precision: Precision,
-    /// Of their lanes. Where a card errs by subgroups it does without, with a notice.
+    /// How GPU lanes exchange values. A GPU that computes wrongly with subgroups does without, with a notice.
     pub gpu_lane_reduction: LaneReduction,
-    /// What is known of cards, and where what is found out of them goes.
+    /// Known facts about GPUs, extended by what this load finds out.
     pub gpu_cache: GpuCache,
-    /// Whether their kernels are checked.
+    /// Whether GPU kernels are verified.
     pub gpu_verification: VerificationScope,
-    /// A fault of the card that a test wants.
+    /// GPU faults to inject, for tests.
     pub faults: FaultPlan,
-    /// How often cards failed in this session.
+    /// GPU failures of this session.
     pub gpu_health: GpuHealth,
-    /// Worker threads of the CPU. None: as many as the process may use.
+    /// CPU worker threads. `None`: as many as the process may use.
     pub threads: Option<usize>,
-    /// Of those, how many work on a token or a few. None: all.
+    /// How many of them work on a few tokens. `None`: all.
     pub few_threads: Option<usize>,
-    /// Processors that the threads are bound to. Empty: the system places them.
+    /// CPU cores that the threads are bound to. Empty: unbound.
     pub cpus: Vec<usize>,
-    /// Instruction set of the CPU kernels. None: the best there is, or what `INGLENOOK_ISA` says.
+    /// Instruction set of the CPU kernels. `None`: the best available, or `INGLENOOK_ISA`.
     pub isa: Option<IsaLevel>,
-    /// WeightSource that may be in memory at once: the rest is read from the file as it is needed. None: all.
+    /// Bound on weights in memory at once; the rest is read from the file when needed. `None`: unbounded.
     pub resident: Option<WeightBudget>,
-    /// WeightSource are read in the system's small pages, even where it has large ones for files.
+    /// Reads weights in small pages, even where the system has large ones for files.
     pub small_pages: bool,
-    /// After the first run the weights go to memory of large pages, while answers go on: those are read faster, but
-    /// the system can't take them back as it can a file's.
+    /// Moves weights to large pages after the first run. They are read faster there, but the system can no longer
+    /// evict them like file pages.
     pub promote_large_pages: bool,
-    /// How keys and values are stored.
+    /// Precision of keys and values.
     pub kv: KvDType,
-    /// When old ones are stored in fewer bits from there on. Where that saves nothing, never: `ModelInfo::kv_requantize` says
-    /// what it is.
+    /// When old keys and values are requantized. `ModelInfo::kv_requantize` has what is in effect.
     pub kv_requantize: KvRequantize,
-    /// Layers that know positions by rotation see no further back than so many tokens. That changes the model: what
-    /// lies further back is lost to them. None: as the model is.
+    /// Sliding window imposed on layers with rotary positions, in tokens. Changes the model: older tokens are lost to
+    /// them. `None`: as trained.
     pub kv_window: Option<usize>,
-    /// Positions beyond those the model was trained for; answers may suffer even below. None: as the model is.
+    /// Context extension beyond the trained positions. May lower quality even below them. `None`: as trained.
     pub rope_scaling: Option<RopeScaling>,
-    /// Bytes that states kept to go back to may take, where windows or recurrent layers forget.
+    /// Bytes for rewind points, where windows or recurrent layers need them.
     pub rewind_bytes: u64,
-    /// Tokens a sequence may hold, at most as many as the model can have. None: `DEFAULT_CTX`.
+    /// Maximum tokens per sequence, at most the model's. `None`: `DEFAULT_CTX`.
     pub ctx: Option<usize>,
-    /// Sequences that may live at once.
+    /// Maximum sequences alive at once.
     pub max_sequences: usize,
-    /// Bytes that keys, values and states of all of them may take together; one context is always held. None: as many
-    /// as it takes for each to be full.
+    /// Bytes for keys, values and states of all sequences. One context always fits. `None`: enough for all to be
+    /// full.
     pub kv_bytes: Option<u64>,
-    /// Bytes that weights, contexts, activations and vocabulary may take together; what can't be within them is
-    /// refused. None: whatever it takes.
+    /// Bytes for weights, contexts, activations and vocabulary together. A model that cannot fit is refused. `None`:
+    /// unbounded.
     pub memory: Option<u64>,
-    /// Rows of one run: longer batches are cut into runs of so many. None: `DEFAULT_MAX_ROWS`.
+    /// Rows of one run; longer batches are split. `None`: `DEFAULT_MAX_ROWS`.
     pub max_rows: Option<usize>,
 }
 
 /// Sequences in one batch: their page tables stand in a fixed array.
 pub const MAX_BATCH_SEQUENCES: usize = 64;
 
-/// Most bytes of logits that one run leaves: with a large vocabulary, runs yield fewer rows.
+/// Bytes of logits from one run. With a large vocabulary, runs yield fewer rows.
 const MAX_OUTPUT_BYTES: usize = 32 << 20;
 
-/// Room for some ten states of a model of four billion parameters; only what is used is taken.
+/// About ten states of a model with four billion parameters. Only what is used is allocated.
 pub const DEFAULT_REWIND_BYTES: u64 = 512 << 20;
 
-/// The context where none is asked for: enough for a long conversation, modest in memory.
+/// Default context: enough for a long conversation, modest in memory.
 pub const DEFAULT_CTX: usize = 8192;
 
 impl Default for LoadOptions {
@@ -174,219 +177,238 @@ impl Default for LoadOptions {
     }
 }
 
-/// Facts about a loaded model that doors show.
+/// Facts about a loaded model, for interfaces to show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelInfo {
-    /// Hash over the file: which weights these are.
+    /// Hash of the weights.
     pub fingerprint: String,
+    /// Name of the family.
     pub architecture: &'static str,
+    /// Number of values of all tensors.
     pub n_parameters: u64,
     /// Bytes of all weights as stored.
     pub n_weight_bytes: u64,
+    /// Tokens in the vocabulary.
     pub n_vocab: usize,
+    /// Number of layers.
     pub n_layers: usize,
+    /// Width of the residual stream.
     pub d_model: usize,
-    /// Positions that the model can have: those it was trained for, or stretched as it was loaded.
+    /// Positions the model supports: as trained, or extended at load.
     pub context_length: usize,
-    /// Tokens a sequence may hold as loaded.
+    /// Maximum tokens per sequence.
     pub n_ctx: usize,
-    /// Bytes of keys and values of one token, in the layers that keep all of them.
+    /// Bytes of keys and values per token in full-attention layers.
     pub kv_bytes_per_token: u64,
-    /// Bytes that a sequence takes besides, however long it is: windows and recurrent states.
+    /// Further bytes per sequence at any length: windows and recurrent states.
     pub kv_fixed_bytes: u64,
-    /// What all sequences take when they are full.
+    /// Cache bytes when all sequences are full.
     pub kv_bytes: KvBytes,
-    /// When contexts age.
+    /// When keys and values are requantized.
     pub kv_requantize: KvRequantize,
     /// Names of the devices in use.
     pub devices: Vec<String>,
-    /// Why the CPU stands in for the device that was asked for.
+    /// Why the CPU replaces the requested device.
     pub fallback_error: Option<EngineError>,
 }
 
-/// Which logits of a chunk are wanted.
+/// Which logits of a chunk to return.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogitsSelection {
+    /// No logits.
     None,
+    /// Logits after the last token.
     Last,
-    /// of the last so many tokens
+    /// Those of the last tokens of the chunk.
     Tail(usize),
+    /// Logits after every token.
     All,
 }
 
 /// Tokens that continue a sequence.
 #[derive(Debug, Clone, Copy)]
 pub struct Chunk<'a> {
+    /// Sequence that grows.
     pub seq: SequenceId,
+    /// Tokens to append.
     pub tokens: &'a [TokenId],
+    /// Positions whose logits are computed.
     pub logits: LogitsSelection,
 }
 
-/// A loaded model. One owner; everything it does is a method that returns.
+/// A loaded model. Has one owner; every operation is a method that returns.
 pub struct Model {
     pub(crate) spec: ModelSpec,
     pub(crate) info: ModelInfo,
     pub(crate) tokenizer: Option<Tokenizer>,
-    /// A template that doesn't compile fails whoever asks for it, not the load.
+    /// A template that does not compile fails when it is used, not at load.
     pub(crate) template: Result<Option<ChatTemplate>>,
-    /// the same weights on devices of their own; at least one
+    /// The same weights on different devices. At least one.
     pub(crate) replicas: Vec<Replica>,
     pub(crate) cache: KvCache,
     pub(crate) identity: snapshot::CheckpointIdentity,
     source: load::LoadSource,
     large_page_promotion: Option<large_pages::LargePagePromotion>,
-    /// what a run may be given up by
+    /// Interrupts a running batch.
     interrupt: Interrupt,
     gathered: GatheredLogits,
 }
 
 impl Model {
-    /// Opens nothing: `file` has been validated as a container. Checks every number and tensor against the
-    /// family and brings the weights to their devices. `progress` goes from 0 to 1.
+    /// Loads a validated container. Checks every number and tensor against the family and uploads the weights.
+    /// `progress` goes from 0 to 1.
     ///
-    /// Errors: `model.*` for a file that isn't a model we run, naming key or tensor; `kernels.*` for memory
-    /// and threads.
+    /// Errors: `model.*` naming the key or tensor that does not fit; `kernels.*` for memory and threads.
     pub fn load(file: Arc<WeightFile>, options: &LoadOptions, progress: &mut dyn FnMut(f32)) -> Result<Self> {
         load::load(file, options, progress)
     }
 
-    /// Waits until the weights are where they will stay.
+    /// Waits until the weights are in large pages.
     pub fn promote_to_large_pages(&mut self) {
         if let Some(large_page_promotion) = &mut self.large_page_promotion {
             large_page_promotion.finish();
         }
     }
 
-    /// Runs may be given up when this is asked, as far as `allow_interrupts` says.
+    /// Sets the interrupt that may abort runs, as far as `allow_interrupts` permits.
     pub fn set_interrupt(&mut self, interrupt: Interrupt) {
         self.interrupt = interrupt;
     }
 
-    /// Whether runs from here on may be given up.
+    /// Sets whether later runs may be aborted.
     pub(crate) fn allow_interrupts(&mut self, allowed: bool) {
         let Self { replicas, interrupt, .. } = self;
         let interrupt = allowed.then_some(&*interrupt);
         replicas.iter_mut().for_each(|replica| replica.executor.set_interrupt(interrupt));
     }
 
-    /// From here on batches with this token fail.
+    /// Makes batches with this token fail.
     #[cfg(test)]
     pub(crate) fn poison(&mut self, token: TokenId, how: replica::Poison) {
         self.replicas.iter_mut().for_each(|replica| replica.poison = Some((token, how)));
     }
 
+    /// Returns the structure of the model.
     pub fn spec(&self) -> &ModelSpec {
         &self.spec
     }
 
+    /// Returns facts about the loaded model.
     pub fn info(&self) -> &ModelInfo {
         &self.info
     }
 
-    /// None: the file carries no vocabulary.
+    /// Returns the tokenizer. `None` if the file has no vocabulary.
     pub fn tokenizer(&self) -> Option<&Tokenizer> {
         self.tokenizer.as_ref()
     }
 
-    /// None: the file carries no chat template. Error: it carries one that doesn't compile.
+    /// Returns the chat template. `None` if the file has none.
+    ///
+    /// Errors: `template.syntax`.
     pub fn template(&self) -> Result<Option<&ChatTemplate>> {
         self.template.as_ref().map(Option::as_ref).map_err(EngineError::clone)
     }
 
-    /// Tokens a sequence may hold.
+    /// Returns the maximum tokens per sequence.
     pub fn n_ctx(&self) -> usize {
         self.cache.n_ctx()
     }
 
-    /// Rows of one run of a replica.
+    /// Returns the maximum rows of one run of a replica.
     pub fn max_rows(&self) -> usize {
         self.replicas[0].executor.capacity().max_rows
     }
 
-    /// Rows of logits that one run leaves.
+    /// Returns the maximum rows of logits from one run.
     pub fn max_outputs(&self) -> usize {
         self.replicas[0].executor.capacity().max_outputs
     }
 
-    /// An empty sequence. Error `kv.too_many_sequences`.
+    /// Creates an empty sequence.
+    ///
+    /// Errors: `kv.too_many_sequences`.
     pub fn new_sequence(&mut self) -> Result<SequenceId> {
         self.cache.create()
     }
 
+    /// Returns whether another sequence can be created.
     pub fn has_free_sequence(&self) -> bool {
         self.cache.has_free_sequence()
     }
 
-    /// Pages that are free for tokens of any sequence, in layers that keep all of them.
+    /// Returns the free full-attention pages, usable by any sequence.
     pub fn n_free_pages(&self) -> usize {
         self.cache.n_free_pages()
     }
 
-    /// There are fewer of them than sequences could fill.
+    /// Returns whether there are fewer pages than all sequences could fill.
     pub fn is_kv_bounded(&self) -> bool {
         let geometry = self.cache.geometry();
         geometry.n_pages() < geometry.pages_for(geometry.n_ctx) * geometry.max_sequences
     }
 
-    /// Such pages that so many tokens take.
+    /// Returns the pages that `n_tokens` take.
     pub fn pages_for(&self, n_tokens: usize) -> usize {
         self.cache.geometry().pages_to_hold(n_tokens)
     }
 
-    /// Such pages that a sequence would take for `n` more tokens.
+    /// Returns the pages that a sequence would take for `n` more tokens.
     pub fn n_pages_to_grow(&self, seq: SequenceId, n: usize) -> usize {
         self.cache.n_pages_to_grow(seq, n)
     }
 
-    /// How many tokens the sequence holds.
+    /// Returns how many tokens the sequence holds.
     pub fn len(&self, seq: SequenceId) -> Result<usize> {
         Ok(self.cache.tokens(seq)?.len())
     }
 
-    /// The tokens whose keys and values the sequence holds.
+    /// Returns the tokens whose keys and values the sequence holds.
     pub fn tokens(&self, seq: SequenceId) -> Result<&[TokenId]> {
         self.cache.tokens(seq)
     }
 
-    /// Goes back to the greatest position ≤ `n` that the sequence really holds, and returns it: the caller continues
-    /// from there. That is `n` itself unless layers forget (`rewind`): then the nearest kept position, or 0.
+    /// Rewinds to the greatest position ≤ `n` that the sequence still holds, and returns it: the caller continues
+    /// from there.
+    ///
+    /// That is `n` itself with full attention alone, else (see `rewind`) the nearest rewind point or 0.
     pub fn truncate(&mut self, seq: SequenceId, n: usize) -> Result<usize> {
         self.cache.truncate(seq, n)
     }
 
-    /// How far a sequence can go back by itself.
+    /// Returns how far a sequence can rewind without a rewind point.
     pub fn rewind(&self) -> Rewind {
         self.cache.geometry().rewind()
     }
 
-    /// Remembers where the sequence is, so that `truncate` can come back; costs nothing where `rewind` says anywhere.
-    /// The oldest are forgotten when there are too many.
+    /// Saves the current position as a rewind point. Free where `rewind` returns `Anywhere`. The least useful ones
+    /// are dropped when there are too many.
     pub fn save_rewind_point(&mut self, seq: SequenceId) -> Result<()> {
         self.cache.save_rewind_point(seq)
     }
 
-    /// Before tokens that may have to be taken back: afterwards `truncate` comes back to here, or to any position since
-    /// where no state is lost. False: that is not possible.
-    pub fn mark(&mut self, seq: SequenceId) -> bool {
-        self.cache.mark(seq)
+    /// Marks the position before tokens that may be taken back: `truncate` returns to it, and without recurrent
+    /// layers to any position since. Returns false if that is not possible.
+    pub fn set_mark(&mut self, seq: SequenceId) -> bool {
+        self.cache.set_mark(seq)
     }
 
-    /// Nothing is taken back any more.
-    pub fn unmark(&mut self, seq: SequenceId) {
-        self.cache.unmark(seq);
+    /// Clears the mark.
+    pub fn clear_mark(&mut self, seq: SequenceId) {
+        self.cache.clear_mark(seq);
     }
 
-    /// Pages and states in use.
+    /// Returns the pages and states in use.
     pub fn kv_usage(&self) -> KvUsage {
         self.cache.usage()
     }
 
-    /// Of pages, of pages of windows, of states, of aged pages.
+    /// Returns the usage of pages, window pages, states and requantized pages, in that order.
     pub fn kv_pools(&self) -> [PoolUsage; 4] {
         self.cache.pools()
     }
 
-    /// Bytes of what sequences hold; what they share counts once.
+    /// Returns the bytes that sequences hold. Shared bytes count once.
     pub fn kv_used_bytes(&self) -> u64 {
         let (usage, bytes) = (self.cache.usage(), self.identity.bytes);
         let (n_pages, n_window_pages) = (usage.n_pages as u64, usage.n_window_pages as u64);
@@ -397,58 +419,61 @@ impl Model {
             + usage.n_states as u64 * bytes.state
     }
 
-    /// A second sequence with the same tokens; memory is shared until they part.
+    /// Creates a second sequence with the same tokens. Memory is shared until they diverge.
     pub fn fork(&mut self, seq: SequenceId) -> Result<SequenceId> {
         self.cache.fork(seq)
     }
 
-    /// Forgets a sequence; one that doesn't live is ignored.
+    /// Frees a sequence. Unknown ids are ignored.
     pub fn free(&mut self, seq: SequenceId) {
         self.cache.free(seq);
     }
 
-    /// Where `truncate` would go back to for `n`.
+    /// Returns the position that `truncate` would rewind to.
     pub fn reach(&self, seq: SequenceId, n: usize) -> Result<usize> {
         self.cache.reach(seq, n)
     }
 
-    /// From here on windows let go of nothing, so that the next position that is kept leads back to any since here.
+    /// Pins the window, so that until the next rewind point any position in between can be returned to.
     pub fn pin_window(&mut self, seq: SequenceId) -> Result<()> {
         self.cache.pin_window(seq)
     }
 
-    /// Windows let go again of what they have passed.
+    /// Unpins the window and releases the pages that it has passed.
     pub fn unpin_window(&mut self, seq: SequenceId) -> Result<()> {
         self.cache.unpin_window(seq)
     }
 
-    /// Positions that the sequence was told to keep.
+    /// Returns the positions of the sequence's rewind points.
     pub fn rewind_positions(&self, seq: SequenceId) -> Result<Vec<usize>> {
         Ok(self.cache.rewind_points(seq)?.iter().map(|kept| kept.position).collect())
     }
 
-    /// The pieces that lead to each of `positions`, for checkpoint files; see `kv::snapshot`.
+    /// Returns the checkpoint pieces for each of `positions`, see `kv::snapshot`.
     pub fn pieces(&self, seq: SequenceId, positions: &[usize]) -> Result<Vec<CheckpointPiece>> {
         snapshot::pieces(&self.identity, &self.cache, seq, positions)
     }
 
-    /// The bytes of such a piece. Error `snapshot.moved`: the sequence holds it no more.
+    /// Returns the bytes of a checkpoint piece.
+    ///
+    /// Errors: `snapshot.moved` if the sequence no longer holds it.
     pub fn piece_bytes(&self, seq: SequenceId, piece: &CheckpointPiece) -> Result<Vec<u8>> {
         snapshot::write(&self.identity, &self.cache, self.executor(seq)?, seq, piece)
     }
 
-    /// By what names pieces are stored that lead along `tokens`.
+    /// Returns the keys of stored chunks along `tokens`.
     pub fn chunk_keys(&self, tokens: &[TokenId]) -> ChunkKeys {
         ChunkKeys::new(&self.identity, self.info.kv_requantize, tokens)
     }
 
-    /// Whether whole stretches hold all there is of their tokens: no windows, no states.
+    /// Returns whether whole chunks hold all state of their tokens: no windows, no recurrent states.
     pub fn has_complete_chunks(&self) -> bool {
         let geometry = self.cache.geometry();
         self.identity.bytes.page > 0 && geometry.window.is_none() && !geometry.recurrent
     }
 
-    /// The same piece as it is by now: it may have aged since. None: the sequence has left it.
+    /// Returns the piece under its current name: it may have been requantized since. `None` if the sequence has left
+    /// it.
     pub fn refresh_piece(&self, seq: SequenceId, piece: &CheckpointPiece) -> Option<CheckpointPiece> {
         match self.info.kv_requantize {
             KvRequantize::Off => Some(piece.clone()),
@@ -458,14 +483,15 @@ impl Model {
         }
     }
 
-    /// How far along `tokens`, at most to `most`, a head leads of which `bytes` are the first `HEAD_PREVIEW_BYTES`, and by
-    /// which stretches.
+    /// Returns how far along `tokens`, at most `most`, a stored head leads, and the chunks it needs. `bytes` are its
+    /// first `HEAD_PREVIEW_BYTES`.
     pub fn match_head(&self, tokens: &[TokenId], most: usize, bytes: &[u8]) -> Result<ChunkMatch> {
         snapshot::reach(&self.identity, &self.cache, tokens, most, bytes)
     }
 
-    /// A sequence that holds `tokens`, from stored pieces: the same logits, bit for bit. Errors `snapshot.*`: nothing
-    /// has changed.
+    /// Creates a sequence that holds `tokens` from stored pieces. Later logits are bit-identical.
+    ///
+    /// Errors: `snapshot.*`; nothing has changed then.
     pub fn restore(
         &mut self,
         tokens: &[TokenId],
@@ -477,7 +503,9 @@ impl Model {
         snapshot::restore(identity, cache, executor, tokens, head, read)
     }
 
-    /// Error `request.token_unknown`: an id outside the vocabulary.
+    /// Checks that all ids are in the vocabulary.
+    ///
+    /// Errors: `request.token_unknown`.
     pub fn check_tokens(&self, tokens: &[TokenId]) -> Result<()> {
         let n_vocab = self.spec.n_vocab;
         match tokens.iter().find(|&&token| token as usize >= n_vocab) {
@@ -485,7 +513,7 @@ impl Model {
             Some(token) => Err(EngineError::new(
                 "request.token_unknown",
                 format!("token id {token} is outside the model's vocabulary of {n_vocab}"),
-                "Use ids of this model's own tokenizer.",
+                "Use the ids of this model's tokenizer.",
             )),
         }
     }

@@ -1,10 +1,11 @@
-//! How well a model foretells a text, and how far two models differ over it.
+//! Perplexity of a model on a text, and the divergence between two models.
 //!
-//! Method: the text goes by in windows of `n_ctx` tokens (what the model wants before a text, such as BOS, comes
-//! first in each and counts), each beginning half a window after the last. Every token is scored exactly once: in
-//! the first window all of them, in the others those that no window had before, so that they have at least half a
-//! window before them. Perplexity is e to the mean of −ln p. The divergence at a position is
-//! KL(reference ‖ model) = Σ p_ref · (ln p_ref − ln p_model), in nats. ScoreSums are in float64.
+//! Method: windows of `n_ctx` tokens, each half a window after the last. Tokens that the model requires before a
+//! text, such as BOS, come first in each and count towards `n_ctx`. Every token is scored once: the first window
+//! scores all of its tokens, later ones those that are new, so that these have at least half a window before them.
+//!
+//! Perplexity is exp of the mean of −ln p. The divergence at a position is KL(reference ‖ model) = Σ p_ref · (ln
+//! p_ref − ln p_model), in nats. Sums are in float64.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,41 +14,47 @@ use crate::error::{EngineError, Result};
 use crate::model::{Chunk, LogitsSelection, Model};
 use crate::tokenizer::Special;
 
-/// Logits that are looked at at once: 32 MiB of float32.
+/// Logits per forward call: 32 MiB of float32.
 const MAX_VALUES: usize = 8 << 20;
 
-/// A window shorter than this tells nothing.
+/// Shorter windows are meaningless.
 const MIN_WINDOW: usize = 8;
 
+/// Perplexity of a model on a text.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Quality {
+pub struct PerplexityScore {
+    /// exp of the mean negative log-likelihood of a scored token.
     pub perplexity: f64,
-    /// Tokens that were scored.
+    /// Scored tokens.
     pub tokens: usize,
+    /// Windows that the text was divided into.
     pub windows: usize,
-    /// Tokens of a window.
+    /// Tokens per window.
     pub n_ctx: usize,
 }
 
-/// What a model is beside a reference.
+/// Comparison with a reference model.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Difference {
-    /// The reference's own.
+pub struct Divergence {
+    /// Perplexity of the reference.
     pub perplexity: f64,
-    /// Nats, over all scored positions.
+    /// In nats, over all scored positions.
     pub mean_kl: f64,
+    /// Largest divergence at a position, in nats.
     pub max_kl: f64,
-    /// Share of positions where both find the same token likeliest.
+    /// Share of positions with the same most likely token.
     pub top1_agreement: f64,
 }
 
-/// The text as this model reads it. Errors: no tokenizer, or fewer than two tokens.
+/// Encodes the text.
+///
+/// Errors: `tokenizer.missing`, `perplexity.too_short`.
 pub fn encode(model: &Model, text: &str, special: Special) -> Result<Vec<TokenId>> {
     let tokenizer = model.tokenizer().ok_or_else(|| {
         EngineError::new(
             "tokenizer.missing",
             "the model has no tokenizer",
-            "Put its tokenizer.json beside its weights.",
+            "Put its tokenizer.json beside the weights.",
         )
     })?;
     let ids = tokenizer.encode(text, special);
@@ -55,25 +62,26 @@ pub fn encode(model: &Model, text: &str, special: Special) -> Result<Vec<TokenId
         0 | 1 => Err(EngineError::new(
             "perplexity.too_short",
             format!("the text has {} tokens; at least 2 are needed", ids.len()),
-            "Give a longer text; some thousand words tell most.",
+            "Use a longer text, ideally of a few thousand words.",
         )),
         _ => Ok(ids),
     }
 }
 
-/// Measures over windows of `n_ctx` tokens. `progress` is told tokens done and in all; false ends the work.
-/// Errors: a window too small or larger than the models' contexts, different vocabularies, a failed kernel.
+/// Measures over windows of `n_ctx` tokens. `progress` receives tokens done and in total; returning false stops.
+///
+/// Errors: `perplexity.window`, `perplexity.vocabularies`, `perplexity.interrupted`, a failed kernel.
 pub fn measure(
     model: &mut Model,
     mut reference: Option<&mut Model>,
     ids: &[TokenId],
     n_ctx: usize,
     progress: &mut dyn FnMut(u64, u64) -> bool,
-) -> Result<(Quality, Option<Difference>)> {
+) -> Result<(PerplexityScore, Option<Divergence>)> {
     let before = model.tokenizer().map_or_else(Vec::new, |tokenizer| before(&tokenizer.add_special(vec![])));
     check(model, reference.as_deref(), n_ctx, before.len())?;
     let body = n_ctx - before.len();
-    // without anything before it the first token cannot be foretold
+    // Without a token before it the first one cannot be predicted.
     let first = usize::from(before.is_empty());
     let (mut start, mut scored, mut windows) = (0, first, 0);
     let mut sums = ScoreSums::default();
@@ -90,27 +98,27 @@ pub fn measure(
     }
     let n = sums.n as f64;
     let perplexity = (sums.nll / n).exp();
-    let difference = reference.map(|_| Difference {
+    let difference = reference.map(|_| Divergence {
         perplexity: (sums.reference_nll / n).exp(),
         mean_kl: sums.kl / n,
         max_kl: sums.max_kl,
         top1_agreement: sums.n_agreed as f64 / n,
     });
-    Ok((Quality { perplexity, tokens: sums.n, windows, n_ctx }, difference))
+    Ok((PerplexityScore { perplexity, tokens: sums.n, windows, n_ctx }, difference))
 }
 
-/// What a model wants before a text: its BOS. An EOS behind it belongs to whole texts.
+/// Returns what precedes each window: BOS. A trailing EOS belongs to whole texts.
 fn before(around: &[TokenId]) -> Vec<TokenId> {
     around.first().into_iter().copied().collect()
 }
 
 fn check(model: &Model, reference: Option<&Model>, n_ctx: usize, n_before: usize) -> Result<()> {
-    let room = reference.map_or(model.n_ctx(), |reference| reference.n_ctx().min(model.n_ctx()));
-    if n_ctx < MIN_WINDOW + n_before || n_ctx > room {
+    let max_ctx = reference.map_or(model.n_ctx(), |reference| reference.n_ctx().min(model.n_ctx()));
+    if n_ctx < MIN_WINDOW + n_before || n_ctx > max_ctx {
         return Err(EngineError::new(
             "perplexity.window",
-            format!("a window of {n_ctx} tokens; from {MIN_WINDOW} to the context of {room} are possible"),
-            "Give another --ctx.",
+            format!("a window of {n_ctx} tokens is not between {MIN_WINDOW} and the context of {max_ctx}"),
+            "Use another --ctx.",
         ));
     }
     let (ours, theirs) = (model.info().n_vocab, reference.map(|reference| reference.info().n_vocab));
@@ -118,7 +126,7 @@ fn check(model: &Model, reference: Option<&Model>, n_ctx: usize, n_before: usize
         return Err(EngineError::new(
             "perplexity.vocabularies",
             format!("the models have vocabularies of {ours} and {} tokens", theirs.unwrap_or(0)),
-            "Compare models that have the same tokenizer.",
+            "Compare models with the same tokenizer.",
         ));
     }
     Ok(())
@@ -134,7 +142,7 @@ struct ScoreSums {
     n_agreed: usize,
 }
 
-/// One window; its tokens from index `from` on are scored.
+/// Runs one window and scores its tokens from index `from` on.
 fn window(
     model: &mut Model,
     mut reference: Option<&mut Model>,
@@ -172,7 +180,7 @@ fn window(
 }
 
 impl ScoreSums {
-    /// The logits before a token, and a reference's. (n_vocab)
+    /// Adds the logits before a token, and a reference's. (n_vocab)
     fn add(&mut self, logits: &[f32], reference: Option<&[f32]>, token: usize) {
         let total = log_sum_exp(logits);
         self.n += 1;
@@ -188,7 +196,7 @@ impl ScoreSums {
                 theirs.exp() * (theirs - ours)
             })
             .sum();
-        // rounding may take a divergence of nothing below nothing
+        // Rounding may make a divergence of zero negative.
         let kl = kl.max(0.0);
         self.kl += kl;
         self.max_kl = self.max_kl.max(kl);
@@ -203,7 +211,7 @@ fn log_sum_exp(values: &[f32]) -> f64 {
     f64::from(most) + sum.ln()
 }
 
-/// Index of the largest; among equals the first.
+/// Returns the index of the largest value, the first of equals.
 fn largest(values: &[f32]) -> usize {
     let better = |best: usize, at: usize| if values[at] > values[best] { at } else { best };
     (1..values.len()).fold(0, better)
@@ -214,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sums_are_those_of_the_definitions() {
+    fn sums_follow_the_definitions() {
         let mut sums = ScoreSums::default();
         // p = (1/4, 3/4) beside q = (1/2, 1/2)
         let (ours, theirs) = ([0.0, 3f32.ln()], [7.0, 7.0]);

@@ -1,8 +1,8 @@
-//! Splits a reply into what is said, what is thought and what is to be called, token by token.
+//! Splits a reply into text, reasoning and tool calls, token by token.
 //!
-//! Which tags a model uses is told by its template and vocabulary (`format.rs`). A tag that is a token of the
-//! vocabulary is known by its id, never by its text; half a tag is never shown: what may become one is held back.
-//! Nothing is lost: a call that cannot be read is shown as the text it is, after a notice.
+//! Tags are known from template and vocabulary (`format.rs`). A tag with a token is recognized by its id, never by
+//! its text. A possible start of a tag is held back, so no partial tag is shown. A call that cannot be read is shown
+//! as text, after a notice.
 
 mod calls;
 mod format;
@@ -25,14 +25,17 @@ pub use tool_call::{ToolCall, ToolSchemas};
 /// A piece of a reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReplyPiece<'a> {
+    /// Text of the answer.
     Text(&'a str),
+    /// Text of the reasoning.
     Reasoning(&'a str),
+    /// A complete tool call.
     Call(ToolCall),
-    /// What follows as text was meant as a call but can't be read; this says why.
+    /// The following text was meant as a call but cannot be read, for this reason.
     Malformed(&'a str),
 }
 
-/// Takes the pieces, in order.
+/// Receives the pieces, in order.
 pub type ReplySink<'a> = dyn FnMut(ReplyPiece<'_>) + 'a;
 
 /// Splits one reply.
@@ -49,8 +52,8 @@ enum ReplyDialect {
 }
 
 impl ReplySplitter {
-    /// `prompt` is the rendered prompt: it may end inside a block of reasoning. `tools` as in the request; without
-    /// any, only tags that are tokens make a call.
+    /// Creates a splitter. `prompt` is the rendered prompt, which may end inside a reasoning block. `tools` as in the
+    /// request; without tools only tags with tokens make a call.
     pub fn new(format: &ReplyFormat, prompt: &str, tools: &Value) -> Self {
         let tools = ToolSchemas::new(tools);
         let dialect = if format.has_messages() {
@@ -63,14 +66,14 @@ impl ReplySplitter {
         Self { dialect }
     }
 
-    /// Text that tokens without a meaning of their own stand for.
+    /// Adds the text of ordinary tokens.
     pub fn text(&mut self, piece: &str, show: &mut ReplySink<'_>) {
         if !piece.is_empty() {
             self.push(&marked::plain(piece), show);
         }
     }
 
-    /// A control token, or another that is markup of the reply. `text` is its text in the vocabulary.
+    /// Adds a control or markup token by its vocabulary text.
     pub fn markup(&mut self, text: &str, is_control: bool, show: &mut ReplySink<'_>) {
         let is_nothing = match &self.dialect {
             ReplyDialect::Tagged(tagged) => is_control && !tagged.knows(text),
@@ -78,11 +81,11 @@ impl ReplySplitter {
             ReplyDialect::Recipients(_) => is_control,
         };
         if !is_nothing {
-            self.push(&marked::mark(text, is_control), show);
+            self.push(&marked::enclose(text, is_control), show);
         }
     }
 
-    /// The reply is over: what was held back is shown after all.
+    /// Ends the reply: shows what was held back.
     pub fn finish(&mut self, show: &mut ReplySink<'_>) {
         match &mut self.dialect {
             ReplyDialect::Tagged(tagged) => tagged.finish(show),

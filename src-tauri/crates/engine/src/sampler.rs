@@ -1,7 +1,7 @@
-//! From logits to the next token: a chain of small stages and a seeded draw.
+//! Sampling: from logits to the next token by a chain of stages and a seeded draw.
 //!
-//! The same seed, logits and history draw the same token on every platform: the arithmetic is plain IEEE
-//! (`exp.rs` stands in for the system's own), ties go to the lower id. NaN is never drawn.
+//! Equal seed, logits and history draw the same token on every platform: plain IEEE arithmetic (`exp.rs` replaces the
+//! system's), ties go to the lower id. NaN is never drawn.
 
 mod chain;
 mod exp;
@@ -20,22 +20,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::tokenizer::TokenId;
 
-/// How the next token is chosen.
+/// Sampling parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Sampling {
-    /// 0 always takes the likeliest token.
+    /// 0 always takes the most likely token.
     pub temperature: f32,
-    /// Only the `top_k` likeliest tokens; 0 turns it off.
+    /// Keeps only the `top_k` most likely tokens. 0: off.
     pub top_k: u32,
-    /// Only the likeliest tokens that together have this probability; 1 turns it off.
+    /// Keeps only the most likely tokens with this total probability. 1: off.
     pub top_p: f32,
-    /// Only tokens with at least this share of the likeliest token's probability; 0 turns it off.
+    /// Keeps only tokens with at least this share of the highest probability. 0: off.
     pub min_p: f32,
-    /// Above 1, tokens of the last `repeat_last_n` become less likely; 1 turns it off.
+    /// Above 1, tokens of the last `repeat_last_n` become less likely. 1: off.
     pub repeat_penalty: f32,
+    /// Number of recent tokens that the penalties consider.
     pub repeat_last_n: u32,
-    /// The same seed draws the same tokens. None: another seed each time.
+    /// Equal seeds draw equal tokens. `None`: a new seed each time.
     pub seed: Option<u64>,
 }
 
@@ -56,22 +57,25 @@ impl Default for Sampling {
 /// A token that may still be drawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Candidate {
+    /// The token.
     pub id: TokenId,
+    /// Its logit, changed by earlier stages.
     pub logit: f32,
 }
 
-/// Likelier first; among equals the lower id. Logits are numbers here.
+/// Orders the more likely first, ties by lower id. Logits must be numbers.
 pub(crate) fn by_likelihood(a: &Candidate, b: &Candidate) -> std::cmp::Ordering {
     b.logit.total_cmp(&a.logit).then(a.id.cmp(&b.id))
 }
 
-/// What may still be drawn, and what is known about its order.
+/// Tokens that may still be drawn, and how far they are sorted.
 #[derive(Debug)]
 pub struct Candidates {
+    /// The candidates that remain.
     pub items: Vec<Candidate>,
-    /// The first `n_sorted` items are the likeliest, likeliest first.
+    /// The first `n_sorted` items are the most likely ones, in order.
     pub n_sorted: usize,
-    /// Room for the weights of the draw.
+    /// Buffer for the weights of the draw.
     pub weights: Vec<f64>,
 }
 
@@ -80,7 +84,7 @@ impl Candidates {
         Self { items: Vec::with_capacity(n), n_sorted: 0, weights: Vec::with_capacity(n) }
     }
 
-    /// Brings the `n` likeliest to the front, in order.
+    /// Moves the `n` most likely to the front, in order.
     pub(crate) fn sort_first(&mut self, n: usize) {
         let n = n.min(self.items.len());
         if n <= self.n_sorted {
@@ -98,7 +102,7 @@ impl Candidates {
         self.n_sorted = self.n_sorted.min(n);
     }
 
-    /// The largest logit; None where nothing is left.
+    /// Returns the largest logit, if anything is left.
     pub(crate) fn largest(&self) -> Option<f32> {
         match self.n_sorted {
             0 => self.items.iter().map(|c| c.logit).reduce(f32::max),
@@ -107,7 +111,8 @@ impl Candidates {
     }
 }
 
-/// One stage of the chain. `history` is what stands before the token, oldest first.
+/// One stage of the chain. `history` holds the tokens before, oldest first.
 pub trait SamplerStage: std::fmt::Debug + Send {
+    /// Removes or reweights candidates. `history` holds prompt and reply so far.
     fn apply(&mut self, candidates: &mut Candidates, history: &[TokenId]);
 }

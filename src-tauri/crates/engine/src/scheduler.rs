@@ -1,8 +1,8 @@
-//! Many requests, one batch per step: decode rows first, then prompt chunks, bounded.
+//! Continuous batching: one batch per step for many requests, decode rows first, then a bounded number of prompt
+//! rows.
 //!
-//! Pure and deterministic: the same submissions and steps give the same events. No clock: callers that
-//! want timings read their own at each event. What a request samples does not depend on its batch mates, nor on what is
-//! guessed ahead: guesses are checked by drawing at every position as if there were none.
+//! Deterministic and without a clock: equal submissions and steps give equal events. What a request samples never
+//! depends on batch mates or drafts.
 
 use std::collections::VecDeque;
 
@@ -30,30 +30,31 @@ use prefill_budget::PrefillBudget;
 /// One prompt to answer.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// The caller's name for it; events carry it. Unique among requests in flight.
+    /// Identifies the request in events. Unique among requests in flight.
     pub id: u64,
-    /// The whole prompt, as ids. What `sequence` already holds of it is not computed again.
+    /// The whole prompt. Tokens that `sequence` already holds are not computed again.
     pub prompt: Vec<TokenId>,
-    /// A sequence to continue and to keep afterwards: its longest common prefix with `prompt` is reused,
-    /// the rest of it dropped. None: a sequence is made, and freed at the end.
+    /// Sequence to continue and keep: its longest common prefix with `prompt` is reused, the rest dropped. `None`: a
+    /// temporary sequence.
     pub sequence: Option<SequenceId>,
+    /// How tokens are sampled.
     pub sampling: Sampling,
-    /// None: until the model stops or the context is full.
+    /// `None`: until the model stops or the context is full.
     pub max_tokens: Option<usize>,
-    /// Texts that end the answer; they are not part of it.
+    /// Texts that end the answer without being part of it.
     pub stop: Vec<String>,
-    /// Go on past end-of-generation tokens.
+    /// Continues past end-of-generation tokens.
     pub ignore_eos: bool,
-    /// Tokens that are markup of the reply whatever their kind: like control tokens they have no text.
+    /// Tokens that are reply markup, whatever their kind. Like control tokens they have no text.
     pub markup_tokens: Vec<TokenId>,
-    /// None: the model thinks as long as it likes.
+    /// `None`: unlimited reasoning.
     pub budget: Option<ReasoningBudget>,
-    /// None: one token a step. The answer is the same.
+    /// `None`: one token per step. The answer is the same either way.
     pub speculation: Option<Speculation>,
-    /// Tokens that come in place of the first sampled ones; for measuring.
+    /// Tokens that replace the first sampled ones, for benchmarks.
     pub script: Vec<TokenId>,
-    /// Tokens of the answer that an earlier run of this request sampled: told again at once, then the answer goes on
-    /// after them as it would have there.
+    /// Tokens that an earlier run of this request sampled. They are emitted at once, and the answer continues after
+    /// them as it would have.
     pub resumed: Vec<TokenId>,
 }
 
@@ -65,99 +66,111 @@ pub enum Finish {
     Stop,
     /// `max_tokens` were generated.
     Length,
+    /// The caller cancelled it.
     Cancelled,
-    /// The context holds no further token.
+    /// The context is full.
     ContextFull,
-    /// Cancelled by whoever asked, who had no more time for it.
+    /// Cancelled because the caller's time limit passed.
     TimeUp,
 }
 
-/// What a finished request did.
+/// Token counts of a finished request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GenerationStats {
+    /// Why the answer ended.
     pub finish: Finish,
-    /// Tokens of the prompt.
+    /// Prompt tokens.
     pub n_prompt: usize,
-    /// Tokens sampled, the end-of-generation token included.
+    /// Sampled tokens, including the end-of-generation token.
     pub n_generated: usize,
-    /// Tokens of the prompt that were not computed again.
+    /// Prompt tokens that were not computed again.
     pub n_reused: usize,
-    /// DraftSource that were checked, and those of them that came true.
+    /// Drafted tokens that were checked, and how many were accepted.
     pub n_drafted: usize,
+    /// Drafted tokens that were accepted.
     pub n_accepted: usize,
 }
 
-/// What happened to a request.
+/// Progress of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum GenEvent {
-    /// `done` of `total` prompt tokens stand in the cache (reused ones count as done).
+    /// `done` of `total` prompt tokens are in the cache. Reused ones count as done.
     Prefill {
+        /// Prompt tokens in the cache.
         done: usize,
+        /// All prompt tokens.
         total: usize,
     },
-    /// A token was sampled. `text` is what may be shown now: whole characters, nothing that may yet turn out
-    /// to begin a stop text; often empty, and with the last token also what was held back before it. A control
-    /// token or mark has no text of its own: what comes with it stands before it.
+    /// A token was sampled. `text` may be shown now: whole characters that cannot begin a stop text. It is often
+    /// empty; the last token also brings what was held back. Control and markup tokens have no text of their own:
+    /// their text precedes them.
     Token {
+        /// The sampled token.
         id: TokenId,
+        /// Text to show now, often empty.
         text: String,
     },
+    /// The answer is complete.
     Done(GenerationStats),
+    /// The request failed. No event follows.
     Failed(EngineError),
 }
 
-/// Requests that may wait; far more than a person or a small office sends at once.
+/// Requests in the queue. Far more than a person or a small office sends at once.
 pub const MAX_PENDING: usize = 1024;
 
-/// Requests that share a batch; the rest wait their turn. More would make every answer crawl.
+/// Requests that share a batch. More would make every answer crawl.
 pub const MAX_ACTIVE: usize = 32;
 
 /// Requests in flight.
 #[derive(Default)]
 pub struct Scheduler {
     pending: VecDeque<Request>,
-    /// In order of admission.
+    /// Ordered by admission.
     active: Vec<ActiveRequest>,
-    /// Gave way to others; the youngest first.
+    /// Preempted requests, youngest first.
     paused: Vec<ActiveRequest>,
-    /// In a batch that failed, and not yet seen to run alone.
+    /// Requests of a failed batch that have not yet run alone.
     suspects: Vec<u64>,
-    /// The last run was given up.
+    /// Whether the last run was interrupted.
     was_interrupted: bool,
-    /// None: `MAX_ACTIVE`.
+    /// `None`: `MAX_ACTIVE`.
     max_active: Option<usize>,
     cancelled: Vec<u64>,
     costs: RunCosts,
     prefill_budget: PrefillBudget,
     plan: DraftPlan,
-    /// Who takes part in the step; kept for the next one.
+    /// Slots of the step, reused between steps.
     slots: Vec<BatchSlot>,
     /// Rows of the last step.
     n_rows: usize,
-    /// Rows of the last step, unless prompts were read or a draft model ran.
+    /// Rows of the last step, unless it read prompts or used a draft model.
     n_decoded: Option<usize>,
     draft_model: Option<DraftModel>,
 }
 
 impl Scheduler {
+    /// Creates a scheduler without requests.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes a request; its events come from `step`. Error: too many are waiting.
+    /// Queues a request. Its events come from `step`.
+    ///
+    /// Errors: `request.queue_full`.
     pub fn submit(&mut self, request: Request) -> Result<()> {
         if self.pending.len() >= MAX_PENDING {
             return Err(EngineError::new(
                 "request.queue_full",
-                format!("{MAX_PENDING} requests are waiting already"),
-                "Wait until some of them are answered.",
+                format!("{MAX_PENDING} requests are already waiting"),
+                "Wait until some of them are finished.",
             ));
         }
         self.pending.push_back(request);
         Ok(())
     }
 
-    /// Ends a request at the next step, before another token of it. Unknown ids are ignored.
+    /// Ends a request at the next step, before another token. Unknown ids are ignored.
     pub fn cancel(&mut self, id: u64) {
         let admitted = self.active.iter().chain(&self.paused).map(|active| &active.request);
         let known = self.pending.iter().chain(admitted).any(|request| request.id == id);
@@ -166,30 +179,29 @@ impl Scheduler {
         }
     }
 
-    /// Requests that have not ended.
+    /// Returns the number of requests that have not ended.
     pub fn n_in_flight(&self) -> usize {
         self.pending.len() + self.active.len() + self.paused.len()
     }
 
-    /// A request in flight was given this sequence.
+    /// Returns whether a request in flight uses this sequence.
     pub fn uses(&self, sequence: SequenceId) -> bool {
         let admitted = self.active.iter().chain(&self.paused).map(|active| &active.request);
         self.pending.iter().chain(admitted).any(|request| request.sequence == Some(sequence))
     }
 
-    /// Requests that have not begun, in the order in which they will.
+    /// Returns the ids of queued requests, in order.
     pub fn pending_ids(&self) -> impl Iterator<Item = u64> {
         self.pending.iter().map(|request| request.id)
     }
 
-    /// How many requests share a batch from now on, at most `MAX_ACTIVE`; those that run already stay.
+    /// Limits how many requests share a batch, up to `MAX_ACTIVE`. Running ones stay.
     pub fn set_max_active(&mut self, n: usize) {
         self.max_active = Some(n.clamp(1, MAX_ACTIVE));
     }
 
-    /// How long the last step record_step: what a row costs on this machine is learned from it, and with that how long drafts
-    /// may be, and how much of a prompt is read at once. Where it is never said, figures of another machine hold, and
-    /// prompts are read in chunks as large as there are.
+    /// Records how long the last step took. Draft lengths and prompt chunks adapt to it. Without it, built-in figures
+    /// apply and prompts are read in the largest chunks.
     pub fn record_step(&mut self, seconds: f32) {
         self.prefill_budget.record_step(self.n_rows, seconds);
         if let Some(n_rows) = self.n_decoded.take() {
@@ -197,29 +209,30 @@ impl Scheduler {
         }
     }
 
-    /// Tokens of a prompt that may be read at once beside what runs here.
+    /// Returns how many prompt tokens may be read at once beside the running requests.
     pub fn prefill_rows(&self, max_rows: usize) -> usize {
         self.prefill_budget.rows(!self.active.is_empty(), max_rows)
     }
 
-    /// The model that guesses for requests that want that, in place of an earlier one. Error `model.draft_vocabulary`: its
-    /// tokens are not `model`'s.
+    /// Sets the model that drafts for requests, replacing an earlier one.
+    ///
+    /// Errors: `model.draft_vocabulary` if its tokens differ from `model`'s.
     pub fn draft_with(&mut self, draft_model: Model, model: &Model) -> Result<()> {
         self.draft_model = Some(DraftModel::new(draft_model, model)?);
         Ok(())
     }
 
-    /// As `Model::take_gpu_incident`, of the draft model.
+    /// Returns the oldest unfetched GPU incident of the draft model.
     pub fn take_gpu_incident(&mut self) -> Option<GpuIncident> {
         self.draft_model.as_mut()?.take_gpu_incident()
     }
 
-    /// One batch through the model; returns whether work is left.
+    /// Runs one batch. Returns whether work is left.
     pub fn step(&mut self, model: &mut Model, sink: &mut dyn FnMut(u64, GenEvent)) -> bool {
         self.step_observed(model, sink, None)
     }
 
-    /// As `step`, telling `observer` of each step of the model's plan after it ran; of a draft model's it isn't told.
+    /// Runs one batch and calls `observer` after each step of the model's plan. The draft model is not observed.
     pub fn step_observed(
         &mut self,
         model: &mut Model,
@@ -232,7 +245,7 @@ impl Scheduler {
         self.assign_rows(model, &mut slots);
         self.preempt(model, &mut slots);
         let failed = self.draft(model, &mut slots);
-        self.n_rows = slots.iter().map(|slot| slot.n_tokens + slot.n_guesses).sum();
+        self.n_rows = slots.iter().map(|slot| slot.n_tokens + slot.n_drafted).sum();
         if !failed.is_empty() {
             self.end(model, failed, sink);
         } else if !slots.is_empty() {
@@ -263,7 +276,7 @@ impl Scheduler {
         }
     }
 
-    /// Gives waiting requests their sequences, first come, first served.
+    /// Admits queued requests in order, and gives them sequences.
     fn admit(&mut self, model: &mut Model, sink: &mut dyn FnMut(u64, GenEvent)) {
         let max_active = self.max_active.unwrap_or(MAX_ACTIVE).min(model.max_rows());
         while self.resume_paused(model, sink) && self.active.len() < max_active {
@@ -295,8 +308,8 @@ impl Scheduler {
         }
     }
 
-    /// Adds guesses to the slots as far as they pay. Beside prompts they don't: those fill the batch. Returns requests
-    /// that the draft model failed on.
+    /// Adds drafted tokens to the slots as far as they pay. Beside prompts they do not, since those fill the batch.
+    /// Returns the requests for which the draft model failed.
     fn draft(&mut self, model: &mut Model, slots: &mut [BatchSlot]) -> Vec<(usize, RequestEnd)> {
         let Self { active, plan, costs, draft_model, .. } = self;
         if let Some(draft_model) = draft_model {
@@ -313,9 +326,11 @@ impl Scheduler {
         let mut n_by_model = 0;
         for (text, slot) in slots.iter().enumerate() {
             let active = &mut active[slot.index];
-            // what is taken back must not have seen more that has aged than what comes in its place
-            let n_most = model.n_until_requantize(active.sequence).saturating_sub(slot.n_tokens);
-            match guarded(|| active.guess((slot.n_tokens, n_most), model.n_ctx(), draft_model.as_mut())) {
+            // A rejected draft must not have seen more requantized chunks than the tokens that replace it.
+            let max_tokens = model.n_until_requantize(active.sequence).saturating_sub(slot.n_tokens);
+            match guarded(|| {
+                active.propose_draft((slot.n_tokens, max_tokens), model.n_ctx(), draft_model.as_mut())
+            }) {
                 Ok(chances) => {
                     plan.candidates.extend(chances.iter().map(|&chance| DraftCandidate { text, chance }));
                 }
@@ -329,11 +344,11 @@ impl Scheduler {
         plan.choose(UndraftedRun { n_rows, n_texts: slots.len(), n_free, recomputes }, costs);
         for (slot, &n) in slots.iter_mut().zip(&plan.lengths) {
             let active = &mut active[slot.index];
-            if n > 0 && model.mark(active.sequence) {
-                active.add_guesses(slot, n);
+            if n > 0 && model.set_mark(active.sequence) {
+                active.add_draft_rows(slot, n);
             }
         }
-        let n_rows = slots.iter().map(|slot| slot.n_tokens + slot.n_guesses).sum();
+        let n_rows = slots.iter().map(|slot| slot.n_tokens + slot.n_drafted).sum();
         self.n_decoded = (n_by_model == 0).then_some(n_rows);
         failed
     }

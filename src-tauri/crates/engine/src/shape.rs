@@ -1,7 +1,7 @@
-//! Models of published shapes with random weights, for measuring: the bytes are as many and as scattered as the
-//! real ones', the words that come out mean nothing.
+//! Models of published shapes with random weights, for benchmarks: as many bytes as the real ones, but meaningless
+//! output.
 //!
-//! The vocabulary is made up as well, but whole: any program that reads GGUF loads these files.
+//! The vocabulary is made up but complete, so any GGUF reader can load the files.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -21,34 +21,49 @@ mod vocabulary;
 
 pub use published::SHAPES;
 
-/// The numbers of one published model.
+/// Hyperparameters of one published model.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
+    /// Name of the shape.
     pub name: &'static str,
     /// As in a GGUF's `general.architecture`.
     pub architecture: &'static str,
+    /// Number of layers.
     pub n_layers: u32,
+    /// Width of the residual stream.
     pub d_model: u32,
+    /// Query heads per layer.
     pub n_heads: u32,
+    /// Key-value heads per layer.
     pub n_kv_heads: u32,
+    /// Size of a head.
     pub head_dim: u32,
+    /// Width of the feed-forward part.
     pub d_ff: u32,
+    /// Tokens in the vocabulary.
     pub n_vocab: u32,
+    /// Positions the model was trained for.
     pub context_length: u32,
+    /// Base of the rotary frequencies.
     pub rope_base: f32,
-    /// Divisor of long rotary waves, and the context the model was first trained for.
-    pub rope_stretch: Option<(f32, f32)>,
+    /// Divisor of long rotary waves, and the original training context.
+    pub rope_scaling: Option<(f32, f32)>,
+    /// Epsilon of the norms.
     pub eps: f32,
+    /// Whether the output matrix is the embedding table.
     pub tied_embeddings: bool,
-    /// Further pairs of its GGUF, keys without the architecture.
+    /// Further GGUF pairs, keys without the architecture.
     pub more: &'static [(&'static str, ShapeFact)],
 }
 
-/// A value of a pair.
+/// Value of a GGUF pair.
 #[derive(Debug, Clone, Copy)]
 pub enum ShapeFact {
+    /// An integer.
     Count(u32),
+    /// A real number.
     Real(f32),
+    /// A string.
     Text(&'static str),
 }
 
@@ -62,30 +77,36 @@ impl From<ShapeFact> for OwnedValue {
     }
 }
 
-/// The mix of that name: "q8_0", "f16", "q4_k_m" … Error `bench.dtype_unknown`, naming those there are.
+/// Finds the mix by name: "q8_0", "f16", "q4_k_m" …
+///
+/// Errors: `bench.dtype_unknown`, naming the available ones.
 pub fn mix(name: &str) -> Result<QuantPreset> {
     QuantPreset::from_name(name).ok_or_else(|| {
         EngineError::new(
             "bench.dtype_unknown",
-            format!("no weights can be made as \"{name}\""),
-            format!("These can: {}.", QuantPreset::names().collect::<Vec<_>>().join(", ")),
+            format!("weights cannot be written as \"{name}\""),
+            format!("Choose one of: {}.", QuantPreset::names().collect::<Vec<_>>().join(", ")),
         )
     })
 }
 
-/// The shape of that name. Error `bench.shape_unknown`, naming those there are.
+/// Finds the shape by name.
+///
+/// Errors: `bench.shape_unknown`, naming the available ones.
 pub fn find(name: &str) -> Result<&'static Shape> {
     SHAPES.iter().find(|shape| shape.name == name).ok_or_else(|| {
         let known: Vec<&str> = SHAPES.iter().map(|shape| shape.name).collect();
         EngineError::new(
             "bench.shape_unknown",
-            format!("there is no shape \"{name}\" that the engine runs"),
-            format!("These run: {}.", known.join(", ")),
+            format!("there is no shape \"{name}\""),
+            format!("Choose one of: {}.", known.join(", ")),
         )
     })
 }
 
-/// Writes a GGUF of that shape. The same seed writes the same bytes. Error: the sink's.
+/// Writes a GGUF of that shape. Equal seeds write equal bytes.
+///
+/// Errors: `bench.write`.
 pub fn write(shape: &Shape, mix: QuantPreset, seed: u64, out: &mut dyn Write) -> Result<()> {
     let written = writer(shape, mix, seed)?.write(out);
     written.map_err(|e| {
@@ -97,12 +118,12 @@ pub fn write(shape: &Shape, mix: QuantPreset, seed: u64, out: &mut dyn Write) ->
     })
 }
 
-/// What a file of that shape would say: its tensors have no data.
+/// Returns the header of a file of that shape: its tensors have no data.
 pub fn outline(shape: &Shape, mix: QuantPreset) -> Result<WeightFile> {
     Ok(writer(shape, mix, 0)?.outline(shape.name)?)
 }
 
-/// The format of each tensor.
+/// Returns the format of each tensor.
 fn dtypes(shape: &Shape, mix: QuantPreset, named: &[(String, Vec<usize>)]) -> Vec<DType> {
     let facts = ModelDims {
         n_layers: shape.n_layers as usize,
@@ -112,7 +133,7 @@ fn dtypes(shape: &Shape, mix: QuantPreset, named: &[(String, Vec<usize>)]) -> Ve
     mix.dtypes(&tensors, &facts)
 }
 
-/// The file to be written: its tensors are made as they are written.
+/// Creates the writer. Tensors are made when they are written.
 pub(crate) fn writer(shape: &Shape, mix: QuantPreset, seed: u64) -> Result<GgufWriter> {
     let mut writer = GgufWriter::new();
     metadata(shape, &mut writer);
@@ -141,7 +162,7 @@ pub(crate) fn writer(shape: &Shape, mix: QuantPreset, seed: u64) -> Result<GgufW
         let fill = move |out: &mut dyn Write| pool.write(n_bytes, seed, out);
         writer.tensor_from(name, dtype, dims, Box::new(fill));
     }
-    if let Some((factor, context)) = shape.rope_stretch {
+    if let Some((factor, context)) = shape.rope_scaling {
         let divisors = rope_divisors(shape, factor, context);
         writer.encode("rope_freqs.weight", DType::F32, &[divisors.len()], &divisors);
     }
@@ -174,7 +195,7 @@ fn metadata(shape: &Shape, writer: &mut GgufWriter) {
     }
 }
 
-/// Every tensor by role, with its dimensions outermost first, as the family itself reads such a file.
+/// Returns every tensor by role, with its dimensions outermost first, as the family reads such a file.
 fn tensors(shape: &Shape) -> Result<Vec<TensorSpec>> {
     let mut writer = GgufWriter::new();
     metadata(shape, &mut writer);
@@ -188,10 +209,10 @@ fn tensors(shape: &Shape) -> Result<Vec<TensorSpec>> {
     Ok(arch::spec(&file, arch::find(&file)?)?.tensors())
 }
 
-/// Tensors whose shape or presence tells a family what no pair does.
+/// Tensors whose shape or presence says what no metadata does.
 const TABLES: &[Role] = &[Role::TokenEmbedding, Role::Output];
 
-/// Llama 3's: short waves as they are, long ones stretched, a ramp between. (head_dim / 2)
+/// Llama 3's divisors: short waves kept, long ones divided, with a ramp between. (head_dim / 2)
 fn rope_divisors(shape: &Shape, factor: f32, context: f32) -> Vec<f32> {
     let pair = |pair: u32| {
         let frequency = shape.rope_base.powf(-2.0 * pair as f32 / shape.head_dim as f32);
@@ -202,7 +223,7 @@ fn rope_divisors(shape: &Shape, factor: f32, context: f32) -> Vec<f32> {
     (0..shape.head_dim / 2).map(pair).collect()
 }
 
-/// Encoded blocks that tensors are cut from: encoding every weight of a large model would take minutes.
+/// Encoded blocks that tensors are filled from: encoding every weight of a large model would take minutes.
 #[derive(Clone)]
 struct BlockPool {
     block_bytes: usize,
@@ -212,13 +233,13 @@ struct BlockPool {
 impl BlockPool {
     /// Values of a pool: a few thousand blocks of any format.
     const N_VALUES: usize = 1 << 17;
-    /// Bytes written from one place of the pool, about: less than a row, so that no two rows are alike.
+    /// Bytes copied from one random offset, about. Less than a row, so that no two rows are alike.
     const PIECE_BYTES: usize = 1021;
-    /// Spread of the values: activations neither fade nor grow much over the layers.
+    /// Spread of the values, so that activations neither fade nor grow much over the layers.
     const SPREAD: f32 = 0.02;
 
     fn random(dtype: DType, rng: &mut SmallRng) -> Self {
-        // the sum of four even draws is near enough to a bell
+        // The sum of four uniform draws is close enough to a normal distribution.
         let mut draw = || (0..4).map(|_| rng.random_range(-1.0f32..1.0)).sum::<f32>() * Self::SPREAD;
         let values: Vec<f32> = (0..Self::N_VALUES).map(|_| draw()).collect();
         let encode = dtype.encoder().expect("a mix has only formats that can be encoded");
@@ -227,13 +248,13 @@ impl BlockPool {
         Self { block_bytes: dtype.block_bytes(), bytes: bytes.into() }
     }
 
-    /// Norm weights.
+    /// Creates norm weights.
     fn ones() -> Self {
         let bytes: Vec<u8> = std::iter::repeat_n(1.0f32.to_le_bytes(), Self::PIECE_BYTES).flatten().collect();
         Self { block_bytes: 4, bytes: bytes.into() }
     }
 
-    /// Pieces from random places, `n_bytes` in all.
+    /// Writes pieces from random offsets, `n_bytes` in total.
     fn write(&self, n_bytes: usize, seed: u64, out: &mut dyn Write) -> std::io::Result<()> {
         let mut rng = SmallRng::seed_from_u64(seed);
         let piece = (Self::PIECE_BYTES / self.block_bytes).max(1) * self.block_bytes;
@@ -263,7 +284,7 @@ pub(crate) fn tiny(architecture: &'static str, tied_embeddings: bool) -> Shape {
         d_ff: 512,
         n_vocab: 600,
         context_length: 512,
-        rope_stretch: Some((8.0, 64.0)),
+        rope_scaling: Some((8.0, 64.0)),
         tied_embeddings,
         ..SHAPES[0]
     }
@@ -276,7 +297,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_a_model() {
+    fn written_shapes_are_models() {
         for (architecture, tied) in [("llama", false), ("llama", true), ("smollm3", true)] {
             for name in QuantPreset::names() {
                 let shape = tiny(architecture, tied);
@@ -292,7 +313,7 @@ mod tests {
         }
     }
 
-    /// Parameters as the models' own pages count them, in millions; those of norms and biases included.
+    /// Millions of parameters according to the models' own pages, including norms and biases.
     #[test]
     fn published_shapes_have_their_parameters() {
         let published = [
@@ -316,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn mixes_are_those_of_published_files() {
+    fn presets_match_published_files() {
         let shape = find("llama-3.1-8b").unwrap();
         let name =
             |(role, layer, dims)| (arch::gguf_tensor_name(shape.architecture, role, layer).unwrap(), dims);
@@ -327,7 +348,7 @@ mod tests {
         assert_eq!(dtype("token_embd.weight"), DType::Q4_K);
         let more: Vec<usize> =
             (0..32).filter(|l| dtype(&format!("blk.{l}.ffn_down.weight")) == DType::Q6_K).collect();
-        // the layers of the published Llama-3.1-8B-Instruct-Q4_K_M
+        // The layers of the published Llama-3.1-8B-Instruct-Q4_K_M.
         assert_eq!(more, [0, 1, 2, 3, 6, 9, 12, 15, 18, 21, 24, 27, 28, 29, 30, 31]);
         assert_eq!(mix("q5_9").unwrap_err().code(), "bench.dtype_unknown");
         assert_eq!(find("gemma-3-5b").unwrap_err().code(), "bench.shape_unknown");

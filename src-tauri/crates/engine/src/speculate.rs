@@ -1,9 +1,10 @@
-//! Speculation: guesses at the next tokens, which one run of the model checks together.
+//! Speculative decoding: drafted tokens that one run of the model checks together.
 //!
-//! Exact: every token is still drawn from the model's own logits by the request's own sampler, in order; a guess only
-//! decides how many positions one run computes. What was guessed wrong is taken back. Which guesses are worth a row
-//! follows from counts of what came true and from what runs cost, so that speculation ends by itself where it doesn't
-//! pay, and begins again where it would.
+//! Exact: every token is sampled from the model's own logits by the request's sampler, in order. A draft only decides
+//! how many positions one run computes, and rejected tokens are removed.
+//!
+//! Measured acceptance rates and run times decide how many tokens are worth a row. Speculation stops by itself where
+//! it does not pay, and resumes where it would.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,57 +22,60 @@ pub(crate) use draft_model::DraftModel;
 pub(crate) use plan::{DraftCandidate, DraftPlan, UndraftedRun};
 pub use prompt_lookup::PromptLookup;
 
-/// Where guesses come from.
+/// Where drafts come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DraftSource {
-    /// Earlier places of the text itself.
+    /// Earlier occurrences in the text itself.
     Lookup,
-    /// The scheduler's draft model; without one there are no guesses.
+    /// The scheduler's draft model. Without one there are no drafts.
     Model,
 }
 
-/// How many guesses are checked in one run.
+/// How many drafted tokens one run checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DraftLength {
-    /// As many as pay, at most so many.
+    /// As many as pay, up to this bound.
     Paying(usize),
-    /// Always so many where there are guesses; for tests and measurements.
+    /// Always this many, for tests and measurements.
     Always(usize),
 }
 
 /// How a request speculates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Speculation {
+    /// Where drafts come from.
     pub source: DraftSource,
+    /// How many tokens are drafted.
     pub length: DraftLength,
 }
 
-/// DraftSource that one run checks at most. A cancel waits for a run, and windows keep `kv::size::WINDOW_REWIND_TOKENS` positions to go
-/// back over.
+/// Drafted tokens that one run checks at most. A cancellation waits for a run, and windows keep
+/// `kv::size::WINDOW_REWIND_TOKENS` positions to rewind over.
 pub const MAX_DRAFT_TOKENS: usize = 48;
 
-/// The longest draft where none is asked for: longer ones hardly pay more, and the text would come in lumps.
+/// Default bound. Longer drafts hardly pay more, and text would arrive in bursts.
 pub const DEFAULT_DRAFT_TOKENS: usize = 32;
 
-/// DraftSource that are less likely to be reached are not even considered.
+/// Tokens that are less likely to be reached are not drafted.
 const MIN_CHANCE: f32 = 0.02;
 
 impl DraftLength {
-    pub fn most(self) -> usize {
+    /// Returns the bound, at most `MAX_DRAFT_TOKENS`.
+    pub fn max_tokens(self) -> usize {
         let (Self::Paying(n) | Self::Always(n)) = self;
         n.min(MAX_DRAFT_TOKENS)
     }
 }
 
-/// The guesses at one text.
+/// Drafts for one text.
 #[derive(Debug)]
 pub(crate) struct Drafter {
     pub speculation: Speculation,
     source: DrafterState,
     acceptance: AcceptanceStats,
-    /// DraftSource at the tokens to come, and the chance that each and all before it come true.
+    /// Drafted tokens, and for each the probability that it and all before it are accepted.
     draft: Vec<TokenId>,
     chances: Vec<f32>,
 }
@@ -82,30 +86,30 @@ enum DrafterState {
     Model(DraftModelStats),
 }
 
-/// What the draft model's guesses were worth so far.
+/// Payoff of the draft model so far.
 #[derive(Debug)]
 struct DraftModelStats {
-    /// of each guess of the draft
+    /// One per drafted token.
     evidence: Vec<DraftEvidence>,
-    /// guesses of it that came true; None: one didn't
+    /// Accepted tokens of the draft. `None` after a rejection.
     n_true: Option<usize>,
-    /// tokens for the cost of a plain one, fading
+    /// Moving average of tokens per cost of a plain token.
     speed: f32,
-    /// tokens until it guesses again, and how long the next pause is
+    /// Tokens until the next draft, and the length of the next pause.
     n_paused: usize,
     pause: usize,
 }
 
-/// Tokens without a draft after drafts didn't pay, the first time and at most.
+/// Tokens without a draft after drafts did not pay: first pause, and longest.
 const PAUSE: (usize, usize) = (16, 512);
 
-/// What one draft says of the speed.
+/// Weight of one draft in the moving average.
 const SPEED_STEP: f32 = 0.2;
 
 impl Drafter {
-    /// For a text of at most `n_ctx` tokens that begins with `history`.
+    /// Creates a drafter for a text of at most `n_ctx` tokens that begins with `history`.
     pub fn new(speculation: Speculation, n_ctx: usize, history: &[TokenId]) -> Self {
-        let n = speculation.length.most();
+        let n = speculation.length.max_tokens();
         let source = match speculation.source {
             DraftSource::Lookup => {
                 let mut lookup = PromptLookup::new(n_ctx);
@@ -127,8 +131,8 @@ impl Drafter {
         Self { speculation, source, acceptance: AcceptanceStats::default(), draft, chances }
     }
 
-    /// DraftSource what follows `history`, at most `n` tokens. True: the draft model is to guess.
-    pub fn guess(&mut self, history: &[TokenId], n: usize) -> bool {
+    /// Drafts what follows `history`, at most `n` tokens. Returns true if the draft model is to draft instead.
+    pub fn propose(&mut self, history: &[TokenId], n: usize) -> bool {
         self.draft.clear();
         self.chances.clear();
         let lookup = match &mut self.source {
@@ -143,9 +147,9 @@ impl Drafter {
             }
         };
         let Some(n_matched) = lookup.n_matched() else { return false };
-        lookup.guess(history, n.min(self.speculation.length.most()), &mut self.draft);
+        lookup.propose(history, n.min(self.speculation.length.max_tokens()), &mut self.draft);
         for at in 0..self.draft.len() {
-            // every guess that comes true makes the match longer
+            // Every accepted token makes the match longer.
             let chance = self.chance(DraftEvidence::Match(n_matched + at));
             if chance < MIN_CHANCE {
                 self.draft.truncate(at);
@@ -156,10 +160,10 @@ impl Drafter {
         false
     }
 
-    /// A guess of the draft model; the chance that it and all before it come true.
-    pub fn add(&mut self, guess: TokenId, evidence: DraftEvidence) -> f32 {
+    /// Adds a token of the draft model. Returns the probability that it and all before it are accepted.
+    pub fn add(&mut self, drafted: TokenId, evidence: DraftEvidence) -> f32 {
         let chance = self.chance(evidence);
-        self.draft.push(guess);
+        self.draft.push(drafted);
         self.chances.push(chance);
         if let DrafterState::Model(ahead) = &mut self.source {
             ahead.evidence.push(evidence);
@@ -167,7 +171,7 @@ impl Drafter {
         chance
     }
 
-    /// Of the next guess; 1 where it is checked in any case.
+    /// Probability for the next token. 1 if it is checked in any case.
     fn chance(&self, evidence: DraftEvidence) -> f32 {
         match self.speculation.length {
             DraftLength::Paying(_) => self.chances.last().unwrap_or(&1.0) * self.acceptance.rate(evidence),
@@ -175,46 +179,48 @@ impl Drafter {
         }
     }
 
-    /// The last guesses.
+    /// Returns the last draft.
     pub fn draft(&self) -> &[TokenId] {
         &self.draft
     }
 
-    /// For each of them, how likely it is that it and all before it come true; 1 where it is checked in any case.
+    /// Returns for each drafted token the probability that it and all before it are accepted. 1 if it is checked in
+    /// any case.
     pub fn chances(&self) -> &[f32] {
         &self.chances
     }
 
-    /// The last token of `history` has come.
+    /// Observes the last token of `history`.
     pub fn observe(&mut self, history: &[TokenId]) {
         let (Some(&token), before) = (history.last(), &history[..history.len() - 1]) else { return };
         match &mut self.source {
             DrafterState::Lookup(lookup) => {
-                if let (Some(n), Some(guess)) = (lookup.n_matched(), lookup.next(before)) {
-                    self.acceptance.observe(DraftEvidence::Match(n), token == guess);
+                if let (Some(n), Some(drafted)) = (lookup.n_matched(), lookup.next(before)) {
+                    self.acceptance.observe(DraftEvidence::Match(n), token == drafted);
                 }
                 lookup.observe(history);
             }
             DrafterState::Model(ahead) => {
                 ahead.n_paused = ahead.n_paused.saturating_sub(1);
                 let Some(at) = ahead.n_true else { return };
-                let (Some(&guess), Some(&evidence)) = (self.draft.get(at), ahead.evidence.get(at)) else {
+                let (Some(&drafted), Some(&evidence)) = (self.draft.get(at), ahead.evidence.get(at)) else {
                     return;
                 };
-                self.acceptance.observe(evidence, token == guess);
-                ahead.n_true = (token == guess).then_some(at + 1);
+                self.acceptance.observe(evidence, token == drafted);
+                ahead.n_true = (token == drafted).then_some(at + 1);
             }
         }
     }
 
-    /// The draft brought `n_tokens` for the cost of so many plain ones. Where that doesn't pay, the draft model pauses.
+    /// Records that a draft yielded `n_tokens` for the cost of that many plain ones. If drafts do not pay, the draft
+    /// model pauses.
     pub fn record_payoff(&mut self, n_tokens: usize, cost: f32) {
         let DrafterState::Model(ahead) = &mut self.source else { return };
         ahead.speed += SPEED_STEP * (n_tokens as f32 / cost.max(f32::MIN_POSITIVE) - ahead.speed);
         if ahead.speed < 1.0 {
             ahead.n_paused = ahead.pause;
             ahead.pause = (ahead.pause * 2).min(PAUSE.1);
-            // one draft after the pause decides
+            // One draft after the pause decides.
             ahead.speed = 1.0;
         } else if ahead.speed > 1.1 {
             ahead.pause = PAUSE.0;

@@ -1,7 +1,6 @@
-//! Stop strings: ends a reply at the first of them and never shows a part of one.
+//! Stop strings: ends a reply at the first of them and never shows part of one.
 //!
-//! Text that could be the beginning of a stop string is held back until it is clear that it is not. Knows
-//! nothing of tokens.
+//! Text that may begin a stop string is held back until that is decided. Knows nothing of tokens.
 
 /// Watches one reply for its stop strings.
 #[derive(Debug, Clone, Default)]
@@ -11,13 +10,13 @@ pub struct StopStrings {
 }
 
 impl StopStrings {
-    /// Empty strings are ignored: they would stop everything.
+    /// Creates a watch. Empty strings are ignored: they would stop everything.
     pub fn new(stops: &[String]) -> Self {
         Self { stops: stops.iter().filter(|s| !s.is_empty()).cloned().collect(), held: String::new() }
     }
 
-    /// Takes the next piece of the reply and appends to `out` what may be shown. True once a stop string was
-    /// found: the text before it is in `out`, the rest is dropped and the reply ends.
+    /// Takes the next piece of the reply and appends to `out` what may be shown. Returns true once a stop string was
+    /// found: the text before it is in `out`, the rest is dropped.
     pub fn push(&mut self, piece: &str, out: &mut String) -> bool {
         if self.stops.is_empty() {
             out.push_str(piece);
@@ -37,14 +36,14 @@ impl StopStrings {
         false
     }
 
-    /// The reply ended otherwise: what was held back is shown after all.
+    /// Ends the reply without a stop string: what was held back is appended to `out`.
     pub fn finish(&mut self, out: &mut String) {
         out.push_str(&self.held);
         self.held.clear();
     }
 }
 
-/// Length in bytes of the longest proper prefix of `tag` that `text` ends with.
+/// Returns the length in bytes of the longest proper prefix of `tag` that `text` ends with.
 pub(crate) fn held_suffix(text: &str, tag: &str) -> usize {
     let longest = text.len().min(tag.len().saturating_sub(1));
     (1..=longest).rev().find(|&n| tag.is_char_boundary(n) && text.ends_with(&tag[..n])).unwrap_or(0)
@@ -76,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn stops_and_holds_back() {
+    fn stop_strings_end_and_hold_back_text() {
         check(&[], &["a", "b"], &["a", "b", ""], false);
         check(&[""], &["a"], &["a", ""], false);
         check(&["END"], &["abcEND", "x"], &["abc"], true);

@@ -1,8 +1,8 @@
-//! Messages to the text of a prompt, by the chat template that came with the model.
+//! Renders messages to a prompt by the model's chat template.
 //!
-//! Templates are Jinja, as Python renders it. They come from files: instructions, recursion and output are
-//! bounded. Beside the text, rendering tells which stretches of it are the words of people, files and tools, so
-//! that control tokens typed there stay text.
+//! Templates are Jinja as Python renders it. They come from files, so instructions, recursion and output are bounded.
+//! Rendering also reports which spans are the words of people, files and tools, so that control tokens typed there
+//! stay text.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -23,36 +23,41 @@ mod spans;
 mod strftime;
 mod values;
 
-/// What a template is given. Messages are objects as templates expect them: `role`, `content`, and what else
-/// they know (`reasoning_content`, `tool_calls` …).
+/// Input of a template. Messages are objects as templates expect them: `role`, `content`, and other known fields
+/// (`reasoning_content`, `tool_calls` …).
 #[derive(Debug, Clone, Copy)]
 pub struct RenderInput<'a> {
+    /// The conversation.
     pub messages: &'a [Value],
     /// A list of tools, or null.
     pub tools: &'a Value,
-    /// More variables for the template, such as `add_generation_prompt`.
+    /// Further template variables, such as `add_generation_prompt`.
     pub kwargs: &'a Map<String, Value>,
+    /// Text of the begin-of-sequence token.
     pub bos_token: &'a str,
+    /// Text of the end-of-sequence token.
     pub eos_token: &'a str,
     /// Local time as `2026-01-15T12:00:00`, for `strftime_now`.
     pub now: Option<&'a str>,
 }
 
-/// A stretch of rendered text that a message's `content` (or reasoning, or tool text) became.
+/// A span of rendered text that comes from a message's `content`, reasoning or tool text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContentSpan {
-    /// Index into the messages; None for the description of a tool.
+    /// Index of the message. `None` for the description of a tool.
     pub message: Option<usize>,
     /// Bytes of the rendered text.
     pub range: Range<usize>,
-    /// This is the message's whole `content` (not its reasoning or a tool's argument).
+    /// Whether it is the message's whole `content`, not its reasoning or a tool argument.
     pub is_content: bool,
 }
 
-/// A prompt and where in it the words of people, files and tools are: in order, without overlap.
+/// A rendered prompt with its content spans, ordered and without overlap.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RenderedPrompt {
+    /// The whole prompt.
     pub text: String,
+    /// Spans of `text` that come from messages.
     pub content_spans: Vec<ContentSpan>,
 }
 
@@ -64,19 +69,22 @@ pub struct ChatTemplate {
 
 const NAME: &str = "chat_template";
 
-/// A template is a few kilobytes; the longest known has 40.
+/// A template has a few kilobytes; the longest known has 40.
 const MAX_SOURCE_BYTES: usize = 1 << 20;
 
 impl ChatTemplate {
-    /// The template that a model file carries; None if it carries none. Errors as [`ChatTemplate::from_source`].
+    /// Compiles the template of a model file, if it has one. Errors as [`ChatTemplate::from_source`].
     pub fn from_weights(file: &WeightFile) -> Result<Option<Self>> {
         source_of(file)?.map(|source| Self::from_source(&source)).transpose()
     }
 
+    /// Compiles a template.
+    ///
     /// Errors: `template.syntax`, with the line.
     pub fn from_source(source: &str) -> Result<Self> {
         if source.len() > MAX_SOURCE_BYTES {
-            let message = format!("the chat template has {} bytes, too many for one", source.len());
+            let message =
+                format!("the chat template has {} bytes, more than a template may have", source.len());
             return Err(EngineError::new("template.syntax", message, BROKEN));
         }
         let mut environment = environment::new();
@@ -90,17 +98,19 @@ impl ChatTemplate {
         Ok(Self { environment, source: source.to_string() })
     }
 
+    /// Renders a prompt.
+    ///
     /// Errors: `template.raised` with the template's own message, `template.failed` otherwise.
     pub fn render(&self, input: &RenderInput<'_>) -> Result<RenderedPrompt> {
         spans::render(self, input)
     }
 
-    /// The template as it stood in the file.
+    /// Returns the template's source.
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// Names that it asks for: all that it is not given by itself.
+    /// Returns the variables that the template reads and does not set.
     pub fn variables(&self) -> HashSet<String> {
         let template = self.environment.get_template(NAME);
         template.map(|template| template.undeclared_variables(false)).unwrap_or_default()
@@ -128,9 +138,11 @@ impl fmt::Debug for ChatTemplate {
     }
 }
 
-const BROKEN: &str = "Name another template for this model in the settings, or choose another model.";
+const BROKEN: &str = "Set another template for this model in the settings, or choose another model.";
 
-/// The template that a model file carries, as it stands there. Error: it is no text.
+/// Returns the template source of a model file.
+///
+/// Errors: it is not text.
 pub(crate) fn source_of(file: &WeightFile) -> Result<Option<String>> {
     Ok(match file.container() {
         Container::Gguf { .. } => file.metadata().opt_str("tokenizer.chat_template")?.map(str::to_string),
@@ -141,7 +153,7 @@ pub(crate) fn source_of(file: &WeightFile) -> Result<Option<String>> {
     })
 }
 
-/// `chat_template` of a `tokenizer_config.json`: a text, or several by name of which `default` counts.
+/// Reads `chat_template` of a `tokenizer_config.json`: a text, or the `default` of several.
 fn configured(bytes: &[u8]) -> Option<String> {
     let config: Value = serde_json::from_slice(bytes).ok()?;
     match &config["chat_template"] {

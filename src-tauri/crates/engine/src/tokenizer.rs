@@ -1,9 +1,10 @@
-//! Text to token ids and back.
+//! Tokenizer: text to token ids and back.
 //!
-//! Built from GGUF metadata, a `tokenizer.json` or a SentencePiece `.model`. Control tokens are recognised only
-//! where that is asked for, so that what a person types can never steer the model. Splitting and normalising are
-//! the `tokenizers` crate's; merging is ours, because a vocabulary of 200 000 tokens must be ready at once and a
-//! damaged one must not end the program.
+//! Built from GGUF metadata, a `tokenizer.json` or a SentencePiece `.model`. Control tokens are recognized only on
+//! request, so typed text can never steer the model.
+//!
+//! Splitting and normalizing use the `tokenizers` crate. Merging is our own: large vocabularies must load at once,
+//! and a damaged one must not crash the program.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -45,22 +46,24 @@ use unigram::Unigram;
 use vocab::{Decoding, TokenKind, Vocab};
 use wordpiece::WordPiece;
 
+/// Index of a token in the vocabulary.
 pub type TokenId = u32;
 
 /// Whether the text of a control token (`<|im_end|>`) becomes that token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Special {
-    /// It stays text: for everything a person, a file or a tool wrote.
+    /// It stays text: for the words of people, files and tools.
     Plain,
     /// It becomes the token: for the markup of a chat template.
     Parse,
 }
 
-/// Ids that a stretch of rendered text is known to have come from: reused, never made again.
+/// Known ids of a span of rendered text. They are reused, never encoded again.
 #[derive(Debug, Clone, Copy)]
 pub struct KnownIds<'a> {
     /// Bytes of the rendered text.
     pub range: &'a Range<usize>,
+    /// Their tokens.
     pub ids: &'a [TokenId],
 }
 
@@ -73,12 +76,12 @@ enum MergeModel {
     WordPiece { splitter: Splitter, wordpiece: WordPiece },
 }
 
-/// What SentencePiece does with spaces: all become `▁`.
+/// SentencePiece's treatment of spaces, which become `▁`.
 #[derive(Debug, Clone, Copy)]
 struct SpaceRules {
-    /// A text begins with a space, and so does what follows a control token.
+    /// Whether a space is added before a text and after a control token.
     prefix: bool,
-    /// Runs of spaces become one, and spaces at the ends go.
+    /// Whether runs of spaces are collapsed and outer spaces dropped.
     collapse: bool,
 }
 
@@ -92,17 +95,17 @@ pub struct Tokenizer {
     eos: Option<TokenId>,
     /// Sorted.
     eog: Vec<TokenId>,
-    /// What [`Tokenizer::add_special`] puts before and after.
+    /// Tokens that [`Tokenizer::add_special`] puts before and after.
     before: Vec<TokenId>,
     after: Vec<TokenId>,
-    /// Made when a text that changes is first encoded.
+    /// Created when a changing text is first encoded.
     neighbours: OnceLock<CharPairs>,
-    /// Something about the vocabulary that a user should know.
+    /// A remark on the vocabulary for the user.
     notice: Option<String>,
 }
 
 impl Tokenizer {
-    /// Without BOS and EOS; see [`Tokenizer::add_special`].
+    /// Encodes a text without BOS and EOS; see [`Tokenizer::add_special`].
     pub fn encode(&self, text: &str, special: Special) -> Vec<TokenId> {
         let mut ids = Vec::new();
         let parse = special == Special::Parse;
@@ -110,17 +113,18 @@ impl Tokenizer {
         ids
     }
 
-    /// A rendered prompt: control tokens are recognised outside message contents only, `known` stretches keep
-    /// their ids, and everything else is split as if the whole text had been encoded at once. `known` is in
-    /// order and without overlap; a stretch that isn't is encoded like any other.
+    /// Encodes a rendered prompt as if at once, except that control tokens are recognized only outside message
+    /// contents, and `known` spans keep their ids.
+    ///
+    /// `known` must be ordered and without overlap; spans that are not are encoded like any others.
     pub fn encode_rendered(&self, rendered: &RenderedPrompt, known: &[KnownIds<'_>]) -> Vec<TokenId> {
         let mut ids = Vec::new();
-        self.encode_stretches(rendered, known, 0..rendered.text.len(), &mut ids, None);
+        self.encode_spans(rendered, known, 0..rendered.text.len(), &mut ids, None);
         ids
     }
 
-    /// A part of a rendered prompt, as [`Tokenizer::encode_rendered`] has it.
-    fn encode_stretches(
+    /// Encodes part of a rendered prompt as [`Tokenizer::encode_rendered`] would.
+    fn encode_spans(
         &self,
         rendered: &RenderedPrompt,
         known: &[KnownIds<'_>],
@@ -138,18 +142,18 @@ impl Tokenizer {
             let mut marking = marks.as_deref_mut().map(|marks| MarkRecorder { at: range.start, marks });
             self.encode_marked(&text[range.clone()], range.start == 0, &accept, ids, marking.as_mut());
         };
-        for stretch in known {
-            let in_order = stretch.range.start >= from && text.get(stretch.range.clone()).is_some();
+        for span in known {
+            let in_order = span.range.start >= from && text.get(span.range.clone()).is_some();
             if in_order {
-                encode(from..stretch.range.start, ids);
-                ids.extend_from_slice(stretch.ids);
-                from = stretch.range.end;
+                encode(from..span.range.start, ids);
+                ids.extend_from_slice(span.ids);
+                from = span.range.end;
             }
         }
         encode(from..part.end, ids);
     }
 
-    /// The text of `ids`, control tokens written out. Bytes that are no UTF-8 become U+FFFD.
+    /// Returns the text of `ids`, with control tokens written out. Invalid UTF-8 becomes U+FFFD.
     pub fn decode(&self, ids: &[TokenId]) -> String {
         let mut bytes = Vec::new();
         let strips = matches!(self.vocab.decoding, Decoding::SentencePiece { strips_space: true });
@@ -166,43 +170,45 @@ impl Tokenizer {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Decodes a reply token by token; control tokens are left out.
+    /// Returns a decoder for a reply, token by token. It leaves out control tokens.
     pub fn stream(&self) -> DetokenizeStream {
         DetokenizeStream::new(Arc::clone(&self.vocab))
     }
 
+    /// Returns the begin-of-sequence token.
     pub fn bos(&self) -> Option<TokenId> {
         self.bos
     }
 
+    /// Returns the end-of-sequence token.
     pub fn eos(&self) -> Option<TokenId> {
         self.eos
     }
 
-    /// Whether `id` ends a reply (end of sequence, end of turn and their like).
+    /// Returns whether `id` ends a reply (end of sequence, end of turn and the like).
     pub fn is_eog(&self, id: TokenId) -> bool {
         self.eog.binary_search(&id).is_ok()
     }
 
-    /// Whether `id` steers the model and has no text of its own in a reply.
+    /// Returns whether `id` steers the model and has no text in a reply.
     pub fn is_control(&self, id: TokenId) -> bool {
         self.vocab.kind(id) == Some(TokenKind::Control)
     }
 
-    /// SpaceRules are `▁` and unknown characters bytes, as SentencePiece has it.
+    /// Returns whether spaces are `▁` and unknown characters bytes, as in SentencePiece.
     pub fn is_sentencepiece(&self) -> bool {
         matches!(self.vocab.decoding, Decoding::SentencePiece { .. })
     }
 
-    /// The one token that this text is, if it is meant as a whole: a control or user-defined token, or one that a
-    /// careless conversion calls normal.
-    pub fn mark(&self, text: &str) -> Option<TokenId> {
+    /// Returns the single token of this text, if it is matched as a whole: a control or user-defined token, or one
+    /// mislabeled as normal.
+    pub fn markup_token(&self, text: &str) -> Option<TokenId> {
         let added =
             self.added.find(text, 0, &|_, range| *range == (0..text.len())).map(|found| found.added.id);
         added.or_else(|| self.vocab.find(text.as_bytes()))
     }
 
-    /// Where tokens of markup stand in a text.
+    /// Returns the markup tokens in a text and their byte ranges.
     pub fn marks_in(&self, text: &str) -> Vec<(Range<usize>, TokenId)> {
         let (mut found, mut from) = (Vec::new(), 0);
         while let Some(next) = self.added.find(text, from, &|added, _| added.may_steer()) {
@@ -212,7 +218,7 @@ impl Tokenizer {
         found
     }
 
-    /// `ids` with the BOS and EOS that this model wants around a text.
+    /// Returns `ids` with the BOS and EOS that the model expects around a text.
     pub fn add_special(&self, ids: Vec<TokenId>) -> Vec<TokenId> {
         let mut all = self.before.clone();
         all.extend(ids);
@@ -220,28 +226,29 @@ impl Tokenizer {
         all
     }
 
-    /// The token's text as the vocabulary has it; None for an id that does not exist or a text that is no UTF-8.
+    /// Returns the token's text in the vocabulary. `None` for unknown ids and invalid UTF-8.
     pub fn token_text(&self, id: TokenId) -> Option<&str> {
         self.vocab.kind(id)?;
         std::str::from_utf8(self.vocab.text(id)).ok()
     }
 
+    /// Returns the number of tokens in the vocabulary.
     pub fn n_vocab(&self) -> usize {
         self.vocab.len()
     }
 
-    /// What a user should know of this vocabulary though it works.
+    /// Returns a remark on the vocabulary for the user, if there is one.
     pub fn notice(&self) -> Option<&str> {
         self.notice.as_deref()
     }
 
-    /// Bytes of the longest token that is matched as a whole.
+    /// Returns the bytes of the longest token that is matched as a whole.
     fn longest_added(&self) -> usize {
         self.added.longest()
     }
 
-    /// Finds the added tokens that `accept` lets through and encodes what lies between. `begins`: nothing stands
-    /// before `text`. `marking` notes where encoding may begin again.
+    /// Encodes a text: added tokens that `accept` permits, and what lies between. `begins`: nothing precedes `text`.
+    /// `marking` records restart points.
     fn encode_marked(
         &self,
         text: &str,
@@ -329,7 +336,7 @@ impl Tokenizer {
         }
     }
 
-    /// Where the encoding of a text may begin in its middle.
+    /// Returns where encoding may restart in the middle of a text.
     fn restarts(&self) -> RestartPoints {
         match &self.merging {
             _ if self.added.takes_white_space() => RestartPoints::Never,
@@ -344,23 +351,23 @@ impl Tokenizer {
     }
 }
 
-/// Where a part of a text stands.
+/// Position of a part of a text.
 #[derive(Debug, Clone, Copy)]
 struct TextPosition {
-    /// Bytes before it, from where noting marks began.
+    /// Bytes before it, from where recording began.
     at: usize,
-    /// Nothing stands before.
+    /// Nothing precedes it.
     begins: bool,
-    /// Nothing or an added token stands before.
+    /// Nothing or an added token precedes it.
     prefixed: bool,
 }
 
-/// Where the encoding of a text may begin in its middle and still give the same ids.
+/// Where encoding may restart in the middle of a text with the same ids as a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RestartPoints {
     /// Wherever a piece begins.
     AtPieces,
-    /// Between characters that stand side by side in no token.
+    /// Between characters that are adjacent in no token.
     BetweenUnpairedChars,
     Never,
 }

@@ -1,6 +1,7 @@
-//! No heap allocation for a token: tables and pages of the context, every layer, the choice of the next token and its
-//! text. A test binary of its own: it counts every allocation of the process, and has no harness, whose own thread
-//! allocates when it says that a test takes long.
+//! Generating a token allocates nothing on the heap: cache tables and pages, layers, sampling, text.
+//!
+//! A separate test binary, because it counts every allocation of the process. It has no harness: the harness's thread
+//! allocates when it reports a slow test.
 #![allow(clippy::unwrap_used)] // a failure here fails the test
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -16,16 +17,16 @@ struct Counting;
 
 static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: passes everything on to the system's allocator.
+// SAFETY: forwards every call to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller's guarantees are forwarded.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller's guarantees are forwarded.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -33,7 +34,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// gpt-oss in small: experts, windows, sinks.
+/// A small gpt-oss: experts, windows, sinks.
 const EXPERTS: &[(&str, ShapeFact)] = &[
     ("expert_count", ShapeFact::Count(8)),
     ("expert_used_count", ShapeFact::Count(2)),
@@ -53,7 +54,7 @@ fn small(like: &str) -> Shape {
     Shape { n_layers: 4, d_model: 256, d_ff: 256, n_heads, n_kv_heads, n_vocab, more, ..shape }
 }
 
-/// Tokens that are generated: across pages of the context, and beyond the window.
+/// Generated tokens: across several pages, and beyond the window.
 const N_TOKENS: usize = 200;
 
 fn check(like: &str, mix: &str, kv: KvDType, resident: Option<WeightBudget>, sampling: &Sampling) {
@@ -78,13 +79,13 @@ fn check(like: &str, mix: &str, kv: KvDType, resident: Option<WeightBudget>, sam
         history.push(token);
         text.push_str(stream.push(token));
         let allocated = ALLOCATIONS.load(Ordering::Relaxed) - before;
-        // the first token makes the buffers of its batch
+        // the first token allocates the buffers of its batch
         assert!(n == 0 || allocated == 0, "{like} {mix} {kv:?}: {allocated} allocations for token {n}");
     }
 }
 
 fn main() {
-    // A thread's own handle is made when it first waits for others.
+    // A thread's handle is allocated when it first waits.
     drop(std::thread::current());
     let greedy = Sampling { temperature: 0.0, ..Sampling::default() };
     let drawn = Sampling { repeat_penalty: 1.1, seed: Some(1), ..Sampling::default() };

@@ -1,5 +1,6 @@
-//! A small model within a bound of memory: what it takes is counted at the allocator, and is no more than was planned.
-//! A test binary of its own: it counts every byte of the process.
+//! A small model under a memory limit: the peak, counted at the allocator, stays within the plan.
+//!
+//! A separate test binary, because it counts every byte of the process.
 #![allow(clippy::unwrap_used)] // a failure here fails the test
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -17,18 +18,18 @@ struct Counting;
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: passes everything on to the system's allocator.
+// SAFETY: forwards every call to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let live = LIVE.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
         PEAK.fetch_max(live, Ordering::Relaxed);
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller's guarantees are forwarded.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller's guarantees are forwarded.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -38,7 +39,7 @@ static COUNTING: Counting = Counting;
 
 const BOUND: u64 = 8 << 20;
 
-/// The starter in Q4_0, as `nook convert` makes it.
+/// The starter model in Q4_0, as `nook convert` writes it.
 fn starter() -> Vec<u8> {
     let starter = include_bytes!("../../../../models/starter/starter.gguf");
     let file = WeightFile::from_static("starter", starter).unwrap();
@@ -47,7 +48,7 @@ fn starter() -> Vec<u8> {
     bytes
 }
 
-/// A family in small.
+/// A small version of a family.
 fn small(like: &str, n_vocab: u32) -> Vec<u8> {
     let shape = *shape::find(like).unwrap();
     let (n_heads, n_kv_heads) = (4, 2);
@@ -57,7 +58,7 @@ fn small(like: &str, n_vocab: u32) -> Vec<u8> {
     bytes
 }
 
-/// A prompt and an answer that fill a context. Peak of what was allocated since the loading began, weights aside.
+/// Runs a prompt and an answer that fill a context. Returns the peak allocation since loading began, without weights.
 fn run(file: &Arc<WeightFile>, memory: u64, n_ctx: usize) -> engine::Result<(usize, Duration, f64)> {
     let before = LIVE.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);
@@ -101,7 +102,7 @@ fn run(file: &Arc<WeightFile>, memory: u64, n_ctx: usize) -> engine::Result<(usi
     Ok((PEAK.load(Ordering::Relaxed) - before, first, per_second))
 }
 
-/// The allocator counts for the whole program: one test at a time.
+/// The allocator counts for the whole process: one test at a time.
 static COUNTED: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
 fn alone() -> std::sync::MutexGuard<'static, ()> {
@@ -109,7 +110,7 @@ fn alone() -> std::sync::MutexGuard<'static, ()> {
 }
 
 #[test]
-fn the_starter_lives_in_eight_mebibytes() {
+fn the_starter_model_runs_in_eight_mebibytes() {
     let _alone = alone();
     let bytes = starter();
     let n_weights = bytes.len();
@@ -123,7 +124,7 @@ fn the_starter_lives_in_eight_mebibytes() {
 }
 
 #[test]
-fn a_bound_holds_or_is_refused_with_a_context_that_fits() {
+fn a_memory_limit_holds_or_is_refused_with_a_context_that_fits() {
     let _alone = alone();
     for (like, n_vocab) in [("llama-3.2-1b", 600), ("llama-3.2-1b", 32_000), ("gemma-3-1b", 8000)] {
         let bytes = small(like, n_vocab);

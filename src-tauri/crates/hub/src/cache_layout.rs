@@ -156,8 +156,8 @@ fn check(path: &str) -> Result<()> {
     }
     Err(HubError::new(
         "hub.file_name",
-        format!("The file name {path:?} can't be used here."),
-        "Choose another model, and tell its publisher.",
+        format!("The file name {path:?} can't be used on this system."),
+        "Choose another model, and report this to its publisher.",
     ))
 }
 

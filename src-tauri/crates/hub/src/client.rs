@@ -87,8 +87,8 @@ impl Client {
         let wrong = || {
             HubError::new(
                 "hub.endpoint",
-                format!("\"{text}\" is not the address of a hub."),
-                "Set HF_ENDPOINT to an address such as https://huggingface.co, or unset it.",
+                format!("\"{text}\" is not a valid Hugging Face address."),
+                "Set HF_ENDPOINT to an address such as https://huggingface.co, or leave it empty.",
             )
         };
         let hub = HubUrl::parse(text).ok_or_else(wrong)?;
@@ -102,8 +102,8 @@ impl Client {
             .map_err(|error| {
                 HubError::new(
                     "hub.client",
-                    format!("Nothing can be fetched: {}.", error_chain(&error)),
-                    "Check the proxy settings and the system's certificates.",
+                    format!("Downloads are not possible: {}.", error_chain(&error)),
+                    "Check the proxy settings and the certificates of the system.",
                 )
             })?;
         let token = token.and_then(|token| {

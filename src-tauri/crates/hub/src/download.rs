@@ -233,8 +233,8 @@ impl Download {
         if is_other && self.is_signed {
             return Err(DownloadEnd::Failed(HubError::new(
                 "hub.signed_mismatch",
-                format!("{} is not the file that its signed list names.", listed.path),
-                "It is refused. Tell the publisher; another file of theirs may be right.",
+                format!("{} differs from the file in its signed list.", listed.path),
+                "It was rejected. Choose another file, and report this to the publisher.",
             )));
         }
         if is_other || has_changed {
@@ -243,7 +243,7 @@ impl Download {
             self.progress.set_total(others + now.bytes);
             self.progress.set_notice(HubError::new(
                 "download.changed",
-                format!("The publisher changed {} meanwhile, so the download restarted.", listed.path),
+                format!("The publisher changed {} during the download, so it was restarted.", listed.path),
                 "",
             ));
         }
@@ -408,12 +408,12 @@ impl Download {
         Err(HubError::new(
             "download.no_space",
             format!(
-                "The disk of {} has {} free; this needs {}, including a reserve.",
+                "The disk of {} has {} free, but {} are needed, including a reserve.",
                 folder.display(),
                 human(space.free),
                 human(needed)
             ),
-            format!("Free {} there; the download resumes automatically.", human(needed - space.free)),
+            format!("Free up {}. The download then resumes automatically.", human(needed - space.free)),
         ))
     }
 }

@@ -45,13 +45,13 @@ pub(crate) fn network_error(host: &str, error: &reqwest::Error) -> HubError {
         return HubError::new(
             "hub.certificate",
             format!("The connection to {host} can't be trusted: {cause}."),
-            "A proxy or a virus scanner may intercept it: add its certificate to the system's. Also check this computer's date.",
+            "A proxy or antivirus program may intercept the connection: add its certificate to the system. Also check this computer's date.",
         );
     }
     HubError::new(
         "hub.unreachable",
         format!("{host} can't be reached: {cause}."),
-        "Check the connection. It resumes automatically once the network is back.",
+        "Check your internet connection and try again. Downloads in progress resume automatically.",
     )
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn stalled_error(url: &Url, stall: Duration) -> HubError {
     HubError::new(
         "hub.silent",
         format!("{} has sent nothing for {:.0} seconds.", host(url), stall.as_secs_f64()),
-        "It is tried again automatically.",
+        "Inglenook retries automatically.",
     )
 }
 
@@ -120,35 +120,35 @@ fn status_error(
         }
         403 if gated => RequestError::Permanent(HubError::new(
             "hub.licence",
-            format!("The licence of {name} has not been accepted by the owner of your token."),
-            format!("Open {page}, accept its conditions, then try again. Some publishers answer after days."),
+            format!("The owner of your access token has not accepted the license of {name}."),
+            format!("Open {page}, accept the license, then try again. Some publishers take days to approve."),
         )),
         401 if has_token => RequestError::Permanent(HubError::new(
             "hub.denied",
             format!(
-                "Your token was refused for {name}: it has been withdrawn, has expired, or may not read it."
+                "Your access token was rejected for {name}: it was revoked, has expired, or lacks read permission."
             ),
-            "Make a new token with read access and replace the old one: `nook models token` says where it is.",
+            "Create a new token with read permission and replace the old one. `nook models token` shows where it is.",
         )),
         403 => RequestError::Permanent(HubError::new(
             "hub.denied",
-            format!("Access to {name} is denied for the owner of your token."),
+            format!("The owner of your access token has no access to {name}."),
             format!("Ask the publisher at {page}, or choose another model."),
         )),
         401 | 404 => RequestError::Permanent(missing(code, has_token, name)),
         429 => RequestError::Busy(
             HubError::new(
                 "hub.busy",
-                "The hub asks us to wait: too many requests.",
-                "It continues automatically.",
+                "Too many requests to Hugging Face.",
+                "Wait a moment and try again. Downloads in progress resume automatically.",
             ),
             wait(headers),
         ),
         n if n >= 500 || n == 408 => RequestError::Busy(
             HubError::new(
                 "hub.broken",
-                format!("The hub reports an internal error (status {n})."),
-                "It is tried again automatically.",
+                format!("Hugging Face has a server error (status {n})."),
+                "Try again later. Downloads in progress resume automatically.",
             ),
             wait(headers),
         ),
@@ -159,9 +159,9 @@ fn status_error(
 fn no_token(name: &str, page: &str) -> HubError {
     HubError::new(
         "hub.no_token",
-        format!("{name} requires accepting its licence, and there is no token that identifies you."),
+        format!("{name} requires that you accept its license and sign in with an access token."),
         format!(
-            "Accept it at {page}, make a token under your account's settings, and give it: `nook models token --stdin`, HF_TOKEN or `hf auth login`."
+            "Accept the license at {page}, create a token in your account settings, and save it with `nook models token --stdin`, HF_TOKEN or `hf auth login`."
         ),
     )
 }
@@ -171,22 +171,22 @@ fn missing(code: &str, has_token: bool, name: &str) -> HubError {
         "EntryNotFound" => HubError::new(
             "hub.not_found",
             format!("{name} has no such file."),
-            "Look at its files: `nook models search OWNER/NAME`.",
+            "List its files with `nook models search OWNER/NAME`.",
         ),
         "RevisionNotFound" => HubError::new(
             "hub.not_found",
             format!("{name} has no such revision."),
-            "Leave it out for the newest.",
+            "Omit the revision to use the newest.",
         ),
         _ if has_token => HubError::new(
             "hub.not_found",
-            format!("There is no {name}, or your token may not see it."),
+            format!("{name} does not exist, or your access token has no access to it."),
             "Check the spelling.",
         ),
         _ => HubError::new(
             "hub.not_found",
-            format!("There is no {name}, or it is private."),
-            "Check the spelling. Private repositories need a token: `nook models token --stdin`, or HF_TOKEN.",
+            format!("{name} does not exist, or it is private."),
+            "Check the spelling. For a private repository, set an access token with `nook models token --stdin` or HF_TOKEN.",
         ),
     }
 }
@@ -213,11 +213,11 @@ mod tests {
         check(403, "GatedRepo", false, "hub.no_token", "HF_TOKEN");
         check(403, "GatedRepo", true, "hub.licence", "https://hub/a/b");
         check(401, "GatedRepo", true, "hub.denied", "expired");
-        check(403, "", true, "hub.denied", "denied");
+        check(403, "", true, "hub.denied", "no access");
         check(401, "RepoNotFound", false, "hub.not_found", "private");
         check(404, "EntryNotFound", true, "hub.not_found", "no such file");
         check(404, "RevisionNotFound", true, "hub.not_found", "revision");
-        check(429, "", true, "hub.busy", "wait");
+        check(429, "", true, "hub.busy", "Too many requests");
         check(503, "", true, "hub.broken", "503");
         check(418, "", true, "hub.answer", "418");
     }

@@ -41,7 +41,7 @@ impl TrustedKeys {
             Err(_) => Err(HubError::new(
                 "hub.key",
                 format!("\"{word}\" is not a minisign public key."),
-                "It is the second line of a .pub file and begins with RW.",
+                "Use the second line of the .pub file. It begins with RW.",
             )),
         };
         Ok(Self(words.map(key).collect::<Result<_>>()?))
@@ -59,7 +59,7 @@ impl TrustedKeys {
             HubError::new(
                 "hub.signature",
                 format!("The signature of {of} is invalid: {cause}."),
-                "It is refused. It may have been changed; get it from its publisher again.",
+                "It was rejected because it may have been changed. Get it from its publisher again.",
             )
         };
         let signature = Signature::decode(signature).map_err(|_| bad("it is not a minisign signature"))?;
@@ -126,7 +126,7 @@ impl Manifest {
             HubError::new(
                 "hub.manifest",
                 format!("The signed list of files can't be used: {cause}."),
-                "Tell its publisher.",
+                "Report this to its publisher.",
             )
         };
         let written: ManifestJson =
@@ -162,8 +162,8 @@ impl Manifest {
         let refuse = |cause: String| {
             HubError::new(
                 "hub.signed_mismatch",
-                format!("{cause}, so it is refused."),
-                "Tell the publisher; another file of theirs may be right.",
+                format!("{cause}, so it was rejected."),
+                "Choose another file, and report this to the publisher.",
             )
         };
         if self.repository != repository {
@@ -173,7 +173,7 @@ impl Manifest {
         let is_same = listed.bytes == file.bytes && file.sha256.is_none_or(|hash| hash == listed.sha256);
         match is_same {
             true => Ok(Some(listed)),
-            false => Err(refuse(format!("{} is not the file that its signed list names", file.path))),
+            false => Err(refuse(format!("{} differs from the file in its signed list", file.path))),
         }
     }
 }

@@ -62,7 +62,7 @@ pub fn convert(
     progress: &mut Progress<'_>,
 ) -> Result<ConvertReport> {
     let began = clock.monotonic();
-    let wanted = Wanted::of(args)?;
+    let wanted = ConversionTarget::of(args)?;
     check_target(io, args)?;
     let file = Arc::new(crate::model_file::open(&args.source)?);
     let (formats, mean_kl) = auto::formats(io, &wanted, &file, args, progress)?;
@@ -85,7 +85,7 @@ pub fn convert(
 }
 
 /// What decides about the formats.
-pub(crate) enum Wanted {
+pub(crate) enum ConversionTarget {
     Named(Formats),
     MaxBytes(u64),
     MaxKl { max_kl: f64, max_bytes: Option<u64> },
@@ -95,7 +95,7 @@ pub(crate) enum Wanted {
 /// The name that has formats chosen by measured error.
 pub const AUTO: &str = "auto";
 
-impl Wanted {
+impl ConversionTarget {
     /// Errors: an unknown format; bounds where there is nothing to choose.
     fn of(args: &ConvertArgs) -> Result<Self> {
         let ConvertArgs { dtype, max_bytes, max_kl, .. } = args;
@@ -159,7 +159,7 @@ pub(crate) fn write(
     check_room(out, total)?;
     let mut tensors = Vec::new();
     let written = io.write_stream(out, &mut |sink| {
-        let counted = Counted { sink, done: 0, total, progress };
+        let counted = CountingWriter { sink, done: 0, total, progress };
         let mut buffered = BufWriter::with_capacity(WRITTEN_AT_ONCE, counted);
         tensors = conversion.write(&mut buffered)?;
         buffered.flush()
@@ -220,14 +220,14 @@ pub fn free_bytes(path: &Path) -> Option<u64> {
 }
 
 /// Tells how much has gone through.
-struct Counted<'a, 'p> {
+struct CountingWriter<'a, 'p> {
     sink: &'a mut dyn Write,
     done: u64,
     total: u64,
     progress: &'a mut Progress<'p>,
 }
 
-impl Write for Counted<'_, '_> {
+impl Write for CountingWriter<'_, '_> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         let n = self.sink.write(bytes)?;
         self.done += n as u64;

@@ -102,7 +102,7 @@ impl Default for LoadDefaults {
 
 /// Where the memory_estimate come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Known {
+pub enum EstimateBasis {
     /// The file, or its header.
     Exactly,
     /// What is published.
@@ -112,7 +112,7 @@ pub enum Known {
 /// The numbers and the verdict. `run`: what was measured of the same model before.
 pub fn estimate(
     memory_estimate: &MemoryEstimate,
-    known: Known,
+    known: EstimateBasis,
     here: &MachineFacts,
     asked: LoadDefaults,
     run: Option<FitMeasured>,
@@ -151,7 +151,7 @@ pub fn estimate(
         .collect::<Vec<_>>()
         .join(" "),
         verdict,
-        exact: known == Known::Exactly,
+        exact: known == EstimateBasis::Exactly,
         context,
         kv: kv_name(asked.kv),
         needs,

@@ -20,7 +20,7 @@ use kernels::cpu::isa::IsaLevel;
 use kernels::cpu::thread_pool::MAX_THREADS;
 use kernels::devices::{BandwidthTest, describe};
 
-use cache::{Checked, Key, Record};
+use cache::{CheckedCpu, CpuCache, CpuKey};
 use contract::{CpuRequest, Error, ErrorKind, Result};
 pub use cores::{Cores, Power};
 
@@ -98,19 +98,19 @@ pub fn prepare(io: &dyn Io, clock: &dyn Clock, asked: &CpuRequest, recall: Recal
         cores,
     };
     let Some(folder) = &asked.folder else { return Ok(machine) };
-    let key = Key {
+    let key = CpuKey {
         name: describe().map_err(error)?.name,
         cores: machine.cores.n_physical(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
-    let mut record = Record::read(io, folder);
+    let mut record = CpuCache::read(io, folder);
     let known = record.find(&key).filter(|_| recall != Recall::Anew).cloned();
     let checked = match known {
         Some(checked) => checked,
         None if recall == Recall::Only => return Ok(machine),
         None => {
             let verdict = check::highest_correct_level().map_err(error)?;
-            let checked = Checked {
+            let checked = CheckedCpu {
                 level: verdict.level.name().to_owned(),
                 wrong: verdict.wrong.iter().map(ToString::to_string).collect(),
                 few_threads: few_threads(machine.cores.n_performance(), clock, recall).map_err(error)?,

@@ -59,14 +59,14 @@ impl Sums {
 /// What is told of the time that no step took.
 pub const REST: &str = "rest";
 
-type Key = (&'static str, String, Line);
+type OperationKey = (&'static str, String, Line);
 
 /// Gathers over runs.
 #[derive(Debug, Default)]
 pub struct Profile {
-    known: HashMap<Key, usize>,
+    known: HashMap<OperationKey, usize>,
     /// by phase
-    operations: Vec<(Key, [Sums; 2])>,
+    operations: Vec<(OperationKey, [Sums; 2])>,
     /// steps of the run that isn't over: which operation, and what it took
     run: Vec<(usize, Duration, StepCost)>,
     /// When the run began.
@@ -131,7 +131,7 @@ impl Profile {
 
     /// Where the time of a phase went, what took longest first; what no step took is among them.
     pub fn operations(&self, phase: Phase) -> Vec<Operation> {
-        let of = |((op, what, line), sums): &(Key, [Sums; 2])| {
+        let of = |((op, what, line), sums): &(OperationKey, [Sums; 2])| {
             let sums = sums[phase as usize];
             (sums.calls > 0).then(|| Operation { op, what: what.clone(), line: *line, sums })
         };
@@ -151,7 +151,7 @@ impl Profile {
         self.total[phase as usize]
     }
 
-    fn operation(&mut self, key: Key) -> usize {
+    fn operation(&mut self, key: OperationKey) -> usize {
         if let Some(at) = self.known.get(&key) {
             return *at;
         }

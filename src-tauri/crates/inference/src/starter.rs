@@ -7,10 +7,12 @@ pub const NAME: &str = "Starter";
 
 /// Tensors in a GGUF lie at multiples of 32 bytes from its beginning, and vector loads want them there.
 #[repr(C, align(64))]
-struct Aligned<T: ?Sized>(T);
+struct AlignedBytes<T: ?Sized>(T);
 
-static FILE: &Aligned<[u8]> =
-    &Aligned(*include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../models/starter/starter.gguf")));
+static FILE: &AlignedBytes<[u8]> = &AlignedBytes(*include_bytes!(concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../../models/starter/starter.gguf"
+)));
 
 /// The GGUF file.
 pub fn bytes() -> &'static [u8] {

@@ -20,9 +20,9 @@ use io::{Clock, RealClock};
 
 use crate::worker::{End, pipe};
 use child::{Child, Vitals};
-use contract::protocol::{KvStats, Loaded, WorkerEvent, WorkerRequest};
+use contract::protocol::{KvStats, LoadState, WorkerEvent, WorkerRequest};
 use contract::{Error, ErrorKind, Result};
-use in_flight::Flights;
+use in_flight::InFlight;
 
 /// The argument, alone, that makes a program of ours the worker.
 pub const ARGUMENT: &str = "worker-over-pipe";
@@ -118,7 +118,7 @@ pub fn run(
         // Where nobody supervises any more, nobody needs to know.
         let _ = forward.send(Input::RequestsEnded);
     });
-    let (child, flights) = (None, Flights::default());
+    let (child, flights) = (None, InFlight::default());
     let mut supervisor = Supervisor {
         program,
         clock,
@@ -147,7 +147,7 @@ struct Supervisor<'a> {
     child: Option<Child>,
     /// Names the processes.
     n_children: u64,
-    flights: Flights,
+    flights: InFlight,
     /// What the process had done when it was last heard of.
     heard: Vitals,
     n_silences: u32,
@@ -260,7 +260,7 @@ impl Supervisor<'_> {
             fall.last_words
         );
         for id in self.flights.models() {
-            self.say(WorkerEvent::Model { id, state: Loaded::Unloaded });
+            self.say(WorkerEvent::Model { id, state: LoadState::Unloaded });
         }
         let (again, told) = self.flights.fell(&fall.error);
         told.into_iter().for_each(|event| self.say(event));

@@ -33,12 +33,12 @@ use platform::{calendar, memory};
 use crate::model_file;
 pub use channel::{Inbox, Requests, channel};
 use contract::protocol::{
-    CountRequest, Counted, Finished, FitRequest, Fitted, GenerateRequest, Hits, KvStats, Loaded, LookRequest,
-    Looked, ModelRef, PrefetchRequest, Step, WorkerEvent, WorkerRequest,
+    CountRequest, FitOutcome, FitRequest, GenerateRequest, Hits, KvStats, LoadState, LookRequest, Looked,
+    ModelRef, PrefetchRequest, Step, TokenCounts, TurnResult, WorkerEvent, WorkerRequest,
 };
 use count::Counter;
 use embed::Embedding;
-use loading::{Bringing, LOOK_EVERY};
+use loading::{LOOK_EVERY, LoadJob};
 use model::LoadedModel;
 pub use model::gpu_notices::told as gpu_notice;
 use model::logprobs as look;
@@ -68,7 +68,7 @@ pub fn run_within(
     let (models, waiting, bringing) = (Vec::new(), VecDeque::new(), None);
     let (gone, may_store, hits) = (false, false, Hits::default());
     let now = clock.clone();
-    let gpu_health = GpuHealth::by(move || now.monotonic());
+    let gpu_health = GpuHealth::with_clock(move || now.monotonic());
     let mut worker = Worker {
         requests,
         clock,
@@ -112,9 +112,9 @@ struct Worker<'a> {
     gone: bool,
     /// Least recently used first.
     models: Vec<LoadedModel>,
-    bringing: Option<Bringing>,
+    bringing: Option<LoadJob>,
     /// Turns whose model has no room yet.
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<WaitingTurn>,
     /// The vocabulary that a draft was last counted with.
     counter: Option<Counter>,
     /// The model that makes vectors.
@@ -125,7 +125,7 @@ struct Worker<'a> {
     hits: Hits,
 }
 
-struct Waiting {
+struct WaitingTurn {
     request: GenerateRequest,
     arrived: Duration,
     /// The place in the queue that was told last.
@@ -186,7 +186,7 @@ impl Worker<'_> {
         match request {
             WorkerRequest::Generate(request) => {
                 let arrived = self.clock.monotonic();
-                self.waiting.push_back(Waiting { request: *request, arrived, position: 0, need: None });
+                self.waiting.push_back(WaitingTurn { request: *request, arrived, position: 0, need: None });
                 self.admit();
             }
             WorkerRequest::Cancel { turn } => self.cancel(&turn),
@@ -212,7 +212,7 @@ impl Worker<'_> {
             }
             WorkerRequest::Count { request, count } => {
                 let outcome = self.count(&count);
-                self.say(WorkerEvent::Counted { request, outcome });
+                self.say(WorkerEvent::TokenCounts { request, outcome });
             }
             WorkerRequest::Look { request, look } => {
                 let outcome = self.look(&look);
@@ -221,7 +221,7 @@ impl Worker<'_> {
             WorkerRequest::Embed { request, embed } => self.embed(request, *embed),
             WorkerRequest::Fit { request, fit } => {
                 let outcome = self.fit(&fit);
-                self.say(WorkerEvent::Fitted { request, outcome });
+                self.say(WorkerEvent::FitOutcome { request, outcome });
             }
             WorkerRequest::Stop => self.gone = true,
         }
@@ -287,14 +287,14 @@ impl Worker<'_> {
         let told = model.take_told();
         told.into_iter().for_each(|told| self.say(WorkerEvent::Checkpoints(Box::new(told))));
         self.hits = self.hits.with(model.hits());
-        self.tell_model(&model.reference.id, Loaded::Unloaded);
+        self.tell_model(&model.reference.id, LoadState::Unloaded);
     }
 
-    fn count(&mut self, request: &CountRequest) -> Result<Counted> {
+    fn count(&mut self, request: &CountRequest) -> Result<TokenCounts> {
         self.with_counter(&request.model, |counter, now| counter.count(request, now))
     }
 
-    fn fit(&mut self, request: &FitRequest) -> Result<Fitted> {
+    fn fit(&mut self, request: &FitRequest) -> Result<FitOutcome> {
         self.with_counter(&request.count.model, |counter, now| counter.fit(request, now))
     }
 
@@ -324,7 +324,7 @@ impl Worker<'_> {
         self.say(WorkerEvent::Turn { turn: turn.into(), step });
     }
 
-    fn tell_model(&mut self, id: &str, state: Loaded) {
+    fn tell_model(&mut self, id: &str, state: LoadState) {
         self.say(WorkerEvent::Model { id: id.into(), state });
     }
 
@@ -344,11 +344,11 @@ impl Worker<'_> {
             let ran = run_facts::of(&self.models[index], &steps, self.models.len() == 1);
             // before the ends of their turns
             let found = self.models[index].take_profiled();
-            found.into_iter().for_each(|found| self.say(WorkerEvent::Profiled(Box::new(found))));
+            found.into_iter().for_each(|found| self.say(WorkerEvent::MeasuredAnswer(Box::new(found))));
             for (turn, step) in steps {
                 self.tell(&turn, step);
             }
-            ran.into_iter().for_each(|ran| self.say(WorkerEvent::Ran(ran)));
+            ran.into_iter().for_each(|ran| self.say(WorkerEvent::RunFacts(ran)));
             if let Err(error) = stepped {
                 self.drop_model(index, &error);
             }
@@ -366,13 +366,13 @@ impl Worker<'_> {
         for turn in turns {
             self.tell(&turn, Step::Failed { error: error.clone() });
         }
-        self.tell_model(&id, Loaded::Unloaded);
+        self.tell_model(&id, LoadState::Unloaded);
     }
 
     /// Those whose time is up go, the others hear how many are before them.
     fn tell_waiting(&mut self) {
         let now = self.clock.monotonic();
-        let is_up = |waiting: &Waiting| {
+        let is_up = |waiting: &WaitingTurn| {
             waiting.request.bounds.deadline(waiting.arrived).is_some_and(|deadline| deadline <= now)
         };
         let mut steps: Vec<(String, Step)> = Vec::new();
@@ -396,7 +396,7 @@ impl Worker<'_> {
     fn cancel(&mut self, turn: &str) {
         if let Some(at) = self.waiting.iter().position(|waiting| waiting.request.turn == turn) {
             self.waiting.remove(at);
-            self.tell(turn, Step::Done(Box::new(Finished::never_started())));
+            self.tell(turn, Step::Done(Box::new(TurnResult::never_started())));
         }
         self.cancel_loading(turn);
         self.models.iter_mut().for_each(|model| model.cancel(turn));

@@ -14,7 +14,7 @@ use documents::sha256;
 pub type Documents = BTreeMap<String, String>;
 
 #[derive(Serialize, Deserialize)]
-pub struct File {
+pub struct AttachedFile {
     id: String,
     /// Of the conversation's documents.
     document: String,
@@ -36,7 +36,7 @@ pub struct File {
 }
 
 #[derive(Serialize, Deserialize)]
-pub struct Place {
+pub struct PassageSpan {
     /// A file of this message or of one before it.
     file: String,
     start: u32,
@@ -47,8 +47,8 @@ pub struct Place {
     page: Option<u32>,
 }
 
-pub fn write(attached: &MessageAttachments) -> (Vec<File>, Vec<Place>) {
-    let file = |row: &AttachmentRow| File {
+pub fn write(attached: &MessageAttachments) -> (Vec<AttachedFile>, Vec<PassageSpan>) {
+    let file = |row: &AttachmentRow| AttachedFile {
         id: row.id.clone(),
         document: row.document.clone(),
         name: row.name.clone(),
@@ -59,7 +59,7 @@ pub fn write(attached: &MessageAttachments) -> (Vec<File>, Vec<Place>) {
         tokens: row.tokens,
         about: row.is_about,
     };
-    let place = |row: &PassageRow| Place {
+    let place = |row: &PassageRow| PassageSpan {
         file: row.attachment.clone(),
         start: row.start,
         end: row.end,
@@ -72,11 +72,11 @@ pub fn write(attached: &MessageAttachments) -> (Vec<File>, Vec<Place>) {
 
 /// Error: a file without a text.
 pub fn read(
-    files: Vec<File>,
-    places: Vec<Place>,
+    files: Vec<AttachedFile>,
+    places: Vec<PassageSpan>,
     documents: &Documents,
 ) -> Result<MessageAttachments, String> {
-    let row = |file: File| {
+    let row = |file: AttachedFile| {
         let text = documents.get(&file.document);
         let text = text.ok_or_else(|| format!("the text of \"{}\" is missing.", file.name))?;
         Ok(AttachmentRow {
@@ -92,7 +92,7 @@ pub fn read(
             is_about: file.about,
         })
     };
-    let passage = |place: Place| PassageRow {
+    let passage = |place: PassageSpan| PassageRow {
         message: String::new(),
         attachment: place.file,
         start: place.start,

@@ -6,8 +6,8 @@ use session::{
     ArchivedFiles, ConversationArchive, ConversationRow, MessageRow, MessageState, Role, TitledBy, TokenLog,
 };
 
-use super::Found;
-use super::files::{self, Documents, Place};
+use super::ImportedConversations;
+use super::files::{self, Documents, PassageSpan};
 use contract::{Error, Result};
 use documents::sha256;
 use platform::calendar;
@@ -16,7 +16,7 @@ const FORMAT: &str = "inglenook.conversations";
 const VERSION: u32 = 1;
 
 #[derive(Serialize, Deserialize)]
-struct File {
+struct ExportFile {
     format: String,
     version: u32,
     #[serde(default)]
@@ -89,10 +89,10 @@ struct Message {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     tokens: Vec<Tokens>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    files: Vec<files::File>,
+    files: Vec<files::AttachedFile>,
     /// What of files was given to the model with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    passages: Vec<Place>,
+    passages: Vec<PassageSpan>,
 }
 
 /// Ids that a model generated for a message.
@@ -133,7 +133,7 @@ words!(titled_word, titled_of, TitledBy {
 pub fn write(archives: &[ConversationArchive], now_ms: i64) -> Result<String> {
     let conversations: serde_json::Result<Vec<_>> =
         archives.iter().map(|archive| serde_json::to_value(conversation(archive))).collect();
-    let file = conversations.map(|conversations| File {
+    let file = conversations.map(|conversations| ExportFile {
         format: FORMAT.into(),
         version: VERSION,
         exported: format!("{}Z", calendar::date_time(now_ms)),
@@ -194,11 +194,11 @@ fn tokens(log: &TokenLog) -> Tokens {
     Tokens { fingerprint: log.fingerprint.clone(), ids: log.text_ids.clone(), whole: log.all_ids.clone() }
 }
 
-pub fn read(value: &Value) -> Result<Found> {
+pub fn read(value: &Value) -> Result<ImportedConversations> {
     let refused = |message: String| {
         Err(Error::input("import.broken", message, "Export the chats again from the app they come from."))
     };
-    let file: File = match File::deserialize(value) {
+    let file: ExportFile = match ExportFile::deserialize(value) {
         Ok(file) => file,
         Err(error) => return refused(format!("This Inglenook export is incomplete: {error}.")),
     };

@@ -19,7 +19,7 @@ pub use json::write as write_json;
 pub use markdown::write as write_markdown;
 
 /// What was found in a file: each conversation, or why it can't be used.
-pub type Found = Vec<std::result::Result<ConversationArchive, String>>;
+pub type ImportedConversations = Vec<std::result::Result<ConversationArchive, String>>;
 
 /// Fills in what other applications' exports leave out.
 pub fn complete(whole: &mut ConversationArchive, model: &str, now_ms: i64) {
@@ -41,7 +41,7 @@ pub fn complete(whole: &mut ConversationArchive, model: &str, now_ms: i64) {
 }
 
 /// Every conversation of a file: our JSON, an export of ChatGPT or Claude, or the zip that holds one.
-pub fn read(bytes: &[u8]) -> Result<Found> {
+pub fn read(bytes: &[u8]) -> Result<ImportedConversations> {
     if bytes.starts_with(b"PK\x03\x04") || bytes.starts_with(b"PK\x05\x06") {
         return read_zip(bytes);
     }
@@ -55,7 +55,7 @@ pub fn read(bytes: &[u8]) -> Result<Found> {
     read_json(bytes)
 }
 
-fn read_zip(bytes: &[u8]) -> Result<Found> {
+fn read_zip(bytes: &[u8]) -> Result<ImportedConversations> {
     let mut found = Vec::new();
     let mut n_files = 0;
     for entry in zip::entries(bytes)? {
@@ -76,7 +76,7 @@ fn read_zip(bytes: &[u8]) -> Result<Found> {
     Ok(found)
 }
 
-fn read_json(bytes: &[u8]) -> Result<Found> {
+fn read_json(bytes: &[u8]) -> Result<ImportedConversations> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let value: Value = serde_json::from_slice(bytes).map_err(|error| {
         let (what, remedy) = if error.is_eof() {

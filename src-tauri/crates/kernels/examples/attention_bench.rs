@@ -1,6 +1,5 @@
-//! Speed of attention at depth on one thread: the two products with pages of keys and values, the softmax between them
-//! left out. What is usual, in GOPS where the pages stay in the second-level cache and where they come from memory, and
-//! then in GB/s.
+//! Measures attention over long contexts on one thread: scores and weighted sums, without the softmax. Prints medians: GOPS
+//! with pages in the second-level cache and from memory, and GB/s from memory.
 //!
 //! cargo run --release -p kernels --example attention_bench -- [dtype] [level]
 
@@ -9,19 +8,20 @@ use std::hint::black_box;
 use io::{Clock, RealClock};
 use kernels::cpu::isa::IsaLevel;
 use kernels::ops::attention::CHUNK;
-use kernels::ops::attention::pages::{self, PageKernels, Queries, SCORE_STRIDE, Weights};
+use kernels::ops::attention::page_operands::{PageKernels, PageQueries, SCORE_STRIDE, ValueWeights};
+use kernels::ops::attention::pages;
 use kernels::{KvDType, PAGE_LEN};
 
 /// Query heads that share a KV head.
 const N_QUERIES: usize = 4;
-/// Pages that come from memory take far more than any cache.
+/// Bytes of pages that come from memory: far more than any cache.
 const BYTES: usize = 256 << 20;
-/// Pages that stay in the second-level cache take so many bytes.
+/// Bytes of pages that stay in the second-level cache.
 const CACHED_BYTES: usize = 128 << 10;
-/// How many blocks ahead the executor asks for.
+/// Blocks that the executor prefetches ahead.
 const AHEAD: usize = 2;
 
-/// What one thread has beside the pages.
+/// Scratch memory of one thread.
 struct Room {
     x: Vec<f32>,
     q: Vec<i16>,
@@ -31,23 +31,23 @@ struct Room {
     room: Vec<f32>,
 }
 
-/// The blocks of one chunk: its keys first, then its values, as the executor goes through them.
+/// Runs the blocks of one chunk as the executor does: its keys first, then its values.
 fn chunk(kernels: &PageKernels, d: usize, blocks: &[&[u8]], room: &mut Room) {
     let n_pages = blocks.len() / 2;
     let ahead = |i: usize| blocks.get(i + AHEAD).copied().unwrap_or_default();
     for (i, keys) in blocks[..n_pages].iter().enumerate() {
-        let queries = Queries { n: N_QUERIES, head_dim: d, x: &room.x, q: &room.q, scales: &room.scales };
+        let queries = PageQueries { n: N_QUERIES, head_dim: d, x: &room.x, q: &room.q, scales: &room.scales };
         let scores = &mut room.scores[i * PAGE_LEN..];
-        (kernels.scores)(&queries, keys, ahead(i), &mut room.room, scores);
+        (kernels.score)(&queries, keys, ahead(i), &mut room.room, scores);
     }
     for (i, values) in blocks[n_pages..].iter().enumerate() {
         let x = &room.scores[i * PAGE_LEN..];
-        let weights = Weights { n: N_QUERIES, x, slots: 0..PAGE_LEN };
-        (kernels.weigh)(&weights, d, values, ahead(n_pages + i), &mut room.room, &mut room.sums);
+        let weights = ValueWeights { n: N_QUERIES, x, slots: 0..PAGE_LEN };
+        (kernels.sum)(&weights, d, values, ahead(n_pages + i), &mut room.room, &mut room.sums);
     }
 }
 
-/// Seconds that a block of so many bytes usually takes.
+/// Median time per block, in seconds.
 fn pass(
     clock: &dyn Clock,
     kernels: &PageKernels,
@@ -75,7 +75,7 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let wanted =
         |i: usize, name: &str| arguments.get(i).is_none_or(|a| a.eq_ignore_ascii_case(name) || a == "all");
-    // The same small half-precision numbers everywhere.
+    // equal small f16 numbers everywhere
     let bytes = vec![0x2C; BYTES];
     println!(
         "{:6} {:8} {:>8} {:>12} {:>16}",

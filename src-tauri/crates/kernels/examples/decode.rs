@@ -1,4 +1,4 @@
-//! Speed of a graph with the shape of a published 1B model and random weights: what decoding costs, and where.
+//! Measures decoding with the shape of a published 1B model and random weights, in total and per step.
 //!
 //! cargo run --release -p kernels --example decode -- [dtype] [threads] [position] [rows] [kv]
 
@@ -29,7 +29,7 @@ fn shape(dtype: DType, kv: KvDType) -> Shape {
     }
 }
 
-/// A matrix whose rows repeat a short random pattern: as many bytes to read as a real one, made quickly.
+/// A matrix whose rows repeat a short random pattern: as large as a real one, but quick to generate.
 fn matrix(r: &mut Random, dtype: DType, rows: usize, cols: usize) -> Tensor {
     let some = r.tensor(dtype, &[16, cols], 1.0 / (cols as f32).sqrt());
     let bytes = some.bytes().iter().copied().cycle().take(rows * dtype.row_bytes(cols)).collect();
@@ -53,7 +53,7 @@ fn report(
         rows as f64 / best.as_secs_f64(),
         gigabytes / best.as_secs_f64(),
     );
-    // the best time of each step of the plan, summed over layers: what a quiet machine would take
+    // the best time of each step, summed over layers: the time on an idle machine
     let mut sums: BTreeMap<&str, Duration> = BTreeMap::new();
     for (name, time) in profile {
         *sums.entry(name.split_once('.').map_or(name, |(_, op)| op)).or_default() += *time;

@@ -22,7 +22,7 @@ const PROMPT_ROWS: usize = 128;
 const PROMPT_PIECE: usize = 8;
 const PROMPT_PIECES: usize = 24;
 const PROMPT_TOKENS: [usize; 6] = [2, 3, 4, 8, 64, 256];
-/// Rows of one call of the decode run are at most so many bytes, as the executor cuts it.
+/// Most bytes of rows in one call of the decode run, as the executor cuts it.
 const TASK_BYTES: usize = 1024 * 1024;
 
 /// Seconds that `run` takes.

@@ -1,8 +1,8 @@
-//! Whether the kernels of a level compute on this very processor what their specification says: asked once for each
-//! processor and version, before anything is answered with them. A level that fails is not used.
+//! Verifies that the kernels of an instruction-set level compute on this CPU what their specification says. Done once per
+//! CPU and version, before first use; a level that fails is not used. The caller stores the result.
 //!
-//! Runs small graphs on a backend and on `Scalar`, node by node. Products get activations that every format stores
-//! exactly, so that nothing but the order of additions may differ. Knows nothing of files: who asks remembers.
+//! Runs small graphs on a backend and on `Scalar`, node by node. Multiplications get activations that every format stores
+//! exactly, so that only the order of additions may differ.
 
 #[cfg(feature = "gpu")]
 pub(crate) mod gpu;
@@ -28,11 +28,12 @@ use crate::matmul;
 use crate::scalar::Scalar;
 use crate::tensor::Tensor;
 
-/// A kernel that is wrong here.
+/// A kernel that gives wrong results on this CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelMismatch {
+    /// instruction-set level
     pub level: IsaLevel,
-    /// "product of Q4_K", "rope"
+    /// name of the failed node: "product of Q4_K", "rope"
     pub kernel: String,
 }
 
@@ -42,25 +43,27 @@ impl fmt::Display for KernelMismatch {
     }
 }
 
-/// The level to use, and what was found wrong above it.
+/// The level to use, and the wrong kernels of higher levels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IsaVerdict {
+    /// highest level whose kernels are all correct
     pub level: IsaLevel,
+    /// one wrong kernel for each higher level
     pub wrong: Vec<KernelMismatch>,
 }
 
-/// Goes down from the highest level of this processor to one whose kernels are right; to the lowest in any case.
-/// Errors: no memory, no thread.
+/// Finds the highest level whose kernels are all correct; the lowest one is used in any case. Errors: no memory, no
+/// thread.
 pub fn highest_correct_level() -> Result<IsaVerdict, KernelError> {
-    highest_right_of(&|level| {
+    highest_correct_level_of(&|level| {
         let options = CpuOptions { threads: Some(1), level: Some(level), ..CpuOptions::default() };
         Ok(Box::new(Cpu::new(options)?))
     })
 }
 
-type Make<'a> = &'a dyn Fn(IsaLevel) -> Result<Box<dyn Backend>, KernelError>;
+type OpenBackend<'a> = &'a dyn Fn(IsaLevel) -> Result<Box<dyn Backend>, KernelError>;
 
-fn highest_right_of(make: Make) -> Result<IsaVerdict, KernelError> {
+fn highest_correct_level_of(make: OpenBackend) -> Result<IsaVerdict, KernelError> {
     let mut wrong = Vec::new();
     let mut levels: Vec<IsaLevel> = IsaLevel::present().collect();
     while let Some(level) = levels.pop() {
@@ -72,23 +75,24 @@ fn highest_right_of(make: Make) -> Result<IsaVerdict, KernelError> {
     Ok(IsaVerdict { level: IsaLevel::Portable, wrong })
 }
 
-/// Share of a value's root mean square. Of products: sums of some hundred terms in another order, which may cancel.
-const PRODUCT: f32 = 2e-4;
-/// Polynomials for e^x and the like, sums in another order.
-const FLOAT: f32 = 5e-5;
-/// Attention over quantised keys, which rounds queries to 15 bits.
-const ROUNDED: f32 = 1e-3;
+/// Tolerance of multiplications, relative to a value's root mean square: sums of some hundred terms in another order,
+/// which may cancel.
+const MATMUL_TOLERANCE: f32 = 2e-4;
+/// Tolerance of polynomials for e^x and the like, and of sums in another order.
+const FLOAT_TOLERANCE: f32 = 5e-5;
+/// Tolerance of attention over quantized keys, which rounds queries to 15 bits.
+const ROUNDED_TOLERANCE: f32 = 1e-3;
 
-/// The first kernel of a level that is wrong.
-fn mismatch(level: IsaLevel, make: Make) -> Result<Option<KernelMismatch>, KernelError> {
+/// The first wrong kernel of a level.
+fn mismatch(level: IsaLevel, make: OpenBackend) -> Result<Option<KernelMismatch>, KernelError> {
     let graphs = [
-        (products(fast_at(level))?, PRODUCT),
-        (row_by_row()?, FLOAT),
-        (attention(KvDType::F16)?, FLOAT),
-        (attention(KvDType::Q8_0)?, ROUNDED),
-        (attention(KvDType::Q4_0)?, ROUNDED),
-        (recurrent()?, FLOAT),
-        (experts(DType::F32)?, FLOAT),
+        (matmuls(fast_dtypes(level))?, MATMUL_TOLERANCE),
+        (row_ops()?, FLOAT_TOLERANCE),
+        (attention(KvDType::F16)?, FLOAT_TOLERANCE),
+        (attention(KvDType::Q8_0)?, ROUNDED_TOLERANCE),
+        (attention(KvDType::Q4_0)?, ROUNDED_TOLERANCE),
+        (recurrent()?, FLOAT_TOLERANCE),
+        (experts(DType::F32)?, FLOAT_TOLERANCE),
     ];
     for (graph, tolerance) in graphs {
         let mut device = make(level)?;
@@ -100,15 +104,14 @@ fn mismatch(level: IsaLevel, make: Make) -> Result<Option<KernelMismatch>, Kerne
     Ok(None)
 }
 
-/// Tokens of the batches: a prompt that fills a register tile of any kernel and leaves a rest, a token, a few.
-const BATCHES: [usize; 3] = [35, 1, 5];
-/// Batches before them of which only keys and values count, for contexts of several chunks, which a card goes through in
-/// another way.
+/// Batch sizes in tokens: a prompt that fills a register tile of any kernel with a remainder, one token, a few.
+const BATCH_TOKENS: [usize; 3] = [35, 1, 5];
+/// Batches before them that only fill the KV store, for contexts of several chunks, where a GPU splits attention.
 #[cfg(feature = "gpu")]
-const BEFORE: [usize; 5] = [64, 64, 64, 64, 20];
+const PREFILL_TOKENS: [usize; 5] = [64, 64, 64, 64, 20];
 const N_VOCAB: usize = 16;
 
-/// The name of the first node that differs, after batches that only fill the context.
+/// The name of the first node that differs, after batches that only fill the KV store.
 fn compare_on(
     graph: &Arc<Graph>,
     device: &mut dyn Backend,
@@ -116,7 +119,7 @@ fn compare_on(
     tolerance: f32,
 ) -> Result<Option<String>, KernelError> {
     let mut reference = Scalar::new();
-    let lengths = [before, &BATCHES].concat();
+    let lengths = [before, &BATCH_TOKENS].concat();
     let capacity = capacity(&lengths);
     let found = with_batches(graph, &lengths, &mut |batches| {
         let batches = batches.split_at(before.len());
@@ -125,13 +128,13 @@ fn compare_on(
     Ok(found.map(|difference| difference.node))
 }
 
-/// Room for batches of these lengths.
+/// The capacity for batches of these lengths.
 fn capacity(lengths: &[usize]) -> Capacity {
     let n_pages = lengths.iter().sum::<usize>().div_ceil(PAGE_LEN);
     Capacity { n_pages, n_window_pages: 0, n_requantized_pages: 0, max_rows: 64, max_outputs: 1, n_states: 1 }
 }
 
-/// With batches of these lengths, which are one text, in order.
+/// Calls `run` with consecutive batches of these lengths, which form one text.
 fn with_batches<R>(
     graph: &Graph,
     lengths: &[usize],
@@ -162,18 +165,19 @@ fn with_batches<R>(
     run(&batches)
 }
 
-/// Elements of a row of products: whole blocks of every format, more than one of the largest.
+/// Elements of a weight row: whole blocks of every format, more than one of the largest.
 const K: usize = 512;
-/// Rows of a matrix: register tiles and a rest.
+/// Rows of a matrix: register tiles and a remainder.
 const N_OUT: usize = 35;
 
-fn fast_at(level: IsaLevel) -> impl Iterator<Item = DType> {
+/// Formats with a fast kernel at this level.
+fn fast_dtypes(level: IsaLevel) -> impl Iterator<Item = DType> {
     TABLE.iter().map(|row| row.dtype).filter(move |dtype| matmul::find_kernel(*dtype, level).is_some())
 }
 
-/// A product of each format. Activations are whole numbers whose largest in each block is 127.
-fn products(dtypes: impl Iterator<Item = DType>) -> Result<Graph, KernelError> {
-    let mut noise = Noise(1);
+/// A multiplication with each format. Activations are integers whose largest in each block is 127.
+fn matmuls(dtypes: impl Iterator<Item = DType>) -> Result<Graph, KernelError> {
+    let mut noise = CheckNoise(1);
     let whole = (0..N_VOCAB * K).map(|i| if i % 32 == 0 { 127.0 } else { (noise.next() * 127.0).round() });
     let table = tensor(DType::F32, &[N_VOCAB, K], whole.collect::<Vec<f32>>())?;
     let mut b = GraphBuilder::new(KvLayout::uniform(0, KV))?;
@@ -186,15 +190,15 @@ fn products(dtypes: impl Iterator<Item = DType>) -> Result<Graph, KernelError> {
     finish(b, last)
 }
 
-/// Rows that are encoded; the others repeat them, as encoding takes its time.
+/// Rows that are encoded; the others repeat them, since encoding is slow.
 const N_ENCODED: usize = 4;
 
-fn matrix(dtype: DType, n_out: usize, k: usize, noise: &mut Noise) -> Result<Tensor, KernelError> {
+fn matrix(dtype: DType, n_out: usize, k: usize, noise: &mut CheckNoise) -> Result<Tensor, KernelError> {
     let row_bytes = dtype.row_bytes(k);
     let mut bytes = vec![0; N_ENCODED * row_bytes];
     match dtype.encoder() {
         Some(encode) => encode(&noise.many(N_ENCODED * k), &mut bytes),
-        // any bits are a block; the upper byte of a half-precision factor stays below infinity
+        // any bits are a valid block; the mask keeps half-precision scales finite
         None => {
             for pair in bytes.chunks_mut(2) {
                 pair.fill_with(|| (noise.next() * 128.0 + 128.0) as u8);
@@ -206,11 +210,11 @@ fn matrix(dtype: DType, n_out: usize, k: usize, noise: &mut Noise) -> Result<Ten
     host(dtype, &[n_out, k], bytes)
 }
 
-/// Width of the operations that go row by row: registers and a rest.
+/// Width of row-wise operations: registers and a remainder.
 const WIDTH: usize = 104;
 
-fn row_by_row() -> Result<Graph, KernelError> {
-    let mut noise = Noise(2);
+fn row_ops() -> Result<Graph, KernelError> {
+    let mut noise = CheckNoise(2);
     let mut b = GraphBuilder::new(KvLayout::uniform(0, KV))?;
     let table = noise.tensor(&[N_VOCAB, 2 * WIDTH])?;
     let both = b.embed("embedding", &table, 2.0)?;
@@ -245,11 +249,11 @@ fn row_by_row() -> Result<Graph, KernelError> {
 
 const KV: KvLayerLayout = KvLayerLayout { n_kv_heads: 2, head_dim: 64, dtype: KvDType::F16, window: None };
 
-/// Heads that share keys and values, with and without a window.
+/// Grouped-query attention, with and without a window.
 fn attention(dtype: KvDType) -> Result<Graph, KernelError> {
     let KvLayerLayout { n_kv_heads, head_dim, .. } = KV;
     let n_heads = 3 * n_kv_heads;
-    let mut noise = Noise(3);
+    let mut noise = CheckNoise(3);
     let mut b = GraphBuilder::new(KvLayout::uniform(1, KvLayerLayout { dtype, ..KV }))?;
     let stride = (n_heads + 2 * n_kv_heads) * head_dim;
     let x = b.embed("embedding", &noise.tensor(&[N_VOCAB, stride])?, 1.0)?;
@@ -283,7 +287,7 @@ fn attention(dtype: KvDType) -> Result<Graph, KernelError> {
 
 fn recurrent() -> Result<Graph, KernelError> {
     let (n_heads, k_dim, v_dim, taps) = (2, 24, 40, 4);
-    let mut noise = Noise(4);
+    let mut noise = CheckNoise(4);
     let width = n_heads * (2 * k_dim + v_dim);
     let states = vec![(taps - 1) * width, n_heads * k_dim * v_dim];
     let mut b = GraphBuilder::new(KvLayout { states, ..KvLayout::uniform(0, KV) })?;
@@ -314,7 +318,7 @@ fn recurrent() -> Result<Graph, KernelError> {
 
 fn experts(dtype: DType) -> Result<Graph, KernelError> {
     let (n_experts, n_used, width) = (5, 2, 64.max(dtype.block_len()));
-    let mut noise = Noise(5);
+    let mut noise = CheckNoise(5);
     let mut b = GraphBuilder::new(KvLayout::uniform(0, KV))?;
     let x = b.embed("embedding", &noise.tensor(&[N_VOCAB, width])?, 1.0)?;
     let of = Columns { n_groups: 1, stride: width, start: 0, width: n_experts };
@@ -352,10 +356,10 @@ fn host(dtype: DType, shape: &[usize], bytes: Vec<u8>) -> Result<Tensor, KernelE
     Tensor::host(&TensorView { name: "check", dtype, shape, data: SharedBytes::from_vec(bytes) })
 }
 
-/// A generator that always gives the same numbers, within -1..1.
-struct Noise(u64);
+/// A reproducible generator of numbers within -1..1.
+struct CheckNoise(u64);
 
-impl Noise {
+impl CheckNoise {
     fn next(&mut self) -> f32 {
         self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         ((self.0 >> 40) as f32 / (1u64 << 23) as f32) - 1.0
@@ -377,7 +381,7 @@ mod tests {
     use crate::ops::Kernels;
 
     #[test]
-    fn the_kernels_of_every_level_are_right_here() {
+    fn the_kernels_of_every_level_are_correct_here() {
         for level in IsaLevel::present() {
             let make = |_| {
                 let options = CpuOptions { threads: Some(1), level: Some(level), ..CpuOptions::default() };
@@ -389,8 +393,8 @@ mod tests {
         assert_eq!(verdict, IsaVerdict { level: IsaLevel::detect(), wrong: Vec::new() });
     }
 
-    /// Kernels that are wrong in one place each.
-    fn spoilt(level: IsaLevel, which: &str) -> Kernels {
+    /// Kernels of which one gives wrong results.
+    fn broken(level: IsaLevel, which: &str) -> Kernels {
         let mut kernels = Kernels::at(level);
         match which {
             "root mean square norm" => {
@@ -402,7 +406,7 @@ mod tests {
             "addition" => {
                 kernels.add = |a, b, out| {
                     crate::ops::add::scalar(a, b, out);
-                    // a lane that was left out
+                    // one lane is left out
                     out[8] = a[8];
                 };
             }
@@ -418,11 +422,11 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_kernel_costs_its_level_and_is_named() {
+    fn a_wrong_kernel_disables_its_level_and_is_reported() {
         let top = IsaLevel::detect();
         for kernel in ["root mean square norm", "addition", "gated silu"] {
-            let verdict = highest_right_of(&|level| {
-                let kernels = if level == top { spoilt(level, kernel) } else { Kernels::at(level) };
+            let verdict = highest_correct_level_of(&|level| {
+                let kernels = if level == top { broken(level, kernel) } else { Kernels::at(level) };
                 Ok(Box::new(Cpu::with_kernels(kernels, 1)?))
             });
             let below = IsaLevel::present().filter(|level| *level < top).max().unwrap_or(IsaLevel::Portable);
@@ -433,9 +437,9 @@ mod tests {
     }
 
     #[test]
-    fn where_all_levels_are_wrong_the_lowest_is_left() {
+    fn if_all_levels_are_wrong_the_lowest_is_used() {
         let verdict =
-            highest_right_of(&|level| Ok(Box::new(Cpu::with_kernels(spoilt(level, "addition"), 1)?)));
+            highest_correct_level_of(&|level| Ok(Box::new(Cpu::with_kernels(broken(level, "addition"), 1)?)));
         let verdict = verdict.unwrap();
         assert_eq!(verdict.level, IsaLevel::Portable);
         assert_eq!(verdict.wrong.len(), IsaLevel::present().count());

@@ -94,7 +94,7 @@ fn block_on<F: Future>(future: F) -> F::Output {
 /// One GPU for one executor.
 pub struct Gpu {
     context: Arc<GpuContext>,
-    prepared: Option<PreparedGraph>,
+    prepared: Option<PreparedGpuGraph>,
     faults: FaultPlan,
     /// whether kernels are verified before use; off while they are being verified
     is_verified: bool,
@@ -106,7 +106,7 @@ pub struct Gpu {
 }
 
 /// What `prepare` allocates and compiles for one graph.
-struct PreparedGraph {
+struct PreparedGpuGraph {
     graph: Arc<Graph>,
     values: ValueBuffers,
     inputs: InputBuffer,
@@ -195,16 +195,16 @@ impl Gpu {
         prepared.programs.clear();
     }
 
-    fn prepared(&self) -> &PreparedGraph {
+    fn prepared(&self) -> &PreparedGpuGraph {
         self.prepared.as_ref().expect("the executor prepares a backend before it reads from it")
     }
 
-    fn prepared_mut(&mut self) -> &mut PreparedGraph {
+    fn prepared_mut(&mut self) -> &mut PreparedGpuGraph {
         self.prepared.as_mut().expect("the executor prepares a backend before it runs it")
     }
 }
 
-impl PreparedGraph {
+impl PreparedGpuGraph {
     fn new(
         context: &GpuContext,
         graph: &Arc<Graph>,
@@ -340,7 +340,7 @@ impl Backend for Gpu {
         if self.is_verified {
             self.verify(graph)?;
         }
-        let prepared = PreparedGraph::new(&self.context, graph, device, capacity, lifetime, progress)?;
+        let prepared = PreparedGpuGraph::new(&self.context, graph, device, capacity, lifetime, progress)?;
         self.prepared = Some(prepared);
         self.context.cache_pipelines();
         if self.is_verified {

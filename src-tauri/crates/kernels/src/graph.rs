@@ -1,7 +1,5 @@
-//! The forward pass as data: a flat list of operations in execution order, every shape checked as it is built.
-//! The same graph runs on every backend. Knows nothing of rows: how many tokens there are is a run-time input.
-
-use crate::error::KernelError;
+//! The forward pass as data: a flat list of operations in execution order, with every shape checked at construction.
+//! The same graph runs on every backend. The number of tokens is an input of a run, not part of the graph.
 
 mod build;
 mod kv_layout;
@@ -19,6 +17,7 @@ pub use op::{
 pub struct ValueId(pub u32);
 
 impl ValueId {
+    /// The index as `usize`.
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -28,35 +27,40 @@ impl ValueId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DeviceId(pub usize);
 
-/// How many rows a value has.
+/// Number of rows of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rows {
-    /// One for each token of the batch.
+    /// one per token of the batch
     Tokens,
-    /// One for each token whose logits are wanted.
+    /// one per token whose logits are computed
     Outputs,
 }
 
 /// A (rows, width) matrix of f32 activations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Value {
+    /// number of rows
     pub rows: Rows,
+    /// number of columns
     pub width: usize,
+    /// device that holds it
     pub device: DeviceId,
 }
 
-/// One operation with its place.
+/// One operation on one device.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// "layers.3.ffn.down": errors, profiles and `Compare` speak of it
+    /// name for errors, profiles and comparisons: "layers.3.ffn.down"
     pub name: String,
+    /// device that runs it
     pub device: DeviceId,
+    /// the operation
     pub op: Op,
-    /// None for `KvWrite` only
+    /// its result; None for `KvWrite` only
     pub output: Option<ValueId>,
 }
 
-/// A whole forward pass, checked. Made by `GraphBuilder`.
+/// A checked forward pass, built by `GraphBuilder`.
 #[derive(Clone, Debug)]
 pub struct Graph {
     pub(crate) values: Vec<Value>,
@@ -73,25 +77,27 @@ pub struct Graph {
 }
 
 impl Graph {
+    /// All values, indexed by `ValueId`.
     pub fn values(&self) -> &[Value] {
         &self.values
     }
 
-    /// In execution order.
+    /// All nodes in execution order.
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
     }
 
+    /// Layout of keys, values and recurrent states.
     pub fn kv(&self) -> &KvLayout {
         &self.kv
     }
 
-    /// Where each KV layer lives.
+    /// Device of each KV layer.
     pub fn kv_devices(&self) -> &[DeviceId] {
         &self.kv_devices
     }
 
-    /// Where each recurrent layer's state lives.
+    /// Device of each recurrent layer's state.
     pub fn state_devices(&self) -> &[DeviceId] {
         &self.state_devices
     }
@@ -101,37 +107,23 @@ impl Graph {
         self.output
     }
 
-    /// Rows of the embedding table: token ids must be below it.
+    /// Rows of the embedding table; token ids must be smaller.
     pub fn n_vocab_in(&self) -> usize {
         self.n_vocab_in
     }
 
-    /// Positions must be below it; None: there is no table of positions.
+    /// Rows of the table of learned positions; positions must be smaller. None: no such table.
     pub fn n_positions(&self) -> Option<usize> {
         self.n_positions
     }
 
+    /// The value with this id.
     pub fn value(&self, id: ValueId) -> &Value {
         &self.values[id.index()]
     }
 
-    /// One more than the largest device used.
+    /// Largest device index used, plus one.
     pub fn n_devices(&self) -> usize {
         self.nodes.iter().map(|n| n.device.0 + 1).max().unwrap_or(0)
-    }
-
-    /// The first error of a builder method, spelled once.
-    pub(crate) fn mismatch(
-        node: &str,
-        what: &'static str,
-        expected: impl ToString,
-        found: impl ToString,
-    ) -> KernelError {
-        KernelError::Shape {
-            node: node.to_owned(),
-            what,
-            expected: expected.to_string(),
-            found: found.to_string(),
-        }
     }
 }

@@ -1,4 +1,4 @@
-//! Every vectorised operation at every level of this processor against its `scalar`, over lengths that leave tails.
+//! Compares every vectorized operation at every level of this CPU with its `scalar`, for lengths that leave tails.
 
 use crate::cpu::isa::IsaLevel;
 use crate::graph::{Activation, RopeStyle};
@@ -7,7 +7,7 @@ use crate::ops::{
     scale, softcap,
 };
 
-/// Lengths around the widths of registers.
+/// Lengths around register widths.
 const LENGTHS: [usize; 12] = [1, 2, 7, 8, 15, 16, 17, 31, 33, 64, 100, 1031];
 
 /// A reproducible number between -2 and 2.
@@ -29,7 +29,7 @@ fn assert_close(what: &str, level: IsaLevel, want: &[f32], got: &[f32], toleranc
     }
 }
 
-/// Runs `scalar` and the level's kernel on each length and compares what they wrote.
+/// Runs `scalar` and the level's kernel on each length and compares their results.
 fn check(
     what: &str,
     tolerance: f32,
@@ -54,7 +54,7 @@ fn additions_and_factors_are_exact() {
     check("scale", 0.0, &|n, o| scale::scalar(&a(n), 0.3, o), &|k, n, o| (k.scale)(&a(n), 0.3, o));
 }
 
-/// Sums in another order: a few units in the last place for each halving of a thousand terms.
+/// Sums in another order: a few units in the last place per halving of a thousand terms.
 #[test]
 fn dots_and_norms() {
     let (a, b) = (|n| numbers(n, 1), |n| numbers(n, 2));
@@ -91,7 +91,7 @@ const ACTIVATIONS: [Activation; 7] = [
     Activation::ClampedSwish { limit: f32::INFINITY },
 ];
 
-/// e^x and erfc by polynomial: 5e-7 of themselves, and a division; a cap comes within 1e-7 of itself. Out to where
+/// e^x and erfc by polynomial have relative errors of 5e-7, plus a division; a cap has 1e-7. Covers the range up to where
 /// both sides are flat.
 #[test]
 fn activations() {
@@ -114,7 +114,7 @@ fn activations() {
     }
 }
 
-/// e^x by polynomial: 3e-7 of itself, and a division.
+/// e^x by polynomial has a relative error of 3e-7, plus a division.
 #[test]
 fn gated_units() {
     let (a, b) = (|n| numbers(n, 1), |n| numbers(n, 2));
@@ -125,7 +125,7 @@ fn gated_units() {
     }
 }
 
-/// Products of a few terms, fused or not.
+/// Sums of a few products, fused or not.
 #[test]
 fn sums_of_experts() {
     let route = [3.0, 1.0, 7.0, 0.5, 0.3, 0.2];
@@ -139,7 +139,7 @@ fn sums_of_experts() {
     });
 }
 
-/// Ten tokens on one state: sums of up to 130 terms in another order, carried on.
+/// Ten tokens on one state: sums of up to 130 terms in another order, accumulated.
 #[test]
 fn delta_rules() {
     for (dk, dv) in [(1, 1), (16, 8), (24, 41), (128, 128), (130, 77)] {
@@ -147,7 +147,7 @@ fn delta_rules() {
             let (mut want, mut got) = (numbers(dk * dv, 1), numbers(dk * dv, 1));
             for t in 0..10 {
                 let (q, k, v) = (numbers(dk, 3 * t), numbers(dk, 3 * t + 1), numbers(dv, 3 * t + 2));
-                let token = delta_net::Token { q: &q, k: &k, v: &v, keep: 0.9, beta: 0.7 };
+                let token = delta_net::DeltaToken { q: &q, k: &k, v: &v, keep: 0.9, beta: 0.7 };
                 let (mut out, mut level_out) = (vec![0.0; dv], vec![0.0; dv]);
                 delta_net::scalar(token, &mut want, &mut out);
                 (Kernels::at(level).delta)(token, &mut got, &mut level_out);
@@ -174,7 +174,7 @@ fn rotations() {
     }
 }
 
-/// Products of up to 100 terms: fused or not, a few units in the last place.
+/// Sums of up to 100 products, fused or not: a few units in the last place.
 #[test]
 fn panels() {
     for n_a in [1, 2, 3, 4, 5, 7, 9] {
@@ -191,7 +191,7 @@ fn panels() {
     }
 }
 
-/// Softmax in two parts, merged, against the whole.
+/// Compares two merged partial softmaxes with the whole.
 #[test]
 fn softmaxes_merge() {
     let d = 24;

@@ -5,6 +5,7 @@
 //! Guarantees: on one backend and one instruction-set level a token's numbers do not depend on its batch, chunk
 //! boundaries, page placement or thread count. `Executor::run` does not allocate once a row bucket has been used.
 #![warn(missing_docs)]
+#![allow(rustdoc::broken_intra_doc_links)] // shapes stand in brackets: [out, in]
 #![deny(unsafe_code)]
 #![allow(clippy::extra_unused_type_parameters)] // bodies compiled for each level have one form
 

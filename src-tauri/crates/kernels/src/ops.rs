@@ -1,5 +1,5 @@
-//! The operations, a file each: formula, shapes, `scalar` (the specification: written to be read, never optimised),
-//! and the body that is compiled for each instruction-set level. Functions over slices; no state.
+//! The operations, one file each: formula, shapes, `scalar` (the specification, written to be read, never optimized), and
+//! the body that is compiled for each instruction-set level. Functions over slices; no state.
 
 use crate::cpu::isa::IsaLevel;
 use crate::graph::Op;
@@ -63,30 +63,47 @@ pub fn row(op: &Op) -> &'static OpRow {
 
 static COPY: OpRow = OpRow { name: "copy", formula: "the same value on another device" };
 
-/// The small operations of one level, looked up once.
+/// The kernels of the small operations at one instruction-set level.
 #[derive(Clone, Copy)]
 pub struct Kernels {
+    /// instruction-set level
     pub level: IsaLevel,
+    /// nonlinearity
     pub activate: activate::Activate,
+    /// addition
     pub add: add::Add,
-    pub delta: delta_net::Advance,
+    /// gated delta rule
+    pub delta: delta_net::AdvanceState,
+    /// dot product
     pub dot: dot::Dot,
+    /// weighted sum of experts
     pub expert_sum: expert_sum::ExpertSum,
+    /// gated unit
     pub glu: glu::Glu,
+    /// layer norm
     pub layer_norm: layer_norm::LayerNorm,
+    /// multiply-add of vectors
     pub mul_add: short_conv::MulAdd,
-    pub panel: panel::Panel,
+    /// small matrix multiplication
+    pub panel: panel::MultiplyPanel,
+    /// root mean square norm
     pub rms_norm: rms_norm::RmsNorm,
-    pub rope: rope::Rotate,
+    /// rotary embedding
+    pub rope: rope::RotateHeads,
+    /// multiplication by a factor
     pub scale: scale::Scale,
+    /// soft cap
     pub softcap: softcap::Softcap,
+    /// partial softmax
     pub softmax: attention::Softmax,
+    /// merge of partial softmaxes
     pub merge: attention::Merge,
+    /// f16 conversion
     pub halves: kv_write::F16Convert,
 }
 
 impl Kernels {
-    /// `level` must be present on this processor; panics otherwise.
+    /// The kernels of a level. Panics if the CPU does not have it.
     pub fn at(level: IsaLevel) -> Self {
         assert!(level.is_present(), "{level} kernels on a processor without it");
         Self {

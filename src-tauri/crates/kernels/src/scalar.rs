@@ -1,5 +1,5 @@
-//! The specification as a backend: every node by itself, one thread, f32 activations, weights decoded row by row.
-//! Written to be read; `Cpu` is tested against it.
+//! The specification as a backend: every node separately, one thread, f32 activations, weights decoded row by row.
+//! Written to be read; `Cpu` and `Gpu` are tested against it.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -28,17 +28,17 @@ use crate::plan::step::Step;
 use crate::profile::{Observer, StepProfile};
 use crate::tensor::Tensor;
 
-/// One thread in plain Rust.
+/// The reference backend: one thread, plain Rust.
 #[derive(Default)]
 pub struct Scalar {
     memory: Option<HostMemory>,
-    scratch: Scratch,
+    scratch: ScalarScratch,
     interrupt: Option<Interrupt>,
 }
 
-/// Grows to what the longest row and context need, then stays.
+/// ScalarScratch memory, grown to the longest row and context.
 #[derive(Default)]
-struct Scratch {
+struct ScalarScratch {
     row: Vec<f32>,
     keys: Vec<f32>,
     values: Vec<f32>,
@@ -47,6 +47,7 @@ struct Scratch {
 }
 
 impl Scalar {
+    /// A backend without memory until `prepare`.
     pub fn new() -> Self {
         Self::default()
     }
@@ -159,8 +160,8 @@ fn memory_ref(memory: &Option<HostMemory>) -> &HostMemory {
     memory.as_ref().expect("the executor prepares a backend before it reads from it")
 }
 
-/// One node over all rows of the batch.
-fn node(memory: &mut HostMemory, scratch: &mut Scratch, i: usize, batch: &Batch) {
+/// Runs one node for all rows of the batch.
+fn node(memory: &mut HostMemory, scratch: &mut ScalarScratch, i: usize, batch: &Batch) {
     let graph = memory.graph.clone();
     let node = &graph.nodes()[i];
     let (vector, bias) = (&memory.vectors[i][..], &memory.biases[i][..]);
@@ -181,7 +182,7 @@ fn node(memory: &mut HostMemory, scratch: &mut Scratch, i: usize, batch: &Batch)
         }
         Op::MatMul { x, weight, .. } => {
             let ([x], [out]) = values.borrow([*x], [out]);
-            product(weight, x, vector, &mut scratch.row, out);
+            matmul(weight, x, vector, &mut scratch.row, out);
         }
         Op::Rope { x, rope } => in_place(values, *x, out, |row, out| {
             let (cos, sin) = memory.angles.row(i, row);
@@ -258,8 +259,8 @@ fn each_pair(
     }
 }
 
-/// x · weightᵀ + bias; `bias` is empty where there is none.
-fn product(weight: &Tensor, x: &[f32], bias: &[f32], row: &mut Vec<f32>, out: &mut [f32]) {
+/// x · weightᵀ + bias; `bias` may be empty.
+fn matmul(weight: &Tensor, x: &[f32], bias: &[f32], row: &mut Vec<f32>, out: &mut [f32]) {
     row.resize(weight.n_cols(), 0.0);
     generic::scalar(weight, x, row, out);
     for out in out.chunks_exact_mut(weight.n_rows()) {
@@ -267,7 +268,7 @@ fn product(weight: &Tensor, x: &[f32], bias: &[f32], row: &mut Vec<f32>, out: &m
     }
 }
 
-/// A short convolution, token by token.
+/// Runs a short convolution token by token.
 fn convolve(memory: &mut HostMemory, batch: &Batch, x: ValueId, conv: &ConvShape, out: ValueId) {
     let states = &mut memory.states;
     each_row(&mut memory.values, x, out, |row, x, out| {
@@ -279,7 +280,7 @@ fn convolve(memory: &mut HostMemory, batch: &Batch, x: ValueId, conv: &ConvShape
     });
 }
 
-/// A gated delta rule, token by token and head by head.
+/// Runs a gated delta rule token by token and head by head.
 fn advance(
     memory: &mut HostMemory,
     batch: &Batch,
@@ -322,7 +323,7 @@ fn write_kv(memory: &mut HostMemory, batch: &Batch, k: ValueId, v: ValueId, laye
 
 fn attend(
     memory: &mut HostMemory,
-    scratch: &mut Scratch,
+    scratch: &mut ScalarScratch,
     batch: &Batch,
     q: ValueId,
     attention: &AttentionShape,
@@ -347,10 +348,11 @@ fn attend(
     }
 }
 
-/// Keys and values of one head out of their pages: (end of what is seen, head_dim), those before it left as they are
+/// Decodes the visible keys and values of one head from their pages: (end of the visible range, head_dim). Earlier rows
+/// are left unchanged.
 fn gather(
     kv: &crate::cpu::kv::KvStore,
-    scratch: &mut Scratch,
+    scratch: &mut ScalarScratch,
     batch: &Batch,
     row: usize,
     (attention, seen): (&AttentionShape, &Range<usize>),

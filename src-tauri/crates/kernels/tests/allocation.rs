@@ -1,5 +1,5 @@
-//! No heap allocation in `run` once a row bucket has been used. A test binary of its own: it counts every allocation
-//! of the process, and has no harness, whose own thread allocates when it says that a test takes long.
+//! Checks that `run` does not allocate once a row bucket has been used. A separate test binary, since it counts all
+//! allocations of the process; without harness, whose thread allocates when a test is slow.
 #![allow(clippy::unwrap_used)] // a failure here fails the test
 
 mod common;
@@ -16,7 +16,7 @@ struct Counting;
 
 static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: passes everything on to the system's allocator.
+// SAFETY: forwards everything to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);

@@ -19,13 +19,13 @@ const CAPACITY: Capacity = Capacity {
 };
 const PAGES: [u32; 10] = [3, 1, 4, 15, 9, 2, 6, 5, 8, 7];
 
-/// Largest deviation of a node that quantises activations to 8 bits, as a share of its root mean square. A block of
-/// 256 whose largest is ten times its mean (gated products) has steps of a thirteenth of the mean, so an error of
-/// 2.3 %; the worst of ten thousand elements is four times that.
+/// Largest deviation of a node that quantizes activations to 8 bits, relative to its root mean square. A block of 256 whose
+/// maximum is ten times its mean (gated units) has steps of a thirteenth of the mean, hence an error of 2.3 %; the worst
+/// of ten thousand elements is four times that.
 const QUANTISED: f32 = 0.12;
 /// Sums in another order and e^x by polynomial.
 const FLOAT: f32 = 2e-5;
-/// Quantised keys meet queries of 15 bits.
+/// Quantized keys are multiplied with 15-bit queries.
 const ROUNDED: f32 = 3e-4;
 
 fn tolerance(dtype: DType, kv: KvDType) -> f32 {
@@ -107,7 +107,7 @@ fn fused_steps_give_the_bits_of_single_nodes() {
                 Executor::with_lifetime(graph.clone(), vec![cpu(2, level)], CAPACITY, ValueLifetime::All)
                     .unwrap();
             fused.run(&batch).unwrap();
-            // Where nothing else is asked for, less is written.
+            // without `ValueLifetime::All` less is written
             let mut needed = Executor::new(graph.clone(), vec![cpu(2, level)], CAPACITY).unwrap();
             needed.run(&batch).unwrap();
             assert_eq!(needed.output(), fused.output(), "{level}");
@@ -142,7 +142,7 @@ fn two_devices_in_one_plan_give_what_one_gives() {
         let mut executor = Executor::new(model(split, 2), devices, CAPACITY).unwrap();
         let got = run_chunks(&mut executor, &ids, &PAGES, &chunks);
         let far = distance(&expected, &got);
-        // keys and values are rounded to f16: a last bit may fall to the other side
+        // keys and values are rounded to f16: the last bit may differ
         assert!(far < 1e-3, "{:?}: {far}", executor.describe());
         for layer in 0..4 {
             assert!(executor.kv_page(layer, PAGES[0]).unwrap().iter().any(|b| *b != 0), "layer {layer}");

@@ -1,5 +1,5 @@
-//! A graphics card against the specification, node by node, and against itself: the same bits however a text is cut
-//! into batches. Whatever adapter there is will do; on a machine without a card Mesa's software one plays it.
+//! Compares a GPU with the specification, node by node, and with itself: the same bits for any division of a text into
+//! batches. Any adapter will do; on a machine without a GPU it is Mesa's software renderer.
 #![cfg(feature = "gpu")]
 #![allow(clippy::unwrap_used)] // a failure here fails the test
 
@@ -29,13 +29,13 @@ const CAPACITY: Capacity = Capacity {
 };
 const PAGES: [u32; 10] = [3, 1, 4, 15, 9, 2, 6, 5, 8, 7];
 
-/// Sums in another order and e^x of the device's own; the state of a delta rule carries them on.
+/// Sums in another order and the device's e^x; the state of a delta rule accumulates the differences.
 const FLOAT: f32 = 5e-5;
-/// A value on the border between two integers of the store goes either way: one of 127, or of 15, of a block.
+/// A value between two integers of the KV format may round either way: an error of 1/127 or 1/15 of a block.
 const ROUNDED: f32 = 2e-3;
 const COARSE: f32 = 3e-2;
 
-/// What single nodes are off by, carried through some layers.
+/// Differences of single nodes, accumulated over some layers.
 const WHOLE: f32 = 1e-3;
 
 /// One device for all tests of this process, which share its pipelines.
@@ -43,7 +43,7 @@ fn device() -> Arc<GpuContext> {
     static DEVICE: OnceLock<Arc<GpuContext>> = OnceLock::new();
     let open = || {
         GpuContext::open(&GpuSelector::Any)
-            .expect("mesa-vulkan-drivers, or the driver of a card: `make setup`")
+            .expect("mesa-vulkan-drivers, or the driver of a GPU: `make setup`")
     };
     DEVICE.get_or_init(open).clone()
 }
@@ -60,7 +60,7 @@ fn of_kv(kv: KvDType) -> f32 {
     }
 }
 
-/// Batches of one sequence: (ids, positions) cut at `ends`.
+/// Batches of one sequence: (ids, positions), split at `ends`.
 fn differs(graph: &Arc<Graph>, n_vocab: usize, tolerance: f32) -> Option<NodeDifference> {
     let text = tokens(50, n_vocab, 9);
     let all: Vec<u32> = (0..50).collect();
@@ -99,7 +99,7 @@ fn attention_that_looks_ahead_agrees_with_the_specification() {
     }
 }
 
-/// Every format that can be computed with, those that cards have no decoder of their own for among them.
+/// Every supported format, including those without a GPU decoder.
 #[test]
 fn every_format_is_right() {
     let mut b = GraphBuilder::new(KvLayout::uniform(0, KV)).unwrap();
@@ -107,7 +107,7 @@ fn every_format_is_right() {
     let x = b.embed("embed", &r.tensor(DType::F32, &[16, 256], 1.0), 1.0).unwrap();
     let mut last = x;
     for row in weights::dtype::TABLE.iter().filter(|row| row.codec.is_some()) {
-        // what is computed with is the check's own: the graph says which formats
+        // the graph only tells which formats to check
         let data = weights::SharedBytes::from_vec(vec![0; 4 * row.dtype.row_bytes(256)]);
         let view = weights::TensorView { name: row.name, dtype: row.dtype, shape: &[4, 256], data };
         last = b.matmul(row.name, x, &Tensor::host(&view).unwrap(), None).unwrap();
@@ -137,7 +137,7 @@ fn every_operation_agrees_with_the_specification() {
     }
 }
 
-/// What attention is given.
+/// Parameters of an attention test.
 #[derive(Clone, Copy, Debug)]
 struct Heads {
     kv: KvDType,
@@ -150,7 +150,7 @@ struct Heads {
     is_odd: bool,
 }
 
-/// Queries, keys and values straight from a table, and attention over them.
+/// Attention over queries, keys and values that come straight from a table.
 fn attention(heads: Heads) -> Graph {
     let Heads { kv, n_heads, n_kv_heads, head_dim, mask, window, is_odd } = heads;
     let layer = KvLayerLayout { n_kv_heads, head_dim, dtype: kv, window: None };
@@ -181,11 +181,11 @@ fn attention(heads: Heads) -> Graph {
 }
 
 const N_IDS: usize = 61;
-/// Contexts of three chunks, of two sequences whose pages lie among each other.
+/// Contexts of three chunks, of two sequences with interleaved pages.
 const LONG: Capacity = Capacity { n_pages: 40, ..CAPACITY };
 const N_LONG: usize = 560;
 
-/// Runs batches, each a list of (sequence, how many tokens), one after another; of each sequence all outputs.
+/// Runs batches, each a list of (sequence, number of tokens), and returns all outputs of each sequence.
 fn run_mixed(executor: &mut Executor, batches: &[&[(usize, usize)]]) -> [Vec<f32>; 2] {
     let tables: [Vec<u32>; 2] = [0, 1].map(|s| (0..20).map(|i| (i * 7 + 3) % 20 * 2 + s).collect());
     let texts = [tokens(N_LONG, N_IDS, 1), tokens(N_LONG, N_IDS, 2)];
@@ -217,8 +217,8 @@ fn run_mixed(executor: &mut Executor, batches: &[&[(usize, usize)]]) -> [Vec<f32
     out
 }
 
-/// Rows that go through all chunks, rows whose chunks have workgroups of their own, and both kinds of cards: heads that
-/// share keys by ones, fours and more; of each precision; with windows, caps and sinks.
+/// Whole and split attention, with narrow and wide workgroups: groups of one, four and more heads per KV head; each KV
+/// format; with windows, caps and sinks.
 #[test]
 fn long_contexts_agree_with_the_specification_and_themselves() {
     let plain = Heads {
@@ -230,10 +230,10 @@ fn long_contexts_agree_with_the_specification_and_themselves() {
         window: None,
         is_odd: false,
     };
-    // of two sequences beside each other
+    // two sequences in one batch
     let whole: Vec<(usize, usize)> = vec![(0, 32), (1, 32)];
     let whole = [vec![&whole[..]; 17], vec![&[(0, 16), (1, 16)][..]]].concat();
-    // by ones and twos where contexts are long, the rest in other pieces
+    // one or two rows at a time in long contexts, the rest in other batches
     let ahead: &[(usize, usize)] = &[(1, 7), (0, 50)];
     let few: [&[(usize, usize)]; 4] = [&[(0, 1)], &[(1, 2), (0, 3)], &[(1, 1), (0, 1)], &[(0, 8)]];
     let pieces =
@@ -259,7 +259,7 @@ fn long_contexts_agree_with_the_specification_and_themselves() {
     }
 }
 
-/// Where a row sees what comes after it, all of a text goes in one.
+/// With bidirectional attention a text must be one batch.
 #[test]
 fn long_texts_that_look_ahead_agree_with_the_specification() {
     let text = tokens(600, N_IDS, 4);
@@ -284,7 +284,7 @@ fn long_texts_that_look_ahead_agree_with_the_specification() {
     }
 }
 
-/// Of ten thousand columns, with many equals among them: the same that a processor selects from the same rows.
+/// Of ten thousand columns with many ties, the GPU selects the same as the CPU.
 #[test]
 fn top_k_is_selected_on_the_gpu() {
     let (n_vocab, d) = (10_007, 8);
@@ -312,7 +312,7 @@ fn top_k_is_selected_on_the_gpu() {
             executor.run(&batch).unwrap();
             let rows = executor.output().to_vec();
             assert_eq!(rows.len(), outputs.len() * n_vocab);
-            // the last is more than a card selects
+            // the last is more than a GPU selects
             for k in [1, 2, 40, 104, 128, 1, 300] {
                 executor.select_output(OutputSelection::TopK(k));
                 executor.run(&batch).unwrap();
@@ -328,7 +328,7 @@ fn top_k_is_selected_on_the_gpu() {
     }
 }
 
-/// What is joined for a card computes what the specification does one by one.
+/// Fused GPU steps compute what the specification does node by node.
 #[test]
 fn joined_kernels_agree_with_the_specification() {
     let text = tokens(70, SMALL.n_vocab, 1);
@@ -350,7 +350,7 @@ fn joined_kernels_agree_with_the_specification() {
         let off = distance(&expected, &found);
         assert!(off < 20.0 * of_kv(kv), "{kv:?} {norms}: {off}");
         if kv == KvDType::F16 {
-            // the last bit of a half may fall either way
+            // the last bit of an f16 may round either way
             let differing = page.iter().zip(&own).filter(|(a, b)| a != b).count();
             assert!(differing * 50 < page.len(), "{differing} of {}", page.len());
         }
@@ -400,7 +400,7 @@ fn batch_mates_change_no_bit() {
     assert!(alone == together);
 }
 
-/// The bytes of a page mean the same on a card as on the processor.
+/// Pages have the same bytes on a GPU as on the CPU.
 #[test]
 fn pages_and_states_move_between_a_card_and_the_processor() {
     let graph = common::mixed::model(Mixed { kv: KvDType::F16, ..MIXED }, 5);

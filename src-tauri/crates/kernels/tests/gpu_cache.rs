@@ -1,5 +1,5 @@
-//! What is kept of a card from one start to the next: checks that it passed, and what its driver compiled. Software
-//! plays the card, and is checked as one.
+//! The facts about a GPU that are cached from one start to the next: passed checks, tuned shapes and compiled pipelines.
+//! A software renderer is verified like a GPU.
 #![cfg(feature = "gpu")]
 #![allow(clippy::unwrap_used)] // a failure here fails the test
 
@@ -27,21 +27,21 @@ fn graph(dtype: DType) -> Arc<Graph> {
     Arc::new(model(Shape { dtype, kv: KvDType::F16, n_layers: 1, ..SMALL }, 21))
 }
 
-fn prepare(device: &Arc<GpuContext>, dtype: DType) -> Result<(), KernelError> {
-    Gpu::new(device.clone()).prepare(&graph(dtype), DeviceId(0), CAPACITY, ValueLifetime::Needed)
+fn prepare(context: &Arc<GpuContext>, dtype: DType) -> Result<(), KernelError> {
+    Gpu::new(context.clone()).prepare(&graph(dtype), DeviceId(0), CAPACITY, ValueLifetime::Needed)
 }
 
 fn open(cache: &GpuCache) -> Arc<GpuContext> {
     GpuContext::open_with(&GpuSelector::Any, GpuOptions::default(), cache, VerificationScope::All).unwrap()
 }
 
-/// As the next start finds it.
+/// The cache as the next start loads it.
 fn again(cache: &GpuCache) -> GpuCache {
     GpuCache::new(cache.all())
 }
 
 #[test]
-fn what_passed_a_check_is_not_checked_again_and_what_failed_it_stays_out_of_use() {
+fn passed_checks_are_not_repeated_and_failed_kernels_stay_unused() {
     let key = adapters()[0].key();
     let cache = GpuCache::default();
     prepare(&open(&cache), DType::Q8_0).unwrap();
@@ -49,11 +49,11 @@ fn what_passed_a_check_is_not_checked_again_and_what_failed_it_stays_out_of_use(
     for check in ["row by row", "product of Q8_0", "attention over F16", "a layer of Q8_0 over F16"] {
         assert!(passed.contains(check), "{passed:?}");
     }
-    // kernels that are all known to be passed are not run: nothing new is noted
+    // passed checks are not run again: nothing new is recorded
     let next = again(&cache);
     prepare(&open(&next), DType::Q8_0).unwrap();
     assert_eq!(next.get(&key).passed_checks, passed);
-    // a graph that uses another one has that checked
+    // a graph that uses another kernel has that verified
     prepare(&open(&next), DType::F16).unwrap();
     let more: Vec<String> = next.get(&key).passed_checks.difference(&passed).cloned().collect();
     assert_eq!(more, ["a layer of F16 over F16", "product of F16"]);
@@ -62,35 +62,35 @@ fn what_passed_a_check_is_not_checked_again_and_what_failed_it_stays_out_of_use(
     let error = prepare(&open(&next), DType::Q8_0).unwrap_err();
     assert_eq!(error.code(), "kernels.gpu_wrong");
     assert!(error.to_string().contains("product of Q8_0"), "{error}");
-    // another driver is another card
+    // another driver version is another key
     let other = GpuKey { driver: "another".into(), ..key.clone() };
     let moved = BTreeMap::from([(other, next.get(&key))]);
     prepare(&open(&GpuCache::new(moved)), DType::Q8_0).unwrap();
 }
 
 #[test]
-fn software_is_checked_only_where_it_is_wanted() {
+fn software_renderers_are_verified_only_on_request() {
     let cache = GpuCache::default();
-    let device =
+    let context =
         GpuContext::open_with(&GpuSelector::Any, GpuOptions::default(), &cache, VerificationScope::Hardware)
             .unwrap();
-    prepare(&device, DType::F32).unwrap();
+    prepare(&context, DType::F32).unwrap();
     let is_hardware = adapters()[0].kind.is_hardware();
     assert_eq!(cache.get(&adapters()[0].key()).passed_checks.is_empty(), !is_hardware);
 }
 
 #[test]
-fn what_a_driver_compiled_goes_to_the_next_start_and_damaged_it_does_no_harm() {
+fn compiled_pipelines_are_reused_and_damaged_ones_do_no_harm() {
     let key = adapters()[0].key();
     let cache = GpuCache::default();
-    let device =
+    let context =
         GpuContext::open_with(&GpuSelector::Any, GpuOptions::default(), &cache, VerificationScope::Hardware)
             .unwrap();
-    let Some(empty) = device.compiled_pipelines() else {
-        assert!(!device.has_pipeline_cache(), "a driver that keeps what it compiles says what it is");
+    let Some(empty) = context.compiled_pipelines() else {
+        assert!(!context.has_pipeline_cache(), "a driver that keeps what it compiles says what it is");
         skip!(Missing::Gpu, "the driver has no cache of pipelines");
     };
-    prepare(&device, DType::F32).unwrap();
+    prepare(&context, DType::F32).unwrap();
     let compiled = cache.get(&key).pipelines.expect("it is noted once kernels are there");
     assert!(compiled.len() >= empty.len());
     let next = GpuContext::open_with(
@@ -115,13 +115,13 @@ fn what_a_driver_compiled_goes_to_the_next_start_and_damaged_it_does_no_harm() {
         VerificationScope::Hardware,
     )
     .unwrap();
-    // no code is left of it (Mesa's software never keeps any), and the card works
+    // damaged code is dropped (Mesa's software renderer never keeps any), and the GPU works
     assert_eq!(next.compiled_pipelines().unwrap().len(), empty.len());
     prepare(&next, DType::F32).unwrap();
 }
 
 #[test]
-fn half_precision_is_checked_by_itself_and_where_it_errs_floats_are_left() {
+fn half_precision_is_verified_separately_and_f32_remains_if_it_fails() {
     let key = adapters()[0].key();
     let cache = GpuCache::default();
     let open = |precision, cache| {
@@ -140,7 +140,7 @@ fn half_precision_is_checked_by_itself_and_where_it_errs_floats_are_left() {
     {
         assert!(passed.contains(check), "{passed:?}");
     }
-    // what passed in floats says nothing of halves, and what erred in halves nothing of floats
+    // results in f32 say nothing about f16, and the other way round
     let next = again(&cache);
     next.update(&key, |facts| {
         facts.wrong_in_precision.insert(Precision::F16.name().into(), "product of Q8_0".into());
@@ -152,13 +152,13 @@ fn half_precision_is_checked_by_itself_and_where_it_errs_floats_are_left() {
     assert!(next.get(&key).passed_checks.contains("product of Q8_0"));
 }
 
-/// Software has no cooperative matrices; a card that has them computes what the specification says.
+/// Software renderers have no cooperative matrices; a GPU that has them computes what the specification says.
 #[test]
-fn a_card_without_matrices_says_so() {
+fn a_gpu_without_cooperative_matrices_says_so() {
     let cache = GpuCache::default();
     let uses = GpuOptions { precision: Precision::Matrices, ..GpuOptions::default() };
     match GpuContext::open_with(&GpuSelector::Any, uses, &cache, VerificationScope::All) {
-        Ok(device) => prepare(&device, DType::Q8_0).unwrap(),
+        Ok(context) => prepare(&context, DType::Q8_0).unwrap(),
         Err(error) => {
             assert_eq!(error.code(), "kernels.gpu_precision");
             assert!(error.to_string().contains("no cooperative matrices"), "{error}");
@@ -167,10 +167,10 @@ fn a_card_without_matrices_says_so() {
 }
 
 /// Logits of a text over several chunks of attention, most of it in tiles, the rest one token after another, as bits.
-fn bits(device: &Arc<GpuContext>, dtype: DType) -> Vec<u32> {
+fn bits(context: &Arc<GpuContext>, dtype: DType) -> Vec<u32> {
     let graph = model(Shape { dtype, kv: KvDType::F16, n_layers: 1, ..SMALL }, 21);
     let capacity = Capacity { n_pages: 20, max_rows: 64, max_outputs: 64, ..CAPACITY };
-    let mut executor = Executor::new(graph, vec![Box::new(Gpu::new(device.clone()))], capacity).unwrap();
+    let mut executor = Executor::new(graph, vec![Box::new(Gpu::new(context.clone()))], capacity).unwrap();
     let text = tokens(9 * 64 + 4, SMALL.n_vocab, 3);
     let pages: Vec<u32> = (0..20).collect();
     let chunks = [&[64; 9][..], &[1; 4]].concat();
@@ -178,13 +178,13 @@ fn bits(device: &Arc<GpuContext>, dtype: DType) -> Vec<u32> {
 }
 
 #[test]
-fn every_shape_gives_the_same_bits_and_the_search_for_the_fastest_ends() {
+fn every_shape_gives_the_same_bits_and_tuning_ends() {
     let key = adapters()[0].key();
     let cache = GpuCache::default();
-    let device = open(&cache);
-    let mut gpu = Gpu::new(device.clone());
+    let context = open(&cache);
+    let mut gpu = Gpu::new(context.clone());
     gpu.prepare(&graph(DType::Q8_0), DeviceId(0), CAPACITY, ValueLifetime::Needed).unwrap();
-    // a clock of its own: every look takes as long, so that the first shapes stay, and long enough for one to do
+    // a fake clock: every run takes equally long, so that the default shapes win, and long enough for a single run
     let ticks = std::cell::Cell::new(0);
     let now = || {
         ticks.set(ticks.get() + 1);
@@ -200,11 +200,11 @@ fn every_shape_gives_the_same_bits_and_the_search_for_the_fastest_ends() {
     assert_eq!(tuned["product of one row of q8_0"], "64 lanes");
     assert_eq!(tuned["product of many rows of q8_0"], "128 by 64");
     assert_eq!(tuned["attention of few rows"], "from 2 chunks");
-    // what is known is not looked for again
+    // tuned subjects are not measured again
     gpu.prepare(&graph(DType::Q8_0), DeviceId(0), CAPACITY, ValueLifetime::Needed).unwrap();
     assert!(!gpu.tune(&now).unwrap());
 
-    let expected = bits(&device, DType::Q8_0);
+    let expected = bits(&context, DType::Q8_0);
     for (subject, shape) in [
         ("product of one row of q8_0", "128 lanes"),
         ("product of one row of q8_0", "256 lanes"),
@@ -214,6 +214,6 @@ fn every_shape_gives_the_same_bits_and_the_search_for_the_fastest_ends() {
         ("attention of few rows", "from 4 chunks"),
     ] {
         cache.update(&key, |facts| _ = facts.tuned_shapes.insert(subject.into(), shape.into()));
-        assert_eq!(bits(&device, DType::Q8_0), expected, "{subject}: {shape}");
+        assert_eq!(bits(&context, DType::Q8_0), expected, "{subject}: {shape}");
     }
 }

@@ -1,7 +1,6 @@
-//! Vector instructions are instructions. Where the compiler leaves a function of the standard library that takes a
-//! closure (`array::map`, `from_fn`) out of line, the closure is compiled without the registers: each instruction in it
-//! becomes a call that passes registers through memory, which once made attention ten times slower and changed no
-//! result. The program must hold no such function.
+//! Checks that SIMD intrinsics are inlined. If the compiler does not inline a standard library function that takes a
+//! closure (`array::map`, `from_fn`), the closure is compiled without the target features, and each intrinsic becomes a
+//! call. That once made attention ten times slower without changing results. The binary must not contain such a function.
 #![cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used)] // a failure here fails the test
@@ -12,13 +11,12 @@ use kernels::matmul::MATMULS;
 use kernels::ops::attention::pages;
 use kernels::{Cpu, CpuOptions, KvDType};
 
-/// What the compiler may leave out of line: questions to the processor, and what checks its pointer where assertions
-/// are compiled in, as they are in tests.
+/// Functions that may stay out of line: CPU feature detection, and pointer checks of debug assertions.
 const ALLOWED: [&str; 4] = ["xsave", "cpuid", "loadu", "storeu"];
 
 #[test]
 fn no_vector_instruction_is_a_call() {
-    // Everything that computes is in the program: these tables name it.
+    // these tables reference all kernels, so that the binary contains them
     Cpu::new(CpuOptions::default()).unwrap();
     assert!(MATMULS.iter().any(|rows| !rows.is_empty()));
     pages::of(KvDType::Q4_0);

@@ -1,5 +1,5 @@
-//! A token's logits do not depend on chunk boundaries, batch mates, page placement or thread count: bit for bit,
-//! on every backend and level.
+//! Checks that a token's logits do not depend on chunk boundaries, other sequences, page placement or thread count: bit
+//! for bit, on every backend and level.
 
 mod common;
 

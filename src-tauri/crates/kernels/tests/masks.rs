@@ -1,5 +1,5 @@
-//! Attention that looks ahead: every backend and level does what the specification says, whoever goes along, and a
-//! window reaches as far to one side as to the other.
+//! Bidirectional attention: every backend and level equals the specification, in any company, and a window extends equally
+//! far to both sides.
 #![allow(clippy::unwrap_used)] // a failure here fails the test
 
 mod common;
@@ -17,7 +17,7 @@ const CAPACITY: Capacity = Capacity {
     n_states: 0,
 };
 
-/// Sums in another order; a key or a value on the border between two of 16 bits goes either way.
+/// Sums in another order; an f16 key or value may round either way.
 const CLOSE: f32 = 1e-4;
 const ROUNDED: f32 = 1e-3;
 

@@ -1,5 +1,5 @@
-//! Every operation in one model: `Cpu` against the specification, and the same bits however a text is cut into
-//! batches, with the states of recurrent layers saved, restored and copied on the way.
+//! Every operation in one model: compares `Cpu` with the specification, and checks that the bits do not depend on the
+//! division into batches, with recurrent states saved, restored and copied in between.
 #![allow(clippy::unwrap_used)] // a failure here fails the test
 
 mod common;
@@ -22,12 +22,12 @@ const CAPACITY: Capacity = Capacity {
 };
 const PAGES: [u32; 10] = [3, 1, 4, 15, 9, 2, 6, 5, 8, 7];
 
-/// Largest deviation of a node that quantises activations to 8 bits: see `backends`. Inputs of experts are not normed
-/// here, so that gated products have a heavier tail still.
+/// Largest deviation of a node that quantizes activations to 8 bits: see `backends`. Inputs of experts are not normed here,
+/// so that gated units have an even heavier tail.
 const QUANTISED: f32 = 0.2;
-/// Sums in another order and e^x by polynomial; the state of a delta rule carries them on.
+/// Sums in another order and e^x by polynomial; the state of a delta rule accumulates the differences.
 const FLOAT: f32 = 5e-5;
-/// Quantised keys meet queries of 15 bits.
+/// Quantized keys are multiplied with 15-bit queries.
 const ROUNDED: f32 = 3e-4;
 
 #[test]
@@ -154,7 +154,7 @@ fn fused_steps_give_the_bits_of_single_nodes() {
     }
 }
 
-/// Sequences as a scheduler runs them: where each is, and its logits so far.
+/// Sequences as a scheduler runs them: position and logits of each.
 struct Text {
     ids: Vec<u32>,
     pages: Vec<u32>,
@@ -219,7 +219,7 @@ fn batch_mates_change_no_bit() {
             while together.iter().any(|t| t.at < t.ids.len()) {
                 step(&mut executor, &mut together, &mut |_| r.below(12), [2, 0, 3, 1]);
             }
-            // one executor for all: what an earlier sequence left in a slot does not show in the next
+            // one executor for all: the previous contents of a slot must not affect the next sequence
             let mut executor = make(1);
             for text in &together {
                 let half = text.ids.len() / 2;
@@ -298,7 +298,7 @@ fn batches_that_contradict_their_states_are_refused() {
     assert_eq!(error.code(), "kernels.batch", "the table of positions has a thousand");
 }
 
-/// A router whose logits are no numbers.
+/// A router whose logits are NaN.
 #[test]
 fn nan_in_a_router_is_a_number_not_a_panic() {
     for (_, backend) in backends() {

@@ -1,4 +1,4 @@
-//! What observers are told adds up to the graph: every weight once, arithmetic by hand, the same on every backend.
+//! Step costs add up to the graph: every weight counts once, arithmetic equals a hand calculation, on every backend.
 #![allow(clippy::unwrap_used)] // a failure here fails the test
 
 mod common;

@@ -1,5 +1,5 @@
-//! Sequences whose older pages have aged: attention reads both kinds as the specification does, at every level, and
-//! what is computed for a token still depends on nothing but what its sequence holds.
+//! Sequences whose older pages are requantized: attention reads both formats as the specification does, at every level,
+//! and the result of a token still depends only on its sequence.
 #![allow(clippy::unwrap_used)] // a failure here fails the test
 
 mod common;
@@ -19,14 +19,14 @@ const CAPACITY: Capacity = Capacity {
     n_states: 0,
 };
 
-/// Tokens before the pages age, and those that come after.
+/// Tokens before requantization, and those after it.
 const N_OLD: usize = 590;
 const N_NEW: usize = 100;
 
-/// Quantised keys meet queries of 15 bits, and sums go another way.
+/// Quantized keys are multiplied with 15-bit queries, and sums have another order.
 const ROUNDED: f32 = 3e-4;
 
-/// Pages of a sequence in some order, of which the first 16 become aged ones.
+/// Pages of a sequence in some order, of which the first 16 are requantized.
 fn tables() -> (Vec<u32>, Vec<u32>) {
     let exact: Vec<u32> = (0..22).map(|i| (i * 7 + 3) % 24).collect();
     let mut mixed = exact.clone();
@@ -40,7 +40,7 @@ fn tables() -> (Vec<u32>, Vec<u32>) {
 struct Old {
     pages: Vec<(usize, u32, Vec<u8>)>,
     mixed: Vec<u32>,
-    /// of the first layer, one that has not aged
+    /// first layer of a page that is not requantized
     exact: Vec<u8>,
 }
 
@@ -64,7 +64,7 @@ impl Old {
         Self { pages, mixed, exact }
     }
 
-    /// Logits of the other tokens on that backend.
+    /// Logits of the remaining tokens on a backend.
     fn go_on(&self, graph: &Graph, backend: Box<dyn Backend>, tokens: &[u32], chunks: &[usize]) -> Vec<f32> {
         let mut executor = Executor::new(graph.clone(), vec![backend], CAPACITY).unwrap();
         for (layer, page, bytes) in &self.pages {
@@ -121,7 +121,7 @@ fn every_level_reads_both_kinds_as_the_specification_does() {
     }
 }
 
-/// As the specification, and the same bits in any pieces: those of few rows go through chunks side by side.
+/// Equals the specification, and gives the same bits for any batches: with few rows attention is split.
 #[cfg(feature = "gpu")]
 #[test]
 fn a_card_reads_both_kinds_as_the_specification_does() {
@@ -141,7 +141,7 @@ fn a_card_reads_both_kinds_as_the_specification_does() {
         assert!(far < ROUNDED, "{kv:?} {window:?} {n_heads}/{n_kv_heads} of {head_dim}: {far}");
         let again = old.go_on(&graph, card(), &tokens, &[1, 8, 3, 38, 2, 48]);
         assert!(first == again, "{kv:?} {window:?}");
-        // and it ages pages itself as others do
+        // it requantizes pages as other backends do
         let mut executor = Executor::new(graph.clone(), vec![card()], CAPACITY).unwrap();
         let mut other = Executor::new(graph, vec![scalar()], CAPACITY).unwrap();
         for executor in [&mut executor, &mut other] {
@@ -153,7 +153,7 @@ fn a_card_reads_both_kinds_as_the_specification_does() {
     }
 }
 
-/// Whichever page comes first, and whether there is memory for more or not.
+/// In any order of pages, with and without memory for more.
 #[cfg(feature = "gpu")]
 #[test]
 fn a_card_makes_room_for_what_has_aged_as_it_comes() {
@@ -176,7 +176,7 @@ fn a_card_makes_room_for_what_has_aged_as_it_comes() {
                 true => written.unwrap(),
                 false => assert_eq!(written.unwrap_err().code(), "kernels.gpu_memory", "{page}"),
             }
-            // whatever became of it, what was there is there
+            // existing pages are intact in any case
             let held = |before: &u32| *before <= page && *before < n_exact + most;
             for before in [3].into_iter().chain(pages).filter(held) {
                 let expected = bytes(&executor, before);
@@ -186,14 +186,14 @@ fn a_card_makes_room_for_what_has_aged_as_it_comes() {
     }
 }
 
-/// Where contexts age few pages are exact at a time: room for those is made as they come too, written token by token,
-/// as a whole, or as the copy of another, and nothing that is there is lost.
+/// With requantization few pages are unquantized at a time: they are allocated as they are used, whether written token by
+/// token, as a whole or as a copy, and existing pages are kept.
 #[cfg(feature = "gpu")]
 #[test]
 fn a_card_makes_room_for_what_is_exact_as_it_comes() {
     let shape = Shape { kv: KvDType::F16, ..SMALL };
     let (graph, text) = (model(shape, 5), tokens(150, shape.n_vocab, 3));
-    // the first two have their room from the start, and each of the others is beyond what there is by then
+    // the first two are allocated up front, and each of the others exceeds the allocation at its time
     let pages = [3, 60, 70, 200, 399];
     let run = |n_requantized_pages: usize| {
         let capacity = Capacity { n_pages: 400, n_requantized_pages, ..CAPACITY };
@@ -220,7 +220,7 @@ fn a_card_makes_room_for_what_is_exact_as_it_comes() {
     assert!(run(0) == run(20));
 }
 
-/// What the old pages hold is a little else than it was, and that is seen in what comes after; not much.
+/// Requantization changes later results, but only slightly.
 #[test]
 fn aged_pages_are_read_and_hold_nearly_the_same() {
     let shape = Shape { kv: KvDType::F16, dtype: DType::F32, ..SMALL };
@@ -277,7 +277,7 @@ fn a_page_loses_half_a_step_at_most() {
 
 /// Rows of one page.
 fn held(layout: KvLayerLayout, page: &[u8]) -> KvRows {
-    // as a store would hold them: aligned
+    // aligned as in a KV store
     let mut room = vec![0.0f32; page.len().div_ceil(4)];
     let bytes = kernels::cpu::arena::bytes_of_mut(&mut room);
     bytes[..page.len()].copy_from_slice(page);

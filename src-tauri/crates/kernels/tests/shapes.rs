@@ -1,4 +1,4 @@
-//! What a graph builder refuses: every shape that does not fit, as an error that names the node.
+//! A graph builder rejects every shape that does not fit, with an error that names the node.
 #![allow(clippy::unwrap_used)] // a failure here fails the test
 
 mod common;
@@ -139,7 +139,7 @@ fn delta_net(b: &mut GraphBuilder, x: ValueId, delta: DeltaShape) -> Result<(), 
 
 type BuildRouted = fn(&mut GraphBuilder, ValueId, ValueId) -> Result<(), KernelError>;
 
-/// Each build is refused for what it names.
+/// Each build fails with the expected reason.
 fn refused(cases: &[(&str, BuildRouted)]) {
     for (what, build) in cases {
         let (mut b, x, route) = begun_with_states();
@@ -276,7 +276,7 @@ fn misfits_of_recurrent_layers_are_refused_by_name() {
     ]);
 }
 
-/// The shapes that the misfits are made of do fit.
+/// The shapes before modification are valid.
 #[test]
 fn what_fits_is_built() {
     let (mut b, x, route) = begun_with_states();

@@ -1,5 +1,5 @@
-//! Layers with a window need only the pages that it reaches: what is computed is the same, bit for bit, as with all
-//! pages kept, on every backend and level.
+//! Layers with a sliding window need only the pages within it: results equal those with all pages, bit for bit, on every
+//! backend and level.
 #![allow(clippy::unwrap_used)] // a failure here fails the test
 
 mod common;
@@ -18,7 +18,7 @@ const CAPACITY: Capacity = Capacity {
     n_states: 0,
 };
 
-/// Pages of a window that are handed out again as soon as it has passed: logits after every token.
+/// Logits after every token, with window pages reused as soon as the window has passed.
 fn run_within_window(executor: &mut Executor, tokens: &[u32], window: usize, chunks: &[usize]) -> Vec<f32> {
     let pages: Vec<u32> = (0..CAPACITY.n_pages as u32).rev().collect();
     let mut free: Vec<u32> = (0..CAPACITY.n_window_pages as u32).collect();

@@ -37,11 +37,11 @@ pub struct Core {
     name: String,
     /// Its list of tools has changed.
     changed: Box<dyn Fn() + Send + Sync>,
-    state: Mutex<State>,
+    state: Mutex<CoreState>,
 }
 
 #[derive(Default)]
-struct State {
+struct CoreState {
     n_asked: u64,
     waiting: HashMap<u64, Sender<Reply>>,
     over: Option<Error>,
@@ -58,7 +58,7 @@ impl Core {
         &self.name
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, CoreState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -184,10 +184,10 @@ pub fn words(text: &str) -> String {
 
 /// Ends the waiting for one call.
 #[derive(Debug, Default)]
-pub struct Stop(Mutex<Pressed>);
+pub struct Stop(Mutex<StopState>);
 
 #[derive(Debug, Default)]
-struct Pressed {
+struct StopState {
     is: bool,
     waiting: Option<Sender<Reply>>,
 }

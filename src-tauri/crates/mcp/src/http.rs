@@ -35,13 +35,13 @@ const REVISION: &str = "mcp-protocol-version";
 
 /// A checked address.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct ServerUrl {
     url: Url,
     host: String,
     is_here: bool,
 }
 
-impl Place {
+impl ServerUrl {
     pub fn parse(text: &str) -> Result<Self> {
         let wrong = |why: &str| {
             let message = format!("This is not a valid URL for a tool server: {why}.");
@@ -72,7 +72,7 @@ pub struct Http {
     gate: ConnectionGate,
     runtime: Arc<Runtime>,
     client: Client,
-    place: Place,
+    place: ServerUrl,
     headers: HeaderMap,
     session: Mutex<Session>,
 }
@@ -90,7 +90,7 @@ impl Http {
     pub fn new(
         gate: ConnectionGate,
         runtime: Arc<Runtime>,
-        place: Place,
+        place: ServerUrl,
         headers: &[(String, Secret)],
     ) -> Result<Self> {
         // Another part of the program may have chosen the same already.
@@ -343,12 +343,12 @@ mod tests {
 
     #[test]
     fn addresses_are_checked() {
-        let here = |text: &str| Place::parse(text).map(|place| (place.host, place.is_here)).ok();
+        let here = |text: &str| ServerUrl::parse(text).map(|place| (place.host, place.is_here)).ok();
         assert_eq!(here("http://localhost:3000/mcp"), Some(("localhost:3000".into(), true)));
         assert_eq!(here(" https://example.org/mcp?x=1 "), Some(("example.org".into(), false)));
         assert_eq!(here("http://[::1]:5/mcp"), Some(("[::1]:5".into(), true)));
         for wrong in ["", "example.org", "ftp://example.org", "http://me:secret@example.org"] {
-            let error = Place::parse(wrong).unwrap_err();
+            let error = ServerUrl::parse(wrong).unwrap_err();
             assert!(error.message().starts_with("This is not a valid URL"), "{wrong}");
             assert!(!error.message().contains("secret"));
         }

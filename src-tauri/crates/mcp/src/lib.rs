@@ -4,6 +4,7 @@
 //! Plain threads wait here, each for one answer and never longer than it was told to. Written by hand, not over the
 //! official `rmcp`: that one reads lines of any length, has its own HTTP connections beside our gate, and knows far more
 //! of the protocol than is used here.
+#![forbid(unsafe_code)]
 
 mod core;
 mod descendants;
@@ -21,7 +22,7 @@ use serde_json::{Value, json};
 use contract::{Error, ErrorKind, Result};
 pub use core::{Core, Stop};
 use core::{Reply, RpcError};
-pub use http::{Http, Place};
+pub use http::{Http, ServerUrl};
 pub use stdio::{Launch, Stdio};
 
 /// What we speak.

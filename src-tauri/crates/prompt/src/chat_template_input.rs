@@ -10,18 +10,18 @@ use contract::protocol::PromptMessage;
 
 /// How calls are shown to the template.
 #[derive(Clone, Copy)]
-struct Way {
+struct ContentForm {
     /// Arguments as an object.
     objects: bool,
     /// An answer without words has the content `none`.
     none: bool,
 }
 
-const WAYS: [Way; 4] = [
-    Way { objects: true, none: true },
-    Way { objects: true, none: false },
-    Way { objects: false, none: true },
-    Way { objects: false, none: false },
+const WAYS: [ContentForm; 4] = [
+    ContentForm { objects: true, none: true },
+    ContentForm { objects: true, none: false },
+    ContentForm { objects: false, none: true },
+    ContentForm { objects: false, none: false },
 ];
 
 /// `render` is the template. Error: that of the first way.
@@ -30,7 +30,8 @@ pub fn render(
     source: &str,
     render: &dyn Fn(&[Value]) -> engine::Result<RenderedPrompt>,
 ) -> engine::Result<RenderedPrompt> {
-    let values = |way: Way| messages.iter().map(|message| value(message, way, source)).collect::<Vec<_>>();
+    let values =
+        |way: ContentForm| messages.iter().map(|message| value(message, way, source)).collect::<Vec<_>>();
     let mut first = None;
     for way in WAYS {
         let values = values(way);
@@ -48,7 +49,7 @@ pub fn render(
     first.expect("there are ways")
 }
 
-fn value(message: &PromptMessage, way: Way, source: &str) -> Value {
+fn value(message: &PromptMessage, way: ContentForm, source: &str) -> Value {
     let has_calls = !message.tool_calls.is_empty();
     let mut value = json!({ "role": message.role, "content": message.content });
     // SmolLM3's shows an answer's content alone: what it called has to stand there, as its model writes it.
@@ -101,7 +102,7 @@ fn spaced(value: &Value) -> String {
     }
 }
 
-fn call(call: &Value, way: Way) -> Value {
+fn call(call: &Value, way: ContentForm) -> Value {
     let mut call = call.clone();
     let arguments = &mut call["function"]["arguments"];
     match (way.objects, &*arguments) {

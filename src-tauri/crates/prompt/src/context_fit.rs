@@ -3,21 +3,23 @@
 
 use std::ops::Range;
 
-use compaction::{ASK, ASKED, Digest, Fold, Next, Room, Sketch, Strategy, Talk, Wish};
+use compaction::{
+    ASK, ASKED, Fold, Next, PromptDraft, Strategy, SummaryRequest, TokenBudget, Transcript, TurnSummary,
+};
 use engine::AttentionEviction;
 use engine::model::OBSERVATION_TOKENS;
 
 use crate::render::Vocabulary;
-use contract::protocol::{ChatOptions, Compression, Folded, Prompt, PromptMessage, Wanted};
+use contract::protocol::{ChatOptions, CompactedRange, Compression, Prompt, PromptMessage, SummaryTask};
 use contract::{Error, ErrorKind, Result};
 
 /// What a prompt has become.
 #[derive(Debug)]
 pub enum Fit {
     /// It is shown so.
-    Ready { messages: Vec<PromptMessage>, folded: Option<Folded>, forget: Option<AttentionEviction> },
+    Ready { messages: Vec<PromptMessage>, folded: Option<CompactedRange>, forget: Option<AttentionEviction> },
     /// First a summary has to be made.
-    Wanting(Wanted),
+    Wanting(SummaryTask),
 }
 
 /// Why it is made to fit.
@@ -61,8 +63,8 @@ pub struct Fitting<'a> {
     messages: &'a [PromptMessage],
     /// of `messages`: the system prompt, then turns
     turns: Vec<Range<usize>>,
-    room: Room,
-    talk: Talk,
+    room: TokenBudget,
+    talk: Transcript,
     /// The texts of `talk.digests`.
     texts: Vec<&'a str>,
 }
@@ -73,21 +75,21 @@ impl<'a> Fitting<'a> {
         options: &'a ChatOptions,
         compression: &'a Compression,
         messages: &'a [PromptMessage],
-        room: Room,
+        room: TokenBudget,
     ) -> Self {
         let turns = turns(messages);
         let turn_of = |id: &String| turns.iter().position(|turn| has(&messages[turn.clone()], id));
         // The last turn is always shown.
         let most = turns.len().saturating_sub(1);
         let folded = compression.folded.as_ref().and_then(turn_of).map_or(0, |turn| turn + 1).min(most);
-        let mut talk = Talk { n_turns: turns.len(), n_folded: folded, digests: Vec::new() };
+        let mut talk = Transcript { n_turns: turns.len(), n_folded: folded, digests: Vec::new() };
         let mut texts = Vec::new();
         for summary in &compression.summaries {
             let (Some(first), Some(last)) = (turn_of(&summary.first), turn_of(&summary.until)) else {
                 continue;
             };
             if first <= last {
-                talk.digests.push(Digest { turns: first..last + 1, level: summary.level });
+                talk.digests.push(TurnSummary { turns: first..last + 1, level: summary.level });
                 texts.push(summary.text.as_str());
             }
         }
@@ -97,7 +99,7 @@ impl<'a> Fitting<'a> {
     /// What is shown of it.
     pub fn fit(&self, why: Why) -> Result<Fit> {
         let shown = self.shown_now();
-        let n_now = self.count(&Sketch::Shown(&shown))?;
+        let n_now = self.count(&PromptDraft::Shown(&shown))?;
         if why == Why::Need && n_now <= self.room.budget {
             return Ok(self.ready(&shown, None, None));
         }
@@ -110,10 +112,10 @@ impl<'a> Fitting<'a> {
                 Ok(self.ready(&shown, None, None))
             }
             Next::Fold(fold) => {
-                let n_after = self.count(&Sketch::Shown(&fold))?;
+                let n_after = self.count(&PromptDraft::Shown(&fold))?;
                 Ok(self.ready(&fold, Some(self.folded(&fold, n_now, n_after)), None))
             }
-            Next::Wish(wish) => Ok(Fit::Wanting(self.wanted(&wish))),
+            Next::SummaryRequest(wish) => Ok(Fit::Wanting(self.wanted(&wish))),
             Next::Forget { n_most, n_keep, n_protected } => {
                 let n_first = self.n_first()?;
                 let n_newest = n_protected.max(OBSERVATION_TOKENS);
@@ -122,7 +124,8 @@ impl<'a> Fitting<'a> {
                 if n_keep + OBSERVATION_TOKENS >= n_most {
                     return Err(too_long(n_now, n_keep, self.room.limit));
                 }
-                let forget = AttentionEviction { n_most, n_keep, n_first, n_newest };
+                let forget =
+                    AttentionEviction { max_tokens: n_most, n_kept: n_keep, n_oldest: n_first, n_newest };
                 Ok(self.ready(&shown, Some(self.forgotten(n_now, n_keep)), Some(forget)))
             }
             // A prompt that fits, if only just, is not refused for want of room for a long answer.
@@ -134,7 +137,7 @@ impl<'a> Fitting<'a> {
     }
 
     /// What is worth making while nothing is answered.
-    pub fn ahead(&self) -> Result<Option<Wanted>> {
+    pub fn ahead(&self) -> Result<Option<SummaryTask>> {
         let wish = compaction::ahead(self.compression.strategy, &self.talk, self.room, &mut |sketch| {
             self.count(sketch)
         })?;
@@ -166,14 +169,14 @@ impl<'a> Fitting<'a> {
         Fold { n_turns, digests: shown }
     }
 
-    fn ready(&self, fold: &Fold, folded: Option<Folded>, forget: Option<AttentionEviction>) -> Fit {
+    fn ready(&self, fold: &Fold, folded: Option<CompactedRange>, forget: Option<AttentionEviction>) -> Fit {
         Fit::Ready { messages: self.show(fold), folded, forget }
     }
 
-    fn count(&self, sketch: &Sketch) -> Result<usize> {
+    fn count(&self, sketch: &PromptDraft) -> Result<usize> {
         let messages = match sketch {
-            Sketch::Shown(fold) => self.show(fold),
-            Sketch::Asking(wish) => self.ask(wish),
+            PromptDraft::Shown(fold) => self.show(fold),
+            PromptDraft::Asking(wish) => self.ask(wish),
         };
         self.counts.n_tokens(&messages, self.options)
     }
@@ -189,7 +192,7 @@ impl<'a> Fitting<'a> {
 
     /// The prompt that asks for a summary: what is to be summarised as it was said, so that the model's state of the
     /// conversation serves for it.
-    fn ask(&self, wish: &Wish) -> Vec<PromptMessage> {
+    fn ask(&self, wish: &SummaryRequest) -> Vec<PromptMessage> {
         let mut asking = self.head().to_vec();
         asking.extend(self.told(&wish.after));
         if let (Some(first), Some(last)) = (
@@ -216,7 +219,7 @@ impl<'a> Fitting<'a> {
         vec![message("user", ASKED), message("assistant", &texts.join("\n\n"))]
     }
 
-    fn wanted(&self, wish: &Wish) -> Wanted {
+    fn wanted(&self, wish: &SummaryRequest) -> SummaryTask {
         let turns = match (wish.turns.is_empty(), wish.after.first(), wish.after.last()) {
             (true, Some(&first), Some(&last)) => {
                 self.talk.digests[first].turns.start..self.talk.digests[last].turns.end
@@ -224,15 +227,15 @@ impl<'a> Fitting<'a> {
             _ => wish.turns.clone(),
         };
         let (first, until) = self.ends(turns);
-        Wanted { messages: self.ask(wish), first, until, level: wish.level, n_tokens: wish.n_tokens }
+        SummaryTask { messages: self.ask(wish), first, until, level: wish.level, n_tokens: wish.n_tokens }
     }
 
-    fn folded(&self, fold: &Fold, n_before: usize, n_after: usize) -> Folded {
+    fn folded(&self, fold: &Fold, n_before: usize, n_after: usize) -> CompactedRange {
         let (first, until) = self.ends(0..fold.n_turns);
         // A stretch that had to go without a summary is left out, and said to be.
         let told = fold.digests.last().map_or(0, |&at| self.talk.digests[at].turns.end);
         let strategy = if told < fold.n_turns { Strategy::Window } else { self.compression.strategy };
-        Folded {
+        CompactedRange {
             strategy,
             first,
             until,
@@ -249,9 +252,9 @@ impl<'a> Fitting<'a> {
         self.counts.n_first(self.head(), self.options)
     }
 
-    fn forgotten(&self, n_before: usize, n_after: usize) -> Folded {
+    fn forgotten(&self, n_before: usize, n_after: usize) -> CompactedRange {
         let (first, until) = self.ends(0..self.turns.len().saturating_sub(1));
-        Folded {
+        CompactedRange {
             strategy: Strategy::Attention,
             first,
             until,

@@ -17,7 +17,7 @@ pub fn message(value: &Value) -> Result<PromptMessage, String> {
         Some("user") => "user",
         Some("assistant") => "assistant",
         Some("tool") => "tool",
-        Some("function") => return Err("`role` function is out of use; write tool.".into()),
+        Some("function") => return Err("`role` function is deprecated. Use tool.".into()),
         Some(_) | None => return Err("`role` must be system, developer, user, assistant or tool.".into()),
     };
     let tool_calls = calls(value.get("tool_calls").unwrap_or(&Value::Null))?;
@@ -47,8 +47,7 @@ fn content(value: &Value, role: &str) -> Result<String, String> {
                     (Some("file" | "input_file"), _) if role == "user" => files.push(parts::file(part)?),
                     _ => {
                         return Err(
-                            "`content` may hold parts of text, and files with a user's message; images and \
-                                    sound are not built yet."
+                            "`content` may contain text parts, and files in user messages. Images and audio are not supported."
                                 .into(),
                         );
                     }

@@ -13,7 +13,7 @@ use contract::protocol::{ChatOptions, Prompt, PromptMessage};
 use contract::{Error, Result};
 
 /// A prompt ready for the model.
-pub struct Prepared {
+pub struct PreparedPrompt {
     pub ids: Vec<TokenId>,
     /// The text they stand for: tells whether the answer begins inside a reasoning block.
     pub text: String,
@@ -41,7 +41,7 @@ pub fn check_template(source: &str) -> Result<()> {
 }
 
 /// A template to use.
-enum Chosen<'a> {
+enum ChosenTemplate<'a> {
     /// The model's.
     Own(&'a ChatTemplate),
     /// One that was named instead.
@@ -50,7 +50,7 @@ enum Chosen<'a> {
     Family(ChatTemplate),
 }
 
-impl Chosen<'_> {
+impl ChosenTemplate<'_> {
     fn template(&self) -> &ChatTemplate {
         match self {
             Self::Own(template) => template,
@@ -61,19 +61,19 @@ impl Chosen<'_> {
 
 /// A rendering and the template that made it.
 struct ReplyPiece<'a> {
-    chosen: Chosen<'a>,
+    chosen: ChosenTemplate<'a>,
     rendered: RenderedPrompt,
     notices: Vec<Error>,
 }
 
 impl<'a> Vocabulary<'a> {
-    pub fn prepare(&self, prompt: &Prompt, options: &ChatOptions) -> Result<Prepared> {
+    pub fn prepare(&self, prompt: &Prompt, options: &ChatOptions) -> Result<PreparedPrompt> {
         let (ids, text, template, notices) = match prompt {
             Prompt::Chat(messages) => {
                 let ReplyPiece { chosen, rendered, notices } = self.render(messages, options)?;
                 let ids = self.encode(messages, &rendered);
                 // A template says itself whether the text begins with BOS; ours leave it to the vocabulary.
-                let ids = if matches!(chosen, Chosen::Family(_)) { self.with_bos(ids) } else { ids };
+                let ids = if matches!(chosen, ChosenTemplate::Family(_)) { self.with_bos(ids) } else { ids };
                 (ids, rendered.text, chosen.template().source().to_owned(), notices)
             }
             Prompt::Raw(text) => {
@@ -85,7 +85,7 @@ impl<'a> Vocabulary<'a> {
         let format = ReplyFormat::of(&template, self.tokenizer);
         let budget = options.reasoning_budget;
         let budget = budget.and_then(|most| format.budget(most, &template, &text, self.tokenizer));
-        Ok(Prepared { ids, text, format, budget, notices })
+        Ok(PreparedPrompt { ids, text, format, budget, notices })
     }
 
     /// How many tokens the prompt would have, and the template's source. `encoder` has counted it before, perhaps
@@ -100,7 +100,7 @@ impl<'a> Vocabulary<'a> {
         let ids = encoder.encode_rendered(self.tokenizer, &rendered, &self.known(messages, &rendered));
         let n = ids.len();
         let adds_bos = match (ids.first(), &chosen) {
-            (Some(first), Chosen::Family(_)) => self.with_bos(vec![*first]).len() - 1,
+            (Some(first), ChosenTemplate::Family(_)) => self.with_bos(vec![*first]).len() - 1,
             _ => 0,
         };
         Ok((n + adds_bos, chosen.template().source().to_owned()))
@@ -119,13 +119,13 @@ impl<'a> Vocabulary<'a> {
         built_in_template(self.architecture, self.tokenizer).1
     }
 
-    fn choose(&self, options: &ChatOptions) -> Result<Chosen<'a>> {
+    fn choose(&self, options: &ChatOptions) -> Result<ChosenTemplate<'a>> {
         if let Some(source) = &options.template {
-            return Ok(Chosen::Named(ChatTemplate::from_source(source)?));
+            return Ok(ChosenTemplate::Named(ChatTemplate::from_source(source)?));
         }
         match &self.template {
-            Ok(Some(template)) => Ok(Chosen::Own(template)),
-            Ok(None) => Ok(Chosen::Family(self.family())),
+            Ok(Some(template)) => Ok(ChosenTemplate::Own(template)),
+            Ok(None) => Ok(ChosenTemplate::Family(self.family())),
             Err(error) => Err(unusable(error)),
         }
     }
@@ -145,7 +145,7 @@ impl<'a> Vocabulary<'a> {
                     sentence(error.message())
                 );
                 let notice = Error::input("template.fallback", message, error.remedy());
-                ReplyPiece { chosen: Chosen::Family(template), rendered, notices: vec![notice] }
+                ReplyPiece { chosen: ChosenTemplate::Family(template), rendered, notices: vec![notice] }
             }
             shown => shown?,
         };

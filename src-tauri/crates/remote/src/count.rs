@@ -2,14 +2,14 @@
 //! better by what the server has counted of that model before. Exactly, by the server's own route, where it has one and
 //! the text goes there anyway. A draft that has not been sent is never sent to be counted.
 
-use compaction::Room;
+use compaction::TokenBudget;
 use serde_json::{Value, json};
 
-use super::dialect::{Counting, Dialect};
-use super::http::{Call, Fault};
+use super::dialect::{CountRoute, Dialect};
+use super::http::{Fault, HttpCall};
 use super::{RemoteContext, Server};
 use contract::Result;
-use contract::protocol::{ChatOptions, CountRequest, Counted, FitRequest, Fitted, PromptMessage};
+use contract::protocol::{ChatOptions, CountRequest, FitOutcome, FitRequest, PromptMessage, TokenCounts};
 use contract::types::ConnectionPurpose;
 use prompt::context_fit::{Counts, Fit, Fitting, Why};
 
@@ -50,18 +50,18 @@ pub fn estimate(messages: &[PromptMessage], options: &ChatOptions) -> f64 {
 }
 
 /// A draft, about.
-pub(crate) fn draft(context: &RemoteContext, request: &CountRequest) -> Counted {
+pub(crate) fn draft(context: &RemoteContext, request: &CountRequest) -> TokenCounts {
     let about = About { ratio: context.remote.ratio(&request.model.id) };
     let limit = context.context_of(&request.model);
     let messages = match &request.compression {
         Some(compression) if limit > 0 => {
-            let room = Room::new(limit, None);
+            let room = TokenBudget::new(limit, None);
             Fitting::new(&about, &request.chat, compression, &request.messages, room).messages_now()
         }
         Some(_) | None => request.messages.clone(),
     };
     let tokens = about.n_tokens(&messages, &request.chat).unwrap_or(0);
-    Counted {
+    TokenCounts {
         tokens: u32::try_from(tokens).unwrap_or(u32::MAX),
         context_limit: u32::try_from(limit).unwrap_or(u32::MAX),
         can_think_or_not: context.kind_of(&request.model).is_some_and(|kind| Dialect(kind).takes_kwargs()),
@@ -77,23 +77,23 @@ fn of_text(text: &str, ratio: f64) -> u32 {
 }
 
 /// Makes a conversation shorter, or looks ahead.
-pub(crate) fn fit(context: &RemoteContext, request: &FitRequest) -> Result<Fitted> {
+pub(crate) fn fit(context: &RemoteContext, request: &FitRequest) -> Result<FitOutcome> {
     let FitRequest { count, max_tokens, ahead } = request;
-    let Some(compression) = &count.compression else { return Ok(Fitted::Nothing) };
+    let Some(compression) = &count.compression else { return Ok(FitOutcome::Nothing) };
     let about = About { ratio: context.remote.ratio(&count.model.id) };
     let limit = context.context_of(&count.model);
     if *ahead && limit == 0 {
-        return Ok(Fitted::Nothing);
+        return Ok(FitOutcome::Nothing);
     }
-    let room = Room::new(if limit == 0 { UNKNOWN_CONTEXT } else { limit }, *max_tokens);
+    let room = TokenBudget::new(if limit == 0 { UNKNOWN_CONTEXT } else { limit }, *max_tokens);
     let fitting = Fitting::new(&about, &count.chat, compression, &count.messages, room);
-    let wanting = |wanted| Fitted::Wanting { wanted: Box::new(wanted) };
+    let wanting = |wanted| FitOutcome::Wanting { wanted: Box::new(wanted) };
     if *ahead {
-        return Ok(fitting.ahead()?.map_or(Fitted::Nothing, wanting));
+        return Ok(fitting.ahead()?.map_or(FitOutcome::Nothing, wanting));
     }
     Ok(match fitting.fit(Why::Asked)? {
-        Fit::Ready { folded: Some(folded), .. } => Fitted::Folded { folded },
-        Fit::Ready { folded: None, .. } => Fitted::Nothing,
+        Fit::Ready { folded: Some(folded), .. } => FitOutcome::Compacted { folded },
+        Fit::Ready { folded: None, .. } => FitOutcome::Nothing,
         Fit::Wanting(wanted) => wanting(wanted),
     })
 }
@@ -108,7 +108,7 @@ pub async fn exactly(
 ) -> Option<usize> {
     let said = Dialect(server.kind).messages(messages);
     let counted = match Dialect(server.kind).counting() {
-        Counting::Messages => {
+        CountRoute::Messages => {
             let mut body = json!({ "model": model, "messages": said, "add_generation_prompt": true });
             if !options.tools.is_null() {
                 body["tools"] = options.tools.clone();
@@ -119,8 +119,8 @@ pub async fn exactly(
             let counted = post(context, server, "/tokenize", &body).await;
             counted.map(|value| value.get("count").and_then(Value::as_u64))
         }
-        Counting::Text => by_text(context, server, &said).await,
-        Counting::None => return None,
+        CountRoute::Text => by_text(context, server, &said).await,
+        CountRoute::None => return None,
     };
     match counted {
         Ok(n) => n.and_then(|n| usize::try_from(n).ok()),
@@ -141,7 +141,7 @@ async fn by_text(context: &RemoteContext, server: &Server, messages: &Value) -> 
 }
 
 async fn post(context: &RemoteContext, server: &Server, path: &str, body: &Value) -> Result<Value, Fault> {
-    let call = Call {
+    let call = HttpCall {
         address: &server.address,
         url: server.address.beside(path),
         key: server.key.as_ref(),

@@ -11,7 +11,7 @@ const MAX_MODELS: usize = 1000;
 
 /// How a server counts tokens, if it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Counting {
+pub enum CountRoute {
     /// `/tokenize` takes messages.
     Messages,
     /// `/apply-template`, then `/tokenize` takes text.
@@ -21,7 +21,7 @@ pub enum Counting {
 
 /// How an answer is gone on with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Continuing {
+pub enum ContinuationStyle {
     /// It is the last message, and two fields say so.
     Marked,
     /// It is the last message.
@@ -35,21 +35,21 @@ pub enum Continuing {
 pub struct Dialect(pub ServerKind);
 
 impl Dialect {
-    pub fn counting(self) -> Counting {
+    pub fn counting(self) -> CountRoute {
         match self.0 {
-            ServerKind::Inglenook | ServerKind::Vllm => Counting::Messages,
-            ServerKind::LlamaCpp => Counting::Text,
+            ServerKind::Inglenook | ServerKind::Vllm => CountRoute::Messages,
+            ServerKind::LlamaCpp => CountRoute::Text,
             ServerKind::Sglang | ServerKind::Ollama | ServerKind::OpenAi | ServerKind::Other => {
-                Counting::None
+                CountRoute::None
             }
         }
     }
 
-    pub fn continuing(self) -> Continuing {
+    pub fn continuing(self) -> ContinuationStyle {
         match self.0 {
-            ServerKind::Vllm | ServerKind::Sglang => Continuing::Marked,
-            ServerKind::LlamaCpp | ServerKind::Ollama => Continuing::Placed,
-            ServerKind::Inglenook | ServerKind::OpenAi | ServerKind::Other => Continuing::Asked,
+            ServerKind::Vllm | ServerKind::Sglang => ContinuationStyle::Marked,
+            ServerKind::LlamaCpp | ServerKind::Ollama => ContinuationStyle::Placed,
+            ServerKind::Inglenook | ServerKind::OpenAi | ServerKind::Other => ContinuationStyle::Asked,
         }
     }
 

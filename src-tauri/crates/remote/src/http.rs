@@ -37,7 +37,7 @@ pub struct Http {
 
 /// Whether asking again may help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Again {
+pub enum RetryAdvice {
     /// The question is at fault.
     Never,
     /// This server is at fault, and stays so.
@@ -49,17 +49,17 @@ pub enum Again {
 #[derive(Debug, Clone)]
 pub struct Fault {
     pub error: Error,
-    pub again: Again,
+    pub again: RetryAdvice,
 }
 
 impl Fault {
-    pub fn new(again: Again, kind: ErrorKind, code: &str, message: String, remedy: &str) -> Self {
+    pub fn new(again: RetryAdvice, kind: ErrorKind, code: &str, message: String, remedy: &str) -> Self {
         Self { error: Error::new(kind, code, message, remedy), again }
     }
 }
 
 /// A request.
-pub struct Call<'a> {
+pub struct HttpCall<'a> {
     pub address: &'a Address,
     pub url: String,
     pub key: Option<&'a Secret>,
@@ -109,10 +109,10 @@ impl Http {
     }
 
     /// A refusal by the server is a fault like any other; its words are read and translated.
-    pub async fn ask(&self, gate: &ConnectionGate, call: Call<'_>) -> Result<Answer, Fault> {
+    pub async fn ask(&self, gate: &ConnectionGate, call: HttpCall<'_>) -> Result<Answer, Fault> {
         let place = call.address.place();
         let connection =
-            gate.connect(&place, call.purpose).map_err(|error| Fault { error, again: Again::Never })?;
+            gate.connect(&place, call.purpose).map_err(|error| Fault { error, again: RetryAdvice::Never })?;
         let client = if call.address.is_here() { &self.here } else { &self.elsewhere };
         let request = match call.body {
             Some(body) => {
@@ -194,7 +194,7 @@ fn bearer(key: &Secret, place: &str) -> Result<HeaderValue, Fault> {
     let text = format!("Bearer {}", key.reveal());
     let mut value = HeaderValue::try_from(text).map_err(|_| {
         let message = format!("The API key for {place} contains invalid characters.");
-        Fault::new(Again::Elsewhere, ErrorKind::Input, "remote.key", message, "Enter the key again.")
+        Fault::new(RetryAdvice::Elsewhere, ErrorKind::Input, "remote.key", message, "Enter the key again.")
     })?;
     value.set_sensitive(true);
     Ok(value)
@@ -218,7 +218,7 @@ fn unreachable(place: &str, error: &reqwest::Error) -> Fault {
         return broken(place, &why);
     }
     Fault::new(
-        Again::Later(None),
+        RetryAdvice::Later(None),
         ErrorKind::Device,
         "remote.unreachable",
         format!("{place} can't be reached: {why}."),
@@ -228,7 +228,7 @@ fn unreachable(place: &str, error: &reqwest::Error) -> Fault {
 
 fn silent(place: &str, silence: Duration) -> Fault {
     Fault::new(
-        Again::Later(None),
+        RetryAdvice::Later(None),
         ErrorKind::Device,
         "remote.silent",
         format!("{place} sent nothing for {} seconds.", silence.as_secs()),
@@ -239,7 +239,7 @@ fn silent(place: &str, silence: Duration) -> Fault {
 /// The connection ended before the answer did.
 pub fn broken(place: &str, why: &str) -> Fault {
     Fault::new(
-        Again::Later(None),
+        RetryAdvice::Later(None),
         ErrorKind::Device,
         "remote.broken",
         format!("The connection to {place} was lost: {why}."),
@@ -249,7 +249,7 @@ pub fn broken(place: &str, why: &str) -> Fault {
 
 pub fn malformed(place: &str, why: &str) -> Fault {
     Fault::new(
-        Again::Elsewhere,
+        RetryAdvice::Elsewhere,
         ErrorKind::Input,
         "remote.malformed",
         format!("{place} sent an invalid response: {why}."),
@@ -259,7 +259,7 @@ pub fn malformed(place: &str, why: &str) -> Fault {
 
 pub fn too_large(place: &str) -> Fault {
     Fault::new(
-        Again::Never,
+        RetryAdvice::Never,
         ErrorKind::Limit,
         "remote.too_large",
         format!("{place} sent too much data."),
@@ -300,14 +300,14 @@ fn refused(
         400 | 413 | 422 if refusal.is_too_long() => refusal.too_long(),
         408 | 425 | 429 | 500..=599 => refusal.overloaded(),
         300..=399 => Fault::new(
-            Again::Elsewhere,
+            RetryAdvice::Elsewhere,
             ErrorKind::Input,
             "remote.moved",
             format!("{place} redirects to another address ({status}). Redirects are not followed."),
             "Enter the new address of the server.",
         ),
         _ => Fault::new(
-            Again::Never,
+            RetryAdvice::Never,
             ErrorKind::Input,
             "remote.refused",
             format!("{place} rejected the request with status {status}{}", refusal.quoted),
@@ -332,7 +332,7 @@ impl Refusal<'_> {
                 "Ask its operator what your key allows.",
             ),
         };
-        Fault::new(Again::Elsewhere, ErrorKind::Input, code, message, remedy)
+        Fault::new(RetryAdvice::Elsewhere, ErrorKind::Input, code, message, remedy)
     }
 
     fn missing(&self) -> Fault {
@@ -349,7 +349,7 @@ impl Refusal<'_> {
                 "Check the address of the server. Most end with /v1.",
             ),
         };
-        Fault::new(Again::Elsewhere, ErrorKind::NotFound, code, message, remedy)
+        Fault::new(RetryAdvice::Elsewhere, ErrorKind::NotFound, code, message, remedy)
     }
 
     fn is_too_long(&self) -> bool {
@@ -360,7 +360,7 @@ impl Refusal<'_> {
 
     fn too_long(&self) -> Fault {
         Fault::new(
-            Again::Never,
+            RetryAdvice::Never,
             ErrorKind::Limit,
             "request.context_full",
             format!("This chat is longer than the context of the model at {}{}", self.place, self.quoted),
@@ -369,7 +369,7 @@ impl Refusal<'_> {
     }
 
     fn overloaded(&self) -> Fault {
-        let again = if self.is_final { Again::Elsewhere } else { Again::Later(self.wait) };
+        let again = if self.is_final { RetryAdvice::Elsewhere } else { RetryAdvice::Later(self.wait) };
         let Self { place, status, quoted, .. } = self;
         if *status != StatusCode::TOO_MANY_REQUESTS {
             let message = format!("{place} failed with status {status}{quoted}");
@@ -405,7 +405,7 @@ mod tests {
 
     use super::*;
 
-    fn check(status: u16, words: &str, code: Option<&str>, expected: (&str, Again)) {
+    fn check(status: u16, words: &str, code: Option<&str>, expected: (&str, RetryAdvice)) {
         let mut headers = HeaderMap::new();
         headers.insert(RETRY_AFTER, HeaderValue::from_static("7"));
         let key = Secret::new("sk-secret".into());
@@ -418,20 +418,25 @@ mod tests {
 
     #[test]
     fn refusals_are_told_apart() {
-        let later = Again::Later(Some(Duration::from_secs(7)));
-        check(401, "bad key sk-secret", None, ("remote.key", Again::Elsewhere));
-        check(403, "", None, ("remote.forbidden", Again::Elsewhere));
-        check(404, "The model `x` does not exist", None, ("remote.model_gone", Again::Elsewhere));
-        check(404, "Not Found", None, ("remote.no_route", Again::Elsewhere));
-        check(400, "This model's maximum context length is 9", None, ("request.context_full", Again::Never));
-        check(400, "x", Some("context_length_exceeded"), ("request.context_full", Again::Never));
-        check(400, "top_k is unknown, sk-secret", None, ("remote.refused", Again::Never));
-        check(413, "", None, ("remote.refused", Again::Never));
+        let later = RetryAdvice::Later(Some(Duration::from_secs(7)));
+        check(401, "bad key sk-secret", None, ("remote.key", RetryAdvice::Elsewhere));
+        check(403, "", None, ("remote.forbidden", RetryAdvice::Elsewhere));
+        check(404, "The model `x` does not exist", None, ("remote.model_gone", RetryAdvice::Elsewhere));
+        check(404, "Not Found", None, ("remote.no_route", RetryAdvice::Elsewhere));
+        check(
+            400,
+            "This model's maximum context length is 9",
+            None,
+            ("request.context_full", RetryAdvice::Never),
+        );
+        check(400, "x", Some("context_length_exceeded"), ("request.context_full", RetryAdvice::Never));
+        check(400, "top_k is unknown, sk-secret", None, ("remote.refused", RetryAdvice::Never));
+        check(413, "", None, ("remote.refused", RetryAdvice::Never));
         check(429, "slow down", None, ("remote.busy", later));
         check(500, "", None, ("remote.failing", later));
         check(502, "<html>", None, ("remote.failing", later));
         check(503, "loading model", None, ("remote.failing", later));
-        check(307, "", None, ("remote.moved", Again::Elsewhere));
+        check(307, "", None, ("remote.moved", RetryAdvice::Elsewhere));
     }
 
     #[test]

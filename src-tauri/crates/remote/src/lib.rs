@@ -3,6 +3,7 @@
 //! One thread with a small runtime of its own, started by the first request, asleep while nothing is asked. Guarantees
 //! that every turn ends with exactly one `Done` or `Failed`, that cancelling closes the connection at once, and that a
 //! request that failed before its first word is asked of the next server with nothing lost or doubled.
+#![forbid(unsafe_code)]
 
 mod address;
 mod count;
@@ -22,7 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use contract::protocol::{Finished, GenerateRequest, Location, ModelRef, Step, WorkerEvent, WorkerRequest};
+use contract::protocol::{GenerateRequest, Location, ModelRef, Step, TurnResult, WorkerEvent, WorkerRequest};
 use contract::types::{ErrorInfo, ServerKind};
 use contract::{Error, Result};
 use io::Clock;
@@ -33,7 +34,7 @@ use tokio::sync::oneshot;
 
 pub use address::Address;
 pub use directory::{Endpoint, EndpointDirectory};
-use http::{Again, Fault, Http};
+use http::{Fault, Http, RetryAdvice};
 use pool::{Health, Pool};
 
 /// Answers at once where no limit says otherwise.
@@ -81,7 +82,7 @@ enum RemoteRequest {
         reply: Sender<Result<()>>,
     },
     /// A turn's last word has been said.
-    Ended {
+    TurnGuard {
         turn: String,
         number: u64,
     },
@@ -218,7 +219,7 @@ pub(crate) struct RemoteContext {
 
 impl RemoteContext {
     fn http(&self) -> Result<&Http, Fault> {
-        self.http.as_deref().map_err(|error| Fault { error: error.clone(), again: Again::Never })
+        self.http.as_deref().map_err(|error| Fault { error: error.clone(), again: RetryAdvice::Never })
     }
 
     /// The longest that a server may say nothing.
@@ -257,7 +258,7 @@ impl RemoteContext {
 }
 
 /// A turn in the queue.
-struct Waiting {
+struct WaitingTurn {
     request: Box<GenerateRequest>,
     arrived: Duration,
     /// The place that was progress last.
@@ -265,12 +266,12 @@ struct Waiting {
 }
 
 /// Who is being answered, and who waits.
-struct Answering {
+struct AnswerQueue {
     context: Arc<RemoteContext>,
     back: UnboundedSender<RemoteRequest>,
     /// By turn, with a number that tells it from an earlier one of the same name.
     running: HashMap<String, (u64, oneshot::Sender<()>)>,
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<WaitingTurn>,
     n_started: u64,
 }
 
@@ -294,7 +295,7 @@ fn run(
     };
     let context = Arc::new(context);
     let (running, waiting) = (HashMap::new(), VecDeque::new());
-    let mut answering = Answering { context, back, running, waiting, n_started: 0 };
+    let mut answering = AnswerQueue { context, back, running, waiting, n_started: 0 };
     runtime.block_on(async move {
         loop {
             let ask = match answering.next_deadline() {
@@ -316,7 +317,7 @@ fn run(
     runtime.shutdown_background();
 }
 
-impl Answering {
+impl AnswerQueue {
     fn hear(&mut self, ask: RemoteRequest) {
         match ask {
             RemoteRequest::Work(request) => self.work(*request),
@@ -328,7 +329,7 @@ impl Answering {
                     let _ = reply.send(looked.map_err(|fault| fault.error));
                 });
             }
-            RemoteRequest::Ended { turn, number } => {
+            RemoteRequest::TurnGuard { turn, number } => {
                 if self.running.get(&turn).is_some_and(|(of, _)| *of == number) {
                     self.running.remove(&turn);
                 }
@@ -343,17 +344,17 @@ impl Answering {
         match request {
             WorkerRequest::Generate(request) => {
                 let arrived = context.clock.monotonic();
-                self.waiting.push_back(Waiting { request, arrived, position: 0 });
+                self.waiting.push_back(WaitingTurn { request, arrived, position: 0 });
                 self.admit();
             }
             WorkerRequest::Cancel { turn } => self.cancel(&turn),
             WorkerRequest::Count { request, count } => {
                 let outcome = Ok(count::draft(context, &count));
-                self.context.say(WorkerEvent::Counted { request, outcome });
+                self.context.say(WorkerEvent::TokenCounts { request, outcome });
             }
             WorkerRequest::Fit { request, fit } => {
                 let outcome = count::fit(context, &fit);
-                self.context.say(WorkerEvent::Fitted { request, outcome });
+                self.context.say(WorkerEvent::FitOutcome { request, outcome });
             }
             // There is nothing here that these could be about.
             WorkerRequest::Unload { .. }
@@ -371,7 +372,7 @@ impl Answering {
     fn cancel(&mut self, turn: &str) {
         if let Some(at) = self.waiting.iter().position(|waiting| waiting.request.turn == turn) {
             self.waiting.remove(at);
-            self.context.tell(turn, Step::Done(Box::new(Finished::never_started())));
+            self.context.tell(turn, Step::Done(Box::new(TurnResult::never_started())));
         } else if let Some((_, cancel)) = self.running.remove(turn) {
             // One that has just ended hears nothing.
             let _ = cancel.send(());
@@ -410,8 +411,8 @@ impl Answering {
         self.waiting = left;
     }
 
-    fn begin(&mut self, waiting: Waiting) {
-        let Waiting { request, arrived, .. } = waiting;
+    fn begin(&mut self, waiting: WaitingTurn) {
+        let WaitingTurn { request, arrived, .. } = waiting;
         let (turn, number) = (request.turn.clone(), self.n_started);
         self.n_started += 1;
         let (cancel, cancelled) = oneshot::channel();
@@ -419,7 +420,7 @@ impl Answering {
         let (context, back) = (Arc::clone(&self.context), self.back.clone());
         tokio::spawn(async move {
             // TurnProgress however it ends, by a panic too.
-            let ended = Ended { context: Arc::clone(&context), back, turn, number, is_told: false };
+            let ended = TurnGuard { context: Arc::clone(&context), back, turn, number, is_told: false };
             turn::answer(&context, request, arrived, cancelled).await;
             ended.well();
         });
@@ -427,7 +428,7 @@ impl Answering {
 }
 
 /// Says that a task is over. One that ends by a panic fails its turn alone.
-struct Ended {
+struct TurnGuard {
     context: Arc<RemoteContext>,
     back: UnboundedSender<RemoteRequest>,
     turn: String,
@@ -435,19 +436,19 @@ struct Ended {
     is_told: bool,
 }
 
-impl Ended {
+impl TurnGuard {
     fn well(mut self) {
         self.is_told = true;
     }
 }
 
-impl Drop for Ended {
+impl Drop for TurnGuard {
     fn drop(&mut self) {
         if !self.is_told && std::thread::panicking() {
             let error = Error::bug("an answer of another server could not be read");
             self.context.tell(&self.turn, Step::Failed { error });
         }
         // Nobody waits for it while the program ends.
-        let _ = self.back.send(RemoteRequest::Ended { turn: self.turn.clone(), number: self.number });
+        let _ = self.back.send(RemoteRequest::TurnGuard { turn: self.turn.clone(), number: self.number });
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::RemoteContext;
 use super::dialect;
-use super::http::{Again, Call, Fault, malformed};
+use super::http::{Fault, HttpCall, RetryAdvice, malformed};
 use contract::types::ConnectionPurpose;
 
 /// A list takes no longer, unless nobody is there.
@@ -38,10 +38,10 @@ pub fn list_in_background(context: &RemoteContext, endpoint: String) {
 }
 
 async fn list(context: &RemoteContext, endpoint: &str) -> Result<(), Fault> {
-    let elsewhere = |error| Fault { error, again: Again::Elsewhere };
+    let elsewhere = |error| Fault { error, again: RetryAdvice::Elsewhere };
     let row = context.directory.endpoint(endpoint).map_err(elsewhere)?;
     let server = context.server_of(&row).map_err(elsewhere)?;
-    let call = Call {
+    let call = HttpCall {
         address: &server.address,
         url: server.address.route("/models"),
         key: server.key.as_ref(),

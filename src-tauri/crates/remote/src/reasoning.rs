@@ -8,7 +8,7 @@ const CLOSE: &str = "</think>";
 
 /// Where in the answer this is.
 #[derive(Debug, Default, PartialEq, Eq)]
-enum Place {
+enum TagState {
     /// Nothing has come but what may begin the tag.
     #[default]
     Before,
@@ -21,7 +21,7 @@ enum Place {
 
 #[derive(Debug, Default)]
 pub struct Thinking {
-    place: Place,
+    place: TagState,
     /// What may be a part of a tag.
     held: String,
 }
@@ -33,31 +33,32 @@ impl Thinking {
         loop {
             let held = std::mem::take(&mut self.held);
             match self.place {
-                Place::Before => {
+                TagState::Before => {
                     let bare = held.trim_start();
                     if let Some(rest) = bare.strip_prefix(OPEN) {
-                        self.place = Place::Opened;
+                        self.place = TagState::Opened;
                         self.held = rest.to_owned();
                     } else if OPEN.starts_with(bare) {
                         self.held = held;
                         return delta;
                     } else {
-                        self.place = Place::Text;
+                        self.place = TagState::Text;
                         self.held = held;
                     }
                 }
-                Place::Opened | Place::Behind => {
+                TagState::Opened | TagState::Behind => {
                     let bare = held.trim_start();
                     if bare.is_empty() {
                         return delta;
                     }
                     self.held = bare.to_owned();
-                    self.place = if self.place == Place::Opened { Place::Inside } else { Place::Text };
+                    self.place =
+                        if self.place == TagState::Opened { TagState::Inside } else { TagState::Text };
                 }
-                Place::Inside => {
+                TagState::Inside => {
                     if let Some((reasoning, rest)) = held.split_once(CLOSE) {
                         delta.reasoning.push_str(reasoning);
-                        self.place = Place::Behind;
+                        self.place = TagState::Behind;
                         self.held = rest.to_owned();
                     } else {
                         let at = held.len() - n_begun(&held, CLOSE);
@@ -66,7 +67,7 @@ impl Thinking {
                         return delta;
                     }
                 }
-                Place::Text => {
+                TagState::Text => {
                     delta.text.push_str(&held);
                     return delta;
                 }
@@ -78,8 +79,8 @@ impl Thinking {
     pub fn end(&mut self) -> Delta {
         let held = std::mem::take(&mut self.held);
         match self.place {
-            Place::Inside => Delta { text: String::new(), reasoning: held },
-            Place::Before | Place::Opened | Place::Behind | Place::Text => {
+            TagState::Inside => Delta { text: String::new(), reasoning: held },
+            TagState::Before | TagState::Opened | TagState::Behind | TagState::Text => {
                 Delta { text: held, reasoning: String::new() }
             }
         }

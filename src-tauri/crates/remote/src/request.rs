@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::delta::{Reply, Wrong};
-use super::dialect::{Continuing, Dialect};
-use super::http::{Again, Answer, Call, Fault, broken, malformed, quote, too_large};
+use super::dialect::{ContinuationStyle, Dialect};
+use super::http::{Answer, Fault, HttpCall, RetryAdvice, broken, malformed, quote, too_large};
 use super::turn::TurnProgress;
 use super::{Endpoint, RemoteContext, Server, list_models};
 use contract::protocol::{GenerateRequest, Location, PromptMessage};
@@ -51,16 +51,16 @@ pub async fn attempts(
                 }
                 Err(fault) => fault,
             };
-            if fault.again != Again::Never && fault.error.code() != "remote.model_gone" {
+            if fault.again != RetryAdvice::Never && fault.error.code() != "remote.model_gone" {
                 context.failed(&rows[at].id, &fault.error);
             }
             if !progress.is_empty() {
                 return Err(midway(fault.error, &progress.place));
             }
             match fault.again {
-                Again::Never => return Err(fault.error),
-                Again::Elsewhere => {}
-                Again::Later(wait) => {
+                RetryAdvice::Never => return Err(fault.error),
+                RetryAdvice::Elsewhere => {}
+                RetryAdvice::Later(wait) => {
                     let wait = wait.unwrap_or_default();
                     later = Some(later.map_or(wait, |least: Duration| least.min(wait)));
                 }
@@ -112,12 +112,12 @@ async fn attempt(
     request: &GenerateRequest,
     progress: &mut TurnProgress<'_>,
 ) -> Result<(), Fault> {
-    let server = context.server_of(row).map_err(|error| Fault { error, again: Again::Elsewhere })?;
+    let server = context.server_of(row).map_err(|error| Fault { error, again: RetryAdvice::Elsewhere })?;
     let body = body(&server, model, request, progress);
     progress.place = server.address.place();
     progress.key.clone_from(&server.key);
     progress.reply = Reply::default();
-    let call = Call {
+    let call = HttpCall {
         address: &server.address,
         url: server.address.route("/chat/completions"),
         key: server.key.as_ref(),
@@ -134,24 +134,24 @@ fn body(server: &Server, model: &str, request: &GenerateRequest, progress: &Turn
     let continuing = progress.had.as_ref().map(|had| (had, Dialect(server.kind).continuing()));
     if let Some((had, how)) = &continuing {
         messages.push((*had).clone());
-        if *how == Continuing::Asked {
+        if *how == ContinuationStyle::Asked {
             let (role, content) = ("user".into(), CONTINUE.into());
             messages.push(PromptMessage { role, content, ..PromptMessage::default() });
         }
     }
     let mut body = Dialect(server.kind).body(model, &messages, request);
     match continuing {
-        Some((_, Continuing::Marked)) => {
+        Some((_, ContinuationStyle::Marked)) => {
             body.insert("add_generation_prompt".into(), false.into());
             body.insert("continue_final_message".into(), true.into());
         }
-        Some((_, Continuing::Asked)) => progress.notice(Error::new(
+        Some((_, ContinuationStyle::Asked)) => progress.notice(Error::new(
             ErrorKind::Conflict,
             "remote.continued_by_asking",
             "This server can't continue an unfinished answer, so the model was asked to.",
             "If the two parts don't fit together, regenerate the answer.",
         )),
-        Some((_, Continuing::Placed)) | None => {}
+        Some((_, ContinuationStyle::Placed)) | None => {}
     }
     Value::Object(body).to_string().into_bytes()
 }
@@ -200,7 +200,7 @@ fn take(
         Wrong::Malformed(why) => malformed(place, &why),
         Wrong::TooLong => too_large(place),
         Wrong::Server(words) => Fault::new(
-            Again::Later(None),
+            RetryAdvice::Later(None),
             ErrorKind::Device,
             "remote.failing",
             format!("{place} failed while answering{}", quote(&words, key.as_ref())),

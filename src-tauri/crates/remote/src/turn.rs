@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use compaction::{Room, Strategy};
+use compaction::{Strategy, TokenBudget};
 use contract::types::Finish;
 use tokio::sync::oneshot;
 
@@ -11,7 +11,8 @@ use super::count::{About, estimate, exactly};
 use super::delta::{Delta, Reason, Reply};
 use super::request::attempts;
 use contract::protocol::{
-    Compression, Finished, Folded, GenerateRequest, Ids, Location, Prompt, PromptMessage, Step, Wanted,
+    CompactedRange, Compression, GenerateRequest, Ids, Location, Prompt, PromptMessage, Step, SummaryTask,
+    TurnResult,
 };
 use contract::{Error, ErrorKind, Result};
 use prompt::context_fit::{Counts, Fit, Fitting, Why};
@@ -83,7 +84,7 @@ pub async fn answer(
         End::Answered => progress.end(&request, None).await,
         End::Handed => {}
         End::Cancelled if progress.is_empty() => {
-            context.tell(&turn, Step::Done(Box::new(Finished::never_started())))
+            context.tell(&turn, Step::Done(Box::new(TurnResult::never_started())))
         }
         End::Cancelled => progress.end(&request, Some(Finish::Cancelled)).await,
         End::TimeUp if progress.is_empty() => {
@@ -116,7 +117,7 @@ async fn work(
 
 enum Ready {
     Asking,
-    Wanting(Wanted),
+    Wanting(SummaryTask),
 }
 
 /// Makes the prompt fit, as far as anything is known of the model's context.
@@ -144,11 +145,11 @@ async fn prepare(
     }
     if let Some(compression) = request.compression.clone().filter(|_| limit > 0) {
         let compression = without_attention(context, &request.turn, compression);
-        let room = Room::new(limit, request.max_tokens);
+        let room = TokenBudget::new(limit, request.max_tokens);
         match Fitting::new(&about, &request.chat, &compression, &messages, room).fit(Why::Need)? {
             Fit::Ready { messages: shown, folded, .. } => {
                 messages = shown;
-                folded.into_iter().for_each(|folded: Folded| {
+                folded.into_iter().for_each(|folded: CompactedRange| {
                     context.tell(&request.turn, Step::Compacted { folded });
                 });
             }
@@ -295,7 +296,7 @@ impl<'a> TurnProgress<'a> {
         let rate =
             |n: usize, took: Duration| if took.is_zero() { 0.0 } else { n as f64 / took.as_secs_f64() };
         let decode = self.first.zip(self.last).map(|(first, last)| last.saturating_sub(first));
-        let finished = Finished {
+        let finished = TurnResult {
             finish: finish.unwrap_or(own),
             called: self.called,
             prompt_tokens: clamp(prompt_tokens),
@@ -306,7 +307,7 @@ impl<'a> TurnProgress<'a> {
             decode_tok_s: decode.map_or(0.0, |took| rate(generated.saturating_sub(1), took)),
             is_about: usage.is_none(),
             answered_by: Some(self.place.clone()).filter(|place| !place.is_empty()),
-            ..Finished::never_started()
+            ..TurnResult::never_started()
         };
         self.context.tell(self.turn, Step::Done(Box::new(finished)));
     }

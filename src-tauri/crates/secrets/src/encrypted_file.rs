@@ -33,7 +33,7 @@ pub struct EncryptedKeyFile {
     io: Arc<dyn Io>,
 }
 
-type Kept = BTreeMap<String, Zeroizing<String>>;
+type StoredKeys = BTreeMap<String, Zeroizing<String>>;
 
 impl EncryptedKeyFile {
     pub fn new(data: &Path, io: Arc<dyn Io>) -> Self {
@@ -51,7 +51,7 @@ impl EncryptedKeyFile {
             Ok(kept) => kept,
             Err(error) if error.code() == "keys.unreadable" => {
                 self.io.rename(&self.sealed(), &self.sealed().with_extension("sealed.bad"))?;
-                Kept::new()
+                StoredKeys::new()
             }
             Err(error) => return Err(error),
         };
@@ -71,16 +71,16 @@ impl EncryptedKeyFile {
         self.folder.join(SEALED)
     }
 
-    fn read(&self) -> Result<Kept> {
+    fn read(&self) -> Result<StoredKeys> {
         if !self.io.exists(&self.sealed())? {
-            return Ok(Kept::new());
+            return Ok(StoredKeys::new());
         }
         let mut bytes = self.io.read(&self.sealed())?;
         let opened = self.seal()?.and_then(|seal| open(&seal, &mut bytes));
         opened.ok_or_else(|| unreadable(&self.sealed()))
     }
 
-    fn write(&self, kept: &Kept) -> Result<()> {
+    fn write(&self, kept: &StoredKeys) -> Result<()> {
         self.io.create_dir_all(&self.folder)?;
         // Before the files are there, so that nobody else can ever open them.
         restrict(&self.folder, 0o700)?;
@@ -114,7 +114,7 @@ impl EncryptedKeyFile {
 }
 
 /// magic, nonce, encrypted JSON with its tag
-fn close(seal: &[u8], kept: &Kept) -> Result<Vec<u8>> {
+fn close(seal: &[u8], kept: &StoredKeys) -> Result<Vec<u8>> {
     let plain: BTreeMap<&str, &str> = kept.iter().map(|(name, key)| (name.as_str(), key.as_str())).collect();
     let mut text = Zeroizing::new(serde_json::to_vec(&plain).map_err(Error::bug)?);
     let mut nonce = [0; NONCE_LEN];
@@ -127,7 +127,7 @@ fn close(seal: &[u8], kept: &Kept) -> Result<Vec<u8>> {
 }
 
 /// None: it is damaged, or was sealed by another.
-fn open(seal: &[u8], bytes: &mut [u8]) -> Option<Kept> {
+fn open(seal: &[u8], bytes: &mut [u8]) -> Option<StoredKeys> {
     let (magic, rest) = bytes.split_at_mut_checked(MAGIC.len())?;
     let (nonce, sealed) = rest.split_at_mut_checked(NONCE_LEN)?;
     if magic != MAGIC {

@@ -12,12 +12,12 @@ use contract::{Error, ErrorKind, Result};
 /// Under which its owner finds our keys.
 const SERVICE: &str = "Inglenook";
 
-type Found = std::result::Result<Arc<CredentialStore>, String>;
+type KeychainEntry = std::result::Result<Arc<CredentialStore>, String>;
 
 pub struct Keychain {
     is_looked_for: bool,
     /// Or why there is none.
-    store: OnceLock<Found>,
+    store: OnceLock<KeychainEntry>,
 }
 
 impl Keychain {
@@ -62,7 +62,7 @@ impl Keychain {
         store.build(SERVICE, name, None).map_err(|error| refused(&error))
     }
 
-    fn store(&self) -> &Found {
+    fn store(&self) -> &KeychainEntry {
         self.store.get_or_init(|| {
             if !self.is_looked_for {
                 return Err("this session has none".into());
@@ -84,19 +84,19 @@ impl Keychain {
 }
 
 #[cfg(all(unix, not(target_os = "macos")))]
-fn found() -> Found {
+fn found() -> KeychainEntry {
     let store = dbus_secret_service_keyring_store::Store::new().map_err(|error| cause(&error))?;
     Ok(store)
 }
 
 #[cfg(target_os = "macos")]
-fn found() -> Found {
+fn found() -> KeychainEntry {
     let store = apple_native_keyring_store::keychain::Store::new().map_err(|error| cause(&error))?;
     Ok(store)
 }
 
 #[cfg(windows)]
-fn found() -> Found {
+fn found() -> KeychainEntry {
     let store = windows_native_keyring_store::Store::new().map_err(|error| cause(&error))?;
     Ok(store)
 }

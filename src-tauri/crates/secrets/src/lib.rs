@@ -1,5 +1,6 @@
 //! Keys of other servers and of the hub: in the system's keychain where one runs, else sealed in the data folder. Whoever
 //! keeps one is told which.
+#![forbid(unsafe_code)]
 
 mod encrypted_file;
 mod keychain;

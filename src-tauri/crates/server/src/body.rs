@@ -23,7 +23,12 @@ pub fn is_too_large(headers: &HeaderMap) -> bool {
 
 pub fn too_large() -> Response {
     let message = format!("The body is larger than {MAX_BODY_BYTES} bytes.");
-    refuse(StatusCode::PAYLOAD_TOO_LARGE, "server.body_too_large", &message, "Send less at once.")
+    refuse(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        "server.body_too_large",
+        &message,
+        "Split it into smaller requests.",
+    )
 }
 
 pub async fn read(body: Body) -> Result<Bytes, Response> {
@@ -33,7 +38,12 @@ pub async fn read(body: Body) -> Result<Bytes, Response> {
         Ok(Err(_)) => Err(too_large()),
         Err(_) => {
             let message = format!("The body took longer than {} seconds.", READ_WITHIN.as_secs());
-            Err(refuse(StatusCode::REQUEST_TIMEOUT, "server.body_too_slow", &message, "Send it at once."))
+            Err(refuse(
+                StatusCode::REQUEST_TIMEOUT,
+                "server.body_too_slow",
+                &message,
+                "Send the whole body without pauses.",
+            ))
         }
     }
 }

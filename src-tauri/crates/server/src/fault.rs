@@ -101,14 +101,19 @@ pub async fn method_not_allowed() -> Response {
     refuse(
         StatusCode::METHOD_NOT_ALLOWED,
         "server.method",
-        "This address doesn't take this method.",
-        "docs/HTTP.md lists the routes.",
+        "This route does not support the request method.",
+        "See docs/HTTP.md for the routes and their methods.",
     )
 }
 
 pub fn not_found(path: &str) -> Response {
-    let message = format!("There is nothing at {path}.");
-    refuse(StatusCode::NOT_FOUND, "server.no_route", &message, "docs/HTTP.md lists the routes.")
+    let message = format!("There is no route {path}.");
+    refuse(
+        StatusCode::NOT_FOUND,
+        "server.no_route",
+        &message,
+        "See docs/HTTP.md for the routes and their methods.",
+    )
 }
 
 pub fn json_response(status: StatusCode, body: &Value) -> Response {

@@ -55,15 +55,19 @@ pub async fn check(State(shared): State<Shared>, request: Request, next: Next) -
             StatusCode::FORBIDDEN,
             "server.foreign",
             message,
-            "Open the address that `nook serve` printed. Web pages of other origins can't use this server.",
+            "Open the address printed by `nook serve`. Web pages from other origins can't use this server.",
         );
     }
     let path = request.uri().path();
     let needs_key = path.starts_with("/v1/") || path.starts_with("/api/") || path == "/tokenize";
     if needs_key && !has_key(request.headers(), &shared.key) {
         let (status, code, message) = match shared.failures.count() {
-            false => (StatusCode::UNAUTHORIZED, "invalid_api_key", "The key is missing or wrong."),
-            true => (StatusCode::TOO_MANY_REQUESTS, "too_many_wrong_keys", "There were too many wrong keys."),
+            false => (StatusCode::UNAUTHORIZED, "invalid_api_key", "The API key is missing or wrong."),
+            true => (
+                StatusCode::TOO_MANY_REQUESTS,
+                "too_many_wrong_keys",
+                "Too many wrong API keys. Try again later.",
+            ),
         };
         let remedy =
             "Send the header `Authorization: Bearer KEY`; the key is in keys/server.key in the data folder.";
@@ -92,7 +96,7 @@ fn check_source(headers: &HeaderMap) -> Result<(), &'static str> {
     let mut hosts = headers.get_all(header::HOST).iter();
     let host = hosts.next().and_then(|host| host.to_str().ok()).unwrap_or_default();
     if hosts.next().is_some() || !is_unrebindable(host) {
-        return Err("This server answers only to its own address, not to this host name.");
+        return Err("This server accepts requests only under its own address, not under this host name.");
     }
     let mut origins = headers.get_all(header::ORIGIN).iter();
     let Some(origin) = origins.next() else { return Ok(()) };
@@ -101,7 +105,7 @@ fn check_source(headers: &HeaderMap) -> Result<(), &'static str> {
         .ok()
         .and_then(|origin| origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://")));
     if origins.next().is_some() || !authority.is_some_and(|authority| authority.eq_ignore_ascii_case(host)) {
-        return Err("This request comes from a web page of another origin.");
+        return Err("The request comes from a web page of another origin.");
     }
     Ok(())
 }

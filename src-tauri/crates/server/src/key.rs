@@ -22,7 +22,7 @@ pub fn check(key: String) -> Result<String> {
     Err(Error::input(
         "server.key",
         format!("A key needs at least {MIN_CHARS} printable ASCII characters without spaces."),
-        "Choose a longer one, or leave --api-key out to have one made.",
+        "Choose a longer key, or omit --api-key to generate one.",
     ))
 }
 

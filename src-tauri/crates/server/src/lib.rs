@@ -91,8 +91,8 @@ pub fn serve(app: App, options: Options) -> contract::Result<Listening> {
             Error::new(
                 ErrorKind::Limit,
                 "server.threads",
-                format!("The system gave no threads: {error}."),
-                "Close other programs.",
+                format!("The system could not start a thread: {error}."),
+                "Close other programs and try again.",
             )
         })?;
     let address = SocketAddr::new(options.host, options.port);
@@ -148,9 +148,9 @@ fn in_use(address: SocketAddr, error: &std::io::Error) -> Error {
     match error.kind() {
         std::io::ErrorKind::AddrInUse => Error::input(
             "server.port_in_use",
-            format!("Another program listens on {address} already."),
+            format!("Another program is already listening on {address}."),
             format!(
-                "Choose another port, such as --port {}, or --port 0 for any free one.",
+                "Choose another port, such as --port {}, or --port 0 for any free port.",
                 address.port().saturating_add(1)
             ),
         ),

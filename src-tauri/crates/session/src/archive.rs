@@ -76,7 +76,7 @@ impl Session {
             return Err(SessionError::new(
                 "session.file_exists",
                 format!("{} already exists.", path.display()),
-                "Choose another name: existing files are not overwritten.",
+                "Choose another name. Existing files are never overwritten.",
             ));
         }
         backup::copy(&self.db, path, io)
@@ -134,8 +134,8 @@ impl Session {
             if !bytes.starts_with(b"SQLite format 3\0") {
                 return Err(SessionError::new(
                     "session.no_backup",
-                    format!("{} is not a backup made by Inglenook.", path.display()),
-                    "Choose a file that \"Back up everything\" made.",
+                    format!("{} is not an Inglenook backup.", path.display()),
+                    "Choose a file created with \"Back up everything\".",
                 ));
             }
             io.write_atomic(&copy, &bytes)?;
@@ -150,8 +150,8 @@ impl Session {
             if !has_conversations(&from) {
                 return Err(SessionError::new(
                     "session.no_backup",
-                    format!("{} holds no conversations.", path.display()),
-                    "Choose a file that \"Back up everything\" made.",
+                    format!("{} contains no chats.", path.display()),
+                    "Choose a file created with \"Back up everything\".",
                 ));
             }
             db::migrate_copy(&mut from, path)?;
@@ -297,8 +297,8 @@ fn store_documents(db: &Connection, files: ArchivedFiles) -> Result<HashMap<Stri
 fn broken(what: &str) -> SessionError {
     SessionError::new(
         "session.broken_tree",
-        format!("The conversation can't be imported: {what}."),
-        "Export it again from its source.",
+        format!("The chat can't be imported: {what}."),
+        "Export it again from the app it comes from.",
     )
 }
 

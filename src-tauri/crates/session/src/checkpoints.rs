@@ -111,11 +111,7 @@ impl Session {
     ) -> Result<CheckpointRow> {
         let row = self.conversation(conversation)?;
         let message = row.leaf.ok_or_else(|| {
-            SessionError::new(
-                "session.empty",
-                "There is nothing in this conversation yet.",
-                "Write a message first.",
-            )
+            SessionError::new("session.empty", "This chat is still empty.", "Write a message first.")
         })?;
         let (id, created_ms) = (self.new_id(), self.now_ms());
         let conversation = conversation.to_owned();

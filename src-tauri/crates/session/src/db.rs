@@ -111,10 +111,10 @@ fn recovered(db: &Connection, path: &Path, aside: &Path, io: &dyn Io) -> Notice 
     SessionError::new(
         "session.damaged",
         format!(
-            "The conversations' database was damaged. {all} conversations were recovered.{from_backup} The damaged file is kept as {}.",
+            "The chat database was damaged. {all} chats were recovered.{from_backup} The damaged file is kept as {}.",
             aside.display()
         ),
-        "Nothing was deleted: keep that file if something is missing.",
+        "Nothing was deleted. Keep that file if something is missing.",
     )
 }
 
@@ -170,11 +170,7 @@ fn check(db: &Connection, pragma: &str) -> Result<()> {
     if verdict == "ok" {
         return Ok(());
     }
-    Err(SessionError::new(
-        "session.damaged",
-        format!("The conversations' database is damaged: {verdict}."),
-        "",
-    ))
+    Err(SessionError::new("session.damaged", format!("The chat database is damaged: {verdict}."), ""))
 }
 
 /// Schema version of this program.
@@ -197,8 +193,8 @@ fn migrate(db: &mut Connection, path: &Path, io: &dyn Io, clock: &dyn Clock) -> 
     run_migrations(db).map_err(|error| match error.code() {
         "session.database" | "session.row" => SessionError::new(
             "session.migration",
-            format!("The conversations could not be migrated to this version: {error} They are unchanged."),
-            "Go back to the previous version, or move what blocks the migration aside; a copy is in the backups folder.",
+            format!("The chats could not be upgraded to this version: {error} They are unchanged."),
+            "Go back to the previous version, or move what blocks the upgrade aside. A copy is in the backups folder.",
         ),
         _ => error,
     })

@@ -34,7 +34,7 @@ impl SessionError {
         Self::new(
             "session.not_found",
             format!("There is no {what} {id}."),
-            "It may have been deleted; look at the list again.",
+            "It may have been deleted. Refresh the list.",
         )
     }
 
@@ -67,38 +67,38 @@ impl From<rusqlite::Error> for SessionError {
             return Self::new(
                 "session.row",
                 format!("A row of the database can't be read: {error}."),
-                "The other conversations are not affected.",
+                "Other chats are not affected.",
             );
         };
         match code {
             ErrorCode::DiskFull => Self::new(
                 "session.disk_full",
                 "The disk is full, so this was not saved.",
-                "Free some space and try again.",
+                "Free up disk space and try again.",
             ),
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Self::new(
                 "session.busy",
-                "Another program holds the conversations' database, so this was not saved.",
+                "Another program is using the chat database, so this was not saved.",
                 "Close other Inglenook windows or backup programs and try again.",
             ),
             ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => Self::new(
                 "session.damaged",
-                format!("The conversations' database is damaged: {error}."),
-                "Start again: the damaged file is set aside and what can be read is recovered.",
+                format!("The chat database is damaged: {error}."),
+                "Restart Inglenook: the damaged file is set aside, and everything readable is recovered.",
             ),
             ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied => Self::new(
                 "session.file",
-                format!("The conversations' database can't be written: {error}."),
+                format!("The chat database can't be written: {error}."),
                 "Check the permissions of the data folder.",
             ),
             ErrorCode::SystemIoFailure => Self::new(
                 "session.disk_error",
                 format!("The disk reported an error: {error}."),
-                "Check the disk. What was saved before is not affected.",
+                "Check the disk. Data saved before is not affected.",
             ),
             _ => Self::new(
                 "session.database",
-                format!("The conversations' database reported: {error}."),
+                format!("The chat database reported an error: {error}."),
                 "Try again.",
             ),
         }

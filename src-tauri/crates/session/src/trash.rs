@@ -56,8 +56,8 @@ impl Session {
             if turn::of_conversation(&transaction, id)?.is_some() {
                 return Err(SessionError::new(
                     "session.answering",
-                    "An answer is being written in this conversation.",
-                    "Wait for its end, or stop it.",
+                    "This chat is still generating an answer.",
+                    "Wait until it is done, or stop it.",
                 ));
             }
             search::remove_conversation(&transaction, id)?;
@@ -141,8 +141,8 @@ impl Session {
         if let Err(error) = outcome {
             return Ok(Some(SessionError::new(
                 "session.traces",
-                format!("It is deleted, but traces of its text may still be on the disk: {error}"),
-                "Close other windows and free some space; this is tried again at the next start.",
+                format!("It was deleted, but traces of its text may still be on the disk: {error}"),
+                "Close other windows and free up disk space. Inglenook tries again at the next start.",
             )));
         }
         setting::remove(&self.db, TRACES_KEY)?;
@@ -170,7 +170,7 @@ impl Session {
         }
         Err(SessionError::new(
             "session.busy",
-            "Another program is reading the conversations' database.",
+            "Another program is reading the chat database.",
             "Close other Inglenook windows or backup programs and try again.",
         ))
     }

@@ -43,8 +43,8 @@ impl Session {
         let Some(chosen) = chosen.cloned() else {
             return Err(SessionError::new(
                 "session.no_version",
-                format!("There is no version {version}: this message has {}.", siblings.len()),
-                "Look at the conversation again.",
+                format!("Version {version} does not exist: this message has {}.", siblings.len()),
+                "Open the chat again.",
             ));
         };
         self.activate_branch(&chosen)
@@ -59,7 +59,7 @@ impl Session {
         if row.role != Role::Assistant {
             return Err(SessionError::new(
                 "session.not_an_answer",
-                "Only answers can be rewritten without sending them again.",
+                "Only answers can be edited without sending them again.",
                 "Edit your own message instead.",
             ));
         }

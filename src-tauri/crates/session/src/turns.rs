@@ -196,8 +196,8 @@ fn resolve_target(
             if old.role != Role::User {
                 return Err(SessionError::new(
                     "session.not_a_question",
-                    "Only your own messages can be edited.",
-                    "Ask for another version of the answer instead.",
+                    "Only your own messages can be edited and sent again.",
+                    "Regenerate the answer instead.",
                 ));
             }
             idle_conversation(db, &old.conversation)?;
@@ -248,8 +248,8 @@ fn reopen_answer(db: &Connection, row: &MessageRow) -> Result<()> {
     if tree::has_children(db, &row.id)? {
         return Err(SessionError::new(
             "session.not_the_end",
-            "This answer has been replied to, so it can't be continued.",
-            "Ask for another version of it, or branch off here.",
+            "This answer is followed by other messages, so it can't be continued.",
+            "Regenerate it, or branch into a new chat here.",
         ));
     }
     chunk::clear(db, &row.id)?;
@@ -277,8 +277,8 @@ pub(crate) fn idle_conversation(db: &Connection, id: &str) -> Result<Conversatio
     if turn::of_conversation(db, id)?.is_some() {
         return Err(SessionError::new(
             "session.answering",
-            "An answer is being written in this conversation.",
-            "Wait for its end, or stop it.",
+            "This chat is still generating an answer.",
+            "Wait until it is done, or stop it.",
         ));
     }
     Ok(row)
@@ -323,7 +323,7 @@ fn last_question(db: &Connection, row: &ConversationRow) -> Result<String> {
 fn no_question() -> SessionError {
     SessionError::new(
         "session.nothing_to_retry",
-        "There is no question to answer again.",
+        "There is no message to answer again.",
         "Write a message first.",
     )
 }

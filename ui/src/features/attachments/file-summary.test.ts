@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { attachment } from '../../test/fixtures';
-import { facts } from './file-summary';
+import { summarizeFile } from './file-summary';
 
 describe('what is said of a file', () => {
   it.each([
@@ -10,6 +10,6 @@ describe('what is said of a file', () => {
     [{ kind: 'code', tokens: 9, whole: false }, 'Code · 3 bytes · 9 tokens · searched'],
     [{ kind: 'markdown', tokens: 9, is_about: true }, 'Markdown · 3 bytes · about 9 tokens'],
   ] as const)('%o: %s', (over, expected) => {
-    expect(facts(attachment('a', over), 'searched')).toBe(expected);
+    expect(summarizeFile(attachment('a', over), 'searched')).toBe(expected);
   });
 });

@@ -1,17 +1,17 @@
-/** A text around a passage of it, whose place is known in bytes of UTF-8. */
-export interface Marked {
+/** Splits a text around a passage given as a range of UTF-8 bytes. */
+export interface SplitText {
   readonly before: string;
   readonly mark: string;
   readonly after: string;
 }
 
-/** `start` is the byte of the whole text that `text` begins with. */
-export function marked(
+/** `start`: byte offset of `text` within the whole file. */
+export function splitAtRange(
   text: string,
   start: number,
   passage: { start: number; end: number } | null,
-): Marked {
-  const whole: Marked = { before: text, mark: '', after: '' };
+): SplitText {
+  const whole: SplitText = { before: text, mark: '', after: '' };
   if (!passage || passage.end <= start) return whole;
   const bytes = new TextEncoder().encode(text);
   const from = Math.max(0, passage.start - start);
@@ -21,5 +21,5 @@ export function marked(
   return { before: decode(0, from), mark: decode(from, to), after: decode(to, bytes.length) };
 }
 
-/** How many bytes a text has. */
+/** Length of a text in UTF-8 bytes. */
 export const byteLength = (text: string): number => new TextEncoder().encode(text).length;

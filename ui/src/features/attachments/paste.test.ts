@@ -1,6 +1,6 @@
 // @vitest-environment jsdom
 import { describe, expect, it } from 'vitest';
-import { insert, isExport, isExportPath, LONG_TEXT, pasted } from './paste';
+import { insertText, isExport, isExportPath, MAX_INLINE_CHARS, classifyPaste } from './paste';
 
 describe('what is pasted', () => {
   const data = (text: string, ...files: File[]) =>
@@ -8,17 +8,17 @@ describe('what is pasted', () => {
 
   it('is files, a text that is too long, or neither', () => {
     const file = new File(['x'], 'x.txt');
-    expect(pasted(data('', file))).toEqual({ type: 'files', files: [file] });
-    expect(pasted(data('cells', file))).toEqual({ type: 'plain' });
-    expect(pasted(data('a'.repeat(LONG_TEXT)))).toEqual({ type: 'plain' });
-    expect(pasted(data('a'.repeat(LONG_TEXT + 1))).type).toBe('text');
-    expect(pasted(null)).toEqual({ type: 'plain' });
+    expect(classifyPaste(data('', file))).toEqual({ type: 'files', files: [file] });
+    expect(classifyPaste(data('cells', file))).toEqual({ type: 'plain' });
+    expect(classifyPaste(data('a'.repeat(MAX_INLINE_CHARS)))).toEqual({ type: 'plain' });
+    expect(classifyPaste(data('a'.repeat(MAX_INLINE_CHARS + 1))).type).toBe('text');
+    expect(classifyPaste(null)).toEqual({ type: 'plain' });
   });
 
   it('is put where it would have been', () => {
-    expect(insert('ab', 'X', 1, 1)).toBe('aXb');
-    expect(insert('abc', 'X', 1, 2)).toBe('aXc');
-    expect(insert('ab', 'X', Infinity, Infinity)).toBe('abX');
+    expect(insertText('ab', 'X', 1, 1)).toBe('aXb');
+    expect(insertText('abc', 'X', 1, 2)).toBe('aXc');
+    expect(insertText('ab', 'X', Infinity, Infinity)).toBe('abX');
   });
 
   it('is told from exports of conversations', async () => {

@@ -1,24 +1,24 @@
 /**
- * Files chosen for messages that are not sent yet, per conversation. The application has read them and keeps their
- * text; what is here is kept for as long as this window or tab lives, as the draft that they go with.
+ * Attachments of unsent messages, by conversation. The application has read them and keeps their text; this
+ * list lives in session storage, like the drafts.
  */
 import { SvelteMap } from 'svelte/reactivity';
 import { asErrorInfo, type Backend } from '../../backend/backend';
 import type { Attachment, ErrorInfo, Source } from '../../backend/bindings';
 import { t } from '../../i18n';
 
-export interface Chosen {
+export interface PendingFile {
   readonly key: number;
   readonly name: string;
-  /** Null: not known yet. */
+  /** Null: unknown yet. */
   readonly bytes: number | null;
   readonly state: 'reading' | 'ready' | 'failed';
   readonly file: Attachment | null;
   readonly error: ErrorInfo | null;
 }
 
-/** What is looked at: a file, and a part of it. */
-export interface Looked {
+/** The file on screen, and the cited passage in it. */
+export interface ViewedFile {
   readonly id: string;
   readonly name: string;
   readonly passage: Source['passage'] | null;
@@ -27,11 +27,11 @@ export interface Looked {
 const PREFIX = 'inglenook.files.';
 const keyOf = (conversation: string | null): string => PREFIX + (conversation ?? 'new');
 
-export class Attached {
-  /** The file whose text is on screen. */
-  looked = $state.raw<Looked | null>(null);
+export class AttachmentsState {
+  /** The file whose text is shown; null: none. */
+  viewed = $state.raw<ViewedFile | null>(null);
 
-  readonly #chosen = new SvelteMap<string, readonly Chosen[]>();
+  readonly #pending = new SvelteMap<string, readonly PendingFile[]>();
   readonly #backend: Backend;
   #next = 1;
 
@@ -39,25 +39,25 @@ export class Attached {
     this.#backend = backend;
     for (const key of Object.keys(sessionStorage).filter((it) => it.startsWith(PREFIX))) {
       const files = JSON.parse(sessionStorage.getItem(key) ?? '[]') as Attachment[];
-      this.#chosen.set(key, this.#ready(files));
+      this.#pending.set(key, this.#ready(files));
     }
   }
 
-  of(conversation: string | null): readonly Chosen[] {
-    return this.#chosen.get(keyOf(conversation)) ?? [];
+  of(conversation: string | null): readonly PendingFile[] {
+    return this.#pending.get(keyOf(conversation)) ?? [];
   }
 
-  /** Those that were read. */
+  /** Attachments that were read. */
   files(conversation: string | null): readonly Attachment[] {
     return this.of(conversation).flatMap((it) => it.file ?? []);
   }
 
-  /** Nothing is still being read, and nothing failed that the user may believe to go with the message. */
+  /** Whether the message can be sent: no file is being read, and none failed. */
   isReady(conversation: string | null): boolean {
     return this.of(conversation).every((it) => it.state === 'ready');
   }
 
-  /** As the page has it. */
+  /** Adds a file from the page. Returns its key. */
   addFile(conversation: string | null, file: File): Promise<number> {
     return this.#add(conversation, file.name, file.size, async () => {
       const base64 = await asBase64(file);
@@ -65,7 +65,7 @@ export class Attached {
     });
   }
 
-  /** By its place on this computer. */
+  /** Adds a file by its path on this computer. */
   addPath(conversation: string | null, path: string): Promise<number> {
     const name = path.split(/[/\\]/).at(-1) ?? path;
     return this.#add(conversation, name, null, () =>
@@ -73,7 +73,7 @@ export class Attached {
     );
   }
 
-  /** What a server of tools offers to be read. */
+  /** Adds a resource of a tool server. */
   addResource(
     conversation: string | null,
     { id, uri, name }: { id: string; uri: string; name: string },
@@ -83,12 +83,12 @@ export class Attached {
     );
   }
 
-  /** A text that was pasted; the key that it is removed by. */
+  /** Adds pasted text as a file. Returns its key. */
   addText(conversation: string | null, name: string, text: string): Promise<number> {
     return this.addFile(conversation, new File([text], name, { type: 'text/plain' }));
   }
 
-  /** Files of a message that is not sent after all. */
+  /** Restores attachments of a message that is not sent after all. */
   putBack(conversation: string | null, files: readonly Attachment[]): void {
     this.#set(conversation, [...this.of(conversation), ...this.#ready(files)]);
   }
@@ -99,14 +99,14 @@ export class Attached {
       conversation,
       this.of(conversation).filter((it) => it.key !== key),
     );
-    // What is kept of it goes at once; if that can't be said, it goes with the application.
+    // The application drops its copy at once; if the call fails, it drops it on exit.
     if (gone?.file)
       void this.#backend.call('attachment_remove', { id: gone.file.id }).catch(() => undefined);
   }
 
-  /** Whether the application still has them: one that was started anew has not, and each chip says so by its name. */
-  async check(): Promise<void> {
-    const kept = [...this.#chosen].flatMap(([key, list]) =>
+  /** Marks attachments that the application no longer has, as after its restart. */
+  async verify(): Promise<void> {
+    const kept = [...this.#pending].flatMap(([key, list]) =>
       list.map((chosen) => ({ key, chosen })),
     );
     await Promise.all(
@@ -115,7 +115,7 @@ export class Attached {
         try {
           await this.#backend.call('attachment_text', { id: chosen.file.id, at: null });
         } catch (thrown) {
-          // Who can't be reached may have it still.
+          // An unreachable application may still have it.
           if (asErrorInfo(thrown).code.startsWith('ui.')) return;
           const error = { code: 'attachment.gone', message: t('files.gone'), remedy: '' };
           this.#change(key, chosen.key, { state: 'failed', file: null, error });
@@ -124,17 +124,17 @@ export class Attached {
     );
   }
 
-  /** They went with a message. */
+  /** Forgets attachments that were sent. */
   forget(conversation: string | null): void {
     this.#set(conversation, []);
   }
 
-  /** Shows a file's text. */
-  look(file: { readonly id: string; readonly name: string }, passage?: Source['passage']): void {
-    this.looked = { id: file.id, name: file.name, passage: passage ?? null };
+  /** Shows the text of a file. */
+  view(file: { readonly id: string; readonly name: string }, passage?: Source['passage']): void {
+    this.viewed = { id: file.id, name: file.name, passage: passage ?? null };
   }
 
-  #ready(files: readonly Attachment[]): Chosen[] {
+  #ready(files: readonly Attachment[]): PendingFile[] {
     return files.map((file) => {
       const { name, bytes } = file;
       return { key: this.#next++, name, bytes, state: 'ready', file, error: null };
@@ -148,7 +148,7 @@ export class Attached {
     read: () => Promise<Attachment>,
   ): Promise<number> {
     const key = this.#next++;
-    const reading: Chosen = { key, name, bytes, state: 'reading', file: null, error: null };
+    const reading: PendingFile = { key, name, bytes, state: 'reading', file: null, error: null };
     this.#set(conversation, [...this.of(conversation), reading]);
     try {
       const file = await read();
@@ -160,20 +160,20 @@ export class Attached {
     return key;
   }
 
-  #change(place: string, key: number, change: Partial<Chosen>): void {
-    const list = this.#chosen.get(place) ?? [];
+  #change(place: string, key: number, change: Partial<PendingFile>): void {
+    const list = this.#pending.get(place) ?? [];
     this.#put(
       place,
       list.map((it) => (it.key === key ? { ...it, ...change } : it)),
     );
   }
 
-  #set(conversation: string | null, chosen: readonly Chosen[]): void {
+  #set(conversation: string | null, chosen: readonly PendingFile[]): void {
     this.#put(keyOf(conversation), chosen);
   }
 
-  #put(place: string, chosen: readonly Chosen[]): void {
-    this.#chosen.set(place, chosen);
+  #put(place: string, chosen: readonly PendingFile[]): void {
+    this.#pending.set(place, chosen);
     const files = chosen.flatMap((it) => it.file ?? []);
     if (files.length === 0) sessionStorage.removeItem(place);
     else sessionStorage.setItem(place, JSON.stringify(files));

@@ -1,7 +1,7 @@
 // @vitest-environment jsdom
 import { afterEach, describe, expect, it } from 'vitest';
-import { Attached } from './store.svelte';
-import { matching } from './filter-resources';
+import { AttachmentsState } from './store.svelte';
+import { filterResources } from './filter-resources';
 import { BackendError } from '../../backend/backend';
 import { FakeBackend } from '../../test/fake-backend';
 import { attachment } from '../../test/fixtures';
@@ -21,7 +21,7 @@ describe('what servers of tools offer', () => {
 
   it('is found by words, and goes with the message as a file', async () => {
     const list = [resource('note://today', 'What to do'), resource('note://table')];
-    const found = (wanted: string) => matching(list, wanted).map((it) => it.name);
+    const found = (wanted: string) => filterResources(list, wanted).map((it) => it.name);
     expect([found(''), found('NOTE do'), found('fox')]).toEqual([
       ['today', 'table'],
       ['today'],
@@ -31,7 +31,7 @@ describe('what servers of tools offer', () => {
     backend.on('tool_resource_attach', ({ id, uri }) =>
       attachment(`${id} ${uri}`, { name: 'today.md' }),
     );
-    const attached = new Attached(backend);
+    const attached = new AttachmentsState(backend);
     const added = attached.addResource('c', { id: 's', uri: 'note://today', name: "Today's note" });
     expect(attached.of('c').map((it) => [it.name, it.state])).toEqual([
       ["Today's note", 'reading'],
@@ -46,17 +46,17 @@ describe('files of a draft', () => {
   it('are told by their names once the application has them no more', async () => {
     const backend = new FakeBackend();
     backend.on('attachment_add', ({ name }) => attachment(name, { name }));
-    const attached = new Attached(backend);
+    const attached = new AttachmentsState(backend);
     await attached.addFile('c', new File(['a'], 'here.md'));
     await attached.addFile(null, new File(['b'], 'gone.md'));
-    await attached.check();
+    await attached.verify();
     expect(attached.isReady('c') && attached.isReady(null)).toBe(true);
     backend.on('attachment_text', ({ id }) => {
       if (id === 'gone.md')
         throw new BackendError({ code: 'session.not_found', message: '', remedy: '' });
       return { attachment: attachment(id), text: 'a', start: 0, total: 1 };
     });
-    await attached.check();
+    await attached.verify();
     expect(attached.of('c').map((it) => [it.name, it.state])).toEqual([['here.md', 'ready']]);
     expect(attached.of(null).map((it) => [it.name, it.state, it.error?.code])).toEqual([
       ['gone.md', 'failed', 'attachment.gone'],
@@ -78,7 +78,7 @@ describe('files of a draft', () => {
       removed.push(id);
       return null;
     });
-    const attached = new Attached(backend);
+    const attached = new AttachmentsState(backend);
     const added = attached.addFile('c', new File(['hi!'], 'notes.md'));
     expect(attached.of('c').map((it) => [it.name, it.bytes, it.state])).toEqual([
       ['notes.md', 3, 'reading'],
@@ -101,7 +101,7 @@ describe('files of a draft', () => {
     backend.on('attachment_add_path', () => {
       throw new BackendError(why);
     });
-    const attached = new Attached(backend);
+    const attached = new AttachmentsState(backend);
     const key = await attached.addPath(null, '/somewhere/a picture.png');
     expect(attached.of(null)[0]).toMatchObject({
       name: 'a picture.png',
@@ -118,19 +118,20 @@ describe('files of a draft', () => {
     const backend = new FakeBackend();
     backend.on('attachment_add', ({ name }) => attachment(name, { name }));
     backend.on('attachment_remove', () => null);
-    const chosen = (attached: Attached) => attached.of('c').map((it) => [it.name, it.state]);
-    const before = new Attached(backend);
+    const chosen = (attached: AttachmentsState) =>
+      attached.of('c').map((it) => [it.name, it.state]);
+    const before = new AttachmentsState(backend);
     const first = before.addFile('c', new File(['x'], 'a.txt'));
     await Promise.all([first, before.addFile('c', new File(['x'], 'b.txt'))]);
-    const again = new Attached(backend);
+    const again = new AttachmentsState(backend);
     expect(chosen(again)).toEqual([
       ['a.txt', 'ready'],
       ['b.txt', 'ready'],
     ]);
     expect(again.of(null)).toEqual([]);
     again.remove('c', again.of('c')[0]?.key ?? 0);
-    expect(chosen(new Attached(backend))).toEqual([['b.txt', 'ready']]);
+    expect(chosen(new AttachmentsState(backend))).toEqual([['b.txt', 'ready']]);
     again.forget('c');
-    expect(chosen(new Attached(backend))).toEqual([]);
+    expect(chosen(new AttachmentsState(backend))).toEqual([]);
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { spoken } from './announcements';
+import { nextAnnouncement } from './announcements';
 
-describe('spoken', () => {
+describe('nextAnnouncement', () => {
   it.each<[string, boolean, string]>([
     ['One sentence. Another is', false, 'One sentence.'],
     ['One sentence. Another is', true, 'One sentence. Another is'],
@@ -12,17 +12,17 @@ describe('spoken', () => {
     ['| a | b |\n|---|:-:|\n| 1 | 2 |\n', false, 'a, b 1, 2'],
     ['Version 2.5 is out. ', false, 'Version 2.5 is out.'],
   ])('%j', (text, over, expected) => {
-    expect(spoken(text, 0, over).text).toBe(expected);
+    expect(nextAnnouncement(text, 0, over).text).toBe(expected);
   });
 
   it('says everything once, however it comes', () => {
     const answer = 'First one. Second one!\nThird one? And the rest';
     const said: string[] = [];
-    let upto = 0;
+    let announced = 0;
     for (let end = 1; end <= answer.length; end++) {
-      const now = spoken(answer.slice(0, end), upto, end === answer.length);
+      const now = nextAnnouncement(answer.slice(0, end), announced, end === answer.length);
       if (now.text !== '') said.push(now.text);
-      ({ upto } = now);
+      announced = now.end;
     }
     expect(said.join(' ')).toBe(answer.replace('\n', ' '));
   });

@@ -1,25 +1,25 @@
-/** What of a growing answer is read out: whole sentences, without the marks of Markdown. Pure. */
+/** Splits a growing answer into announcements for screen readers: whole sentences without Markdown. Pure. */
 import { t } from '../../i18n';
 
-/** A sentence, a line. */
+/** End of a sentence or line. */
 const END = /[.!?…。！？](?=\s)|\n/g;
 
-export interface Spoken {
-  /** '' where no sentence has ended. */
+export interface Announcement {
+  /** Empty if no sentence has ended. */
   readonly text: string;
-  /** Up to here the answer has been read out. */
-  readonly upto: number;
+  /** Offset up to which the answer has been announced. */
+  readonly end: number;
 }
 
-/** What has come since `from`; `over`: nothing more will. */
-export function spoken(answer: string, from: number, over: boolean): Spoken {
+/** Returns what to announce of the text after `from`. `over`: the answer is complete. */
+export function nextAnnouncement(answer: string, from: number, over: boolean): Announcement {
   const rest = answer.slice(from);
   let length = over ? rest.length : 0;
   if (!over) for (const end of rest.matchAll(END)) length = end.index + 1;
-  return { text: plain(rest.slice(0, length)), upto: from + length };
+  return { text: toPlainText(rest.slice(0, length)), end: from + length };
 }
 
-function plain(markdown: string): string {
+function toPlainText(markdown: string): string {
   return markdown
     .replace(/^ {0,3}(?:`{3,}|~{3,})(\w*).*$/gm, (_, language: string) =>
       language === '' ? '' : t('chat.code_in', { language }),

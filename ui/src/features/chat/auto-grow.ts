@@ -1,11 +1,11 @@
-/** A text area as high as its text; the style sheet sets where it stops. */
+/** Grows a text area with its text, up to the style sheet's maximum. */
 import type { Attachment } from 'svelte/attachments';
 
-export function growWith(text: () => string): Attachment<HTMLTextAreaElement> {
+export function autoGrow(text: () => string): Attachment<HTMLTextAreaElement> {
   return (area) => {
     const empty = text() === '';
     area.style.height = 'auto';
-    // An empty one is as high as its style sheet says, which may not have been applied yet.
+    // An empty one keeps the style sheet's height, which may not be applied yet.
     if (!empty) area.style.height = `${area.scrollHeight}px`;
   };
 }

@@ -22,7 +22,7 @@ describe('the branches', () => {
       messages = [message({ id: 'q2', role: 'user', text: 'Q, otherwise', versions: 2 })];
       return summary('c');
     });
-    await chat.choose('q', 2);
+    await chat.chooseBranch('q', 2);
     expect(asked).toEqual([{ message: 'q', version: 2 }]);
     expect(chat.shown[0]?.text).toBe('Q, otherwise');
   });
@@ -51,7 +51,7 @@ describe('the branches', () => {
       assistant_message: 'a',
     }));
     backend.on('conversation_get', () => conversation('c', 't', [answer]));
-    await chat.goOn('a');
+    await chat.continueAnswer('a');
     expect(chat.shown[0]?.text).toBe('Once upon');
     backend.emit('t', [{ type: 'text', text: 'Once upon', ids: [1] }]);
     backend.emit('t', [{ type: 'text', text: ' a time', ids: [2] }]);

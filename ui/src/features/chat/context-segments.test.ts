@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { partsOf, type Counted } from './context-segments';
-import { ContextParts } from './context-usage.svelte';
+import { contextSegments, type TokenCounts } from './context-segments';
+import { ContextUsage } from './context-usage.svelte';
 import { FakeBackend } from '../../test/fake-backend';
 
-const counted = (over: Partial<Counted>): Counted => ({
+const counted = (over: Partial<TokenCounts>): TokenCounts => ({
   used: 300,
   limit: 1000,
   system: 40,
@@ -16,7 +16,7 @@ const counted = (over: Partial<Counted>): Counted => ({
 });
 
 describe('the parts of a context', () => {
-  it.each<[string, Partial<Counted>, string]>([
+  it.each<[string, Partial<TokenCounts>, string]>([
     ['each in its place', {}, 'system 40, history 200, message 60, answer 700'],
     [
       'a longest answer leaves the rest free',
@@ -38,7 +38,7 @@ describe('the parts of a context', () => {
     ['more than it holds', { used: 1200, before: 240 }, 'system 40, history 200, message 960'],
     ['counts that came at different times', { before: 400, system: 500 }, 'system 300, answer 700'],
   ])('%s', (_, over, expected) => {
-    const parts = partsOf(counted(over));
+    const parts = contextSegments(counted(over));
     expect(parts.map(({ kind, tokens }) => `${kind} ${tokens}`).join(', ')).toBe(expected);
     const { used, limit } = counted(over);
     expect(parts.reduce((sum, it) => sum + it.tokens, 0)).toBe(Math.max(used, limit));
@@ -54,15 +54,15 @@ describe('their counts', () => {
     backend.on('context_parts', ({ conversation }) =>
       conversation === 'c' ? counts : { ...counts, before: 0 },
     );
-    const state = new ContextParts(backend);
-    await Promise.all([state.ask({ ...asked, conversation: null }), state.ask(asked)]);
+    const state = new ContextUsage(backend);
+    await Promise.all([state.refresh({ ...asked, conversation: null }), state.refresh(asked)]);
     expect(state.counts).toEqual(counts);
     expect(backend.called).toEqual(['context_parts', 'context_parts']);
   });
 
   it('are missing where they cannot be had', async () => {
-    const state = new ContextParts(new FakeBackend());
-    await state.ask(asked);
+    const state = new ContextUsage(new FakeBackend());
+    await state.refresh(asked);
     expect(state.counts).toBeNull();
   });
 });

@@ -1,41 +1,41 @@
-/** What the context of a model is full of, and what is left of it. Pure. */
+/** Splits the context window into segments: what fills it and what is left. Pure. */
 
-export type PartKind = 'system' | 'tools' | 'files' | 'history' | 'message' | 'answer' | 'free';
+export type SegmentKind = 'system' | 'tools' | 'files' | 'history' | 'message' | 'answer' | 'free';
 
-export interface Part {
-  readonly kind: PartKind;
+export interface ContextSegment {
+  readonly kind: SegmentKind;
   readonly tokens: number;
 }
 
-export interface Counted {
-  /** Of the whole prompt, the draft with it. */
+export interface TokenCounts {
+  /** Tokens of the whole prompt, including the draft. */
   readonly used: number;
-  /** 0: nobody says how many tokens the model holds. */
+  /** Context size in tokens; 0: unknown. */
   readonly limit: number;
   readonly system: number;
-  /** Descriptions of tools. */
+  /** Tool descriptions. */
   readonly tools: number;
-  /** Files of earlier messages. */
+  /** Attachments of earlier messages. */
   readonly files: number;
-  /** Files of the draft. */
+  /** Attachments of the draft. */
   readonly drafted: number;
-  /** The conversation without the draft; system prompt, tools and files with it. */
+  /** The conversation without the draft, including system prompt, tools and attachments. */
   readonly before: number;
-  /** The longest answer that is set; 0: as long as there is room. */
+  /** Maximum answer length; 0: limited by the context alone. */
   readonly longest: number;
 }
 
-/** In the order in which the model reads it; what is nothing is left out. They add up to the limit, if there is one. */
-export function partsOf(counted: Counted): Part[] {
+/** Segments in reading order, without empty ones. They add up to the limit, if it is known. */
+export function contextSegments(counted: TokenCounts): ContextSegment[] {
   const { used, limit, longest } = counted;
-  const begun = within(counted.before, used);
-  const system = within(counted.system, begun);
-  const tools = within(counted.tools, begun - system);
-  const files = within(counted.files, begun - system - tools);
-  const drafted = within(counted.drafted, used - begun);
+  const begun = clamp(counted.before, used);
+  const system = clamp(counted.system, begun);
+  const tools = clamp(counted.tools, begun - system);
+  const files = clamp(counted.files, begun - system - tools);
+  const drafted = clamp(counted.drafted, used - begun);
   const rest = Math.max(0, limit - used);
   const answer = longest > 0 ? Math.min(longest, rest) : rest;
-  const parts: Part[] = [
+  const parts: ContextSegment[] = [
     { kind: 'system', tokens: system },
     { kind: 'tools', tokens: tools },
     { kind: 'files', tokens: files + drafted },
@@ -47,4 +47,4 @@ export function partsOf(counted: Counted): Part[] {
   return parts.filter((it) => it.tokens > 0);
 }
 
-const within = (tokens: number, most: number): number => Math.min(Math.max(tokens, 0), most);
+const clamp = (tokens: number, most: number): number => Math.min(Math.max(tokens, 0), most);

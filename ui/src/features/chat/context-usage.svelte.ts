@@ -1,19 +1,19 @@
 /**
- * What a prompt consists of before the draft, counted by the application. Asked for when someone looks; an answer to an
- * older question is dropped.
+ * Token counts of the prompt before the draft, by kind. Requested when the user looks;
+ * responses to older requests are dropped.
  */
 import type { Backend } from '../../backend/backend';
 import type { ContextParts as Counts, ConversationOptions } from '../../backend/bindings';
 
-export interface Asked {
+export interface ContextQuery {
   readonly conversation: string | null;
   readonly model: string | null;
-  /** What a chat that has no message yet will have of its own. */
+  /** Options of a chat without messages. */
   readonly options: ConversationOptions | null;
 }
 
-export class ContextParts {
-  /** Null: not known. */
+export class ContextUsage {
+  /** Null: unknown. */
   counts = $state.raw<Counts | null>(null);
 
   readonly #backend: Backend;
@@ -23,10 +23,10 @@ export class ContextParts {
     this.#backend = backend;
   }
 
-  async ask(asked: Asked): Promise<void> {
+  async refresh(query: ContextQuery): Promise<void> {
     const question = ++this.#question;
     const counts = await this.#backend
-      .call('context_parts', { ...asked, text: '' })
+      .call('context_parts', { ...query, text: '' })
       .catch(() => null);
     if (question === this.#question) this.counts = counts;
   }

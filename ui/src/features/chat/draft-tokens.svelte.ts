@@ -1,6 +1,6 @@
 /**
- * How many tokens sending the draft would cost, as the application counts it. Asked for a moment after the
- * last key, one question at a time; an answer to an older question is dropped.
+ * Token count of the draft, by the application. Debounced, one request at a time;
+ * responses to older requests are dropped.
  */
 import { asErrorInfo, type Backend } from '../../backend/backend';
 import type {
@@ -10,48 +10,48 @@ import type {
   ErrorInfo,
 } from '../../backend/bindings';
 
-const PAUSE_MS = 150;
+const DEBOUNCE_MS = 150;
 
 export interface Draft {
   readonly conversation: string | null;
   readonly text: string;
   readonly model: string | null;
-  /** Files that would go with it. */
+  /** Attachments of the draft. */
   readonly attachments?: string[];
-  /** What a chat that has no message yet will have of its own. */
+  /** Options of a chat without messages. */
   readonly options?: ConversationOptions | null;
 }
 
 export class DraftCountState {
-  /** Null: not known, or not worth a word. */
+  /** Null: unknown, or not worth showing. */
   count = $state.raw<DraftCount | null>(null);
-  /** Its files can't go with it: why. */
+  /** Why its attachments cannot be sent. */
   problem = $state.raw<ErrorInfo | null>(null);
 
   readonly #backend: Backend;
-  #wanted: Draft | null = null;
+  #draft: Draft | null = null;
   #timer: ReturnType<typeof setTimeout> | undefined;
-  #asking = false;
+  #isCounting = false;
 
   constructor(backend: Backend) {
     this.#backend = backend;
   }
 
-  want(draft: Draft): void {
-    this.#wanted = draft;
+  update(draft: Draft): void {
+    this.#draft = draft;
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => void this.#ask(), PAUSE_MS);
+    this.#timer = setTimeout(() => void this.#count(), DEBOUNCE_MS);
   }
 
-  /** Nothing is worth asking for. */
-  rest(): void {
+  /** Clears the count without a request. */
+  clear(): void {
     clearTimeout(this.#timer);
-    this.#wanted = null;
+    this.#draft = null;
     [this.count, this.problem] = [null, null];
   }
 
-  /** A file with what it costs, where that is known. */
-  priced(file: Attachment): Attachment {
+  /** Returns the attachment with its token cost, if known. */
+  withCost(file: Attachment): Attachment {
     const { count } = this;
     const cost = count?.attachments.find((it) => it.id === file.id);
     if (!count || !cost) return file;
@@ -59,21 +59,21 @@ export class DraftCountState {
     return { ...file, whole: cost.whole, tokens: cost.tokens_whole, is_about };
   }
 
-  async #ask(): Promise<void> {
-    if (this.#asking || this.#wanted === null) return;
-    this.#asking = true;
-    const draft = this.#wanted;
+  async #count(): Promise<void> {
+    if (this.#isCounting || this.#draft === null) return;
+    this.#isCounting = true;
+    const draft = this.#draft;
     try {
       const count = await this.#backend.call('draft_count', draft);
-      if (this.#wanted === draft) [this.count, this.problem] = [count, null];
+      if (this.#draft === draft) [this.count, this.problem] = [count, null];
     } catch (thrown) {
-      // Sending says what is wrong; a count that can't be had is only missing. What is wrong with files is told at once.
+      // Sending reports errors itself, so a failed count is only missing. Problems with attachments are shown at once.
       const error = asErrorInfo(thrown);
       const problem = error.code.startsWith('attachment.') ? error : null;
-      if (this.#wanted === draft) [this.count, this.problem] = [null, problem];
+      if (this.#draft === draft) [this.count, this.problem] = [null, problem];
     } finally {
-      this.#asking = false;
+      this.#isCounting = false;
     }
-    if (this.#wanted !== draft) await this.#ask();
+    if (this.#draft !== draft) await this.#count();
   }
 }

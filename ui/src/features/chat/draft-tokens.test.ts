@@ -18,7 +18,7 @@ describe('the count of a draft', () => {
     const backend = new FakeBackend();
     backend.on('draft_count', ({ text }) => counted(text.length));
     const state = new DraftCountState(backend);
-    for (const text of ['a', 'ab', 'abc']) state.want(draft(text));
+    for (const text of ['a', 'ab', 'abc']) state.update(draft(text));
     await vi.advanceTimersByTimeAsync(1000);
     expect(backend.called).toEqual(['draft_count']);
     expect(state.count).toEqual(counted(3));
@@ -34,17 +34,17 @@ describe('the count of a draft', () => {
       { ...file, id: 'a', findings: [] },
       { ...file, id: 'b', findings: [] },
     ];
-    expect(state.priced(known)).toBe(known);
-    state.want(draft('a'));
+    expect(state.withCost(known)).toBe(known);
+    state.update(draft('a'));
     await vi.advanceTimersByTimeAsync(1000);
-    expect(state.priced(known)).toMatchObject({ tokens: 70, whole: false, is_about: false });
-    expect(state.priced(other)).toBe(other);
+    expect(state.withCost(known)).toMatchObject({ tokens: 70, whole: false, is_about: false });
+    expect(state.withCost(other)).toBe(other);
   });
 
   it('is missing where it cannot be had', async () => {
     const backend = new FakeBackend();
     const state = new DraftCountState(backend);
-    state.want(draft('a'));
+    state.update(draft('a'));
     await vi.advanceTimersByTimeAsync(1000);
     expect(state.count).toBeNull();
   });
@@ -53,14 +53,14 @@ describe('the count of a draft', () => {
     const backend = new FakeBackend();
     backend.on('draft_count', ({ text }) => counted(text.length));
     const state = new DraftCountState(backend);
-    state.want(draft('a'));
-    state.rest();
+    state.update(draft('a'));
+    state.clear();
     await vi.advanceTimersByTimeAsync(1000);
     expect(backend.called).toEqual([]);
-    state.want(draft('ab'));
+    state.update(draft('ab'));
     await vi.advanceTimersByTimeAsync(1000);
     expect(state.count).toEqual(counted(2));
-    state.rest();
+    state.clear();
     expect(state.count).toBeNull();
   });
 });

@@ -1,4 +1,4 @@
-/** What was typed and not sent, per conversation; kept for as long as this window or tab lives. */
+/** Unsent drafts by conversation, kept in session storage. */
 import { SvelteMap } from 'svelte/reactivity';
 
 const PREFIX = 'inglenook.draft.';

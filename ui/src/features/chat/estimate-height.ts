@@ -1,11 +1,11 @@
-/** About how high a message will be, from its text alone: what a scroll bar is drawn with before it is measured. */
+/** Estimates a message's height from its text, for the scroll bar until it is measured. */
 
 const LINE_PX = 26;
 const LINE_CHARS = 88;
-/** Buttons, spaces and the bubble. */
+/** Buttons, margins and the bubble's padding. */
 const AROUND_PX = 84;
 
-export function guessPx(text: string): number {
+export function estimateHeightPx(text: string): number {
   let lines = 0;
   let from = 0;
   while (from <= text.length) {

@@ -1,17 +1,17 @@
 // @vitest-environment jsdom
 import { describe, expect, it } from 'vitest';
-import { hitsIn, MOST_HITS, rangesIn } from './find-in-chat';
+import { findHits, MAX_HITS, findRanges } from './find-in-chat';
 
 const message = (id: string, text: string, role = 'user') => ({ id, text, role });
 
-describe('hitsIn', () => {
+describe('findHits', () => {
   it('counts each occurrence, in order, whatever its case', () => {
     const messages = [
       message('a', 'Fire and fire'),
       message('s', 'fire', 'system'),
       message('b', 'FIRE'),
     ];
-    expect(hitsIn(messages, 'fire')).toEqual([
+    expect(findHits(messages, 'fire')).toEqual([
       { message: 'a', nth: 0 },
       { message: 'a', nth: 1 },
       { message: 'b', nth: 0 },
@@ -19,19 +19,19 @@ describe('hitsIn', () => {
   });
 
   it('finds nothing for nothing', () => {
-    expect(hitsIn([message('a', 'x')], '')).toEqual([]);
+    expect(findHits([message('a', 'x')], '')).toEqual([]);
   });
 
   it('stops counting somewhere', () => {
-    expect(hitsIn([message('a', 'x'.repeat(9000))], 'x')).toHaveLength(MOST_HITS);
+    expect(findHits([message('a', 'x'.repeat(9000))], 'x')).toHaveLength(MAX_HITS);
   });
 });
 
-describe('rangesIn', () => {
+describe('findRanges', () => {
   it('finds words across elements', () => {
     const root = document.createElement('div');
     root.innerHTML = '<p>Keep the <b>fi</b>re on. <i>Fire!</i></p>';
-    expect(rangesIn(root, 'fire').map(String)).toEqual(['fire', 'Fire']);
-    expect(rangesIn(root, 'the fire on').map(String)).toEqual(['the fire on']);
+    expect(findRanges(root, 'fire').map(String)).toEqual(['fire', 'Fire']);
+    expect(findRanges(root, 'the fire on').map(String)).toEqual(['the fire on']);
   });
 });

@@ -1,33 +1,33 @@
-/** Words in the messages of a chat: where they are in the texts, and where on the page. */
+/** Find in chat: matches in the texts of messages and their ranges on the page. */
 
-/** One occurrence: the how-manieth in which message, counted from 0. */
-export interface Hit {
+/** One match: its message, and its index within that message from 0. */
+export interface FindHit {
   readonly message: string;
   readonly nth: number;
 }
 
-/** More are not counted. */
-export const MOST_HITS = 5_000;
+/** More matches are not counted. */
+export const MAX_HITS = 5_000;
 
-export function hitsIn(
+export function findHits(
   messages: readonly { id: string; role: string; text: string }[],
   query: string,
-): Hit[] {
+): FindHit[] {
   const wanted = lower(query);
-  const hits: Hit[] = [];
+  const hits: FindHit[] = [];
   if (wanted === '') return hits;
   for (const { id, role, text } of messages) {
     if (role === 'system') continue;
-    const places = placesIn(text, wanted);
-    for (let nth = 0; nth < places.length && hits.length < MOST_HITS; nth++) {
+    const places = indexesOf(text, wanted);
+    for (let nth = 0; nth < places.length && hits.length < MAX_HITS; nth++) {
       hits.push({ message: id, nth });
     }
   }
   return hits;
 }
 
-/** The occurrences under `root` as it is shown, across bold words and links. */
-export function rangesIn(root: Node, query: string): Range[] {
+/** Finds matches in the rendered text below `root`, across inline elements. */
+export function findRanges(root: Node, query: string): Range[] {
   const nodes: Text[] = [];
   const starts: number[] = [];
   let text = '';
@@ -44,7 +44,7 @@ export function rangesIn(root: Node, query: string): Range[] {
     return node ? [node, Math.min(at - (starts[index] ?? 0), node.length)] : null;
   };
   const wanted = lower(query);
-  return placesIn(text, wanted).flatMap((at) => {
+  return indexesOf(text, wanted).flatMap((at) => {
     const [from, to] = [place(at), place(at + wanted.length)];
     if (!from || !to) return [];
     const range = document.createRange();
@@ -54,18 +54,18 @@ export function rangesIn(root: Node, query: string): Range[] {
   });
 }
 
-function placesIn(text: string, wanted: string): number[] {
+function indexesOf(text: string, wanted: string): number[] {
   const places: number[] = [];
   if (wanted === '') return places;
   const all = lower(text);
   for (let at = all.indexOf(wanted); at >= 0; at = all.indexOf(wanted, at + wanted.length)) {
     places.push(at);
-    if (places.length >= MOST_HITS) break;
+    if (places.length >= MAX_HITS) break;
   }
   return places;
 }
 
-/** A few letters change their length; a text with such is compared as it is. */
+/** A few letters change length in lower case; a text with such letters is compared as it is. */
 function lower(text: string): string {
   const lowered = text.toLowerCase();
   return lowered.length === text.length ? lowered : text;

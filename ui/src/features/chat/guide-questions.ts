@@ -1,4 +1,4 @@
-/** What the built-in guide is asked first. It knows English alone, so these are not translated: they are what is sent. */
+/** First questions for the built-in guide. It knows only English, and they are sent as they are, so they are not translated. */
 export const guide = {
   language: 'en',
   questions: [

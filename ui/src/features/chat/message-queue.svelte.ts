@@ -1,43 +1,43 @@
 /**
- * Messages that were written while an answer was being written. They are sent one by one, each when the answer
- * before it is complete; an answer that was stopped or failed holds them until the user says so. Kept for as
- * long as this window or tab lives, those of a temporary chat for as long as it is open.
+ * Messages queued while an answer is being written. Each is sent when the answer before it is complete; a
+ * stopped or failed answer holds the queue until the user acts. Kept in session storage, except for
+ * temporary chats.
  */
 import { SvelteMap } from 'svelte/reactivity';
 import type { Attachment } from '../../backend/bindings';
 import { TEMPORARY } from './temporary-chat';
 
-export interface Waiting {
+export interface QueuedMessage {
   readonly id: number;
   readonly text: string;
-  /** Files that go with it. */
+  /** Attachments of the message. */
   readonly files?: readonly Attachment[];
 }
 
 const PREFIX = 'inglenook.queue.';
-/** More than this waiting is a mistake. */
-export const MOST_QUEUED = 20;
+/** A longer queue is probably a mistake. */
+export const MAX_QUEUED = 20;
 
-export class Queue {
-  readonly #items = new SvelteMap<string, readonly Waiting[]>();
+export class MessageQueue {
+  readonly #items = new SvelteMap<string, readonly QueuedMessage[]>();
   #next = Date.now();
 
-  of(conversation: string | null): readonly Waiting[] {
+  of(conversation: string | null): readonly QueuedMessage[] {
     if (conversation === null) return [];
     return this.#items.get(conversation) ?? stored(conversation);
   }
 
-  /** False: too many wait already. */
+  /** Returns false if the queue is full. */
   add(conversation: string, text: string, files: readonly Attachment[] = []): boolean {
     const items = this.of(conversation);
-    if (items.length >= MOST_QUEUED) return false;
+    if (items.length >= MAX_QUEUED) return false;
     const item = { id: this.#next++, text, ...(files.length > 0 ? { files } : {}) };
     this.#set(conversation, [...items, item]);
     return true;
   }
 
-  /** Takes a message out of the queue; undefined: it isn't in it. */
-  take(conversation: string, id: number): Waiting | undefined {
+  /** Removes a message from the queue and returns it, if it is there. */
+  take(conversation: string, id: number): QueuedMessage | undefined {
     const items = this.of(conversation);
     this.#set(
       conversation,
@@ -46,8 +46,8 @@ export class Queue {
     return items.find((it) => it.id === id);
   }
 
-  /** Puts one back to the front. */
-  back(conversation: string, item: Waiting): void {
+  /** Puts a message back to the front. */
+  putBack(conversation: string, item: QueuedMessage): void {
     this.#set(conversation, [item, ...this.of(conversation)]);
   }
 
@@ -55,9 +55,9 @@ export class Queue {
     this.#set(conversation, []);
   }
 
-  #set(conversation: string, items: readonly Waiting[]): void {
+  #set(conversation: string, items: readonly QueuedMessage[]): void {
     this.#items.set(conversation, items);
-    // It is kept nowhere.
+    // Temporary chats are never stored.
     if (conversation === TEMPORARY) return;
     const key = PREFIX + conversation;
     if (items.length === 0) sessionStorage.removeItem(key);
@@ -65,7 +65,7 @@ export class Queue {
   }
 }
 
-function stored(conversation: string): readonly Waiting[] {
+function stored(conversation: string): readonly QueuedMessage[] {
   const text = sessionStorage.getItem(PREFIX + conversation);
-  return text === null ? [] : (JSON.parse(text) as Waiting[]);
+  return text === null ? [] : (JSON.parse(text) as QueuedMessage[]);
 }

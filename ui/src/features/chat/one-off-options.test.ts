@@ -1,7 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import type { ModelSkills } from '../../backend/bindings';
 import { NUMBER_AND_CHOICE_ROWS as ROWS } from '../../test/fixtures';
-import { choicesFor, NOTHING, onceOf, onceSaid } from './one-off-options';
+import {
+  thinkingChoices,
+  NO_OVERRIDES,
+  readOneOffOptions,
+  describeOneOffOptions,
+} from './one-off-options';
 
 const find = (key: string) => ROWS.find((it) => it.key === key);
 
@@ -13,19 +18,22 @@ const form = (values: Record<string, string>): FormData => {
 
 describe('settings for one answer', () => {
   it('are what was filled in', () => {
-    expect(onceOf(form({ temperature: '', top_p: ' ', effort: '' }))).toBeUndefined();
-    expect(onceOf(form({ temperature: '0', seed: '7' }))).toEqual({
-      ...NOTHING,
+    expect(readOneOffOptions(form({ temperature: '', top_p: ' ', effort: '' }))).toBeUndefined();
+    expect(readOneOffOptions(form({ temperature: '0', seed: '7' }))).toEqual({
+      ...NO_OVERRIDES,
       temperature: 0,
       seed: 7,
     });
-    expect(onceOf(form({ effort: 'high' }))).toEqual({ ...NOTHING, effort: 'high' });
+    expect(readOneOffOptions(form({ effort: 'high' }))).toEqual({
+      ...NO_OVERRIDES,
+      effort: 'high',
+    });
   });
 
   it('are said by their names', () => {
-    const once = { ...NOTHING, temperature: 1.2, seed: 0, effort: 'high', thinking: 'on' };
-    expect(onceSaid(once, find)).toEqual(['Temperature 1.2', 'Seed 0', 'Effort High']);
-    expect(onceSaid(NOTHING, find)).toEqual([]);
+    const once = { ...NO_OVERRIDES, temperature: 1.2, seed: 0, effort: 'high', thinking: 'on' };
+    expect(describeOneOffOptions(once, find)).toEqual(['Temperature 1.2', 'Seed 0', 'Effort High']);
+    expect(describeOneOffOptions(NO_OVERRIDES, find)).toEqual([]);
   });
 
   it.each<[ModelSkills['thinking'] | null, boolean, boolean, string[]]>([
@@ -39,6 +47,6 @@ describe('settings for one answer', () => {
   ])('a model that thinks %s is told %s %s of %j', (thinking, either, efforts, expected) => {
     const skills = thinking && { tools: false, thinking };
     const counted = { can_think_or_not: either, has_efforts: efforts };
-    expect(choicesFor(skills, counted).map((it) => it.key)).toEqual(expected);
+    expect(thinkingChoices(skills, counted).map((it) => it.key)).toEqual(expected);
   });
 });

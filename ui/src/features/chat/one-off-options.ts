@@ -1,8 +1,8 @@
-/** What one answer is asked for otherwise than the others of its chat. */
+/** Options for a single answer that override those of its chat. */
 import type { DraftCount, ModelSkills, Once, SettingRow } from '../../backend/bindings';
-import { spoken } from '../../i18n';
+import { localizeSetting } from '../../i18n';
 
-export const NOTHING: Once = {
+export const NO_OVERRIDES: Once = {
   temperature: null,
   top_p: null,
   seed: null,
@@ -10,7 +10,7 @@ export const NOTHING: Once = {
   effort: null,
 };
 
-/** The setting that each stands over. */
+/** The setting that each option overrides. */
 const SETTINGS: Readonly<Record<keyof Once, string>> = {
   temperature: 'temperature',
   top_p: 'top_p',
@@ -19,23 +19,26 @@ const SETTINGS: Readonly<Record<keyof Once, string>> = {
   effort: 'reasoning_effort',
 };
 
-export interface Choice {
+export interface ThinkingChoice {
   readonly key: 'thinking' | 'effort';
   readonly setting: string;
 }
 
-type Counted = Pick<DraftCount, 'can_think_or_not' | 'has_efforts'> | null;
+type CountedDraft = Pick<DraftCount, 'can_think_or_not' | 'has_efforts'> | null;
 
-/** What the model can be told of its thinking; another server's model by what was told when a draft was counted. */
-export function choicesFor(skills: ModelSkills | null | undefined, counted: Counted): Choice[] {
+/** Which thinking options a model has. For remote models, the draft count reports them. */
+export function thinkingChoices(
+  skills: ModelSkills | null | undefined,
+  counted: CountedDraft,
+): ThinkingChoice[] {
   const efforts = skills ? skills.thinking === 'graded' : counted?.has_efforts === true;
   const either = skills ? skills.thinking === 'switched' : counted?.can_think_or_not === true;
   if (efforts) return [{ key: 'effort', setting: SETTINGS.effort }];
   return either ? [{ key: 'thinking', setting: SETTINGS.thinking }] : [];
 }
 
-/** As it was filled in; undefined: nothing was. */
-export function onceOf(form: FormData): Once | undefined {
+/** Reads the form. Undefined if it is empty. */
+export function readOneOffOptions(form: FormData): Once | undefined {
   const text = (key: keyof Once): string | null => {
     const value = form.get(key);
     return typeof value === 'string' && value.trim() !== '' ? value.trim() : null;
@@ -54,12 +57,15 @@ export function onceOf(form: FormData): Once | undefined {
   return Object.values(once).some((value) => value !== null) ? once : undefined;
 }
 
-/** Each thing that was asked for, with its name, as the settings call them. */
-export function onceSaid(once: Once, find: (key: string) => SettingRow | undefined): string[] {
+/** Lists the overridden options with the names that the settings use. */
+export function describeOneOffOptions(
+  once: Once,
+  find: (key: string) => SettingRow | undefined,
+): string[] {
   return (Object.keys(SETTINGS) as (keyof Once)[]).flatMap((key) => {
     const value = once[key];
     const found = find(SETTINGS[key]);
-    const row = found && spoken(found);
+    const row = found && localizeSetting(found);
     if (value === null || !row) return [];
     const options = row.kind.kind === 'choice' ? row.kind.options : [];
     const said = options.find((it) => it.value === value)?.label ?? String(value);

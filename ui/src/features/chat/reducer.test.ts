@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { TurnEvent, TurnEventKind } from '../../backend/bindings';
-import { fold, isOver, newTurn } from './reducer';
+import { reduce, isOver, newTurn } from './reducer';
 import { STATS } from '../../test/fixtures';
 
 const KINDS: TurnEventKind[] = [
@@ -22,13 +22,13 @@ function run(batches: TurnEvent[][], nowMs = 5) {
   let turn = start;
   let gap = false;
   for (const batch of batches) {
-    ({ turn, gap } = fold(turn, batch, nowMs));
+    ({ turn, gap } = reduce(turn, batch, nowMs));
     if (gap) break;
   }
   return { turn, gap };
 }
 
-describe('fold', () => {
+describe('reduce', () => {
   const whole = run([EVENTS]).turn;
 
   it('tells the whole story', () => {
@@ -80,12 +80,12 @@ describe('fold', () => {
     const first = run([holed]);
     expect(first.gap).toBe(true);
     expect(first.turn).toMatchObject({ seq: 5, text: '', reasoning: 'Let me see.' });
-    expect(fold(first.turn, EVENTS.slice(5), 5).turn).toEqual(whole);
+    expect(reduce(first.turn, EVENTS.slice(5), 5).turn).toEqual(whole);
   });
 
   it('ignores the events of another turn', () => {
     const other = EVENTS.map((event) => ({ ...event, turn: 'other' }));
-    expect(fold(start, other, 5)).toEqual({ turn: start, gap: false });
+    expect(reduce(start, other, 5)).toEqual({ turn: start, gap: false });
   });
 
   it('keeps what was written when a turn fails', () => {
@@ -110,10 +110,10 @@ describe('fold', () => {
   });
 
   it('times the reasoning by the clock it is given', () => {
-    let turn = fold(start, EVENTS.slice(0, 4), 1000).turn;
-    turn = fold(turn, EVENTS.slice(4, 5), 3000).turn;
-    turn = fold(turn, EVENTS.slice(5, 6), 4000).turn;
-    turn = fold(turn, EVENTS.slice(6), 9000).turn;
+    let turn = reduce(start, EVENTS.slice(0, 4), 1000).turn;
+    turn = reduce(turn, EVENTS.slice(4, 5), 3000).turn;
+    turn = reduce(turn, EVENTS.slice(5, 6), 4000).turn;
+    turn = reduce(turn, EVENTS.slice(6), 9000).turn;
     expect([turn.reasoningFromMs, turn.reasoningToMs]).toEqual([1000, 4000]);
   });
 });

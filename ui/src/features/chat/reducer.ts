@@ -1,6 +1,6 @@
 /**
- * What a turn looks like after some of its events. Pure: the same events give the same turn, however
- * often and in whatever pieces they come. Sequence numbers start at 1 and have no gaps.
+ * Reduces turn events to the state of a turn. Pure: the same events give the same turn, however often and
+ * in whatever batches they arrive. Sequence numbers start at 1 and have no gaps.
  */
 import type {
   ErrorInfo,
@@ -26,21 +26,21 @@ export interface LiveTurn {
   readonly turn: string;
   /** The assistant message that this turn writes. */
   readonly message: string;
-  /** The last event folded in. */
+  /** Sequence number of the last applied event. */
   readonly seq: number;
   readonly phase: Phase;
   readonly position: number;
   readonly fraction: number;
   readonly done: number;
   readonly total: number;
-  /** Older messages were folded for this turn. */
+  /** Compaction that was made for this turn. */
   readonly compaction: CompactionInfo | null;
-  /** Tokens that were generated so far. */
+  /** Tokens generated so far. */
   readonly generated: number;
   readonly text: string;
   readonly reasoning: string;
   readonly calls: readonly ToolCall[];
-  /** When reasoning began and ended by the page's clock. */
+  /** Start and end of reasoning by the page's clock. */
   readonly reasoningFromMs: number | null;
   readonly reasoningToMs: number | null;
   readonly stats: TurnStats | null;
@@ -71,24 +71,24 @@ export function newTurn(turn: string, message: string): LiveTurn {
 
 export const isOver = (turn: LiveTurn): boolean => turn.phase === 'done' || turn.phase === 'failed';
 
-export interface Folded {
+export interface ReduceResult {
   readonly turn: LiveTurn;
-  /** An event was missing: what follows it was not folded in and must be asked for again. */
+  /** An event is missing: later ones were not applied and must be requested again. */
   readonly gap: boolean;
 }
 
-/** Folds `events` into `turn`. Events it has seen, or of another turn, change nothing. */
-export function fold(turn: LiveTurn, events: readonly TurnEvent[], nowMs: number): Folded {
+/** Applies `events` to `turn`. Events of another turn and events already applied are ignored. */
+export function reduce(turn: LiveTurn, events: readonly TurnEvent[], nowMs: number): ReduceResult {
   let now = turn;
   for (const event of events) {
     if (event.turn !== now.turn || event.seq <= now.seq) continue;
     if (event.seq > now.seq + 1) return { turn: now, gap: true };
-    now = { ...now, seq: event.seq, ...step(now, event.kind, nowMs) };
+    now = { ...now, seq: event.seq, ...changeFor(now, event.kind, nowMs) };
   }
   return { turn: now, gap: false };
 }
 
-function step(turn: LiveTurn, kind: TurnEventKind, nowMs: number): Partial<LiveTurn> {
+function changeFor(turn: LiveTurn, kind: TurnEventKind, nowMs: number): Partial<LiveTurn> {
   switch (kind.type) {
     case 'queued':
       return { phase: 'queued', position: kind.position };
@@ -121,7 +121,7 @@ function step(turn: LiveTurn, kind: TurnEventKind, nowMs: number): Partial<LiveT
         ...endOfReasoning(turn, nowMs),
       };
     case 'notice':
-      // The application tells the whole window of it.
+      // The whole window gets it as an application event.
       return {};
     case 'done':
       return { phase: 'done', stats: kind.stats, ...endOfReasoning(turn, nowMs) };

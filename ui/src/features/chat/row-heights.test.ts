@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { Heights, rangeOf } from './row-heights';
-import { guessPx } from './estimate-height';
+import { RowHeights, visibleRange } from './row-heights';
+import { estimateHeightPx } from './estimate-height';
 
-function list(count: number, guess = 100): Heights {
-  const heights = new Heights();
-  heights.setRows(Array.from({ length: count }, (_, i) => ({ key: `m${i}`, guess })));
+function list(count: number, estimatePx = 100): RowHeights {
+  const heights = new RowHeights();
+  heights.setRows(Array.from({ length: count }, (_, i) => ({ key: `m${i}`, estimatePx })));
   return heights;
 }
 
-describe('Heights', () => {
+describe('RowHeights', () => {
   it('begins with guesses and takes measures', () => {
     const heights = list(10);
     expect(heights.total).toBe(1000);
@@ -32,12 +32,12 @@ describe('Heights', () => {
   it('keeps what was measured when rows come and go', () => {
     const heights = list(3);
     heights.measure('m1', 40);
-    heights.setRows([{ key: 'm1', guess: 100 }]);
+    heights.setRows([{ key: 'm1', estimatePx: 100 }]);
     expect(heights.total).toBe(40);
   });
 });
 
-describe('rangeOf', () => {
+describe('visibleRange', () => {
   it.each<[number, number, number[], [number, number]]>([
     [0, 250, [], [0, 3]],
     [-400, 250, [], [0, 3]],
@@ -47,15 +47,15 @@ describe('rangeOf', () => {
     [1000, 1250, [-1, 999], [10, 13]],
     [50_000, 60_000, [0], [499, 500]],
   ])('%i to %i, keeping %j', (top, bottom, keep, [first, end]) => {
-    expect(rangeOf(list(500), top, bottom, keep)).toEqual({ first, end });
+    expect(visibleRange(list(500), top, bottom, keep)).toEqual({ first, end });
   });
 
   it('is empty for an empty list', () => {
-    expect(rangeOf(list(0), 0, 900)).toEqual({ first: 0, end: 0 });
+    expect(visibleRange(list(0), 0, 900)).toEqual({ first: 0, end: 0 });
   });
 });
 
 it('guesses more for more', () => {
-  expect(guessPx('')).toBeLessThan(guessPx('x'.repeat(200)));
-  expect(guessPx('a\nb\nc\nd')).toBeGreaterThan(guessPx('a b c d'));
+  expect(estimateHeightPx('')).toBeLessThan(estimateHeightPx('x'.repeat(200)));
+  expect(estimateHeightPx('a\nb\nc\nd')).toBeGreaterThan(estimateHeightPx('a b c d'));
 });

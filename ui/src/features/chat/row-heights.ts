@@ -1,20 +1,20 @@
 /**
- * How high the rows of a long list are, and so where each begins. A row that was never drawn has a guess;
- * a guess never changes by itself, so that nothing moves unless a row was really measured. Pure.
+ * Heights and offsets of the rows of a virtual list. Rows that were never rendered have an estimate, which
+ * never changes by itself: nothing moves unless a row was measured. Pure.
  */
-export interface RowKey {
+export interface VirtualRow {
   readonly key: string;
-  /** Pixels, until it is measured. */
-  readonly guess: number;
+  /** Height in pixels until it is measured. */
+  readonly estimatePx: number;
 }
 
-export class Heights {
+export class RowHeights {
   readonly #measured = new Map<string, number>();
-  #rows: readonly RowKey[] = [];
-  /** Where each row begins, and where the last one ends; null: to be added up again. */
+  #rows: readonly VirtualRow[] = [];
+  /** Start of each row, then the end of the last; null: must be recomputed. */
   #offsets: number[] | null = null;
 
-  setRows(rows: readonly RowKey[]): void {
+  setRows(rows: readonly VirtualRow[]): void {
     this.#rows = rows;
     this.#offsets = null;
   }
@@ -27,12 +27,12 @@ export class Heights {
     return this.offset(this.#rows.length);
   }
 
-  /** Where row `index` begins. */
+  /** Returns the start of row `index`, in pixels. */
   offset(index: number): number {
     return this.#sums()[Math.max(0, Math.min(index, this.#rows.length))] ?? 0;
   }
 
-  /** The row that `px` lies in; the last one for what lies behind all. */
+  /** Returns the row at `px`, or the last row. */
   at(px: number): number {
     const sums = this.#sums();
     let low = 0;
@@ -49,12 +49,12 @@ export class Heights {
     return this.#rows.findIndex((row) => row.key === key);
   }
 
-  /** By how much the row grew against what it was taken for. */
+  /** Stores a measured height. Returns the growth against the previous height. */
   measure(key: string, px: number): number {
     const index = this.indexOf(key);
     const row = this.#rows[index];
     if (!row) return 0;
-    const before = this.#measured.get(key) ?? row.guess;
+    const before = this.#measured.get(key) ?? row.estimatePx;
     if (before === px) return 0;
     this.#measured.set(key, px);
     this.#offsets = null;
@@ -66,36 +66,36 @@ export class Heights {
     const sums = [0];
     let sum = 0;
     for (const row of this.#rows) {
-      sum += this.#measured.get(row.key) ?? row.guess;
+      sum += this.#measured.get(row.key) ?? row.estimatePx;
       sums.push(sum);
     }
     return (this.#offsets = sums);
   }
 }
 
-export interface Range {
-  /** The first row that is drawn, and the first after it that isn't. */
+export interface RowRange {
+  /** Index of the first rendered row, and one past the last. */
   readonly first: number;
   readonly end: number;
 }
 
-/** Rows that are kept though they are out of sight: the one with the focus, those with selected text. */
-const KEEP_ROWS = 120;
+/** Rows with focus or selection stay rendered up to this distance from the view. */
+const MAX_KEPT_DISTANCE_ROWS = 120;
 
-/** The rows between `top` and `bottom`, and those `keep` names if they aren't far. */
-export function rangeOf(
-  heights: Heights,
+/** Returns the rows between `top` and `bottom`, extended to the rows in `keep` that are near. */
+export function visibleRange(
+  heights: RowHeights,
   top: number,
   bottom: number,
   keep: readonly number[] = [],
-): Range {
+): RowRange {
   if (heights.count === 0) return { first: 0, end: 0 };
   let first = heights.at(Math.max(0, top));
   let end = heights.at(Math.max(0, bottom)) + 1;
   for (const index of keep) {
     if (index < 0 || index >= heights.count) continue;
-    if (index < first && first - index <= KEEP_ROWS) first = index;
-    if (index >= end && index - end <= KEEP_ROWS) end = index + 1;
+    if (index < first && first - index <= MAX_KEPT_DISTANCE_ROWS) first = index;
+    if (index >= end && index - end <= MAX_KEPT_DISTANCE_ROWS) end = index + 1;
   }
   return { first, end };
 }

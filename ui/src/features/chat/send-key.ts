@@ -1,6 +1,6 @@
-/** Whether a key press in the message box sends it. */
+/** Decides whether a key press sends the message. */
 
-/** Key code of a press that an input method is still using; `isComposing` alone misses WebKit. */
+/** Key code of an input method in use. `isComposing` alone misses WebKit. */
 const COMPOSING = 229;
 
 type Press = Pick<

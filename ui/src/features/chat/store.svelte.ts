@@ -1,58 +1,58 @@
 /**
- * The conversation on screen: its messages, and the turn that is answering in it. The turn belongs to
- * the application: leaving only ends the watch, and coming back replays what was missed.
+ * The open conversation: its messages and the turn that is answering. The turn belongs to the application:
+ * leaving only stops watching it, and returning replays what was missed.
  */
 import { asErrorInfo, type Backend } from '../../backend/backend';
 import type * as api from '../../backend/bindings';
-import { callOf, stop, ToldCalls } from './tool-calls';
-import { send, type Extra } from './send-message';
+import { findCall, stopTurn, ToolCallUpdates } from './tool-calls';
+import { sendMessage, type SendExtras } from './send-message';
 import { isOver, newTurn, type LiveTurn } from './reducer';
-import { answered, ask, calls, leaveCalls, TEMPORARY, upTo } from './temporary-chat';
-import type { Asking, Begun } from './temporary-chat';
+import * as temporary from './temporary-chat';
 import { withLive } from './turn-overlay';
-import { watchedIn, watchToEnd, type ChatHooks } from './watch-turn';
+import { watchedTurnOf, watchToEnd, type ChatHooks } from './watch-turn';
+
+type CompactionCall = 'conversation_compact' | 'conversation_undo_compaction';
 
 export class ChatState {
-  /** Null: a chat that has no message yet. */
+  /** Null for a chat without messages. */
   id = $state<string | null>(null);
   messages = $state.raw<readonly api.Message[]>([]);
-  /** What the conversation has of its own: system prompt, sampling. */
+  /** Options of the conversation: system prompt, sampling. Null while it loads. */
   options = $state.raw<api.ConversationOptions | null>(null);
-  /** What becomes of it when it is longer than the context; null: as the setting says. */
+  /** Strategy once the chat exceeds the context; null: the setting's. */
   compression = $state.raw<api.CompactionStrategy | null>(null);
   live = $state.raw<LiveTurn | null>(null);
-  /** Kept nowhere: its messages are this page's alone, and go with it. */
+  /** A temporary chat: its messages exist only in this page. */
   temporary = $state(false);
   opening = $state(false);
   sending = $state(false);
-  /** Opening or sending failed; a failed turn carries its error in its message. */
+  /** Opening or sending failed. A failed turn carries its error in its message. */
   error = $state.raw<api.ErrorInfo | null>(null);
-  /** The stream broke and is being looked for again. */
+  /** The stream broke and is being reconnected. */
   reconnecting = $state(false);
 
-  /** Older messages are being folded because the user asked for it. */
-  folding = $state(false);
+  /** Older messages are being compacted on the user's request. */
+  compacting = $state(false);
   #compaction = $state.raw<api.CompactionInfo | null>(null);
 
-  /** Up to where the model is not shown the messages any more. */
+  /** Summary that replaces older messages for the model; null: none. */
   readonly compaction = $derived(this.live?.compaction ?? this.#compaction);
   readonly shown = $derived(withLive(this.messages, this.live));
-  readonly #writing = $derived(this.live !== null && !isOver(this.live));
-  /** The first call that waits for leave. */
-  readonly asking = $derived(callOf(this.shown, 'asking'));
-  readonly answering = $derived(this.#writing || callOf(this.shown, 'running') !== null);
-  /** What it goes by in this window; null: a chat that has no message yet. */
-  readonly place = $derived(this.temporary ? TEMPORARY : this.id);
+  readonly #isWriting = $derived(this.live !== null && !isOver(this.live));
+  /** First tool call that waits for approval. */
+  readonly awaitingApproval = $derived(findCall(this.shown, 'asking'));
+  readonly answering = $derived(this.#isWriting || findCall(this.shown, 'running') !== null);
+  /** Key for drafts and queues in this window; null for a chat without messages. */
+  readonly key = $derived(this.temporary ? temporary.TEMPORARY : this.id);
 
   readonly #backend: Backend;
   readonly #hooks: ChatHooks;
   #watch = new AbortController();
-  /** The turn that `#follow` was begun for; it is followed once. */
-  #followed: string | null = null;
+  /** The turn that `#follow` runs for. Each turn is followed once. */
+  #followedTurn: string | null = null;
   #revision = 0;
-  readonly #told = new ToldCalls();
-  /** What a chat that is kept nowhere has of its own. */
-  #own: api.ConversationOptions | null = null;
+  readonly #callUpdates = new ToolCallUpdates();
+  #temporaryOptions: api.ConversationOptions | null = null;
 
   constructor(backend: Backend, hooks: ChatHooks = {}) {
     this.#backend = backend;
@@ -60,16 +60,16 @@ export class ChatState {
   }
 
   startNew(): void {
-    if (this.temporary) void leaveCalls(this.#backend, this.shown);
-    this.#leave();
+    if (this.temporary) void temporary.stopPendingCalls(this.#backend, this.shown);
+    this.#stopWatching();
     this.id = null;
     this.temporary = false;
     this.messages = [];
-    this.owns(null, null);
+    this.setOptions(null, null);
     this.#compaction = null;
     this.opening = false;
     this.error = null;
-    this.#told.clear();
+    this.#callUpdates.clear();
   }
 
   startTemporary(): void {
@@ -84,85 +84,85 @@ export class ChatState {
     this.opening = true;
     await this.#refetch(this.#watch.signal);
     this.opening = false;
-    // It saves time only: whoever sends sooner, or without it, is answered the same.
+    // Only warms the cache: sending sooner or without it gives the same answer.
     if (!this.error) this.#backend.call('conversation_prefetch', { id }).catch(() => undefined);
   }
 
-  /** It was given these of its own. */
-  owns(options: api.ConversationOptions | null, compression: api.CompactionStrategy | null): void {
+  /** Sets the options after they were stored. */
+  setOptions(options: ChatState['options'], compression: ChatState['compression']): void {
     this.options = options;
     this.compression = compression;
   }
 
-  /** Sends a message; false: it was not accepted, and the text is still the user's to keep. */
-  async send(text: string, model: string | null, extra: Extra = {}): Promise<boolean> {
-    const { files = [], ...own } = extra;
-    this.#own = own.options ?? null;
+  /** Sends a message. Returns false if it was refused: the draft must be kept. */
+  async send(text: string, model: string | null, extra: SendExtras = {}): Promise<boolean> {
+    const { files = [], options = null } = extra;
+    this.#temporaryOptions = options;
     if (this.temporary) return this.#ask({ before: this.shown, question: text, files }, model);
-    return this.#begin(() => send(this.#backend, this.id, { text, model, ...extra }));
+    return this.#startTurn(() => sendMessage(this.#backend, this.id, { text, model, ...extra }));
   }
 
-  /** Another version of a message of the user's, answered. */
+  /** Creates a new version of a user message and answers it. */
   edit(message: string, text: string): Promise<boolean> {
-    const asked = this.temporary ? upTo(this.shown, message) : null;
+    const asked = this.temporary ? temporary.questionAt(this.shown, message) : null;
     if (asked) return this.#ask({ ...asked, question: text }, null);
-    return this.#begin(() => this.#backend.call('message_edit', { message, text }));
+    return this.#startTurn(() => this.#backend.call('message_edit', { message, text }));
   }
 
-  /** Another version of an answer, by the conversation's model or another, with other settings for it alone. */
+  /** Writes a new version of an answer, optionally with another model or one-off options. */
   regenerate(message: string, model: string | null = null, once?: api.Once): Promise<boolean> {
-    const again = this.temporary ? upTo(this.shown, message) : null;
+    const again = this.temporary ? temporary.questionAt(this.shown, message) : null;
     if (again) return this.#ask(again, model);
-    return this.#begin(() =>
+    return this.#startTurn(() =>
       this.#backend.call('message_regenerate', { message, model, ...(once && { once }) }),
     );
   }
 
-  /** Another version of an answer: another token in one place, and on from it. */
-  readonly pick = (message: string, index: number, token: number): Promise<boolean> =>
-    this.#begin(() => this.#backend.call('message_pick', { message, index, token }));
+  /** Writes a new version of an answer that takes another token at `index` and continues from there. */
+  readonly pickToken = (message: string, index: number, token: number): Promise<boolean> =>
+    this.#startTurn(() => this.#backend.call('message_pick', { message, index, token }));
 
-  /** An answer that was cut goes on. */
-  readonly goOn = (message: string): Promise<boolean> =>
-    this.#begin(() => this.#backend.call('message_continue', { message }));
+  /** Continues an answer that was cut off. */
+  readonly continueAnswer = (message: string): Promise<boolean> =>
+    this.#startTurn(() => this.#backend.call('message_continue', { message }));
 
-  /** Looks at the branch through a message, or through a version of it. */
-  readonly choose = (message: string, version: number | null): Promise<void> =>
-    this.changed(this.#backend.call('message_choose', { message, version }));
+  /** Switches to the branch through a message, or through one of its versions. */
+  readonly chooseBranch = (message: string, version: number | null): Promise<void> =>
+    this.refetchAfter(this.#backend.call('message_choose', { message, version }));
 
-  /** Removes a message and all after it. */
+  /** Deletes a message and all after it. */
   readonly remove = (message: string): Promise<void> =>
-    this.changed(this.#backend.call('message_delete', { message }));
+    this.refetchAfter(this.#backend.call('message_delete', { message }));
 
   readonly restore = (message: string): Promise<void> =>
-    this.changed(this.#backend.call('message_restore', { message }));
+    this.refetchAfter(this.#backend.call('message_restore', { message }));
 
-  /** Something is done to the open conversation, which is looked at anew then. */
-  readonly changed = (work: Promise<unknown>): Promise<void> =>
+  /** Waits for a change of the open conversation, then refetches it. */
+  readonly refetchAfter = (work: Promise<unknown>): Promise<void> =>
     work.then(() => this.#refetch(this.#watch.signal));
 
-  /** Has older messages folded now. */
-  readonly compact = (): Promise<void> => this.#refold('conversation_compact');
+  /** Compacts older messages now. */
+  readonly compact = (): Promise<void> => this.#setCompaction('conversation_compact');
 
-  /** Has the model shown everything again. */
-  readonly unfold = (): Promise<void> => this.#refold('conversation_undo_compaction');
+  /** Removes the compaction: the model sees all messages again. */
+  readonly uncompact = (): Promise<void> => this.#setCompaction('conversation_undo_compaction');
 
-  async #refold(name: 'conversation_compact' | 'conversation_undo_compaction'): Promise<void> {
+  async #setCompaction(call: CompactionCall): Promise<void> {
     const { id } = this;
-    if (id === null || this.folding || this.answering) return;
+    if (id === null || this.compacting || this.answering) return;
     const { signal } = this.#watch;
-    this.folding = true;
+    this.compacting = true;
     this.error = null;
     await this.#try(signal, async () => {
-      await this.#backend.call(name, { id });
-      // What the last turn told is overtaken.
+      await this.#backend.call(call, { id });
+      // The last turn's compaction is out of date.
       if (!signal.aborted && this.live && isOver(this.live)) this.live = null;
       await this.#refetch(signal);
     });
-    this.folding = false;
+    this.compacting = false;
   }
 
-  /** Says what went wrong where it is still looked at; false: something did. */
+  /** Runs work and stores its error unless the user has left. Returns false on failure. */
   async #try(signal: AbortSignal, work: () => Promise<unknown>): Promise<boolean> {
     try {
       await work();
@@ -174,41 +174,42 @@ export class ChatState {
   }
 
   readonly stop = (): Promise<boolean> =>
-    this.#try(this.#watch.signal, () => stop(this.#backend, this.live, this.shown));
+    this.#try(this.#watch.signal, () => stopTurn(this.#backend, this.live, this.shown));
 
   apply(event: api.AppEvent): void {
     if (event.type === 'conversation_removed' && event.id === this.id) this.startNew();
-    this.messages = this.#told.apply(event, this.id, this.messages);
+    this.messages = this.#callUpdates.apply(event, this.id, this.messages);
     if (this.temporary) this.#answerCalls();
     if (event.type !== 'conversation_changed' || event.conversation.id !== this.id) return;
-    if (this.sending || this.opening || this.#writing) return;
-    // Another window or the terminal was at work here.
+    if (this.sending || this.opening || this.#isWriting) return;
+    // Another window or the terminal changed the conversation.
     const { active_turn: turn, revision } = event.conversation;
-    const news = turn === null ? revision !== this.#revision : turn !== this.#followed;
-    if (news) void this.#refetch(this.#watch.signal);
+    const isNews = turn === null ? revision !== this.#revision : turn !== this.#followedTurn;
+    if (isNews) void this.#refetch(this.#watch.signal);
   }
 
-  /** In a chat that is kept nowhere: what comes after `before` is this question and its answer. */
-  #ask(asking: Asking, model: string | null): Promise<boolean> {
-    return this.#begin(async () => {
-      const asked = await ask(this.#backend, this.shown, asking, model, this.#own);
-      this.messages = this.#told.over(asked.messages);
+  /** In a temporary chat, replaces everything after `before` with a question and its answer. */
+  #ask(question: temporary.TemporaryQuestion, model: string | null): Promise<boolean> {
+    const options = this.#temporaryOptions;
+    return this.#startTurn(async () => {
+      const asked = await temporary.ask(this.#backend, this.shown, question, model, options);
+      this.messages = this.#callUpdates.overlay(asked.messages);
       return asked.started;
     });
   }
 
-  /** In such a chat: what the calls of its last answer brought is being answered. */
+  /** In a temporary chat, follows the turn that answers the tool results. */
   #answerCalls(): void {
     if (!this.live || !isOver(this.live) || this.sending) return;
-    // Nobody else has what it came to.
-    this.messages = this.#told.over(this.shown);
-    const turn = this.#told.takeNext(this.live.message);
+    // No other copy of the finished answer exists.
+    this.messages = this.#callUpdates.overlay(this.shown);
+    const turn = this.#callUpdates.takeAnswerTurn(this.live.message);
     if (turn === null) return;
-    this.messages = answered(this.shown, turn);
+    this.messages = temporary.withAnswer(this.shown, turn);
     this.#followNow(newTurn(turn, turn));
   }
 
-  async #begin(work: () => Promise<Begun>): Promise<boolean> {
+  async #startTurn(work: () => Promise<temporary.StartedTurn>): Promise<boolean> {
     if (this.sending || this.answering) return false;
     const { signal } = this.#watch;
     this.sending = true;
@@ -228,54 +229,52 @@ export class ChatState {
   async #refetch(signal: AbortSignal, { id } = this): Promise<void> {
     if (id === null) return;
     await this.#try(signal, async () => {
-      const conversation = await this.#told.get(this.#backend, id);
-      if (!signal.aborted) this.#show(conversation);
+      const conversation = await this.#callUpdates.fetchConversation(this.#backend, id);
+      if (!signal.aborted) this.#display(conversation);
     });
   }
 
-  #show(conversation: api.Conversation): void {
+  #display(conversation: api.Conversation): void {
     this.messages = conversation.messages;
-    this.owns(conversation.options, conversation.compression);
+    this.setOptions(conversation.options, conversation.compression);
     this.#compaction = conversation.compaction;
     this.#revision = conversation.summary.revision;
     const turn = conversation.summary.active_turn;
-    const writing = conversation.messages.at(-1);
-    if (turn === null || writing?.role !== 'assistant') {
-      // The last event may still be on its way; a turn that is over stays until it is replaced.
-      if (this.live && !isOver(this.live)) this.#leave();
+    const lastMessage = conversation.messages.at(-1);
+    if (turn === null || lastMessage?.role !== 'assistant') {
+      // The last event may still be in flight; a finished turn stays until it is replaced.
+      if (this.live && !isOver(this.live)) this.#stopWatching();
       return;
     }
-    if (turn === this.#followed) return;
-    this.#leave();
-    this.#followNow(newTurn(turn, writing.id));
+    if (turn === this.#followedTurn) return;
+    this.#stopWatching();
+    this.#followNow(newTurn(turn, lastMessage.id));
   }
 
   #followNow(turn: LiveTurn): void {
     this.live = turn;
-    this.#followed = turn.turn;
+    this.#followedTurn = turn.turn;
     void this.#follow(this.#watch.signal);
   }
 
   async #follow(signal: AbortSignal): Promise<void> {
-    await watchToEnd(this.#backend, watchedIn(this, this.#hooks), signal);
+    await watchToEnd(this.#backend, watchedTurnOf(this, this.#hooks), signal);
     if (signal.aborted) return;
     this.reconnecting = false;
     await this.#refetch(signal);
     if (signal.aborted || !this.live) return;
-    if (!isOver(this.live)) {
-      this.live = null;
-      return;
-    }
+    if (!isOver(this.live)) return void (this.live = null);
     if (this.temporary) this.#answerCalls();
-    // What tools bring belongs to the same answer.
-    const goesOn = this.answering || this.asking || (this.temporary && calls(this.live));
-    if (this.place !== null && !goesOn) this.#hooks.ended?.(this.place, this.live);
+    // Tool results belong to the same answer.
+    const awaitsTools = this.temporary && temporary.endsInToolCalls(this.live);
+    const continues = this.answering || this.awaitingApproval || awaitsTools;
+    if (this.key !== null && !continues) this.#hooks.turnEnded?.(this.key, this.live);
   }
 
-  #leave(): void {
+  #stopWatching(): void {
     this.#watch.abort();
     this.#watch = new AbortController();
-    this.#followed = null;
+    this.#followedTurn = null;
     this.live = null;
     this.reconnecting = false;
   }

@@ -13,7 +13,7 @@ const STARTED = { turn: 't', conversation: 'c', user_message: 'u', assistant_mes
 const text = (piece: string): TurnEventKind => ({ type: 'text', text: piece, ids: [1] });
 const DONE: TurnEventKind = { type: 'done', stats: STATS };
 
-/** Lets everything that waits for nothing happen. */
+/** Lets all pending microtasks run. */
 async function settle() {
   for (let i = 0; i < 10; i++) await Promise.resolve();
   flushSync();

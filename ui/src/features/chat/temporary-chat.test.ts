@@ -17,7 +17,7 @@ describe('a temporary chat', () => {
       return { turn: `t${++turns}` };
     });
     const ended: string[] = [];
-    const chat = new ChatState(backend, { ended: (place) => ended.push(place) });
+    const chat = new ChatState(backend, { turnEnded: (place) => ended.push(place) });
     chat.startTemporary();
     const answer = async (text: string) => {
       backend.emit(`t${turns}`, [
@@ -61,7 +61,7 @@ describe('a temporary chat', () => {
 
   it('says that an answer is complete, so that what waits is sent', async () => {
     const { chat, answer, ended } = begun();
-    expect(chat.place).toBe(TEMPORARY);
+    expect(chat.key).toBe(TEMPORARY);
     await chat.send('One', 'm');
     expect(ended).toEqual([]);
     await answer('first');
@@ -105,7 +105,7 @@ describe('tools in a temporary chat', () => {
     });
     backend.on('tool_stop', () => null);
     const ended: string[] = [];
-    const chat = new ChatState(backend, { ended: (place) => ended.push(place) });
+    const chat = new ChatState(backend, { turnEnded: (place) => ended.push(place) });
     chat.startTemporary();
     await chat.send('Say it', 'm', { options: { tools: ['s'] } as never });
     const end = async (
@@ -126,7 +126,7 @@ describe('tools in a temporary chat', () => {
   it('ask, run and are answered by the next turn', async () => {
     const { chat, sent, end, ended } = await asked();
     chat.apply(told('t1', 'asking', null, false));
-    expect([chat.asking?.id, chat.answering]).toEqual(['c1', false]);
+    expect([chat.awaitingApproval?.id, chat.answering]).toEqual(['c1', false]);
     chat.apply(told('t1', 'running', null, false));
     expect([state(chat, -1), chat.answering]).toEqual(['running', true]);
     chat.apply(told('t1', 'done', 'n1', true));

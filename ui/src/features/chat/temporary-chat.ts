@@ -1,20 +1,20 @@
-/** Messages of a chat that is kept nowhere: made here, since nobody else has them. */
+/** Messages of a temporary chat. They are created here, since the application stores none. */
 import type { Backend } from '../../backend/backend';
 import type { Attachment, ConversationOptions, Message, TurnStarted } from '../../backend/bindings';
-import { callOf } from './tool-calls';
+import { findCall } from './tool-calls';
 import type { LiveTurn } from './reducer';
 
-/** What such a chat goes by in the window: there is one at most. */
+/** Key of the temporary chat; there is at most one. */
 export const TEMPORARY = 'temporary';
 
-let made = 0;
+let created = 0;
 
 function message(
   role: 'user' | 'assistant',
   text: string,
   model: string | null,
   attachments: readonly Attachment[] = [],
-  id = `temporary-${++made}`,
+  id = `temporary-${++created}`,
 ): Message {
   return {
     id,
@@ -35,62 +35,65 @@ function message(
   };
 }
 
-/** A question that is to be answered. */
-export interface Asking {
-  /** What was said so far. */
+/** A question and the messages before it. */
+export interface TemporaryQuestion {
+  /** Messages before the question. */
   readonly before: readonly Message[];
   readonly question: string;
   readonly files: readonly Attachment[];
 }
 
-/** An answer goes by the name of its turn, and so do its calls of tools. */
-const answerOf = (turn: string, by: string | null): Message =>
+/** An empty answer. Its id is the turn's id, which its tool calls refer to as well. */
+const emptyAnswer = (turn: string, by: string | null): Message =>
   message('assistant', '', by, [], turn);
 
-/** A turn, and the message that it writes. */
-export type Begun = Pick<TurnStarted, 'turn' | 'assistant_message'> & {
+/** A started turn and the message that it writes. */
+export type StartedTurn = Pick<TurnStarted, 'turn' | 'assistant_message'> & {
   conversation: string | null;
 };
 
 /**
- * Asks what comes after `before`, instead of all that is shown; the model that answered before answers again if none is
- * named.
+ * Sends the question after `before`, replacing whatever followed. Without `model`, the model of the last
+ * answer is used again.
  */
 export async function ask(
   backend: Backend,
   shown: readonly Message[],
-  { before, question: text, files }: Asking,
+  { before, question: text, files }: TemporaryQuestion,
   model: string | null,
   options: ConversationOptions | null,
 ) {
-  await leaveCalls(backend, shown);
+  await stopPendingCalls(backend, shown);
   const by = model ?? before.findLast((it) => it.model !== null)?.model ?? null;
   const question = message('user', text, null, files);
-  const messages = told([...before, question]);
+  const messages = toWire([...before, question]);
   const { turn } = await backend.call('temporary_send', { messages, model: by, options });
   const started = { turn, conversation: null, assistant_message: turn };
-  return { messages: [...before, question, answerOf(turn, by)], started };
+  return { messages: [...before, question, emptyAnswer(turn, by)], started };
 }
 
-/** With the answer to what tools brought, which is being written. */
-export const answered = (messages: readonly Message[], turn: string): Message[] => [
+/** Appends the answer to the tool results, which is being written. */
+export const withAnswer = (messages: readonly Message[], turn: string): Message[] => [
   ...messages,
-  answerOf(turn, messages.at(-1)?.model ?? null),
+  emptyAnswer(turn, messages.at(-1)?.model ?? null),
 ];
 
-/** What becomes of its calls is told, not fetched; it may not have been told yet. */
-export const calls = (over: LiveTurn): boolean => over.stats?.finish === 'tool_calls';
+/** The answer ended in tool calls. Their progress arrives as events, possibly later. */
+export const endsInToolCalls = (over: LiveTurn): boolean => over.stats?.finish === 'tool_calls';
 
-/** Something else is said, or nothing more: calls that wait or run are stopped. */
-export async function leaveCalls(backend: Backend, messages: readonly Message[]): Promise<void> {
+/** Stops waiting and running tool calls, before something else is asked or the chat is left. */
+export async function stopPendingCalls(
+  backend: Backend,
+  messages: readonly Message[],
+): Promise<void> {
   const message = messages.at(-1)?.id;
-  const open = callOf(messages, 'asking') ?? callOf(messages, 'running');
-  // They may have ended meanwhile.
+  const open = findCall(messages, 'asking') ?? findCall(messages, 'running');
+  // They may have ended meanwhile, so errors are ignored.
   if (message && open) await backend.call('tool_stop', { message }).catch(() => undefined);
 }
 
-/** What stands before a message, and the last question up to it. */
-export function upTo(messages: readonly Message[], id: string): Asking | null {
+/** Finds the last question up to a message, and what came before it. */
+export function questionAt(messages: readonly Message[], id: string): TemporaryQuestion | null {
   const at = messages.findIndex((it) => it.id === id);
   const asked = messages.slice(0, at + 1).findLastIndex((it) => it.role === 'user');
   const question = messages[asked];
@@ -99,16 +102,16 @@ export function upTo(messages: readonly Message[], id: string): Asking | null {
     : null;
 }
 
-/** What was called with an end: nobody waits for the rest. */
-const called = ({ tool_calls }: Message) => tool_calls.filter((call) => call.run);
+/** Tool calls that ran or were decided; open ones are dropped. */
+const finishedCalls = ({ tool_calls }: Message) => tool_calls.filter((call) => call.run);
 
-/** As a model is shown them: answers that have nothing are left out. */
-const told = (messages: readonly Message[]) =>
+/** Messages in wire form, without empty answers. */
+const toWire = (messages: readonly Message[]) =>
   messages
-    .filter((it) => it.text !== '' || called(it).length > 0)
+    .filter((it) => it.text !== '' || finishedCalls(it).length > 0)
     .map((it) => ({
       role: it.role,
       text: it.text,
       ...(it.attachments.length > 0 ? { attachments: it.attachments.map(({ id }) => id) } : {}),
-      ...(called(it).length > 0 ? { tool_calls: called(it) } : {}),
+      ...(finishedCalls(it).length > 0 ? { tool_calls: finishedCalls(it) } : {}),
     }));

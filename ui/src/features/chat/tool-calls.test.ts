@@ -48,10 +48,10 @@ describe('calls in a chat', () => {
   const state = () => chat.shown.at(-1)?.tool_calls[0]?.run?.state;
 
   it('ask, run and end as the application says', async () => {
-    expect(chat.asking?.id).toBe('c1');
+    expect(chat.awaitingApproval?.id).toBe('c1');
     expect(chat.answering).toBe(false);
     chat.apply(told([call('running')]));
-    expect([state(), chat.asking, chat.answering]).toEqual(['running', null, true]);
+    expect([state(), chat.awaitingApproval, chat.answering]).toEqual(['running', null, true]);
     await chat.stop();
     expect(backend.called.at(-1)).toBe('tool_stop');
     chat.apply(told([call('stopped')], true));
@@ -64,13 +64,13 @@ describe('calls in a chat', () => {
       return conversation('c', null, [user, answer([call('running')])]);
     });
     backend.on('message_choose', () => null as never);
-    await chat.choose('a', null);
+    await chat.chooseBranch('a', null);
     expect(state()).toBe('done');
-    // What is fetched later is newer again.
+    // A later fetch is newer again.
     backend.on('conversation_get', () =>
       conversation('c', null, [user, answer([call('failed', 'y')])]),
     );
-    await chat.choose('a', null);
+    await chat.chooseBranch('a', null);
     expect(state()).toBe('failed');
   });
 

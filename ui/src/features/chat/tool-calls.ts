@@ -1,4 +1,4 @@
-/** What was told of calls of tools, laid over messages that were fetched. */
+/** Overlays tool call updates from events on fetched messages, which may be older. */
 import type { Backend } from '../../backend/backend';
 import type {
   AppEvent,
@@ -9,65 +9,65 @@ import type {
 } from '../../backend/bindings';
 import { isOver, type LiveTurn } from './reducer';
 
-export class ToldCalls {
-  /** Turns that answer what calls brought, by the message with the calls. */
-  readonly #next = new Map<string, string>();
-  /** By message, with how much had been told then. */
-  readonly #told = new Map<string, { calls: readonly ToolCall[]; at: number }>();
+export class ToolCallUpdates {
+  /** Turns that answer with the tools' results, by the message with the calls. */
+  readonly #answerTurns = new Map<string, string>();
+  /** Latest update of each message, with its sequence number. */
+  readonly #updates = new Map<string, { calls: readonly ToolCall[]; at: number }>();
   #count = 0;
 
   clear(): void {
-    this.#told.clear();
-    this.#next.clear();
+    this.#updates.clear();
+    this.#answerTurns.clear();
   }
 
-  /** Messages of a conversation once this has happened. */
+  /** Applies an event to the messages of conversation `id`. */
   apply(event: AppEvent, id: string | null, messages: readonly Message[]): readonly Message[] {
     if (event.type !== 'tool_calls' || event.conversation !== id) return messages;
-    this.#told.set(event.message, { calls: event.calls, at: ++this.#count });
-    if (event.turn !== null) this.#next.set(event.message, event.turn);
-    return this.over(messages);
+    this.#updates.set(event.message, { calls: event.calls, at: ++this.#count });
+    if (event.turn !== null) this.#answerTurns.set(event.message, event.turn);
+    return this.overlay(messages);
   }
 
-  /** The turn that answers what the calls of a message brought; once. */
-  takeNext(message: string): string | null {
-    const turn = this.#next.get(message) ?? null;
-    this.#next.delete(message);
+  /** Returns the turn that answers a message's tool results, and forgets it. */
+  takeAnswerTurn(message: string): string | null {
+    const turn = this.#answerTurns.get(message) ?? null;
+    this.#answerTurns.delete(message);
     return turn;
   }
 
-  /** With all that was told. */
-  over(messages: readonly Message[]): Message[] {
-    return this.#over(messages, 0);
+  /** Applies all updates. */
+  overlay(messages: readonly Message[]): Message[] {
+    return this.#overlay(messages, 0);
   }
 
-  /** A conversation; what was told of it meanwhile is newer. */
-  async get(backend: Backend, id: string): Promise<Conversation> {
+  /** Fetches a conversation. Updates that arrive during the fetch are newer and win. */
+  async fetchConversation(backend: Backend, id: string): Promise<Conversation> {
     const known = this.#count;
     const conversation = await backend.call('conversation_get', { id });
-    return { ...conversation, messages: this.#over(conversation.messages, known) };
+    return { ...conversation, messages: this.#overlay(conversation.messages, known) };
   }
 
-  /** With what was told after the first `known` times. */
-  #over(messages: readonly Message[], known: number): Message[] {
+  /** Applies the updates after sequence number `known`. */
+  #overlay(messages: readonly Message[], known: number): Message[] {
     return messages.map((message) => {
-      const told = this.#told.get(message.id);
+      const told = this.#updates.get(message.id);
       return told && told.at > known ? { ...message, tool_calls: [...told.calls] } : message;
     });
   }
 }
 
-/** The first call in this state of the message that the chat ends with. */
-export const callOf = (messages: readonly Message[], state: ToolRunState): ToolCall | null =>
+/** Returns the first tool call in this state of the last message. */
+export const findCall = (messages: readonly Message[], state: ToolRunState): ToolCall | null =>
   messages.at(-1)?.tool_calls.find((call) => call.run?.state === state) ?? null;
 
-/** Stops a turn, or without one the calls that run. */
-export async function stop(
+/** Stops the turn, or the running tool calls if there is no turn. */
+export async function stopTurn(
   backend: Backend,
   live: LiveTurn | null,
   messages: readonly Message[],
 ): Promise<void> {
   const message = messages.at(-1)?.id;
   if (live && !isOver(live)) await backend.call('turn_cancel', { turn: live.turn });
-  else if (message && callOf(messages, 'running')) await backend.call('tool_stop', { message });
+  else if (message && findCall(messages, 'running')) await backend.call('tool_stop', { message });
 }

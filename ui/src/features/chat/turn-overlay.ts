@@ -1,4 +1,4 @@
-/** What the stored messages look like with a running turn laid over them. Pure. */
+/** Overlays the running turn on the stored messages. Pure. */
 import type { Message, MessageState } from '../../backend/bindings';
 import type { LiveTurn } from './reducer';
 
@@ -6,7 +6,7 @@ export function withLive(messages: readonly Message[], live: LiveTurn | null): r
   if (live === null) return messages;
   const at = messages.findIndex((it) => it.id === live.message);
   const message = messages[at];
-  // Once the turn is over and stored, what is stored is the truth.
+  // Once the turn is over and stored, the stored message wins.
   if (!message || (message.state !== 'streaming' && message.stats !== null)) return messages;
   return messages.with(at, overlay(message, live));
 }
@@ -23,7 +23,7 @@ function overlay(message: Message, live: LiveTurn): Message {
   };
 }
 
-/** A replay starts empty while the stored text is a part of the answer: never shrink what is shown. */
+/** A replay starts empty while part of the answer is stored: the visible text never shrinks. */
 const longer = (live: string, stored: string): string =>
   live.length >= stored.length ? live : stored;
 

@@ -1,28 +1,28 @@
 /**
- * Draws a long list near the view only. What a row really measures is learnt when it is drawn; rows above the
- * view that turn out higher or lower than guessed move nothing that is being read.
+ * Renders a long list only near the viewport. Rows are measured when rendered; a row above the viewport
+ * whose height differs from its estimate never moves what is being read.
  */
 import type { Attachment } from 'svelte/attachments';
-import { Heights, rangeOf, type RowKey } from './row-heights';
+import { RowHeights, visibleRange, type VirtualRow } from './row-heights';
 
-/** Beyond the view so much is drawn too, in views. */
-const BEYOND = 1;
-/** Before the first measure. */
+/** Rows rendered outside the viewport on each side, in viewport heights. */
+const OVERSCAN_VIEWS = 1;
+/** Viewport height before the first measurement. */
 const FIRST_VIEW_PX = 900;
-/** This near counts as the end: less than a line of text. */
-const NEAR_PX = 20;
+/** Distance that still counts as the end: less than a line of text. */
+const END_TOLERANCE_PX = 20;
 
-export class Rows {
-  /** The end is followed while it grows, until the reader scrolls up. */
+export class VirtualList {
+  /** Follows the growing end until the reader scrolls up. */
   following = $state(true);
-  /** Everything is drawn, for paper. */
-  all = $state(false);
-  /** Being at the end is no reason to follow it. */
-  still = false;
+  /** Renders everything, for printing. */
+  renderAll = $state(false);
+  /** Reaching the end does not start following it. */
+  holdPosition = false;
 
-  readonly #heights = new Heights();
-  readonly #rows: () => readonly RowKey[];
-  /** Counts measures, so that what is derived from heights is derived again. */
+  readonly #heights = new RowHeights();
+  readonly #rows: () => readonly VirtualRow[];
+  /** Incremented by measurements, so that values derived from heights are recomputed. */
   #measured = $state(0);
   #top = $state(0);
   #view = $state(FIRST_VIEW_PX);
@@ -38,30 +38,30 @@ export class Rows {
     void this.#measured;
     const heights = this.#heights;
     heights.setRows(this.#rows());
-    if (this.all) return { first: 0, end: this.#rows().length, before: 0, after: 0 };
+    if (this.renderAll) return { first: 0, end: this.#rows().length, before: 0, after: 0 };
     const most = Math.max(0, heights.total - this.#view);
     const top = this.following ? most : Math.min(this.#top, most);
-    const beyond = this.#view * BEYOND;
+    const beyond = this.#view * OVERSCAN_VIEWS;
     const keep = this.#kept.map((key) => heights.indexOf(key));
-    const range = rangeOf(heights, top - beyond, top + this.#view + beyond, keep);
+    const range = visibleRange(heights, top - beyond, top + this.#view + beyond, keep);
     const before = heights.offset(range.first);
     return { ...range, before, after: heights.total - heights.offset(range.end) };
   });
 
-  constructor(rows: () => readonly RowKey[]) {
+  constructor(rows: () => readonly VirtualRow[]) {
     this.#rows = rows;
   }
 
   readonly scroller: Attachment<HTMLElement> = (scroller) => {
     this.#scroller = scroller;
-    const onscroll = () => this.#scrolled(scroller);
+    const onscroll = () => this.#onScroll(scroller);
     const resized = new ResizeObserver(() => {
       this.#view = scroller.clientHeight;
       if (this.following) this.#jump();
     });
     resized.observe(scroller);
     scroller.addEventListener('scroll', onscroll, { passive: true });
-    const onfocus = () => this.#keep();
+    const onfocus = () => this.#keepFocusedRows();
     scroller.addEventListener('focusin', onfocus);
     document.addEventListener('selectionchange', onfocus);
     return () => {
@@ -89,7 +89,7 @@ export class Rows {
     this.#jump();
   }
 
-  /** Brings a row into the middle of the view; it is drawn when this resolves. */
+  /** Scrolls a row to the middle of the viewport. Resolves when it is rendered. */
   async reveal(key: string): Promise<void> {
     const index = this.#heights.indexOf(key);
     if (index < 0 || !this.#scroller) return;
@@ -107,11 +107,11 @@ export class Rows {
     this.#top = this.#lastTop;
   }
 
-  #scrolled(scroller: HTMLElement): void {
+  #onScroll(scroller: HTMLElement): void {
     const top = scroller.scrollTop;
     const left = scroller.scrollHeight - scroller.clientHeight - top;
-    // Only an upward move lets go: growth alone also widens the distance to the end.
-    if (left <= NEAR_PX) this.following ||= !this.still;
+    // Only scrolling up stops following: growth also widens the distance to the end.
+    if (left <= END_TOLERANCE_PX) this.following ||= !this.holdPosition;
     else if (top < this.#lastTop) this.following = false;
     this.#lastTop = top;
     this.#top = top;
@@ -136,15 +136,15 @@ export class Rows {
       this.#scroller.scrollTop += shift;
       this.#lastTop = this.#scroller.scrollTop;
     }
-    // Which rows are drawn is looked at in the next frame: drawing some within this one would measure again.
+    // The range is recomputed in the next frame: rendering rows in this one would measure again.
     this.#frame ||= requestAnimationFrame(() => {
       this.#frame = 0;
       this.#measured++;
     });
   }
 
-  /** The row with the focus and those where selected text begins and ends stay drawn. */
-  #keep(): void {
+  /** Keeps the focused row and the ends of the selection rendered. */
+  #keepFocusedRows(): void {
     const selection = getSelection();
     const nodes = [document.activeElement];
     if (selection && !selection.isCollapsed) {

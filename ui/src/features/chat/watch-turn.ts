@@ -1,69 +1,69 @@
-/** Follows a turn to its end, however often the stream to it breaks. */
+/** Follows a turn to its end and reconnects when the stream breaks. */
 import { BackendError, asErrorInfo, type Backend } from '../../backend/backend';
 import type { TurnEvent } from '../../backend/bindings';
 import { delay } from '../../shared/delay';
-import { fold, isOver, type LiveTurn } from './reducer';
+import { reduce, isOver, type LiveTurn } from './reducer';
 
-/** The application no longer has the events of this turn. */
+/** Error code: the application no longer has the events of this turn. */
 const UNKNOWN_TURN = 'turn.unknown';
-const MOST_ATTEMPTS = 20;
-/** Waits between attempts to reach a broken stream again; the last one repeats. */
+const MAX_ATTEMPTS = 20;
+/** Delays between reconnection attempts; the last one repeats. */
 const RETRY_AFTER_MS = [250, 1000, 3000, 8000];
 
-/** Who else wants to know. */
+/** Callbacks of the composition root. */
 export interface ChatHooks {
-  /** A turn went on. */
-  moved?(turn: LiveTurn, nowMs: number): void;
-  /** A turn that was watched to its end is over and stored. */
-  ended?(place: string, turn: LiveTurn): void;
+  /** Called after events were applied to the turn. */
+  turnAdvanced?(turn: LiveTurn, nowMs: number): void;
+  /** Called when a watched turn is over and stored. */
+  turnEnded?(place: string, turn: LiveTurn): void;
 }
 
-export interface Watched {
-  /** As it is folded so far; null: nobody wants it any more. */
-  now(): LiveTurn | null;
-  /** It has come so far. */
-  put(turn: LiveTurn, nowMs: number): void;
-  /** The stream broke and is looked for, or is there again. */
-  reconnecting(is: boolean): void;
+export interface WatchedTurn {
+  /** The turn so far; null: no longer wanted. */
+  current(): LiveTurn | null;
+  /** Stores the advanced turn. */
+  update(turn: LiveTurn, nowMs: number): void;
+  /** Reports whether the stream is being reconnected. */
+  setReconnecting(is: boolean): void;
 }
 
-/** The turn of a chat, as `watchToEnd` is to see it. */
-export const watchedIn = (
+/** Adapts a chat's turn for `watchToEnd`. */
+export const watchedTurnOf = (
   chat: { live: LiveTurn | null; reconnecting: boolean },
   hooks: ChatHooks,
-): Watched => ({
-  now: () => chat.live,
-  put: (turn, nowMs) => {
+): WatchedTurn => ({
+  current: () => chat.live,
+  update: (turn, nowMs) => {
     chat.live = turn;
-    hooks.moved?.(turn, nowMs);
+    hooks.turnAdvanced?.(turn, nowMs);
   },
-  reconnecting: (is) => (chat.reconnecting = is),
+  setReconnecting: (is) => (chat.reconnecting = is),
 });
 
 export async function watchToEnd(
   backend: Backend,
-  watched: Watched,
+  watched: WatchedTurn,
   signal: AbortSignal,
 ): Promise<void> {
   for (let attempt = 0; ; attempt++) {
-    const turn = watched.now();
+    const turn = watched.current();
     if (!turn || isOver(turn) || signal.aborted) return;
     const broken = await watchOnce(backend, watched, turn, signal);
-    const now = watched.now();
+    const now = watched.current();
     if (signal.aborted || !now || isOver(now)) return;
-    // The application no longer knows the turn: what is stored is all there is.
-    if (broken?.code === UNKNOWN_TURN || attempt >= MOST_ATTEMPTS) return;
+    // The application no longer knows the turn; only the stored message remains.
+    if (broken?.code === UNKNOWN_TURN || attempt >= MAX_ATTEMPTS) return;
     if (now.seq > turn.seq) attempt = 0;
-    watched.reconnecting(attempt > 0);
+    watched.setReconnecting(attempt > 0);
     const last = RETRY_AFTER_MS.length - 1;
     await delay(RETRY_AFTER_MS[Math.min(attempt, last)] ?? 0, signal);
   }
 }
 
-/** One stream to its end, its break, or its first gap. */
+/** Reads one stream to its end, its failure, or its first gap. */
 async function watchOnce(
   backend: Backend,
-  watched: Watched,
+  watched: WatchedTurn,
   turn: LiveTurn,
   signal: AbortSignal,
 ): Promise<BackendError | null> {
@@ -71,13 +71,13 @@ async function watchOnce(
   const stop = () => stream.abort();
   signal.addEventListener('abort', stop);
   const take = (events: TurnEvent[]) => {
-    const now = watched.now();
+    const now = watched.current();
     if (stream.signal.aborted || now?.turn !== turn.turn) return;
     const nowMs = Date.now();
-    const folded = fold(now, events, nowMs);
-    watched.put(folded.turn, nowMs);
-    watched.reconnecting(false);
-    if (folded.gap) stream.abort();
+    const result = reduce(now, events, nowMs);
+    watched.update(result.turn, nowMs);
+    watched.setReconnecting(false);
+    if (result.gap) stream.abort();
   };
   try {
     await backend.watchTurn(turn.turn, turn.seq, take, stream.signal);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ConversationSummary } from '../../backend/bindings';
 import { folder, summary } from '../../test/fixtures';
-import { arrange } from './date-groups';
+import { arrangeSidebar } from './date-groups';
 
 describe('the list', () => {
   it('has each conversation in one place', () => {
@@ -12,7 +12,7 @@ describe('the list', () => {
       summary('d', { activity: 4, folder: 'gone' }),
       summary('e', { activity: 5, folder: 'f' }),
     ];
-    const shown = arrange(list, [folder('f'), folder('g')], 2);
+    const shown = arrangeSidebar(list, [folder('f'), folder('g')], 2);
     const ids = (of: readonly ConversationSummary[]) => of.map((it) => it.id).join('');
     expect(ids(shown.pinned)).toBe('b');
     expect([...shown.inside].map(([id, list]) => [id, ids(list)])).toEqual([

@@ -1,20 +1,20 @@
-/** Conversations by the day of their last change, as a person would say it. */
+/** Groups conversations by the day of their last change, and arranges the sidebar. */
 import type { ConversationSummary, Folder } from '../../backend/bindings';
-import { treeOf, type FolderNode } from './folder-tree';
+import { buildFolderTree, type FolderNode } from './folder-tree';
 
-export type GroupName = 'today' | 'yesterday' | 'week' | 'month' | 'older';
+export type DateGroupName = 'today' | 'yesterday' | 'week' | 'month' | 'older';
 
-export interface Group {
-  readonly name: GroupName;
+export interface DateGroup {
+  readonly name: DateGroupName;
   readonly conversations: ConversationSummary[];
 }
 
-const NAMES: readonly GroupName[] = ['today', 'yesterday', 'week', 'month', 'older'];
+const NAMES: readonly DateGroupName[] = ['today', 'yesterday', 'week', 'month', 'older'];
 
-/** Newest first within each group; empty groups are left out. Days are those of the local calendar. */
-export function groupByDate(list: readonly ConversationSummary[], nowMs: number): Group[] {
+/** Groups by local calendar day, newest first within each group, without empty groups. */
+export function groupByDate(list: readonly ConversationSummary[], nowMs: number): DateGroup[] {
   const starts = groupStarts(nowMs);
-  const groups = new Map<GroupName, ConversationSummary[]>();
+  const groups = new Map<DateGroupName, ConversationSummary[]>();
   for (const conversation of [...list].sort((a, b) => b.activity - a.activity)) {
     const at = starts.findIndex((start) => conversation.updated_ms >= start);
     const name = NAMES[at] ?? 'older';
@@ -28,20 +28,20 @@ export function groupByDate(list: readonly ConversationSummary[], nowMs: number)
   });
 }
 
-export interface Arranged {
+export interface SidebarLayout {
   readonly pinned: readonly ConversationSummary[];
   readonly folders: readonly FolderNode[];
-  /** Conversations by the folder they lie in. */
+  /** Conversations by folder id. */
   readonly inside: ReadonlyMap<string, readonly ConversationSummary[]>;
-  readonly groups: readonly Group[];
+  readonly groups: readonly DateGroup[];
 }
 
-/** Each conversation in one place: pinned ones first, then those in folders, then the rest by date. */
-export function arrange(
+/** Puts each conversation in exactly one place: pinned, in a folder, or by date. */
+export function arrangeSidebar(
   list: readonly ConversationSummary[],
   folders: readonly Folder[],
   nowMs: number,
-): Arranged {
+): SidebarLayout {
   const sorted = [...list].sort((a, b) => b.activity - a.activity);
   const known = new Set(folders.map((folder) => folder.id));
   const loose = sorted.filter((it) => !it.pinned);
@@ -50,7 +50,7 @@ export function arrange(
   );
   return {
     pinned: sorted.filter((it) => it.pinned),
-    folders: treeOf(folders),
+    folders: buildFolderTree(folders),
     inside,
     groups: groupByDate(
       loose.filter((it) => it.folder === null || !known.has(it.folder)),
@@ -59,7 +59,7 @@ export function arrange(
   };
 }
 
-/** The first moment of each group, in the order of `NAMES`. Weeks start on Monday. */
+/** Start time of each group, in the order of `NAMES`. Weeks start on Monday. */
 function groupStarts(nowMs: number): number[] {
   const now = new Date(nowMs);
   const day = (offset: number) =>

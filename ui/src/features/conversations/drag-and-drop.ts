@@ -1,23 +1,23 @@
-/** Conversations and folders on their way from one place of the sidebar to another. */
+/** Drag and drop of conversations and folders in the sidebar. */
 
-/** Our own kinds, so that text from elsewhere that is dropped here is none. */
+/** Own MIME types, so that text dragged from elsewhere is ignored. */
 const CONVERSATIONS = 'application/x-inglenook-conversations';
 const FOLDER = 'application/x-inglenook-folder';
 
-/** Known before it is dropped: a folder can't go everywhere, and what is carried is told only on arrival. */
+/** The dragged folder. Valid targets depend on it, but browsers reveal drag data only on drop. */
 let folder: string | null = null;
 
-export function carry(event: DragEvent, ids: readonly string[]): void {
+export function startDrag(event: DragEvent, ids: readonly string[]): void {
   put(event, CONVERSATIONS, JSON.stringify(ids));
 }
 
-export function carryFolder(event: DragEvent, id: string): void {
+export function startFolderDrag(event: DragEvent, id: string): void {
   put(event, FOLDER, id);
   folder = id;
 }
 
-/** However it ended. */
-export function arrived(): void {
+/** Ends a drag, whether it was dropped or cancelled. */
+export function endDrag(): void {
   folder = null;
 }
 
@@ -30,12 +30,12 @@ function put(event: DragEvent, type: string, text: string): void {
 const has = (event: DragEvent, type: string): boolean =>
   event.dataTransfer?.types.includes(type) ?? false;
 
-export const carries = (event: DragEvent): boolean => has(event, CONVERSATIONS);
+export const hasConversations = (event: DragEvent): boolean => has(event, CONVERSATIONS);
 
-export function carried(event: DragEvent): string[] {
+export function draggedConversations(event: DragEvent): string[] {
   const text = event.dataTransfer?.getData(CONVERSATIONS) ?? '';
   return text === '' ? [] : (JSON.parse(text) as string[]);
 }
 
-export const carriedFolder = (event: DragEvent): string | null =>
+export const draggedFolder = (event: DragEvent): string | null =>
   has(event, FOLDER) ? folder : null;

@@ -1,18 +1,18 @@
-/** Folders as they lie in one another. */
+/** The tree of folders. */
 import type { Folder } from '../../backend/bindings';
 
-/** As in the application: deeper ones are refused there. */
-export const MOST_LEVELS = 5;
+/** Maximum nesting. The application enforces the same limit. */
+export const MAX_FOLDER_LEVELS = 5;
 
 export interface FolderNode {
   readonly folder: Folder;
-  /** From 1: it lies in none. */
+  /** Depth, from 1 for a top-level folder. */
   readonly level: number;
-  readonly inside: readonly FolderNode[];
+  readonly children: readonly FolderNode[];
 }
 
-/** In the order of the list. One whose parent is not there, or that lies in itself, stands outside. */
-export function treeOf(folders: readonly Folder[]): FolderNode[] {
+/** Builds the tree in list order. Folders with an unknown parent, or in a cycle, become top-level. */
+export function buildFolderTree(folders: readonly Folder[]): FolderNode[] {
   const known = new Map(folders.map((folder) => [folder.id, folder]));
   const parentOf = ({ parent }: Folder) => (parent === null ? undefined : known.get(parent));
   const isOutside = (folder: Folder): boolean => {
@@ -30,7 +30,7 @@ export function treeOf(folders: readonly Folder[]): FolderNode[] {
     list.map((folder) => ({
       folder,
       level,
-      inside: grow(
+      children: grow(
         folders.filter((it) => it.parent === folder.id && !outside.includes(it)),
         level + 1,
       ),
@@ -38,35 +38,36 @@ export function treeOf(folders: readonly Folder[]): FolderNode[] {
   return grow(outside, 1);
 }
 
-/** Each with all that lie in it, the outer ones first. */
-export const flatten = (nodes: readonly FolderNode[]): FolderNode[] =>
-  nodes.flatMap((node) => [node, ...flatten(node.inside)]);
+/** Flattens the tree, parents before children. */
+export const flattenTree = (nodes: readonly FolderNode[]): FolderNode[] =>
+  nodes.flatMap((node) => [node, ...flattenTree(node.children)]);
 
-/** The names on the way to each, the outermost first, by its id. */
-export function pathsOf(nodes: readonly FolderNode[]): Map<string, readonly string[]> {
+/** Maps each folder id to the names on its path, outermost first. */
+export function folderPaths(nodes: readonly FolderNode[]): Map<string, readonly string[]> {
   const paths = new Map<string, readonly string[]>();
   const walk = (node: FolderNode, above: readonly string[]) => {
     const path = [...above, node.folder.name];
     paths.set(node.folder.id, path);
-    node.inside.forEach((it) => walk(it, path));
+    node.children.forEach((it) => walk(it, path));
   };
   nodes.forEach((node) => walk(node, []));
   return paths;
 }
 
-/** Levels of folders from this one down, itself counted. */
-export const heightOf = (node: FolderNode): number => 1 + Math.max(0, ...node.inside.map(heightOf));
+/** Number of levels from this folder down, including itself. */
+export const folderHeight = (node: FolderNode): number =>
+  1 + Math.max(0, ...node.children.map(folderHeight));
 
-/** Where a folder may be moved to: not where it is, not into itself, not too deep. */
-export function placesFor(id: string, tree: readonly FolderNode[]): FolderNode[] {
-  const all = flatten(tree);
+/** Folders that a folder may be moved into: not its parent, not its own subtree, not too deep. */
+export function moveTargets(id: string, tree: readonly FolderNode[]): FolderNode[] {
+  const all = flattenTree(tree);
   const moved = all.find((node) => node.folder.id === id);
   if (!moved) return [];
-  const own = new Set(flatten([moved]).map((node) => node.folder.id));
+  const own = new Set(flattenTree([moved]).map((node) => node.folder.id));
   return all.filter(
     (node) =>
       !own.has(node.folder.id) &&
       node.folder.id !== moved.folder.parent &&
-      node.level + heightOf(moved) <= MOST_LEVELS,
+      node.level + folderHeight(moved) <= MAX_FOLDER_LEVELS,
   );
 }

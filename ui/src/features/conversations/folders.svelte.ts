@@ -1,11 +1,11 @@
-/** The folders that conversations and other folders lie in, as the application said last. */
+/** Folders of conversations, mirrored from the application. */
 import type { Backend } from '../../backend/backend';
 import type { AppEvent, Folder } from '../../backend/bindings';
-import { treeOf } from './folder-tree';
+import { buildFolderTree } from './folder-tree';
 
 export class FoldersState {
   list = $state.raw<readonly Folder[]>([]);
-  readonly tree = $derived(treeOf(this.list));
+  readonly tree = $derived(buildFolderTree(this.list));
 
   readonly #backend: Backend;
 
@@ -22,7 +22,7 @@ export class FoldersState {
     else if (event.type === 'folder_removed') this.#drop(event.id);
   }
 
-  /** In another folder, or in none. */
+  /** Creates a folder inside `parent`, or at the top level. */
   async add(name: string, parent: string | null = null): Promise<Folder> {
     const folder = await this.#backend.call('folder_add', { name, parent });
     this.#put(folder);
@@ -33,12 +33,12 @@ export class FoldersState {
     this.#put(await this.#backend.call('folder_rename', { id, name }));
   }
 
-  /** Into another folder, or out of any, with all that lies in it. */
+  /** Moves a folder with its content into another folder, or to the top level. */
   async move(id: string, parent: string | null): Promise<void> {
     this.#put(await this.#backend.call('folder_move', { id, parent }));
   }
 
-  /** What lies in it stays, and lies where it lay. */
+  /** Removes a folder. Its content moves up to the folder's parent. */
   async remove(id: string): Promise<void> {
     await this.#backend.call('folder_remove', { id });
     this.#drop(id);

@@ -1,16 +1,22 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Folder } from '../../backend/bindings';
 import {
-  flatten,
-  heightOf,
-  MOST_LEVELS,
-  pathsOf,
-  placesFor,
-  treeOf,
+  flattenTree,
+  folderHeight,
+  MAX_FOLDER_LEVELS,
+  folderPaths,
+  moveTargets,
+  buildFolderTree,
   type FolderNode,
 } from './folder-tree';
 import { FoldersState } from './folders.svelte';
-import { arrived, carriedFolder, carries, carry, carryFolder } from './drag-and-drop';
+import {
+  endDrag,
+  draggedFolder,
+  hasConversations,
+  startDrag,
+  startFolderDrag,
+} from './drag-and-drop';
 import { FakeBackend } from '../../test/fake-backend';
 
 /** `a`, `b in a`, … */
@@ -22,7 +28,7 @@ const folders = (text: string): Folder[] =>
 
 const drawn = (nodes: readonly FolderNode[]): string =>
   nodes
-    .map(({ folder, inside }) => folder.id + (inside.length > 0 ? `(${drawn(inside)})` : ''))
+    .map(({ folder, children }) => folder.id + (children.length > 0 ? `(${drawn(children)})` : ''))
     .join(' ');
 
 describe('folders in folders', () => {
@@ -30,22 +36,22 @@ describe('folders in folders', () => {
     ['a, b', 'a b'],
     ['a, b in a, c in b, d in a', 'a(b(c) d)'],
     ['c in b, b in a, a', 'a(b(c))'],
-    // what is not there, or can't be reached, loses nothing
+    // unknown and unreachable parents lose nothing
     ['a in gone, b in a', 'a(b)'],
     ['a in a, b', 'a b'],
     ['a in b, b in a, c in a, d in c', 'a b c d'],
   ])('%s stand as %s', (text, expected) => {
-    expect(drawn(treeOf(folders(text)))).toBe(expected);
+    expect(drawn(buildFolderTree(folders(text)))).toBe(expected);
   });
 
   it('know their levels and the way to them', () => {
-    const tree = treeOf(folders('a, b in a, c in b'));
-    expect(flatten(tree).map((it) => [it.folder.id, it.level, heightOf(it)])).toEqual([
+    const tree = buildFolderTree(folders('a, b in a, c in b'));
+    expect(flattenTree(tree).map((it) => [it.folder.id, it.level, folderHeight(it)])).toEqual([
       ['a', 1, 3],
       ['b', 2, 2],
       ['c', 3, 1],
     ]);
-    expect([...pathsOf(tree)]).toEqual([
+    expect([...folderPaths(tree)]).toEqual([
       ['a', ['A']],
       ['b', ['A', 'B']],
       ['c', ['A', 'B', 'C']],
@@ -59,17 +65,17 @@ describe('folders in folders', () => {
     ['x', 'a b c y'],
     ['gone', ''],
   ])('%s may go to %s', (id, expected) => {
-    const tree = treeOf(folders('a, b in a, c in b, x, y'));
-    const places = placesFor(id, tree).map((it) => it.folder.id);
+    const tree = buildFolderTree(folders('a, b in a, c in b, x, y'));
+    const places = moveTargets(id, tree).map((it) => it.folder.id);
     expect(places.join(' ')).toBe(expected);
   });
 
   it('do not go too deep', () => {
-    const text = Array.from({ length: MOST_LEVELS }, (_, at) =>
+    const text = Array.from({ length: MAX_FOLDER_LEVELS }, (_, at) =>
       at === 0 ? 'l0' : `l${at} in l${at - 1}`,
     );
-    const tree = treeOf(folders([...text, 'x', 'y in x'].join(', ')));
-    const places = (id: string) => placesFor(id, tree).map((it) => it.folder.id);
+    const tree = buildFolderTree(folders([...text, 'x', 'y in x'].join(', ')));
+    const places = (id: string) => moveTargets(id, tree).map((it) => it.folder.id);
     expect(places('y')).toEqual(text.slice(0, -1).map((_, at) => `l${at}`));
     expect(places('x')).toEqual(text.slice(0, -2).map((_, at) => `l${at}`));
   });
@@ -125,13 +131,13 @@ describe('what is carried', () => {
 
   it('is told apart', () => {
     const chat = event();
-    carry(chat, ['c']);
-    expect([carries(chat), carriedFolder(chat)]).toEqual([true, null]);
+    startDrag(chat, ['c']);
+    expect([hasConversations(chat), draggedFolder(chat)]).toEqual([true, null]);
     const folder = event();
-    carryFolder(folder, 'f');
-    expect([carries(folder), carriedFolder(folder)]).toEqual([false, 'f']);
-    expect(carriedFolder(chat)).toBeNull();
-    arrived();
-    expect(carriedFolder(folder)).toBeNull();
+    startFolderDrag(folder, 'f');
+    expect([hasConversations(folder), draggedFolder(folder)]).toEqual([false, 'f']);
+    expect(draggedFolder(chat)).toBeNull();
+    endDrag();
+    expect(draggedFolder(folder)).toBeNull();
   });
 });

@@ -1,15 +1,14 @@
 /**
- * Looking for words in every message. Asked for a moment after the last key; an answer to an older question is
- * dropped.
+ * Full-text search over all messages. Debounced; results of older queries are dropped.
  */
 import { asErrorInfo, type Backend } from '../../backend/backend';
 import type { ErrorInfo, SearchResult } from '../../backend/bindings';
 
-const PAUSE_MS = 120;
+const DEBOUNCE_MS = 120;
 
 export class SearchState {
   query = $state('');
-  /** Null: nothing has been found yet, or nothing is looked for. */
+  /** Null without a query, or before the first result. */
   result = $state.raw<SearchResult | null>(null);
   error = $state.raw<ErrorInfo | null>(null);
 
@@ -22,7 +21,7 @@ export class SearchState {
     this.#backend = backend;
   }
 
-  want(query: string): void {
+  setQuery(query: string): void {
     this.query = query;
     clearTimeout(this.#timer);
     if (query.trim() === '') {
@@ -30,10 +29,10 @@ export class SearchState {
       this.error = null;
       return;
     }
-    this.#timer = setTimeout(() => void this.#ask(query), PAUSE_MS);
+    this.#timer = setTimeout(() => void this.#search(query), DEBOUNCE_MS);
   }
 
-  async #ask(query: string): Promise<void> {
+  async #search(query: string): Promise<void> {
     try {
       const result = await this.#backend.call('search', { query });
       if (this.query !== query) return;

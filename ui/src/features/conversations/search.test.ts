@@ -13,12 +13,12 @@ describe('a search', () => {
     });
     backend.on('search', ({ query }) => found(query));
     const search = new SearchState(backend);
-    search.want('fo');
-    search.want('fox');
+    search.setQuery('fo');
+    search.setQuery('fox');
     await vi.advanceTimersByTimeAsync(500);
     expect(backend.called).toEqual(['search']);
     expect(search.result?.titles[0]?.title).toBe('fox');
-    search.want('');
+    search.setQuery('');
     expect(search.result).toBeNull();
     vi.useRealTimers();
   });

@@ -1,10 +1,10 @@
-/** Conversations of the sidebar that are chosen together, to be moved, pinned or deleted at once. */
+/** Conversations selected in the sidebar, to be moved, pinned or deleted together. */
 import { SvelteSet } from 'svelte/reactivity';
 
 export class Selection {
   readonly #ids = new SvelteSet<string>();
-  /** From here a range is chosen. */
-  #from: string | null = null;
+  /** Start of a range selection. */
+  #anchor: string | null = null;
 
   get size(): number {
     return this.#ids.size;
@@ -19,24 +19,24 @@ export class Selection {
   }
 
   toggle(id: string): void {
-    this.#from = id;
+    this.#anchor = id;
     if (!this.#ids.delete(id)) this.#ids.add(id);
   }
 
-  /** All from the last one that was touched to this one, in the order they are shown in. */
-  reach(id: string, order: readonly string[]): void {
-    const [a, b] = [order.indexOf(this.#from ?? id), order.indexOf(id)];
+  /** Selects the range from the anchor to `id`, in display order. */
+  extendTo(id: string, order: readonly string[]): void {
+    const [a, b] = [order.indexOf(this.#anchor ?? id), order.indexOf(id)];
     if (a < 0 || b < 0) return this.toggle(id);
     for (const it of order.slice(Math.min(a, b), Math.max(a, b) + 1)) this.#ids.add(it);
   }
 
-  /** An ordinary click: nothing is chosen, and ranges begin here. */
-  start(id: string): void {
+  /** Clears the selection and makes `id` the anchor. */
+  restart(id: string): void {
     this.#ids.clear();
-    this.#from = id;
+    this.#anchor = id;
   }
 
-  drop(id: string): void {
+  remove(id: string): void {
     this.#ids.delete(id);
   }
 

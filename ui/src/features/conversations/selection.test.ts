@@ -6,13 +6,13 @@ describe('Selection', () => {
     const selection = new Selection();
     const order = ['a', 'b', 'c', 'd'];
     selection.toggle('b');
-    selection.reach('d', order);
+    selection.extendTo('d', order);
     expect(selection.ids).toEqual(['b', 'c', 'd']);
     selection.toggle('c');
     expect(selection.ids).toEqual(['b', 'd']);
-    selection.start('a');
+    selection.restart('a');
     expect(selection.size).toBe(0);
-    selection.reach('b', order);
+    selection.extendTo('b', order);
     expect(selection.ids).toEqual(['a', 'b']);
   });
 });

@@ -1,4 +1,4 @@
-/** The list of conversations: what the application said last, newest first. */
+/** All conversations, mirrored from the application, newest first. */
 import type { Backend } from '../../backend/backend';
 import type { AppEvent, ConversationOptions, ConversationSummary } from '../../backend/bindings';
 
@@ -47,7 +47,7 @@ export class ConversationsState {
     this.#put(await this.#backend.call('conversation_pin', { id, pinned }));
   }
 
-  /** Into a folder, or (null) out of any. */
+  /** Moves a conversation into a folder, or out of any (null). */
   async move(id: string, folder: string | null): Promise<void> {
     this.#put(await this.#backend.call('conversation_move', { id, folder }));
   }

@@ -1,19 +1,19 @@
-/** What is being fetched, as the application said last. */
+/** Downloads, mirrored from the application. */
 import type { Backend } from '../../backend/backend';
 import type { AppEvent, Download } from '../../backend/bindings';
 
 export class DownloadsState {
-  /** Oldest first: as they queue. */
+  /** Oldest first, in queue order. */
   list = $state.raw<readonly Download[]>([]);
 
-  /** Those that move, or will. */
-  readonly running = $derived(
+  /** Downloads that are neither done nor failed. */
+  readonly active = $derived(
     this.list.filter((it) => it.state.state !== 'done' && it.state.state !== 'failed'),
   );
-  /** Of all that runs, 0 to 1; null: nothing does. */
+  /** Progress of all active downloads, 0 to 1; null without any. */
   readonly fraction = $derived.by(() => {
-    const total = this.running.reduce((sum, it) => sum + it.total, 0);
-    const bytes = this.running.reduce((sum, it) => sum + it.bytes, 0);
+    const total = this.active.reduce((sum, it) => sum + it.total, 0);
+    const bytes = this.active.reduce((sum, it) => sum + it.bytes, 0);
     return total === 0 ? null : bytes / total;
   });
 
@@ -31,7 +31,7 @@ export class DownloadsState {
     return this.list.find((it) => it.id === id);
   }
 
-  /** The one that fetches this file, if any does. */
+  /** Returns the download of this file, if there is one. */
   of(repository: string, path: string): Download | undefined {
     return this.list.find((it) => it.repository === repository && it.path === path);
   }
@@ -41,7 +41,7 @@ export class DownloadsState {
     else if (event.type === 'download_removed') this.#drop(event.id);
   }
 
-  /** Without a path: the file that is usually wanted. */
+  /** Starts a download. Without a path, the application picks the usual file. */
   async start(repository: string, path: string | null, revision: string | null): Promise<void> {
     this.#put(await this.#backend.call('download_start', { repository, path, revision }));
   }
@@ -50,7 +50,7 @@ export class DownloadsState {
     this.#put(await this.#backend.call('download_pause', { id }));
   }
 
-  /** Also: tries again. */
+  /** Resumes or retries a download. */
   async resume(id: string): Promise<void> {
     this.#put(await this.#backend.call('download_resume', { id }));
   }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Download, DownloadState } from '../../backend/bindings';
-import { fractionOf, nameOf, statusOf } from './download-status';
+import { downloadFraction, downloadName, describeDownload } from './download-status';
 import { DownloadsState } from './store.svelte';
 import { FakeBackend } from '../../test/fake-backend';
 
@@ -48,17 +48,17 @@ describe('what a download says', () => {
     [{ state: 'failed', error }, {}, 'The disk is full. Make room.'],
     [{ state: 'done', model: 'm' }, {}, 'In your library'],
   ])('%j', (state, more, expected) => {
-    expect(statusOf(download('1', state, more))).toBe(expected);
+    expect(describeDownload(download('1', state, more))).toBe(expected);
   });
 
   it('knows how far it is', () => {
-    expect(fractionOf(download('1', { state: 'downloading' }))).toBeCloseTo(0.66, 2);
-    expect(fractionOf(download('1', { state: 'queued' }, { total: 0, bytes: 0 }))).toBe(0);
-    expect(fractionOf(download('1', { state: 'verifying', fraction: 0.2 }))).toBe(0.2);
+    expect(downloadFraction(download('1', { state: 'downloading' }))).toBeCloseTo(0.66, 2);
+    expect(downloadFraction(download('1', { state: 'queued' }, { total: 0, bytes: 0 }))).toBe(0);
+    expect(downloadFraction(download('1', { state: 'verifying', fraction: 0.2 }))).toBe(0.2);
   });
 
   it('is called after its file', () => {
-    expect(nameOf(download('1', { state: 'queued' }))).toBe('Model-Q4_K_M');
+    expect(downloadName(download('1', { state: 'queued' }))).toBe('Model-Q4_K_M');
   });
 });
 
@@ -77,7 +77,7 @@ describe('DownloadsState', () => {
     downloads.apply({ type: 'download_changed', download: done });
     downloads.apply({ type: 'download_removed', id: '2' });
     expect(downloads.list).toEqual([done]);
-    expect(downloads.running).toEqual([]);
+    expect(downloads.active).toEqual([]);
     expect(downloads.fraction).toBe(null);
   });
 });

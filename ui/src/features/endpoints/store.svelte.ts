@@ -1,4 +1,4 @@
-/** Other servers that answer, as the application said last. */
+/** Remote endpoints, mirrored from the application, and the log of connections. */
 import { asErrorInfo, type Backend } from '../../backend/backend';
 import type {
   ConnectionInfo,
@@ -8,14 +8,14 @@ import type {
   ErrorInfo,
 } from '../../backend/bindings';
 
-/** Of the newest connections. */
+/** Number of connections to load, newest first. */
 const SHOWN = 200;
 
 export class EndpointsState {
   list = $state.raw<readonly EndpointInfo[]>([]);
   connections = $state.raw<readonly ConnectionInfo[]>([]);
   error = $state.raw<ErrorInfo | null>(null);
-  /** Being asked whether they answer, by id; `new`: the one that is being added. */
+  /** Ids of endpoints being tested; `new` for the one being added. */
   busy = $state.raw<readonly string[]>([]);
 
   readonly #backend: Backend;
@@ -32,12 +32,12 @@ export class EndpointsState {
     this.connections = await this.#backend.call('connections_list', { limit: SHOWN });
   }
 
-  /** False: see `error`. */
+  /** Returns false on failure; see `error`. */
   add(args: EndpointAddArgs): Promise<boolean> {
     return this.#work('new', () => this.#backend.call('endpoint_add', args));
   }
 
-  /** Asks it whether it is there and which models it has. */
+  /** Tests whether the endpoint answers and lists its models. */
   test(id: string): Promise<boolean> {
     return this.#work(id, () => this.#backend.call('endpoint_test', { id }));
   }

@@ -1,6 +1,6 @@
 /**
- * Models that are elsewhere: the catalogue and what the hub has. Asked for a moment after the last key; an answer to
- * an older question is dropped. Nothing is asked before the page is looked at.
+ * Models for download: the shipped catalogue and the hub. Debounced; responses to older requests are dropped.
+ * No request is sent before the page is opened.
  */
 import { asErrorInfo, type Backend } from '../../backend/backend';
 import type {
@@ -14,39 +14,39 @@ import type {
   Recommendation,
 } from '../../backend/bindings';
 
-const PAUSE_MS = 300;
+const DEBOUNCE_MS = 300;
 
 export class HubState {
   query = $state('');
   sort = $state<HubSort>('trending');
   models = $state.raw<readonly HubModel[]>([]);
   next = $state.raw<string | null>(null);
-  /** The hub could not be asked: what is shown is the catalogue's. */
+  /** Why the hub could not be reached; then only the shipped catalogue is listed. */
   offline = $state.raw<ErrorInfo | null>(null);
   error = $state.raw<ErrorInfo | null>(null);
   busy = $state(false);
-  asked = $state(false);
-  /** The one model of the catalogue for this computer. */
+  hasSearched = $state(false);
+  /** Recommended catalogue model for this computer. */
   recommendation = $state.raw<Recommendation | null>(null);
-  /** Where the token is. Null: not asked yet. */
+  /** Where the access token is stored. Null: not loaded yet. */
   token = $state.raw<HubToken | null>(null);
 
   readonly #backend: Backend;
   #timer: ReturnType<typeof setTimeout> | undefined;
-  #question = 0;
+  #request = 0;
 
   constructor(backend: Backend) {
     this.#backend = backend;
   }
 
-  /** Once, when the page is looked at for the first time. */
-  begin(): void {
-    if (this.asked) return;
-    void this.#ask(null);
+  /** Loads the first page when the view is opened for the first time. */
+  loadOnce(): void {
+    if (this.hasSearched) return;
+    void this.#search(null);
     void this.recommend();
   }
 
-  /** Asks nobody but this computer. Without one, the list is there all the same. */
+  /** Loads the recommendation. Needs no network; without one, the list still works. */
   async recommend(): Promise<void> {
     this.recommendation ??= await this.#backend.call('model_recommend', {}).catch(() => null);
   }
@@ -55,28 +55,28 @@ export class HubState {
     this.token ??= await this.#backend.call('hub_token', {});
   }
 
-  /** Empty: the one that was given here is forgotten. */
-  async giveToken(token: string): Promise<void> {
+  /** Stores the access token; an empty one removes it. */
+  async setToken(token: string): Promise<void> {
     this.token = await this.#backend.call('hub_token_set', { token });
   }
 
-  want(query: string): void {
+  search(query: string): void {
     this.query = query;
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => void this.#ask(null), PAUSE_MS);
+    this.#timer = setTimeout(() => void this.#search(null), DEBOUNCE_MS);
   }
 
-  by(sort: HubSort): void {
+  sortBy(sort: HubSort): void {
     this.sort = sort;
-    void this.#ask(null);
+    void this.#search(null);
   }
 
-  again(): Promise<void> {
-    return this.#ask(null);
+  retry(): Promise<void> {
+    return this.#search(null);
   }
 
-  async more(): Promise<void> {
-    if (this.next !== null && !this.busy) await this.#ask(this.next);
+  async loadMore(): Promise<void> {
+    if (this.next !== null && !this.busy) await this.#search(this.next);
   }
 
   files(repository: string): Promise<HubFiles> {
@@ -93,22 +93,22 @@ export class HubState {
     return this.#backend.call('model_fit', { facts });
   }
 
-  async #ask(after: string | null): Promise<void> {
-    const question = ++this.#question;
+  async #search(after: string | null): Promise<void> {
+    const request = ++this.#request;
     const { query, sort } = this;
-    this.asked = true;
+    this.hasSearched = true;
     this.busy = true;
     try {
       const page = await this.#backend.call('hub_search', { query, sort, after });
-      if (question !== this.#question) return;
+      if (request !== this.#request) return;
       this.models = after === null ? page.models : [...this.models, ...page.models];
       this.next = page.next;
       this.offline = page.offline;
       this.error = null;
     } catch (thrown) {
-      if (question === this.#question) this.error = asErrorInfo(thrown);
+      if (request === this.#request) this.error = asErrorInfo(thrown);
     } finally {
-      if (question === this.#question) this.busy = false;
+      if (request === this.#request) this.busy = false;
     }
   }
 }

@@ -1,7 +1,7 @@
 import { beforeEach, afterEach, describe, expect, it, vi } from 'vitest';
 import { BackendError } from '../../backend/backend';
 import type { HubModel } from '../../backend/bindings';
-import { groupsOf } from './model-summary';
+import { groupModels } from './model-summary';
 import { HubState } from './hub.svelte';
 import { FakeBackend } from '../../test/fake-backend';
 
@@ -38,9 +38,9 @@ describe('HubState', () => {
     await hub.loadToken();
     await hub.loadToken();
     expect(backend.called).toEqual(['hub_token']);
-    await hub.giveToken('hf_x');
+    await hub.setToken('hf_x');
     expect(hub.token?.place).toBe('keychain');
-    await hub.giveToken('');
+    await hub.setToken('');
     expect([hub.token?.place, given]).toEqual([null, ['hf_x', '']]);
   });
 
@@ -50,8 +50,8 @@ describe('HubState', () => {
     backend.on('model_recommend', () => null);
     const hub = new HubState(backend);
     expect(backend.called).toEqual([]);
-    hub.begin();
-    hub.begin();
+    hub.loadOnce();
+    hub.loadOnce();
     await vi.runAllTimersAsync();
     expect(backend.called).toEqual(['hub_search', 'model_recommend']);
     expect(hub.models).toHaveLength(1);
@@ -65,9 +65,9 @@ describe('HubState', () => {
       return { models: [model(`x/${query}`)], next: null, offline: null };
     });
     const hub = new HubState(backend);
-    hub.want('l');
-    hub.want('ll');
-    hub.want('llama');
+    hub.search('l');
+    hub.search('ll');
+    hub.search('llama');
     await vi.runAllTimersAsync();
     expect(asked).toEqual(['llama']);
     expect(hub.models[0]?.repository).toBe('x/llama');
@@ -81,9 +81,9 @@ describe('HubState', () => {
         : { models: [model('a/2')], next: null, offline: null },
     );
     const hub = new HubState(backend);
-    await hub.again();
-    await hub.more();
-    await hub.more();
+    await hub.retry();
+    await hub.loadMore();
+    await hub.loadMore();
     expect(hub.models.map((it) => it.repository)).toEqual(['a/1', 'a/2']);
     expect(backend.called).toHaveLength(2);
   });
@@ -96,10 +96,10 @@ describe('HubState', () => {
       return { models: [], next: null, offline: null };
     });
     const hub = new HubState(backend);
-    await hub.again();
+    await hub.retry();
     expect(hub.error?.message).toBe('No.');
     broken = false;
-    await hub.again();
+    await hub.retry();
     expect(hub.error).toBe(null);
   });
 });
@@ -108,7 +108,7 @@ describe('groups of models', () => {
   it('puts those in memory first and those elsewhere last', () => {
     const entry = (id: string, source: 'file' | 'remote', state: 'ready' | 'unloaded') =>
       ({ id, source, state: { state } }) as never;
-    const groups = groupsOf([
+    const groups = groupModels([
       entry('a', 'remote', 'unloaded'),
       entry('b', 'file', 'unloaded'),
       entry('c', 'file', 'ready'),

@@ -1,4 +1,4 @@
-/** The library's housekeeping: folders that are looked through, what models take on disk, what can be had back. */
+/** Library maintenance: scanned folders, disk use, imports, removed models. */
 import type { Backend } from '../../backend/backend';
 import type {
   AppEvent,
@@ -14,7 +14,7 @@ export class LibraryState {
   folders = $state.raw<readonly ModelFolder[]>([]);
   use = $state.raw<LibraryUse | null>(null);
   removed = $state.raw<readonly RemovedModel[]>([]);
-  /** Imports that are under way, by path. */
+  /** Running imports, by path. */
   imports = $state.raw<readonly ImportProgress[]>([]);
 
   readonly #backend: Backend;
@@ -34,7 +34,7 @@ export class LibraryState {
     this.removed = removed;
   }
 
-  /** What a model takes on disk; null: not known. */
+  /** Disk use of a model in bytes; null: unknown. */
   bytesOf(id: string): number | null {
     const use = this.use?.models.find((it) => it.id === id);
     return use ? use.disk_bytes + use.made_bytes : null;
@@ -78,7 +78,7 @@ export class LibraryState {
     await this.load();
   }
 
-  /** Removed ones go for good. */
+  /** Deletes removed models for good. */
   async purge(): Promise<void> {
     await this.#backend.call('models_purge', {});
     await this.load();

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import type { ModelEntry } from '../../backend/bindings';
-import { skillsOf } from './model-summary';
+import { capabilitiesOf } from './model-summary';
 
 describe('what a model can do', () => {
-  const names = (skills: ModelEntry['skills']) => skillsOf({ skills }).map((it) => it.name);
+  const names = (skills: ModelEntry['skills']) => capabilitiesOf({ skills }).map((it) => it.name);
 
   it('is said in a word each', () => {
     expect(names({ tools: true, thinking: 'switched' })).toEqual(['Tools', 'Thinking']);

@@ -1,11 +1,11 @@
-/** What is worth saying of a model in one line, and where it stands in lists. */
+/** Summarizes models and groups them for lists. */
 import type { ModelEntry, ModelSource } from '../../backend/bindings';
 import { bytes, contextLength, parameters } from '../../shared/format';
 import { t } from '../../i18n';
 
 type Facts = Pick<ModelEntry, 'parameters' | 'dtype' | 'bytes' | 'context_length'>;
 
-export const factsOf = (model: Facts): string[] =>
+export const summarizeModel = (model: Facts): string[] =>
   [
     model.parameters > 0 ? parameters(model.parameters) : '',
     model.dtype,
@@ -15,14 +15,14 @@ export const factsOf = (model: Facts): string[] =>
       : '',
   ].filter(Boolean);
 
-export interface Skill {
+export interface Capability {
   readonly key: string;
   readonly name: string;
   readonly help: string;
 }
 
-/** What it can do beside answering, as far as that is known. */
-export function skillsOf({ skills }: Pick<ModelEntry, 'skills'>): Skill[] {
+/** Capabilities apart from answering, as far as known. */
+export function capabilitiesOf({ skills }: Pick<ModelEntry, 'skills'>): Capability[] {
   if (!skills) return [];
   const { tools, thinking } = skills;
   return [
@@ -48,8 +48,8 @@ export interface ModelGroup {
   readonly models: readonly ModelEntry[];
 }
 
-/** Those in memory first, then the others that are here, then those of other servers. */
-export function groupsOf(models: readonly ModelEntry[]): ModelGroup[] {
+/** Groups models: loaded, other local ones, remote ones. */
+export function groupModels(models: readonly ModelEntry[]): ModelGroup[] {
   const isLoaded = (it: ModelEntry) => it.state.state === 'ready' || it.state.state === 'loading';
   const isRemote = (it: ModelEntry) => it.source === 'remote';
   const groups = [

@@ -1,4 +1,4 @@
-/** The library of models, and the adding of one. */
+/** Installed and remote models, and adding a model file. */
 import { asErrorInfo, type Backend } from '../../backend/backend';
 import type { AppEvent, ErrorInfo, ModelEntry } from '../../backend/bindings';
 
@@ -14,7 +14,7 @@ export class ModelsState {
     this.#backend = backend;
   }
 
-  /** Whether the system has a file dialog; else the user types a path. */
+  /** Whether the system has a file dialog. Without one, the user types a path. */
   get canPick(): boolean {
     return this.#backend.pickModelFile !== undefined;
   }
@@ -23,7 +23,7 @@ export class ModelsState {
     this.list = await this.#backend.call('models_list', {});
   }
 
-  /** Those that answer. Others make vectors of texts, by which passages of files are found. */
+  /** Models that answer. The others compute embeddings for search in files. */
   get answering(): readonly ModelEntry[] {
     return this.list.filter((it) => !it.embeds);
   }
@@ -37,7 +37,7 @@ export class ModelsState {
     else if (event.type === 'model_removed') this.#drop(event.id);
   }
 
-  /** Lets the user choose a file and adds it. Null: nothing was added (see `error`). */
+  /** Lets the user choose a file and adds it. Null: nothing was added; see `error`. */
   pick(): Promise<ModelEntry | null> {
     return this.#adding(async () => {
       const path = (await this.#backend.pickModelFile?.()) ?? null;
@@ -49,7 +49,7 @@ export class ModelsState {
     return this.#adding(() => this.#backend.call('model_add', { path }));
   }
 
-  /** It can be had back for a while. */
+  /** Removes a model. It can be restored for a while. */
   async remove(id: string): Promise<void> {
     await this.#backend.call('model_remove', { id });
     this.#drop(id);
@@ -59,7 +59,7 @@ export class ModelsState {
     this.#put(await this.#backend.call('model_restore', { id }));
   }
 
-  /** Out of memory; it stays in the library. */
+  /** Unloads a model from memory; it stays in the library. */
   async unload(id: string): Promise<void> {
     await this.#backend.call('model_unload', { id });
   }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { ModelEntry } from '../../backend/bindings';
-import { groupsOf } from './model-summary';
+import { groupModels } from './model-summary';
 import { ModelsState } from './store.svelte';
 import { FakeBackend } from '../../test/fake-backend';
 
@@ -8,7 +8,7 @@ const entry = (id: string, state: ModelEntry['state']): ModelEntry => ({ id, sta
 
 describe('groups of models', () => {
   it('puts those in memory first', () => {
-    const groups = groupsOf([
+    const groups = groupModels([
       entry('a', { state: 'unloaded' }),
       entry('b', { state: 'ready' }),
       entry('c', { state: 'loading', fraction: 0.5 }),
@@ -17,7 +17,7 @@ describe('groups of models', () => {
       ['Loaded', ['b', 'c']],
       ['On this computer', ['a']],
     ]);
-    expect(groupsOf([])).toEqual([]);
+    expect(groupModels([])).toEqual([]);
   });
 });
 

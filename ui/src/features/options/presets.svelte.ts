@@ -1,4 +1,4 @@
-/** The presets, by name, as the application said last. */
+/** Presets, mirrored from the application, sorted by name. */
 import type { Backend } from '../../backend/backend';
 import type {
   AppEvent,
@@ -7,13 +7,13 @@ import type {
   Preset,
 } from '../../backend/bindings';
 
-/** What a conversation has of its own. */
-export interface Own {
+/** Options of one chat. */
+export interface ChatOptions {
   readonly options: ConversationOptions;
   readonly compression: CompactionStrategy | null;
 }
 
-export const NOTHING: Own = {
+export const EMPTY_OPTIONS: ChatOptions = {
   options: {
     system_prompt: null,
     temperature: null,
@@ -29,14 +29,15 @@ export const NOTHING: Own = {
   compression: null,
 };
 
-const comparable = ({ options, compression }: Own): string => {
-  const keys = Object.keys(NOTHING.options) as (keyof ConversationOptions)[];
+const comparable = ({ options, compression }: ChatOptions): string => {
+  const keys = Object.keys(EMPTY_OPTIONS.options) as (keyof ConversationOptions)[];
   const kept = keys.filter((key) => key !== 'preset').map((key) => options[key] ?? null);
   return JSON.stringify([...kept, compression ?? null]);
 };
 
-/** Whether both say the same, whatever preset they began as. */
-export const same = (a: Own, b: Own): boolean => comparable(a) === comparable(b);
+/** Compares options regardless of the preset they started from. */
+export const sameOptions = (a: ChatOptions, b: ChatOptions): boolean =>
+  comparable(a) === comparable(b);
 
 export class PresetsState {
   list = $state.raw<readonly Preset[]>([]);
@@ -55,7 +56,7 @@ export class PresetsState {
     return this.list.find((it) => it.id === id);
   }
 
-  /** The one after `id`, round and round; null: there is none. */
+  /** Returns the preset after `id`, cyclically; null if there is none. */
   after(id: string | null): Preset | null {
     const at = this.list.findIndex((it) => it.id === id);
     return this.list[(at + 1) % Math.max(1, this.list.length)] ?? null;
@@ -66,8 +67,12 @@ export class PresetsState {
     else if (event.type === 'preset_removed') this.#drop(event.id);
   }
 
-  /** A new one, or (with an id) another content for that one. */
-  async save(id: string | null, name: string, { options, compression }: Own): Promise<Preset> {
+  /** Creates a preset, or overwrites the one with this id. */
+  async save(
+    id: string | null,
+    name: string,
+    { options, compression }: ChatOptions,
+  ): Promise<Preset> {
     const args = { id, name, options: { ...options, preset: null }, compression };
     const preset = await this.#backend.call('preset_save', args);
     this.#put(preset);

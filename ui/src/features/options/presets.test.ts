@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import type { Preset } from '../../backend/bindings';
-import { NOTHING, PresetsState, same } from './presets.svelte';
+import { EMPTY_OPTIONS, PresetsState, sameOptions } from './presets.svelte';
 import { FakeBackend } from '../../test/fake-backend';
 
 const preset = (id: string, name: string, temperature: number | null = null): Preset => ({
   id,
   name,
-  options: { ...NOTHING.options, temperature },
+  options: { ...EMPTY_OPTIONS.options, temperature },
   compression: null,
 });
 
@@ -36,8 +36,8 @@ describe('PresetsState', () => {
 
 describe('options', () => {
   it('compares what is said, not what it began as', () => {
-    const other = { ...NOTHING, options: { ...NOTHING.options, preset: 'x' } };
-    expect(same(NOTHING, other)).toBe(true);
-    expect(same(NOTHING, { ...NOTHING, compression: 'summary' })).toBe(false);
+    const other = { ...EMPTY_OPTIONS, options: { ...EMPTY_OPTIONS.options, preset: 'x' } };
+    expect(sameOptions(EMPTY_OPTIONS, other)).toBe(true);
+    expect(sameOptions(EMPTY_OPTIONS, { ...EMPTY_OPTIONS, compression: 'summary' })).toBe(false);
   });
 });

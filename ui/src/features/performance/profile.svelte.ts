@@ -1,6 +1,5 @@
 /**
- * Where the time of answers goes: measured only while it is switched on, and asked for only then. What is shown is of the
- * last answer that was measured.
+ * Profile of the last measured answer. Measured and requested only while profiling is enabled.
  */
 import type { Backend } from '../../backend/backend';
 import type { ProfileInfo } from '../../backend/bindings';
@@ -14,21 +13,21 @@ export class ProfileState {
     this.#backend = backend;
   }
 
-  async ask(): Promise<void> {
+  async refresh(): Promise<void> {
     try {
       this.info = await this.#backend.call('profile', {});
     } catch {
-      // What can't be had is shown as missing.
+      // Missing figures are shown as missing.
       this.info = null;
     }
   }
 
-  async set(on: boolean): Promise<void> {
+  async setEnabled(on: boolean): Promise<void> {
     this.info = await this.#backend.call('profile_switch', { on });
   }
 
-  /** An answer has ended. */
-  ended(): void {
-    if (this.info?.is_on) void this.ask();
+  /** Refreshes the profile after an answer, if profiling is enabled. */
+  turnEnded(): void {
+    if (this.info?.is_on) void this.refresh();
   }
 }

@@ -17,24 +17,24 @@ describe('ProfileState', () => {
     backend.on('profile', () => now);
     backend.on('profile_switch', ({ on }) => (now = { is_on: on, answer: null }));
     const state = new ProfileState(backend);
-    state.ended();
+    state.turnEnded();
     expect(backend.called).toEqual([]);
-    await state.ask();
+    await state.refresh();
     expect(state.info).toEqual(OFF);
-    state.ended();
+    state.turnEnded();
     expect(backend.called).toEqual(['profile']);
-    await state.set(true);
+    await state.setEnabled(true);
     now = MEASURED;
-    state.ended();
+    state.turnEnded();
     expect(backend.called).toEqual(['profile', 'profile_switch', 'profile']);
     await expect.poll(() => state.info).toEqual(MEASURED);
-    await state.set(false);
+    await state.setEnabled(false);
     expect(state.info).toEqual(OFF);
   });
 
   it('shows nothing where nothing can be had', async () => {
     const state = new ProfileState(new FakeBackend());
-    await state.ask();
+    await state.refresh();
     expect(state.info).toBeNull();
   });
 });

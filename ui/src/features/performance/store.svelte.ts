@@ -1,19 +1,18 @@
 /**
- * What the work looks like in figures: speeds as they were in the last moments of work, and what contexts take
- * of memory and disk. Speeds are read off the events of the turn that is watched; the rest is asked for only
- * while someone looks and something happens.
+ * Performance figures: recent speeds, memory and cache use. Speeds come from the events of the watched turn;
+ * everything else is requested only while the panel is open and something changes.
  */
 import type { Backend } from '../../backend/backend';
 import type { AppEvent, KvInfo, MemoryInfo, TurnStats } from '../../backend/bindings';
 
-/** A point of a curve stands for at least so much time. */
+/** Minimum time between two points of a curve. */
 const POINT_MS = 250;
-const MOST_POINTS = 160;
-const ASK_EVERY_MS = 1_000;
+const MAX_POINTS = 160;
+const REFRESH_INTERVAL_MS = 1_000;
 
 type Curve = readonly number[];
 
-/** What this store reads of a running turn. */
+/** What this store reads from a running turn. */
 export interface TurnProgress {
   readonly turn: string;
   /** Tokens written so far. */
@@ -23,27 +22,27 @@ export interface TurnProgress {
   readonly isOver: boolean;
 }
 
-export class InstrumentsState {
+export class PerformanceState {
   /** The panel is open. */
   open = $state(false);
-  /** Tokens a second, over the last moments in which any were written or read. */
+  /** Tokens per second, over recent intervals with activity. */
   decode = $state.raw<Curve>([]);
   prefill = $state.raw<Curve>([]);
-  /** Bytes that contexts take in memory. */
-  memory = $state.raw<Curve>([]);
-  /** Bytes of main memory that the program takes. */
-  ours = $state.raw<Curve>([]);
-  /** Shares of prompts that were not computed again, by turn. */
-  hits = $state.raw<Curve>([]);
+  /** Bytes of memory used by contexts. */
+  contextMemory = $state.raw<Curve>([]);
+  /** Bytes of main memory used by the program. */
+  processMemory = $state.raw<Curve>([]);
+  /** Share of each prompt that came from the cache, by turn. */
+  cacheHits = $state.raw<Curve>([]);
   kv = $state.raw<KvInfo | null>(null);
-  /** Of the whole computer. Null: not asked for yet, or nobody says. */
-  machine = $state.raw<MemoryInfo | null>(null);
-  /** Of the last turn that was watched to its end. */
-  last = $state.raw<TurnStats | null>(null);
+  /** Of the whole computer. Null: not loaded yet, or unknown. */
+  systemMemory = $state.raw<MemoryInfo | null>(null);
+  /** Statistics of the last turn that was watched to its end. */
+  lastStats = $state.raw<TurnStats | null>(null);
 
   readonly #backend: Backend;
-  #before: { turn: string; atMs: number; generated: number; done: number } | null = null;
-  #askedMs = 0;
+  #previous: { turn: string; atMs: number; generated: number; done: number } | null = null;
+  #refreshedMs = 0;
 
   constructor(backend: Backend) {
     this.#backend = backend;
@@ -51,61 +50,61 @@ export class InstrumentsState {
 
   toggle(): void {
     this.open = !this.open;
-    if (this.open) void this.ask();
+    if (this.open) void this.refresh();
   }
 
-  see(turn: TurnProgress, nowMs: number): void {
+  observe(turn: TurnProgress, nowMs: number): void {
     const { generated, done } = turn;
-    const before = this.#before;
-    if (before?.turn !== turn.turn) {
-      this.#before = { turn: turn.turn, atMs: nowMs, generated, done };
+    const previous = this.#previous;
+    if (previous?.turn !== turn.turn) {
+      this.#previous = { turn: turn.turn, atMs: nowMs, generated, done };
       return;
     }
-    const ms = nowMs - before.atMs;
+    const ms = nowMs - previous.atMs;
     if (ms < POINT_MS || turn.isOver) return;
-    this.#before = { turn: turn.turn, atMs: nowMs, generated, done };
+    this.#previous = { turn: turn.turn, atMs: nowMs, generated, done };
     const rate = (from: number, to: number) => ((to - from) * 1000) / ms;
-    if (generated > before.generated) {
-      this.decode = grown(this.decode, rate(before.generated, generated));
+    if (generated > previous.generated) {
+      this.decode = append(this.decode, rate(previous.generated, generated));
     }
-    if (done > before.done) this.prefill = grown(this.prefill, rate(before.done, done));
-    if (this.open && nowMs - this.#askedMs >= ASK_EVERY_MS) {
-      this.#askedMs = nowMs;
-      void this.ask();
+    if (done > previous.done) this.prefill = append(this.prefill, rate(previous.done, done));
+    if (this.open && nowMs - this.#refreshedMs >= REFRESH_INTERVAL_MS) {
+      this.#refreshedMs = nowMs;
+      void this.refresh();
     }
   }
 
-  ended(stats: TurnStats | null): void {
-    this.last = stats ?? this.last;
-    this.#before = null;
+  turnEnded(stats: TurnStats | null): void {
+    this.lastStats = stats ?? this.lastStats;
+    this.#previous = null;
     const { prompt_tokens: all = 0, reused_tokens: again = 0 } = stats ?? {};
-    if (all > 0) this.hits = grown(this.hits, again / all);
-    void (this.open ? this.ask() : this.weigh());
+    if (all > 0) this.cacheHits = append(this.cacheHits, again / all);
+    void (this.open ? this.refresh() : this.refreshMemory());
   }
 
-  async ask(): Promise<void> {
+  async refresh(): Promise<void> {
     try {
       this.kv = await this.#backend.call('kv_stats', {});
-      this.memory = grown(this.memory, this.kv.memory.bytes);
+      this.contextMemory = append(this.contextMemory, this.kv.memory.bytes);
     } catch {
-      // Figures that can't be had are shown as missing.
+      // Missing figures are shown as missing.
       this.kv = null;
     }
-    await this.weigh();
-    const ours = this.machine?.ours_bytes ?? null;
-    if (ours !== null) this.ours = grown(this.ours, ours);
+    await this.refreshMemory();
+    const ours = this.systemMemory?.ours_bytes ?? null;
+    if (ours !== null) this.processMemory = append(this.processMemory, ours);
   }
 
-  /** Asks how full the computer's memory is: when something has changed it, never by the clock. */
-  async weigh(): Promise<void> {
-    this.machine = await this.#backend.call('machine_memory', {}).catch(() => null);
+  /** Refreshes the computer's memory use. Called after changes, never by a timer. */
+  async refreshMemory(): Promise<void> {
+    this.systemMemory = await this.#backend.call('machine_memory', {}).catch(() => null);
   }
 
   apply(event: AppEvent): void {
     if (event.type !== 'model_changed') return;
     const { state } = event.model.state;
-    if (state === 'ready' || state === 'unloaded') void this.weigh();
+    if (state === 'ready' || state === 'unloaded') void this.refreshMemory();
   }
 }
 
-const grown = (curve: Curve, value: number): Curve => [...curve, value].slice(-MOST_POINTS);
+const append = (curve: Curve, value: number): Curve => [...curve, value].slice(-MAX_POINTS);

@@ -1,11 +1,11 @@
-/** What is to be said of the local server. */
+/** Describes the state of the local server. */
 import type { ServerState } from '../../backend/bindings';
 import { t } from '../../i18n';
 
-/** As they are typed: no groups of thousands. */
+/** Ports without thousands separators. */
 const ports = (list: readonly number[]): string => list.join(', ');
 
-export function serverSaid(server: ServerState): string {
+export function describeServer(server: ServerState): string {
   switch (server.state) {
     case 'off':
       return t('settings.server_off');

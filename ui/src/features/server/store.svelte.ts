@@ -1,10 +1,10 @@
-/** The local server beside the window: whether it listens. Asked for when someone may look, never by the clock. */
+/** State of the local server. Requested when it may be visible, never by a timer. */
 import type { Backend } from '../../backend/backend';
 import type { ServerState } from '../../backend/bindings';
 
-export class LocalServer {
-  /** Null: not asked for yet, or nobody says. */
-  now = $state.raw<ServerState | null>(null);
+export class LocalServerState {
+  /** Null: not loaded yet, or unknown. */
+  current = $state.raw<ServerState | null>(null);
 
   readonly #backend: Backend;
 
@@ -12,7 +12,7 @@ export class LocalServer {
     this.#backend = backend;
   }
 
-  async ask(): Promise<void> {
-    this.now = await this.#backend.call('server_state', {}).catch(() => null);
+  async refresh(): Promise<void> {
+    this.current = await this.#backend.call('server_state', {}).catch(() => null);
   }
 }

@@ -1,16 +1,16 @@
-/** The sections of the settings page: those that rows name, those that have a panel of their own, in one order. */
+/** Sections and groups of the settings page, in display order. */
 import type { SettingRow } from '../../backend/bindings';
 import type { IconName } from '../../shared/icons';
 import { t } from '../../i18n';
 
-/** Sections are named in English by the application; `key` is what the page calls them. */
+/** A section by the application's English name; `key` selects its translation. */
 interface Section {
   readonly name: string;
   readonly icon: IconName;
   readonly key: SectionKey | null;
 }
 
-const KNOWN = [
+const SECTIONS = [
   { name: 'General', icon: 'gear', key: 'general' },
   { name: 'Appearance', icon: 'look', key: 'appearance' },
   { name: 'Chat', icon: 'chat', key: 'chat' },
@@ -26,7 +26,7 @@ const KNOWN = [
   { name: 'About', icon: 'flame', key: 'about' },
 ] as const;
 
-type SectionKey = (typeof KNOWN)[number]['key'];
+type SectionKey = (typeof SECTIONS)[number]['key'];
 
 export const PANELS = [
   'Tools',
@@ -38,7 +38,7 @@ export const PANELS = [
   'About',
 ] as const;
 
-/** Groups of rows, as the application names them. */
+/** Translation keys by the application's group names. */
 const GROUPS = {
   Display: 'display',
   Writing: 'writing',
@@ -59,39 +59,39 @@ const GROUPS = {
 } as const;
 
 const keyOf = (name: string): SectionKey | null =>
-  KNOWN.find((it) => it.name === name)?.key ?? null;
+  SECTIONS.find((it) => it.name === name)?.key ?? null;
 
 export function sectionName(name: string): string {
   const key = keyOf(name);
   return key === null ? name : t(`settings.${key}`);
 }
 
-/** One sentence about it; '' where there is nothing to say. */
+/** Describes a section in one sentence; empty if there is none. */
 export function sectionAbout(name: string): string {
   const key = keyOf(name);
   return key === null || key === 'about' ? '' : t(`settings.${key}_about`);
 }
 
-/** A group, or a section that stands in a group's place. */
+/** Translated name of a group, or of a section used as one. */
 export function groupName(name: string): string {
   return name in GROUPS
     ? t(`settings.group_${GROUPS[name as keyof typeof GROUPS]}`)
     : sectionName(name);
 }
 
-/** Known ones in their order, then those that only rows name. */
+/** Known sections in display order, then those that only rows name. */
 export function sectionsOf(
   rows: readonly SettingRow[],
   panels: readonly string[] = PANELS,
 ): Section[] {
   const named = new Set([...rows.map((row) => row.section), ...panels]);
-  const strangers = [...named].filter((name) => !KNOWN.some((it) => it.name === name));
-  const rest = strangers.map((name): Section => ({ name, icon: 'gear', key: null }));
-  return [...KNOWN.filter((it) => named.has(it.name)), ...rest];
+  const unknown = [...named].filter((name) => !SECTIONS.some((it) => it.name === name));
+  const rest = unknown.map((name): Section => ({ name, icon: 'gear', key: null }));
+  return [...SECTIONS.filter((it) => named.has(it.name)), ...rest];
 }
 
-/** Rows of a section by their groups, in the order in which the application lists them. */
-export function groupsOf(rows: readonly SettingRow[]): { name: string; rows: SettingRow[] }[] {
+/** Rows of a section by group, in the application's order. */
+export function groupRows(rows: readonly SettingRow[]): { name: string; rows: SettingRow[] }[] {
   const groups = new Map<string, SettingRow[]>();
   for (const row of rows) {
     const list = groups.get(row.group) ?? [];

@@ -1,9 +1,9 @@
-/** Rows of settings: the finding of one, and whether it is as it came. */
+/** Searches setting rows and finds changed ones. */
 import type { SettingRow } from '../../backend/bindings';
 import { isDefault } from '../../shared/setting-value';
 import { groupName, sectionName } from './sections';
 
-/** The rows that hold every word of `query`, in the page's language or by the names of places. */
+/** Rows that contain every word of `query`, including section and group names. */
 export function findRows(rows: readonly SettingRow[], query: string): SettingRow[] {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
   return rows.filter((row) => {
@@ -14,6 +14,6 @@ export function findRows(rows: readonly SettingRow[], query: string): SettingRow
   });
 }
 
-/** Those that a person has made differ. */
-export const changedOf = (rows: readonly SettingRow[]): SettingRow[] =>
+/** Rows that the user has changed. */
+export const changedRows = (rows: readonly SettingRow[]): SettingRow[] =>
   rows.filter((row) => row.kind.kind !== 'read_only' && !isDefault(row));

@@ -1,11 +1,11 @@
-/** The settings as rows; every control in the page is made from one. */
+/** The settings as rows; every control is generated from one. */
 import { asErrorInfo, type Backend } from '../../backend/backend';
 import type { AppEvent, ErrorInfo, SettingRow } from '../../backend/bindings';
 
 export class SettingsState {
   readonly #backend: Backend;
   rows = $state.raw<readonly SettingRow[]>([]);
-  /** What went wrong with a row last, by key. */
+  /** Last error of each row, by key. */
   errors = $state.raw<Readonly<Record<string, ErrorInfo | undefined>>>({});
 
   constructor(backend: Backend) {
@@ -16,7 +16,7 @@ export class SettingsState {
     this.rows = await this.#backend.call('settings_list', {});
   }
 
-  /** Rows that stand on the page; keys have a page of their own. */
+  /** Rows of the settings page. Keyboard shortcuts have their own panel. */
   readonly shown = $derived(
     this.rows.filter(
       (row) => row.kind.kind !== 'keys' && (row.key !== 'zoom' || this.#backend.setZoom),

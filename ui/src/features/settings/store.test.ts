@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { BackendError } from '../../backend/backend';
 import type { SettingRow } from '../../backend/bindings';
 import { isDefault } from '../../shared/setting-value';
-import { changedOf, findRows } from './setting-rows';
-import { groupsOf, sectionsOf } from './sections';
+import { changedRows, findRows } from './setting-rows';
+import { groupRows, sectionsOf } from './sections';
 import { SettingsState } from './store.svelte';
 import { FakeBackend } from '../../test/fake-backend';
 
@@ -39,7 +39,7 @@ describe('rows', () => {
   });
 
   it('groups rows that belong together', () => {
-    const groups = groupsOf([row('a'), row('b', { group: 'Other' }), row('c')]);
+    const groups = groupRows([row('a'), row('b', { group: 'Other' }), row('c')]);
     expect(groups.map((it) => [it.name, it.rows.map((one) => one.key)])).toEqual([
       ['Drawing', ['a', 'c']],
       ['Other', ['b']],
@@ -52,7 +52,7 @@ describe('rows', () => {
       row('b', { value: true }),
       row('c', { kind: { kind: 'read_only' }, value: 1 }),
     ];
-    expect(changedOf(rows).map((it) => it.key)).toEqual(['b']);
+    expect(changedRows(rows).map((it) => it.key)).toEqual(['b']);
   });
 
   it.each([

@@ -1,11 +1,11 @@
-/** An answer looked at token by token: what the model might have written instead. */
+/** The token inspector: the tokens of an answer and their alternatives. */
 import { asErrorInfo, type Backend } from '../../backend/backend';
 import type { ErrorInfo, Looked } from '../../backend/bindings';
 
-export class LookState {
-  /** The answer that is looked at. */
+export class TokenInspectorState {
+  /** Id of the inspected answer; null: closed. */
   message = $state<string | null>(null);
-  /** Null: not there yet, or not to be had. */
+  /** Null: loading, or failed. */
   tokens = $state.raw<readonly Looked[] | null>(null);
   error = $state.raw<ErrorInfo | null>(null);
 

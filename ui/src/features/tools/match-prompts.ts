@@ -1,21 +1,21 @@
-/** Questions that servers of tools have words for, and which of them a draft asks for. */
+/** Finds the tool server prompts that a draft with a slash asks for. */
 import type { ToolPrompt } from '../../backend/bindings';
 
 export interface OfferedPrompt {
-  /** Id and name of its server. */
+  /** Id and name of the server. */
   readonly server: string;
   readonly serverName: string;
   readonly prompt: ToolPrompt;
 }
 
-/** What follows the slash that a draft consists of; null: it asks for no prompt. */
-export function slashWords(draft: string): string | null {
+/** Returns the text after a leading slash; null if the draft is no slash command. */
+export function slashQuery(draft: string): string | null {
   const found = /^\/([^/\n]{0,80})$/u.exec(draft);
   return found?.[1] ?? null;
 }
 
-/** Those that have each of the words somewhere. */
-export function matchingPrompts(
+/** Keeps those that contain each word. */
+export function matchPrompts(
   list: readonly OfferedPrompt[],
   wanted: string,
 ): readonly OfferedPrompt[] {

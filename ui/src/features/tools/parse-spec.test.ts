@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { pairs, words } from './parse-spec';
+import { parsePairs, splitCommandLine } from './parse-spec';
 
 describe('what is typed into the form', () => {
   it('reads a command line', () => {
@@ -11,11 +11,11 @@ describe('what is typed into the form', () => {
       ['""', ['']],
       ['', []],
     ];
-    for (const [line, expected] of cases) expect(words(line), line).toEqual(expected);
+    for (const [line, expected] of cases) expect(splitCommandLine(line), line).toEqual(expected);
   });
 
   it('reads variables and headers', () => {
-    expect(pairs('A=1\n B = x=y \nAuthorization: Bearer abc:d\n\nnothing\n=x')).toEqual({
+    expect(parsePairs('A=1\n B = x=y \nAuthorization: Bearer abc:d\n\nnothing\n=x')).toEqual({
       A: '1',
       B: 'x=y',
       Authorization: 'Bearer abc:d',

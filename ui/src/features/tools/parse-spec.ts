@@ -1,7 +1,7 @@
-/** What is typed into the form of a server of tools, read. Pure. */
+/** Parses the text fields of the tool server form. Pure. */
 
-/** Words of a command line: quotes hold what belongs together, a backslash takes a sign as it is. */
-export function words(line: string): string[] {
+/** Splits a command line into arguments, with quotes and backslash escapes. */
+export function splitCommandLine(line: string): string[] {
   const found: string[] = [];
   let word: string | null = null;
   let quote = '';
@@ -22,8 +22,8 @@ export function words(line: string): string[] {
   return found;
 }
 
-/** `NAME=value` or `Name: value` on each line; what names nothing is left out. */
-export function pairs(text: string): Record<string, string> {
+/** Parses `NAME=value` or `Name: value` lines; other lines are ignored. */
+export function parsePairs(text: string): Record<string, string> {
   const lines = text.split('\n').flatMap((line) => {
     const found = /^\s*([^=:\s]+)\s*[=:]\s*(.*?)\s*$/.exec(line);
     return found?.[1] === undefined ? [] : [[found[1], found[2] ?? ''] as const];

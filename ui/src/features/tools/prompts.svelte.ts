@@ -1,4 +1,4 @@
-/** Prompts of the servers of tools that are switched on, as they were listed last. */
+/** Prompts offered by the enabled tool servers. */
 import type { Backend } from '../../backend/backend';
 import type { ToolServerInfo } from '../../backend/bindings';
 import type { OfferedPrompt } from './match-prompts';
@@ -13,7 +13,7 @@ export class PromptsState {
     this.#backend = backend;
   }
 
-  /** Asks each of them; one that can't say has none, and says why where servers are kept. */
+  /** Loads the prompts of each server. A failing server counts as having none; its row shows the error. */
   async load(servers: readonly Pick<ToolServerInfo, 'id' | 'name'>[]): Promise<void> {
     const question = ++this.#question;
     const asked = servers.map(async ({ id, name }): Promise<OfferedPrompt[]> => {

@@ -1,4 +1,4 @@
-/** Servers of tools, as the application said last. */
+/** Tool servers and plugins, mirrored from the application. */
 import { asErrorInfo, type Backend } from '../../backend/backend';
 import type {
   AppEvent,
@@ -15,7 +15,7 @@ export class ToolsState {
   list = $state.raw<readonly ToolServerInfo[]>([]);
   plugins = $state.raw<readonly PluginInfo[]>([]);
   error = $state.raw<ErrorInfo | null>(null);
-  /** Being started or asked, by id; `new`: those that are being added. */
+  /** Ids of servers being started or tested; `new` for those being added. */
   busy = $state.raw<readonly string[]>([]);
 
   readonly #backend: Backend;
@@ -39,12 +39,12 @@ export class ToolsState {
     }
   }
 
-  /** False: see `error`. */
+  /** Returns false on failure; see `error`. */
   add(name: string, spec: ToolServerSpec): Promise<boolean> {
     return this.#work('new', () => this.#backend.call('tool_server_add', { name, spec }));
   }
 
-  /** Null: see `error`. */
+  /** Returns null on failure; see `error`. */
   async import(text: string): Promise<ToolServersImported | null> {
     let imported: ToolServersImported | null = null;
     await this.#try('new', async () => {

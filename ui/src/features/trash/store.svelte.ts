@@ -1,4 +1,4 @@
-/** What lies in the trash, as the application said last. */
+/** Deleted conversations, mirrored from the application. */
 import type { Backend } from '../../backend/backend';
 import type { AppEvent, ConversationSummary } from '../../backend/bindings';
 
@@ -17,14 +17,14 @@ export class TrashState {
     this.loaded = true;
   }
 
-  /** Whatever comes or goes may have come from here or gone there. */
+  /** Any conversation that appears or disappears may have left or entered the trash. */
   apply(event: AppEvent): void {
     if (!this.loaded) return;
     if (event.type === 'conversation_removed') void this.load();
     else if (event.type === 'conversation_changed') this.#drop(event.conversation.id);
   }
 
-  /** For good. */
+  /** Deletes a conversation for good. */
   async forget(id: string): Promise<void> {
     await this.#backend.call('conversation_forget', { id });
     this.#drop(id);

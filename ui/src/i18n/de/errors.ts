@@ -34,7 +34,8 @@ export const errors: Catalogue['errors'] = {
   },
   'hub.busy': {
     message: 'Zu viele Anfragen an Hugging Face.',
-    remedy: 'Der Vorgang wird automatisch fortgesetzt.',
+    remedy:
+      'Warte kurz und versuch es noch einmal. Laufende Downloads werden automatisch fortgesetzt.',
   },
   'import.backup': {
     message: 'Das ist ein vollständiges Backup, kein Export von Chats.',

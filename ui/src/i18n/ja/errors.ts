@@ -33,7 +33,8 @@ export const errors: Catalogue['errors'] = {
   },
   'hub.busy': {
     message: 'Hugging Face へのリクエストが多すぎます。',
-    remedy: '自動的に再開します。',
+    remedy:
+      'しばらく待ってから、もう一度お試しください。進行中のダウンロードは自動的に再開します。',
   },
   'import.backup': {
     message: 'これはチャットのエクスポートではなく、完全なバックアップです。',

@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use contract::protocol::{
-    ChatOptions, Hits, Keeping, KvStats, PoolKv, PrefetchRequest, StoredFile, WorkerRequest,
+    ChatOptions, ContextRetention, Hits, KvStats, PoolKv, PrefetchRequest, StoredFile, WorkerRequest,
 };
 use contract::types::{CheckpointArgs, CheckpointInfo, ConversationSummary, KvInfo, KvPool, KvTier};
 use contract::{Error, ErrorKind, Responder, Result};
@@ -17,9 +17,9 @@ use prompt::title_text;
 use session::KvFile;
 
 use crate::App;
+use crate::Services;
 use crate::conversations::rows_to_types::history_messages;
 use crate::retrieval::injected::with_files;
-use crate::services::Services;
 use crate::settings::MB;
 use crate::settings::TypedSettings;
 
@@ -52,10 +52,10 @@ impl Checkpoints {
 
 impl App {
     /// What becomes of contexts after their turn, as the settings say.
-    pub(crate) fn keeping(&self) -> Result<Keeping> {
+    pub(crate) fn keeping(&self) -> Result<ContextRetention> {
         let every = self.ctx().settings.context_store_every()?.map(|n| u32::try_from(n).unwrap_or(u32::MAX));
         let disk_bytes = self.ctx().settings.context_disk()?.unwrap_or(0) * MB;
-        Ok(Keeping {
+        Ok(ContextRetention {
             folder: every
                 .filter(|_| disk_bytes > 0)
                 .map(|_| self.services().checkpoints.dir.path().to_owned()),

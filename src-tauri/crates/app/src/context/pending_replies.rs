@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use contract::protocol::{Counted, Embedded, Fitted, KvStats, WorkerEvent};
+use contract::protocol::{EmbeddingBatch, FitOutcome, KvStats, TokenCounts, WorkerEvent};
 use contract::types::Looked;
 use contract::{Error, ModelFacts, Result};
 
@@ -47,10 +47,10 @@ impl<T> PendingReplies<T> {
 pub(crate) struct Replies {
     last_request: AtomicU64,
     pub facts: PendingReplies<Result<ModelFacts>>,
-    pub counts: PendingReplies<Result<Counted>>,
+    pub counts: PendingReplies<Result<TokenCounts>>,
     pub token_logprobs: PendingReplies<Result<Vec<Looked>>>,
-    pub embeddings: PendingReplies<Result<Embedded>>,
-    pub fits: PendingReplies<Result<Fitted>>,
+    pub embeddings: PendingReplies<Result<EmbeddingBatch>>,
+    pub fits: PendingReplies<Result<FitOutcome>>,
     pub checkpoints: PendingReplies<Result<Option<Vec<String>>>>,
     pub kv_stats: PendingReplies<KvStats>,
 }
@@ -74,17 +74,17 @@ impl Replies {
     pub fn complete(&self, event: WorkerEvent) -> Option<WorkerEvent> {
         match event {
             WorkerEvent::Inspected { request, outcome } => self.facts.complete(request, outcome),
-            WorkerEvent::Counted { request, outcome } => self.counts.complete(request, outcome),
+            WorkerEvent::TokenCounts { request, outcome } => self.counts.complete(request, outcome),
             WorkerEvent::Looked { request, outcome } => self.token_logprobs.complete(request, outcome),
-            WorkerEvent::Embedded { request, outcome } => self.embeddings.complete(request, outcome),
-            WorkerEvent::Fitted { request, outcome } => self.fits.complete(request, outcome),
+            WorkerEvent::EmbeddingBatch { request, outcome } => self.embeddings.complete(request, outcome),
+            WorkerEvent::FitOutcome { request, outcome } => self.fits.complete(request, outcome),
             WorkerEvent::Stored { request, outcome } => self.checkpoints.complete(request, outcome),
             WorkerEvent::KvStats { request, stats } => self.kv_stats.complete(request, stats),
             event @ (WorkerEvent::Turn { .. }
             | WorkerEvent::Model { .. }
             | WorkerEvent::Checkpoints(_)
-            | WorkerEvent::Ran(_)
-            | WorkerEvent::Profiled(_)) => return Some(event),
+            | WorkerEvent::RunFacts(_)
+            | WorkerEvent::MeasuredAnswer(_)) => return Some(event),
         }
         None
     }

@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 
 use contract::protocol::{
-    Finished, Fitted, GenerateRequest, Prompt, Step, Strategy, SummaryText, Wanted, WorkerRequest,
+    FitOutcome, GenerateRequest, Prompt, Step, Strategy, SummaryTask, SummaryText, TurnResult, WorkerRequest,
 };
 use contract::types::{CompactionStrategy, Finish};
 use contract::{Error, ErrorKind, Result, Sampling};
 use session::CompactionRow;
 
-use super::compaction::fit_request;
-use crate::services::Services;
+use super::stored_compactions::fit_request;
+use crate::Services;
 use crate::turns::turn_plan::TurnPlan;
 
 /// Summaries that are being written, by the turn that writes them.
@@ -26,7 +26,7 @@ pub(crate) struct Summaries {
 /// One summary that is being written.
 pub(crate) struct SummaryJob {
     conversation: String,
-    wanted: Wanted,
+    wanted: SummaryTask,
     text: String,
     reason: SummaryReason,
 }
@@ -42,7 +42,7 @@ pub(crate) enum SummaryReason {
 }
 
 impl SummaryJob {
-    pub fn new(conversation: &str, wanted: Wanted, reason: SummaryReason) -> Self {
+    pub fn new(conversation: &str, wanted: SummaryTask, reason: SummaryReason) -> Self {
         Self { conversation: conversation.into(), wanted, text: String::new(), reason }
     }
 
@@ -130,7 +130,7 @@ impl Services {
     }
 
     /// A turn waits for a summary.
-    pub fn want_summary(&self, request: Box<GenerateRequest>, wanted: Wanted) -> Result<()> {
+    pub fn want_summary(&self, request: Box<GenerateRequest>, wanted: SummaryTask) -> Result<()> {
         let setup = TurnPlan {
             conversation: request.conversation.clone().unwrap_or_default(),
             model: request.model.clone(),
@@ -162,14 +162,14 @@ impl Services {
     }
 
     /// What `look_ahead` asked.
-    pub fn looked_ahead(&self, setup: Box<TurnPlan>, fitted: Result<Fitted>) {
+    pub fn looked_ahead(&self, setup: Box<TurnPlan>, fitted: Result<FitOutcome>) {
         let is_idle = self.store().active_turns().is_ok_and(|turns| turns.is_empty());
         let begun = match fitted {
-            Ok(Fitted::Wanting { wanted }) if is_idle => {
+            Ok(FitOutcome::Wanting { wanted }) if is_idle => {
                 let job = SummaryJob::new(&setup.conversation, *wanted, SummaryReason::Ahead(setup.clone()));
                 self.begin_summary(&setup, job)
             }
-            Ok(Fitted::Wanting { .. } | Fitted::Nothing | Fitted::Folded { .. }) => Ok(()),
+            Ok(FitOutcome::Wanting { .. } | FitOutcome::Nothing | FitOutcome::Compacted { .. }) => Ok(()),
             Err(error) => Err(error),
         };
         if let Err(error) = begun {
@@ -265,7 +265,7 @@ impl Services {
         if text.is_empty() {
             return Err(no_summary());
         }
-        let Wanted { first, until, level, .. } = &job.wanted;
+        let SummaryTask { first, until, level, .. } = &job.wanted;
         let mut store = self.store();
         let row = CompactionRow {
             id: store.new_id(),
@@ -288,7 +288,7 @@ impl Services {
 /// How the writing of a summary ended.
 enum SummaryEnd {
     Written,
-    Cancelled(Box<Finished>),
+    Cancelled(Box<TurnResult>),
     Failed(Error),
 }
 

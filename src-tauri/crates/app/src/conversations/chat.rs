@@ -16,7 +16,7 @@ use session::{NewTurn, Session, StartedTurn};
 
 use super::rows_to_types::{self, history_messages};
 use crate::App;
-use crate::context::compaction::{compaction_info, compression_of, own_choice};
+use crate::context::stored_compactions::{compaction_info, compression_of, own_choice};
 use crate::context::summary;
 use crate::retrieval::citations;
 use crate::retrieval::injected::with_files;

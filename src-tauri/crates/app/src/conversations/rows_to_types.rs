@@ -3,7 +3,7 @@
 use session::{BranchMessage, ConversationRow, FolderRow, SearchHit};
 
 use crate::retrieval::citations;
-use contract::protocol::{Finished, Ids, PromptMessage};
+use contract::protocol::{Ids, PromptMessage, TurnResult};
 use contract::types::{
     ConversationOptions, ConversationSummary, ErrorInfo, Finish, Folder, Message, MessageHit, MessageState,
     Role, SnippetPart, ToolCall, TurnStats,
@@ -101,7 +101,7 @@ pub fn count_ids(messages: &[PromptMessage]) -> u32 {
     u32::try_from(messages.iter().map(|message| message.ids.len()).sum::<usize>()).unwrap_or(u32::MAX)
 }
 
-pub fn stats(finished: &Finished) -> TurnStats {
+pub fn stats(finished: &TurnResult) -> TurnStats {
     TurnStats {
         finish: match finished.finish {
             Finish::Stop if finished.called => Finish::ToolCalls,

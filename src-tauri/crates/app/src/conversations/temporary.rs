@@ -5,7 +5,7 @@ use prompt::history::{call_value, result_message, with_system};
 
 use super::chat::check_message;
 use crate::App;
-use crate::services::Services;
+use crate::Services;
 use crate::tools::rounds::stop_unfinished;
 use crate::turns::turn_plan::NextAnswer;
 use contract::Result;

@@ -11,8 +11,8 @@ use contract::{Result, Sampling};
 use prompt::title_text;
 use session::{MessageState, Role, Session, TitledBy};
 
+use crate::Services;
 use crate::context::summary;
-use crate::services::Services;
 use crate::settings::TypedSettings;
 use crate::turns::turn_plan::TurnPlan;
 

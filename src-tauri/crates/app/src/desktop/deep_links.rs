@@ -22,7 +22,7 @@ const MAX_TEXT_CHARS: usize = 10_000;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Asked {
+pub enum DeepLink {
     /// `path` is absolute; what lies there was not looked at.
     Model {
         path: String,
@@ -38,7 +38,7 @@ pub enum Asked {
     },
 }
 
-impl Asked {
+impl DeepLink {
     /// An argument of the command line. Error `app.asked`: it is neither a model file nor a link of ours.
     pub fn parse(argument: &OsStr) -> Result<Self> {
         let text = argument.to_str();
@@ -75,7 +75,7 @@ fn is_link(text: &str) -> bool {
     text.split_once(':').is_some_and(|(scheme, _)| scheme.eq_ignore_ascii_case(SCHEME))
 }
 
-fn from_link(link: &str) -> Option<Asked> {
+fn from_link(link: &str) -> Option<DeepLink> {
     let url = Url::parse(link).ok()?;
     let parts: Vec<_> = url.path().split('/').filter(|part| !part.is_empty()).collect();
     let value =
@@ -83,16 +83,16 @@ fn from_link(link: &str) -> Option<Asked> {
     match (url.host_str()?, parts.as_slice()) {
         ("chat", [id]) => {
             let is_id = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
-            id.bytes().all(is_id).then(|| Asked::Conversation { id: (*id).into() })
+            id.bytes().all(is_id).then(|| DeepLink::Conversation { id: (*id).into() })
         }
         ("new", []) => {
             let text = value("text").unwrap_or_default().chars().take(MAX_TEXT_CHARS).collect();
-            Some(Asked::NewChat { text })
+            Some(DeepLink::NewChat { text })
         }
-        ("models", []) => Some(Asked::FindModel { query: value("find").unwrap_or_default() }),
+        ("models", []) => Some(DeepLink::FindModel { query: value("find").unwrap_or_default() }),
         ("models", [owner, name]) => {
             let repository = hub::Repository::parse(&format!("{owner}/{name}"))?;
-            Some(Asked::FindModel { query: repository.to_string() })
+            Some(DeepLink::FindModel { query: repository.to_string() })
         }
         _ => None,
     }
@@ -102,21 +102,21 @@ fn from_link(link: &str) -> Option<Asked> {
 mod tests {
     use super::*;
 
-    fn parsed(argument: &str) -> std::result::Result<Asked, String> {
-        Asked::parse(OsStr::new(argument)).map_err(|error| error.code().into())
+    fn parsed(argument: &str) -> std::result::Result<DeepLink, String> {
+        DeepLink::parse(OsStr::new(argument)).map_err(|error| error.code().into())
     }
 
     #[test]
     fn files_and_links_are_told_apart_and_nothing_else_is_taken() {
-        let model = |path: &str| Ok(Asked::Model { path: path.into() });
-        let find = |query: &str| Ok(Asked::FindModel { query: query.into() });
-        let chat = |text: &str| Ok(Asked::NewChat { text: text.into() });
+        let model = |path: &str| Ok(DeepLink::Model { path: path.into() });
+        let find = |query: &str| Ok(DeepLink::FindModel { query: query.into() });
+        let chat = |text: &str| Ok(DeepLink::NewChat { text: text.into() });
         if cfg!(unix) {
             assert_eq!(parsed("/models/a b.GGUF"), model("/models/a b.GGUF"));
             assert_eq!(parsed("file:///models/a%20b.gguf"), model("/models/a b.gguf"));
             assert_eq!(parsed("/x:y/inglenook:1.safetensors"), model("/x:y/inglenook:1.safetensors"));
         }
-        assert_eq!(parsed("inglenook://chat/01J_x-9"), Ok(Asked::Conversation { id: "01J_x-9".into() }));
+        assert_eq!(parsed("inglenook://chat/01J_x-9"), Ok(DeepLink::Conversation { id: "01J_x-9".into() }));
         assert_eq!(parsed("inglenook://new?text=a%26b%0Ac&x=1"), chat("a&b\nc"));
         assert_eq!(parsed("INGLENOOK://new"), chat(""));
         assert_eq!(parsed("inglenook://models/owner/name-GGUF"), find("owner/name-GGUF"));
@@ -144,9 +144,9 @@ mod tests {
     #[test]
     fn a_relative_file_is_named_from_here_and_a_long_text_is_cut() {
         let here = std::env::current_dir().unwrap().join("m.gguf");
-        assert_eq!(parsed("m.gguf"), Ok(Asked::Model { path: here.to_str().unwrap().into() }));
+        assert_eq!(parsed("m.gguf"), Ok(DeepLink::Model { path: here.to_str().unwrap().into() }));
         let long = format!("inglenook://new?text={}", "ä".repeat(MAX_TEXT_CHARS + 5));
-        let Ok(Asked::NewChat { text }) = parsed(&long) else { panic!("it is a new chat") };
+        let Ok(DeepLink::NewChat { text }) = parsed(&long) else { panic!("it is a new chat") };
         assert_eq!(text.chars().count(), MAX_TEXT_CHARS);
     }
 }

@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 
 use io::{FileLock, Io, RealIo};
 
-use crate::desktop::deep_links::Asked;
+use crate::desktop::deep_links::DeepLink;
 use contract::{Error, ErrorKind, Result};
 use platform::DataDirs;
 
 /// The right to show a window, until it is dropped or the process ends, however it ends.
 pub struct SingleInstance {
     _lock: FileLock,
-    bell: bell::Bell,
+    bell: bell::InstanceSocket,
 }
 
 /// What became of asking for that right.
-pub enum Taken {
+pub enum InstanceClaim {
     First(SingleInstance),
     /// Another process shows a window; it was told what was asked, and to come to the front.
     Raised,
@@ -26,15 +26,15 @@ pub enum Taken {
 impl SingleInstance {
     /// `data_dir` as in `AppConfig`; `asked` is for the window that is there already. Error `app.open_already`: another
     /// process shows one, and can't be asked.
-    pub fn take(data_dir: Option<PathBuf>, asked: &[Asked]) -> Result<Taken> {
+    pub fn take(data_dir: Option<PathBuf>, asked: &[DeepLink]) -> Result<InstanceClaim> {
         let folder = DataDirs::resolve(data_dir)?.data;
         RealIo.create_dir_all(&folder)?;
         let (lock, bell) = (folder.join("window.lock"), folder.join("window.bell"));
         if let Some(_lock) = FileLock::try_acquire(&lock)? {
-            return Ok(Taken::First(Self { _lock, bell: bell::Bell::hang(&bell) }));
+            return Ok(InstanceClaim::First(Self { _lock, bell: bell::InstanceSocket::hang(&bell) }));
         }
         if bell::ring(&bell, asked) {
-            return Ok(Taken::Raised);
+            return Ok(InstanceClaim::Raised);
         }
         Err(Error::new(
             ErrorKind::Conflict,
@@ -46,7 +46,7 @@ impl SingleInstance {
 
     /// Has `raise` called, with what was asked, whenever a second window would have opened. Where the system can't tell
     /// of that, the second one says that there is a first.
-    pub fn on_raise(&mut self, raise: impl Fn(Vec<Asked>) + Send + 'static) {
+    pub fn on_raise(&mut self, raise: impl Fn(Vec<DeepLink>) + Send + 'static) {
         self.bell.answer(raise);
     }
 }
@@ -64,7 +64,7 @@ mod bell {
 
     use io::{Io, RealIo};
 
-    use super::{Asked, Path, PathBuf};
+    use super::{DeepLink, Path, PathBuf};
 
     /// Either side waits so long for the other.
     const PATIENCE: Duration = Duration::from_secs(3);
@@ -74,7 +74,7 @@ mod bell {
 
     const HEARD: u8 = b'!';
 
-    pub struct Bell {
+    pub struct InstanceSocket {
         path: PathBuf,
         /// None: there can be none here; a path may be too long for a socket.
         listener: Option<UnixListener>,
@@ -82,7 +82,7 @@ mod bell {
         is_over: Arc<AtomicBool>,
     }
 
-    impl Bell {
+    impl InstanceSocket {
         /// The caller holds the lock: what lies there is left over.
         pub fn hang(path: &Path) -> Self {
             // there may be none
@@ -94,7 +94,7 @@ mod bell {
             Self { path: path.into(), listener: listener.ok(), answering: None, is_over: Arc::default() }
         }
 
-        pub fn answer(&mut self, raise: impl Fn(Vec<Asked>) + Send + 'static) {
+        pub fn answer(&mut self, raise: impl Fn(Vec<DeepLink>) + Send + 'static) {
             let Some(listener) = self.listener.take() else { return };
             let is_over = Arc::clone(&self.is_over);
             let answer = move || {
@@ -112,7 +112,7 @@ mod bell {
         }
     }
 
-    impl Drop for Bell {
+    impl Drop for InstanceSocket {
         fn drop(&mut self) {
             self.is_over.store(true, Ordering::SeqCst);
             if let Some(answering) = self.answering.take()
@@ -127,7 +127,7 @@ mod bell {
     }
 
     /// Whoever says nothing that can be understood is taken to ask for the window alone.
-    fn hear(caller: &UnixStream) -> Vec<Asked> {
+    fn hear(caller: &UnixStream) -> Vec<DeepLink> {
         let mut text = String::new();
         let heard = caller
             .set_read_timeout(Some(PATIENCE))
@@ -143,7 +143,7 @@ mod bell {
     }
 
     /// Whether somebody heard.
-    pub fn ring(path: &Path, asked: &[Asked]) -> bool {
+    pub fn ring(path: &Path, asked: &[DeepLink]) -> bool {
         let ring = || -> std::io::Result<u8> {
             let mut called = UnixStream::connect(path)?;
             called.write_all(&serde_json::to_vec(asked)?)?;
@@ -159,19 +159,19 @@ mod bell {
 
 #[cfg(not(unix))]
 mod bell {
-    use super::{Asked, Path};
+    use super::{DeepLink, Path};
 
-    pub struct Bell;
+    pub struct InstanceSocket;
 
-    impl Bell {
+    impl InstanceSocket {
         pub fn hang(_path: &Path) -> Self {
             Self
         }
 
-        pub fn answer(&mut self, _raise: impl Fn(Vec<Asked>) + Send + 'static) {}
+        pub fn answer(&mut self, _raise: impl Fn(Vec<DeepLink>) + Send + 'static) {}
     }
 
-    pub fn ring(_path: &Path, _asked: &[Asked]) -> bool {
+    pub fn ring(_path: &Path, _asked: &[DeepLink]) -> bool {
         false
     }
 }
@@ -182,26 +182,26 @@ mod tests {
 
     use super::*;
 
-    fn first(taken: Taken) -> SingleInstance {
+    fn first(taken: InstanceClaim) -> SingleInstance {
         match taken {
-            Taken::First(window) => window,
-            Taken::Raised => panic!("nobody else is there"),
+            InstanceClaim::First(window) => window,
+            InstanceClaim::Raised => panic!("nobody else is there"),
         }
     }
 
     #[test]
     fn a_second_window_raises_the_first_or_is_refused_until_that_is_gone() {
         let folder = std::env::temp_dir().join(format!("inglenook-window-{}", std::process::id()));
-        let ask = |asked: &[Asked]| SingleInstance::take(Some(folder.clone()), asked);
+        let ask = |asked: &[DeepLink]| SingleInstance::take(Some(folder.clone()), asked);
         let take = || ask(&[]);
         let mut window = first(take().unwrap());
         let (send, raised) = mpsc::channel();
         window.on_raise(move |asked| send.send(asked).unwrap());
         if cfg!(unix) {
             let something =
-                [Asked::NewChat { text: "\u{1f525}".into() }, Asked::Conversation { id: "1".into() }];
+                [DeepLink::NewChat { text: "\u{1f525}".into() }, DeepLink::Conversation { id: "1".into() }];
             for asked in [&[], &something[..]] {
-                assert!(matches!(ask(asked), Ok(Taken::Raised)));
+                assert!(matches!(ask(asked), Ok(InstanceClaim::Raised)));
                 assert_eq!(raised.recv().unwrap(), asked);
             }
             // somebody who only knocks

@@ -14,17 +14,17 @@ use contract::types::AppEvent;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// What was known of each row.
-type Known = HashMap<String, Seen>;
+type KnownRows = HashMap<String, RowSnapshot>;
 
 #[derive(PartialEq)]
-struct Seen {
+struct RowSnapshot {
     stage: DownloadStage,
     detail: Option<String>,
     bytes: u64,
     total: u64,
 }
 
-impl Seen {
+impl RowSnapshot {
     fn of(row: &DownloadRow) -> Self {
         Self { stage: row.stage, detail: row.detail.clone(), bytes: row.bytes, total: row.total }
     }
@@ -34,7 +34,7 @@ impl App {
     /// Until the program ends.
     pub(super) fn follow_others(&self) -> Result<()> {
         let app = Arc::downgrade(&self.running);
-        let mut known = self.look_at_others(Known::new(), true)?;
+        let mut known = self.look_at_others(KnownRows::new(), true)?;
         self.hub_runtime()?.spawn(async move {
             loop {
                 tokio::time::sleep(LOOK_EVERY).await;
@@ -46,7 +46,7 @@ impl App {
                     Ok(Ok(seen)) => seen,
                     Ok(Err(error)) => {
                         tracing::info!(code = error.code(), "the queue can't be read now: {error}");
-                        Known::new()
+                        KnownRows::new()
                     }
                     Err(panic) => return tracing::error!("nobody follows other processes any more: {panic}"),
                 };
@@ -56,9 +56,9 @@ impl App {
     }
 
     /// Tells what differs from what was known, and begins what was put into the queue.
-    fn look_at_others(&self, known: Known, is_first: bool) -> Result<Known> {
+    fn look_at_others(&self, known: KnownRows, is_first: bool) -> Result<KnownRows> {
         let rows = self.store().downloads()?;
-        let seen: Known = rows.iter().map(|row| (row.id.clone(), Seen::of(row))).collect();
+        let seen: KnownRows = rows.iter().map(|row| (row.id.clone(), RowSnapshot::of(row))).collect();
         if is_first {
             return Ok(seen);
         }

@@ -9,8 +9,8 @@ use tokio::sync::watch;
 
 use super::{StoredFile, json, place, stored};
 use crate::App;
+use crate::Services;
 use crate::models::hub_client::repository;
-use crate::services::Services;
 use crate::settings::TypedSettings;
 use contract::{Error, Result};
 use net::offline_error;
@@ -31,7 +31,7 @@ const LOOKS: u32 = 4;
 const NEWEST: f64 = 0.2;
 
 /// How a run ended.
-enum Outcome {
+enum DownloadOutcome {
     PlacedFile(Vec<PlacedFile>),
     /// By the user, or because the program ends. The row says which.
     Stopped,
@@ -101,7 +101,7 @@ async fn run(
     id: &str,
     mut download: hub::Download,
     mut stop: watch::Receiver<bool>,
-) -> Outcome {
+) -> DownloadOutcome {
     let (halt, halted) = watch::channel(false);
     download.stop = halted;
     loop {
@@ -110,11 +110,11 @@ async fn run(
         let (ended, order) = attempt(&download, &mut watched, &halt, &mut stop).await;
         watched.note(&download.progress);
         let reason = match ended {
-            Ok(placed) => return Outcome::PlacedFile(placed),
-            Err(_) if *stop.borrow() => return Outcome::Stopped,
+            Ok(placed) => return DownloadOutcome::PlacedFile(placed),
+            Err(_) if *stop.borrow() => return DownloadOutcome::Stopped,
             Err(DownloadEnd::Stopped) if order == Order::Rest => offline_error(&download.client.host()).info,
-            Err(DownloadEnd::Stopped) => return Outcome::StoppedElsewhere,
-            Err(DownloadEnd::Failed(error)) => return Outcome::Failed(error.into()),
+            Err(DownloadEnd::Stopped) => return DownloadOutcome::StoppedElsewhere,
+            Err(DownloadEnd::Failed(error)) => return DownloadOutcome::Failed(error.into()),
             Err(DownloadEnd::NoSpace(error) | DownloadEnd::Offline(error)) => Error::from(error).info,
         };
         tracing::warn!(code = reason.code, "{}", reason.message);
@@ -156,16 +156,16 @@ async fn attempt(
 }
 
 /// Until what it waits for may have passed. Some: it is not to go on.
-async fn rest(watched: &ProgressReporter<'_>, stop: &mut watch::Receiver<bool>) -> Option<Outcome> {
+async fn rest(watched: &ProgressReporter<'_>, stop: &mut watch::Receiver<bool>) -> Option<DownloadOutcome> {
     let mut n_looks = 0;
     loop {
         tokio::select! {
             biased;
-            Ok(_) = stop.wait_for(|stop| *stop) => return Some(Outcome::Stopped),
+            Ok(_) = stop.wait_for(|stop| *stop) => return Some(DownloadOutcome::Stopped),
             () = tokio::time::sleep(LOOK_EVERY) => {}
         }
         match watched.order() {
-            Order::Stop => return Some(Outcome::StoppedElsewhere),
+            Order::Stop => return Some(DownloadOutcome::StoppedElsewhere),
             Order::Rest => n_looks = LOOKS,
             Order::GoOn if n_looks >= LOOKS => return None,
             Order::GoOn => n_looks += 1,
@@ -246,13 +246,13 @@ impl<'a> ProgressReporter<'a> {
 }
 
 /// The model into the library, the end into the row; then the next one begins.
-fn end(services: &Services, app: &Weak<crate::RunningApp>, id: &str, outcome: Outcome) {
+fn end(services: &Services, app: &Weak<crate::RunningApp>, id: &str, outcome: DownloadOutcome) {
     let app = app.upgrade().map(|running| App { running });
-    let is_elsewhere = matches!(outcome, Outcome::StoppedElsewhere);
+    let is_elsewhere = matches!(outcome, DownloadOutcome::StoppedElsewhere);
     let ended = match (outcome, &app) {
-        (Outcome::Stopped | Outcome::StoppedElsewhere, _) | (_, None) => None,
-        (Outcome::PlacedFile(placed), Some(app)) => Some(app.take_in(id, &placed)),
-        (Outcome::Failed(error), Some(_)) => Some(Err(error)),
+        (DownloadOutcome::Stopped | DownloadOutcome::StoppedElsewhere, _) | (_, None) => None,
+        (DownloadOutcome::PlacedFile(placed), Some(app)) => Some(app.take_in(id, &placed)),
+        (DownloadOutcome::Failed(error), Some(_)) => Some(Err(error)),
     };
     let row = services.store().download(id);
     {

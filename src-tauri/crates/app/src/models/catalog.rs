@@ -15,7 +15,7 @@ const SOURCE: &str = include_str!("../../../../../models/catalog.toml");
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct CatalogFile {
     model: Vec<CatalogOffer>,
 }
 
@@ -70,7 +70,8 @@ impl App {
 
 /// Errors: what is no such file, an unknown key, an id or a repository's file twice, an empty field.
 fn parse(name: &str, source: &str) -> Result<Vec<CatalogOffer>> {
-    let File { model: offers } = toml::from_str(source).map_err(|error| wrong(name, error.to_string()))?;
+    let CatalogFile { model: offers } =
+        toml::from_str(source).map_err(|error| wrong(name, error.to_string()))?;
     check(name, &offers)?;
     Ok(offers)
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use contract::protocol::{Backend, Kv, LoadSpec, Location, Ran};
+use contract::protocol::{Backend, Kv, LoadSpec, Location, RunFacts};
 use contract::settings::DEFAULT_CONTEXT;
 use contract::types::{
     AppEvent, FitArgs, FitFacts, FitMeasured, ModelFit, OfferFit, Recommendation, SpeedInfo,
@@ -11,7 +11,7 @@ use contract::types::{
 use contract::{Error, ErrorKind, Result};
 use engine::LoadOptions;
 use engine::memory_estimate::MemoryEstimate;
-use inference::estimate::{self, Card, Known, LoadDefaults, MachineFacts as Machine, OnCard, offers};
+use inference::estimate::{self, Card, EstimateBasis, LoadDefaults, MachineFacts as Machine, OnCard, offers};
 use inference::machine::speeds::{self, Speeds};
 use inference::machine::{self, Recall, gpus};
 use platform::memory;
@@ -20,7 +20,7 @@ use weights::{SharedBytes, WeightFile};
 
 use super::catalog;
 use crate::App;
-use crate::services::Services;
+use crate::Services;
 
 /// Runs of fewer tokens say little about speed.
 const MIN_TOKENS: u32 = 16;
@@ -57,12 +57,12 @@ impl App {
         let asked = self.asked(args)?;
         let (memory_estimate, known, id) = match (&args.id, &args.path, &args.facts) {
             (Some(id), None, None) => {
-                (self.services().memory_estimate(id)?, Known::Exactly, Some(id.as_str()))
+                (self.services().memory_estimate(id)?, EstimateBasis::Exactly, Some(id.as_str()))
             }
             (None, Some(path), None) => {
-                (MemoryEstimate::of(&WeightFile::open(Path::new(path))?)?, Known::Exactly, None)
+                (MemoryEstimate::of(&WeightFile::open(Path::new(path))?)?, EstimateBasis::Exactly, None)
             }
-            (None, None, Some(facts)) => (estimate::published(facts), Known::About, None),
+            (None, None, Some(facts)) => (estimate::published(facts), EstimateBasis::About, None),
             _ => {
                 return Err(Error::new(
                     ErrorKind::Usage,
@@ -80,7 +80,7 @@ impl App {
     /// length in bytes.
     pub fn fit_of_header(&self, header: Vec<u8>, file_len: u64, args: &FitArgs) -> Result<ModelFit> {
         let file = WeightFile::from_header("the file", SharedBytes::from_vec(header), file_len)?;
-        self.services().fit(&MemoryEstimate::of(&file)?, Known::Exactly, self.asked(args)?, None)
+        self.services().fit(&MemoryEstimate::of(&file)?, EstimateBasis::Exactly, self.asked(args)?, None)
     }
 
     /// How fast this computer is with the formats of most models; measured now where it isn't known.
@@ -95,7 +95,7 @@ impl App {
         let (facts, here) = (offers::facts()?, self.services().here());
         let asked = self.services().machine.known().defaults;
         let fit = |facts: &FitFacts| {
-            estimate::estimate(&estimate::published(facts), Known::About, &here, asked, None)
+            estimate::estimate(&estimate::published(facts), EstimateBasis::About, &here, asked, None)
         };
         let offers = catalog::offers()?.iter().filter_map(|offer| Some((offer, facts.get(&offer.id)?)));
         Ok(offers
@@ -213,7 +213,7 @@ impl Services {
     fn fit(
         &self,
         memory_estimate: &MemoryEstimate,
-        known: Known,
+        known: EstimateBasis,
         asked: LoadDefaults,
         id: Option<&str>,
     ) -> Result<ModelFit> {
@@ -240,7 +240,7 @@ impl Services {
     }
 
     /// A run has ended: the best one of each model is kept beside what was foretold for it.
-    pub(crate) fn keep_run(&self, ran: &Ran) {
+    pub(crate) fn keep_run(&self, ran: &RunFacts) {
         if ran.generated < MIN_TOKENS || ran.tok_s <= 0.0 {
             return;
         }
@@ -312,6 +312,6 @@ impl Services {
         let memory_estimate: MemoryEstimate = serde_json::from_str(memory_estimate?).ok()?;
         let defaults = self.machine.known().defaults;
         let run = best_run(&self.store(), id, defaults.kv).ok().flatten();
-        Some(Box::new(estimate::estimate(&memory_estimate, Known::Exactly, here, defaults, run)))
+        Some(Box::new(estimate::estimate(&memory_estimate, EstimateBasis::Exactly, here, defaults, run)))
     }
 }

@@ -18,14 +18,14 @@ const SNAPSHOTS: &str = "snapshots";
 
 /// A place in the cache.
 #[derive(Debug, PartialEq, Eq)]
-struct Place {
+struct CacheLocation {
     /// `…/models--OWNER--NAME`, or a folder of its trash.
     repository: PathBuf,
     /// `snapshots/COMMIT/…`
     inside: PathBuf,
 }
 
-impl Place {
+impl CacheLocation {
     fn of(path: &Path) -> Option<Self> {
         let snapshots = path.ancestors().find(|at| at.file_name().is_some_and(|name| name == SNAPSHOTS))?;
         let repository = snapshots.parent()?;
@@ -38,12 +38,14 @@ impl Place {
 
 /// Whether a path is laid out as the hub's cache is.
 pub fn is_cached(path: &Path) -> bool {
-    Place::of(path).is_some()
+    CacheLocation::of(path).is_some()
 }
 
 /// Takes a model out; where it is now. `name`: of its folder in the trash.
 pub fn take_out(io: &dyn Io, path: &Path, name: &str) -> Result<PathBuf> {
-    let Some(Place { repository, inside }) = Place::of(path) else { return Ok(path.to_owned()) };
+    let Some(CacheLocation { repository, inside }) = CacheLocation::of(path) else {
+        return Ok(path.to_owned());
+    };
     let trash = repository.join(TRASH).join(name);
     shift(io, path, &repository, &trash)?;
     Ok(trash.join(inside))
@@ -51,7 +53,7 @@ pub fn take_out(io: &dyn Io, path: &Path, name: &str) -> Result<PathBuf> {
 
 /// Puts a model back from the trash to where it was.
 pub fn put_back(io: &dyn Io, path: &Path, was_at: &Path) -> Result<()> {
-    let (Some(from), Some(to)) = (Place::of(path), Place::of(was_at)) else { return Ok(()) };
+    let (Some(from), Some(to)) = (CacheLocation::of(path), CacheLocation::of(was_at)) else { return Ok(()) };
     shift(io, path, &from.repository, &to.repository)?;
     sweep(io, &from);
     Ok(())
@@ -59,7 +61,7 @@ pub fn put_back(io: &dyn Io, path: &Path, was_at: &Path) -> Result<()> {
 
 /// Removes what lies in the trash.
 pub fn delete(io: &dyn Io, path: &Path) -> Result<()> {
-    let Some(place) = Place::of(path).filter(|it| it.repository.ancestors().any(is_trash)) else {
+    let Some(place) = CacheLocation::of(path).filter(|it| it.repository.ancestors().any(is_trash)) else {
         return Ok(());
     };
     for file in files_of(path) {
@@ -132,7 +134,7 @@ fn is_trash(path: &Path) -> bool {
 }
 
 /// Folders of the trash that have become empty.
-fn sweep(io: &dyn Io, place: &Place) {
+fn sweep(io: &dyn Io, place: &CacheLocation) {
     let inside = place.inside.ancestors().filter(|at| !at.as_os_str().is_empty());
     let folders = inside.map(|at| place.repository.join(at)).chain([place.repository.join(BLOBS)]);
     let above = place.repository.ancestors().take(2).map(Path::to_path_buf);

@@ -61,17 +61,17 @@ impl HubAccess {
 #[derive(Default)]
 pub(crate) struct HubConnection {
     runtime: Mutex<Option<Arc<Runtime>>>,
-    client: Mutex<Option<(Asked, Arc<Client>)>>,
+    client: Mutex<Option<(HubClientKey, Arc<Client>)>>,
     /// Looked up once: a keychain may ask the user.
-    token: Mutex<Found>,
+    token: Mutex<TokenLookup>,
     limiter: Mutex<Option<Arc<RateLimiter>>>,
 }
 
 /// What a client was made for: other settings, another client.
-type Asked = (Option<String>, Duration, Found);
+type HubClientKey = (Option<String>, Duration, TokenLookup);
 
 /// The token, and where it is from.
-type Found = Option<(Secret, TokenPlace)>;
+type TokenLookup = Option<(Secret, TokenPlace)>;
 
 /// Under which the token is kept, and the note of where it is.
 const TOKEN: &str = "hub";
@@ -126,7 +126,7 @@ impl App {
     }
 
     /// The environment's, else the one that was given here, else the one of the hub's own tools.
-    fn token(&self) -> Result<Found> {
+    fn token(&self) -> Result<TokenLookup> {
         let access = &self.running.hub_access;
         if let Some(token) = &access.token {
             return Ok(Some((Secret::new(token.clone()), TokenPlace::Environment)));

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use contract::protocol::{Loaded, Location, ModelRef, WorkerRequest};
+use contract::protocol::{LoadState, Location, ModelRef, WorkerRequest};
 use contract::types::{AppEvent, ErrorInfo, ModelEntry, ModelSkills, ModelSource, ModelState, Thinking};
 use contract::{
     Error, ModelFacts, ModelSizes, Responder, Result, STARTER_ID, TemplateCapabilities, ThinkingSupport,
@@ -14,7 +14,7 @@ use session::ModelRow;
 
 use super::model_dirs;
 use crate::App;
-use crate::services::Services;
+use crate::Services;
 
 /// Longest id made from a file name.
 const MAX_ID_CHARS: usize = 64;
@@ -23,7 +23,7 @@ const MAX_ID_CHARS: usize = 64;
 #[derive(Default)]
 pub(crate) struct ModelStates {
     /// What the worker last said about each model.
-    loaded: Mutex<HashMap<String, Loaded>>,
+    loaded: Mutex<HashMap<String, LoadState>>,
     /// Facts about the starter model, once somebody asked.
     starter: OnceLock<ModelFacts>,
     /// Imports that the user has cancelled, by the path that was asked for.
@@ -33,20 +33,20 @@ pub(crate) struct ModelStates {
 }
 
 impl ModelStates {
-    fn loaded(&self) -> MutexGuard<'_, HashMap<String, Loaded>> {
+    fn loaded(&self) -> MutexGuard<'_, HashMap<String, LoadState>> {
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn set(&self, id: &str, state: Loaded) {
+    pub fn set(&self, id: &str, state: LoadState) {
         self.loaded().insert(id.to_owned(), state);
     }
 
     fn state(&self, id: &str) -> ModelState {
         match self.loaded().get(id) {
-            Some(Loaded::Loading { fraction }) => ModelState::Loading { fraction: *fraction },
-            Some(Loaded::Ready) => ModelState::Ready,
-            Some(Loaded::Failed { error }) => ModelState::Unusable { error: error.info.clone() },
-            Some(Loaded::Unloaded) | None => ModelState::Unloaded,
+            Some(LoadState::Loading { fraction }) => ModelState::Loading { fraction: *fraction },
+            Some(LoadState::Ready) => ModelState::Ready,
+            Some(LoadState::Failed { error }) => ModelState::Unusable { error: error.info.clone() },
+            Some(LoadState::Unloaded) | None => ModelState::Unloaded,
         }
     }
 

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::App;
-use crate::settings::{SettingSource, Settings};
+use crate::settings::per_model::OwnValues;
 use contract::protocol::WorkerRequest;
 use contract::settings::{self, Setting};
 use contract::types::{AppEvent, ModelSettingArgs, SettingKind, SettingRow};
@@ -11,27 +11,6 @@ use contract::{Error, Result};
 
 /// What an empty field means here, for settings that may be absent.
 const AS_FOR_ALL: &str = "use default setting";
-
-/// A model's own values, by their settings' keys.
-pub(crate) type OwnValues = Map<String, Value>;
-
-/// The settings that a model is loaded with: its own values over those for all models.
-pub(crate) struct PerModelSettings {
-    settings: Settings,
-    own: OwnValues,
-}
-
-impl PerModelSettings {
-    pub fn new(settings: Settings, own: OwnValues) -> Self {
-        Self { settings, own }
-    }
-}
-
-impl SettingSource for PerModelSettings {
-    fn value(&self, key: &'static str) -> Result<Value> {
-        self.own.get(key).map_or_else(|| self.settings.value(key), |value| Ok(value.clone()))
-    }
-}
 
 /// Where they are kept. No setting's key has a colon.
 fn kept_under(model: &str) -> String {

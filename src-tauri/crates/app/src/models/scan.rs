@@ -24,7 +24,7 @@ impl App {
     pub fn models_scan(&self) -> Result<Scan> {
         let _alone = self.services().models.scanning.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let known = self.store().all_models()?;
-        let mut seen = Seen::of(&known);
+        let mut seen = ListedModels::of(&known);
         let mut folders = Vec::new();
         for root in self.roots()? {
             let (text, source) = (root.path.display().to_string(), root.source);
@@ -131,7 +131,13 @@ impl App {
     }
 
     /// One root: new and changed files become entries, those that are gone from it leave.
-    fn take(&self, root: &ModelRoot, found: &[PathBuf], known: &[ModelRow], seen: &mut Seen) -> Result<()> {
+    fn take(
+        &self,
+        root: &ModelRoot,
+        found: &[PathBuf],
+        known: &[ModelRow],
+        seen: &mut ListedModels,
+    ) -> Result<()> {
         let root_text = root.path.display().to_string();
         let mut there = HashSet::new();
         for path in found {
@@ -218,13 +224,13 @@ impl App {
 }
 
 /// What has been listed already.
-struct Seen {
+struct ListedModels {
     places: HashSet<PathBuf>,
     /// Fingerprint and bytes of weights.
     contents: HashSet<(String, u64)>,
 }
 
-impl Seen {
+impl ListedModels {
     fn of(rows: &[ModelRow]) -> Self {
         let real = |row: &ModelRow| std::fs::canonicalize(&row.path).ok();
         let content = |row: &ModelRow| {

@@ -7,8 +7,8 @@ use contract::types::{ConnectionInfo, ConnectionPurpose};
 use net::{Connection, ConnectionGate, ConnectionLog};
 
 use crate::App;
-use crate::context::Store;
 use crate::settings::{Settings, TypedSettings};
+use crate::store::Store;
 
 /// Connections that are listed unless the caller says how many.
 const DEFAULT_LISTED: u32 = 1000;

@@ -16,8 +16,9 @@ use secrets::{Keys, Secret};
 use serde::{Deserialize, Serialize};
 use session::{EndpointRow, Session};
 
-use crate::context::{Events, Store};
+use crate::events::Events;
 use crate::settings::{Settings, TypedSettings};
+use crate::store::Store;
 use crate::{App, Environment};
 
 /// Longest name of an endpoint.

@@ -3,7 +3,7 @@
 
 use crate::{App, GenerateArgs};
 use contract::Responder;
-use contract::protocol::{CountRequest, Counted, Prompt, WorkerRequest};
+use contract::protocol::{CountRequest, Prompt, TokenCounts, WorkerRequest};
 use contract::types::ModelEntry;
 use contract::{Error, Result};
 
@@ -43,7 +43,7 @@ impl App {
     }
 
     /// How many tokens the messages of a request would be, exactly.
-    pub fn prompt_count(&self, model: Option<String>, args: GenerateArgs) -> Result<Counted> {
+    pub fn prompt_count(&self, model: Option<String>, args: GenerateArgs) -> Result<TokenCounts> {
         let model = self.model_served(&model.map_or_else(|| self.default_model(), Ok)?)?.id;
         let Responder::Local(reference) = self.responder(&model)? else {
             return Err(Error::bug("a model of this machine is on another"));
@@ -65,7 +65,7 @@ impl App {
     }
 
     /// Has whoever answers count a prompt.
-    pub(crate) fn counted(&self, count: CountRequest) -> Result<Counted> {
+    pub(crate) fn counted(&self, count: CountRequest) -> Result<TokenCounts> {
         let backends = &self.ctx().backends;
         backends.replies.call(&backends.replies.counts, |request| {
             backends.ask(WorkerRequest::Count { request, count: Box::new(count) })

@@ -3,7 +3,7 @@
 use crate::App;
 use crate::settings::TypedSettings;
 use contract::Responder;
-use contract::protocol::{EmbedAs, EmbedRequest, Embedded, WorkerRequest};
+use contract::protocol::{EmbedAs, EmbedRequest, EmbeddingBatch, WorkerRequest};
 use contract::types::ModelEntry;
 use contract::{Error, Result};
 use inference::model_file::not_here;
@@ -61,13 +61,13 @@ impl App {
     /// A vector of length 1 for each text. `model` is a library id or a path.
     ///
     /// Errors: `model.no_embeddings`, a model that can't be loaded, a text that is empty or too long.
-    pub fn embed(&self, model: &str, kind: EmbedAs, texts: &[String]) -> Result<Embedded> {
+    pub fn embed(&self, model: &str, kind: EmbedAs, texts: &[String]) -> Result<EmbeddingBatch> {
         let model = match self.responder(model)? {
             Responder::Local(reference) => reference,
             Responder::Remote(reference) => return Err(not_here(&reference.id)),
         };
         let load = self.load_spec_of(&model.id)?;
-        let mut all = Embedded::default();
+        let mut all = EmbeddingBatch::default();
         for texts in texts.chunks(AT_ONCE) {
             let texts = texts.to_vec();
             let (model, load) = (model.clone(), load.clone());
@@ -79,7 +79,7 @@ impl App {
         Ok(all)
     }
 
-    fn ask_embedding(&self, embed: EmbedRequest) -> Result<Embedded> {
+    fn ask_embedding(&self, embed: EmbedRequest) -> Result<EmbeddingBatch> {
         let backends = &self.ctx().backends;
         backends.replies.call(&backends.replies.embeddings, |request| {
             backends.ask(WorkerRequest::Embed { request, embed: Box::new(embed) })

@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::hybrid_search::{PassageHit, SearchedFile};
+use super::passage_hit::{PassageHit, SearchedFile};
 use crate::App;
 use contract::protocol::EmbedAs;
 use contract::types::{AttachmentKind, ErrorInfo};

@@ -1,34 +1,12 @@
 //! Files that are too long for the model, looked through for what a question asks.
 
-use std::sync::Arc;
-
 use session::PassageIndex;
 
 use super::embedding_search::joined;
+use super::passage_hit::{PassageHit, SearchedFile};
 use contract::Result;
 use contract::types::AttachmentKind;
-use documents::chunking::{Passage, cut};
-
-/// A file that is searched.
-#[derive(Debug, Clone)]
-pub struct SearchedFile {
-    /// Of the attachment.
-    pub id: String,
-    pub name: String,
-    pub kind: AttachmentKind,
-    pub sha256: String,
-    pub text: Arc<str>,
-    /// It comes with the question; else it was attached earlier.
-    pub is_new: bool,
-}
-
-/// A passage that a question may be given.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PassageHit {
-    /// Index of the file.
-    pub file: usize,
-    pub passage: Passage,
-}
+use documents::chunking::cut;
 
 /// The files that were searched last, ready to be searched again: drafts ask with every word.
 #[derive(Default)]

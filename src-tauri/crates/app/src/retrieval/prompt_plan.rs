@@ -4,20 +4,20 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use compaction::Room;
+use compaction::TokenBudget;
 use session::{BranchMessage, MessageAttachments, NewAttachments, PassageRow};
 
-use super::hybrid_search::{PassageHit, SearchedFile};
+use super::passage_hit::{PassageHit, SearchedFile};
 use super::{Document, injected};
 use documents::blocks;
 
 use crate::App;
-use crate::context::compaction::compression_of;
+use crate::context::stored_compactions::compression_of;
 use crate::conversations::rows_to_types::history_messages;
 use crate::retrieval::injected::with_files;
 use crate::settings::TypedSettings;
 use contract::protocol::{
-    ChatOptions, Compression, CountRequest, Counted, LoadSpec, ModelRef, PromptMessage,
+    ChatOptions, Compression, CountRequest, LoadSpec, ModelRef, PromptMessage, TokenCounts,
 };
 use contract::types::{AttachmentCost, AttachmentKind, ConversationOptions};
 use contract::{Error, ErrorKind, Result};
@@ -139,7 +139,7 @@ impl App {
             files.iter().map(|file| blocks::whole(&file.name, file.kind, &file.text)).collect();
         let (counted, tokens) = self.count_blocks(ground, question, files, &blocks)?;
         let limit = if counted.context_limit == 0 { UNKNOWN_CONTEXT } else { counted.context_limit as usize };
-        let budget = Room::new(limit, ground.max_tokens).budget.min(ground.most.unwrap_or(usize::MAX));
+        let budget = TokenBudget::new(limit, ground.max_tokens).budget.min(ground.most.unwrap_or(usize::MAX));
         let free = budget.saturating_sub(counted.tokens as usize);
         // Where older messages make way, a file may take half of the room.
         let may_fold = ground.compression.is_some() && !ground.branch.is_empty();
@@ -187,7 +187,7 @@ impl App {
         question: &str,
         files: &[Arc<Document>],
         blocks: &[String],
-    ) -> Result<(Counted, Vec<u32>)> {
+    ) -> Result<(TokenCounts, Vec<u32>)> {
         let key = |file: &Arc<Document>| (ground.model.id.clone(), format!("{} {}", file.sha256, file.name));
         let attachments = &self.services().attachments;
         let known: Vec<Option<u32>> = files.iter().map(|file| attachments.token_count(&key(file))).collect();

@@ -30,7 +30,7 @@ struct Body {
 /// As it travels.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct PresetFile {
     kind: String,
     version: u32,
     name: String,
@@ -73,7 +73,7 @@ impl App {
     pub fn preset_export(&self, id: &str, path: Option<&str>) -> Result<Exported> {
         let row = self.store().preset(id)?;
         let Preset { name, options, compression, .. } = read(row);
-        let file = File { kind: KIND.into(), version: VERSION, name, options, compression };
+        let file = PresetFile { kind: KIND.into(), version: VERSION, name, options, compression };
         let text = serde_json::to_string_pretty(&file).map_err(|error| Error::bug(error.to_string()))?;
         if let Some(path) = path {
             self.ctx().io.write_atomic(Path::new(path), text.as_bytes())?;
@@ -87,11 +87,11 @@ impl App {
             let message = format!("This is not an Inglenook preset: {cause}.");
             Error::input("preset.broken", message, "Choose a file created with \"Export preset\".")
         };
-        let file: File = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
+        let file: PresetFile = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
         if file.kind != KIND || file.version != VERSION {
             return Err(wrong(format!("it is {} with version {}", file.kind, file.version)));
         }
-        let File { name, options, compression, .. } = file;
+        let PresetFile { name, options, compression, .. } = file;
         self.preset_save(&PresetArgs { id: None, name, options, compression })
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::App;
-use contract::protocol::Profiled;
+use contract::protocol::MeasuredAnswer;
 use contract::types::{Exported, ProfileInfo};
 use contract::{Error, Result};
 
@@ -19,7 +19,7 @@ pub(crate) struct Profiling {
 #[derive(Default)]
 struct LastProfile {
     is_on: bool,
-    answer: Option<Profiled>,
+    answer: Option<MeasuredAnswer>,
 }
 
 impl Profiling {
@@ -28,7 +28,7 @@ impl Profiling {
     }
 
     /// Keeps the measurements of an answer.
-    pub fn keep(&self, measured: Profiled) {
+    pub fn keep(&self, measured: MeasuredAnswer) {
         self.lock().answer = Some(measured);
     }
 

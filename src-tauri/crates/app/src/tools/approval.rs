@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use super::OfferedTools;
-use super::outcome::Outcome;
+use super::outcome::ToolOutcome;
 use super::rounds::ToolRound;
 use contract::{Error, ErrorKind, Result};
 use mcp::Stop;
@@ -36,7 +36,7 @@ impl App {
         };
         match args.decision {
             ToolDecision::Deny => {
-                let (state, outcome) = (ToolRunState::Denied, Outcome::saying(DENIED));
+                let (state, outcome) = (ToolRunState::Denied, ToolOutcome::saying(DENIED));
                 services.finish_call(&args.message, &args.call, state, outcome, Duration::ZERO);
                 return Ok(());
             }

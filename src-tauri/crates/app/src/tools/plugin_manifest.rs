@@ -23,7 +23,7 @@ pub struct Manifest {
     pub description: String,
     /// By their names; `args` and a relative command are the plugin's own files where they begin with `./`.
     #[serde(default)]
-    pub mcp_servers: BTreeMap<String, Server>,
+    pub mcp_servers: BTreeMap<String, ManifestServer>,
     #[serde(default)]
     pub presets: Vec<PresetPart>,
     #[serde(default)]
@@ -35,7 +35,7 @@ pub struct Manifest {
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Server {
+pub struct ManifestServer {
     command: Option<String>,
     #[serde(default)]
     args: Vec<String>,
@@ -105,7 +105,7 @@ impl Manifest {
     }
 }
 
-impl Server {
+impl ManifestServer {
     /// How it is reached from the plugin's folder.
     pub fn spec(&self, folder: &Path) -> ToolServerSpec {
         let own = |text: &String| match text.strip_prefix("./") {

@@ -26,7 +26,7 @@ const MAX_PLUGINS: usize = 100;
 /// What was taken over of one plugin.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-struct Taken {
+struct AdoptedPlugin {
     /// SHA-256 of the manifest.
     digest: String,
     /// Ids.
@@ -39,7 +39,7 @@ struct Taken {
 }
 
 /// By folder.
-type On = BTreeMap<String, Taken>;
+type On = BTreeMap<String, AdoptedPlugin>;
 
 impl App {
     fn plugins_folder(&self) -> PathBuf {
@@ -69,7 +69,7 @@ impl App {
         let mut on = self.plugins_on()?;
         match (args.enabled, on.contains_key(&args.name)) {
             (true, false) => {
-                let mut taken = Taken::default();
+                let mut taken = AdoptedPlugin::default();
                 if let Err(error) = self.take_over(&args.name, &mut taken) {
                     // Nothing of it stays.
                     self.take_back(&taken)?;
@@ -114,7 +114,7 @@ impl App {
         Ok((Manifest::parse(&text, &path)?, hash))
     }
 
-    fn plugin_info(&self, plugins: &Path, name: &str, taken: Option<&Taken>) -> PluginInfo {
+    fn plugin_info(&self, plugins: &Path, name: &str, taken: Option<&AdoptedPlugin>) -> PluginInfo {
         let folder = plugins.join(name);
         let info = PluginInfo { folder: name.into(), name: name.into(), ..PluginInfo::default() };
         let info = PluginInfo { enabled: taken.is_some(), ..info };
@@ -122,7 +122,7 @@ impl App {
             Ok(read) => read,
             Err(error) => return PluginInfo { error: Some(error.info), ..info },
         };
-        let server = |(name, server): (&String, &plugin_manifest::Server)| {
+        let server = |(name, server): (&String, &plugin_manifest::ManifestServer)| {
             let spec = server.spec(&folder);
             let words = spec.command.iter().chain(&spec.args).map(String::as_str).collect::<Vec<_>>();
             let place = spec.url.clone().unwrap_or_else(|| words.join(" "));
@@ -150,7 +150,7 @@ impl App {
     }
 
     /// `taken` has what there is so far, whatever happens.
-    fn take_over(&self, name: &str, taken: &mut Taken) -> Result<()> {
+    fn take_over(&self, name: &str, taken: &mut AdoptedPlugin) -> Result<()> {
         let folder = self.plugins_folder().join(name);
         if folder.parent() != Some(&self.plugins_folder()) || name == ".." {
             let message = format!("There is no plugin \"{name}\".");
@@ -195,7 +195,7 @@ impl App {
     }
 
     /// What the user has removed already is no failure.
-    fn take_back(&self, taken: &Taken) -> Result<()> {
+    fn take_back(&self, taken: &AdoptedPlugin) -> Result<()> {
         let gone = |outcome: Result<()>| match outcome {
             Err(error) if error.kind == ErrorKind::NotFound => Ok(()),
             outcome => outcome,

@@ -18,16 +18,16 @@ use serde_json::Value;
 use session::{NewTurn, Session};
 
 use super::offered_tools::OfferedTools;
-use super::outcome::Outcome;
+use super::outcome::ToolOutcome;
 use super::stored_servers::StoredServer;
-use crate::context::compaction::compression_of;
+use crate::Services;
+use crate::context::stored_compactions::compression_of;
 use crate::context::summary;
 use crate::conversations::rows_to_types::history_messages;
 use crate::retrieval::injected::with_files;
-use crate::services::Services;
 use crate::settings::TypedSettings;
 use crate::turns::turn::AnswerPlace;
-use crate::turns::turn_plan::NextAnswer;
+use crate::turns::turn_plan::{NextAnswer, STOPPED};
 
 /// Calls of one answer that are run; a model that wants more has lost its way.
 const MAX_CALLS: usize = 32;
@@ -35,7 +35,6 @@ const MAX_CALLS: usize = 32;
 /// Rounds of chats that are kept nowhere. A page that is closed tells nobody that nobody waits any more.
 const MAX_TEMPORARY_ROUNDS: usize = 64;
 
-pub(crate) const STOPPED: &str = "The user stopped this call.";
 const CUT: &str = "The program ended before this call did.";
 
 /// Calls of one answer that have not all ended.
@@ -195,33 +194,38 @@ impl Services {
             let work = move || {
                 let outcome = match at < MAX_CALLS {
                     true => services.call_tool(&offer, &call, &stop),
-                    false => Ok(Outcome::failure("These are too many calls at once.", "Call fewer.")),
+                    false => Ok(ToolOutcome::failure("These are too many calls at once.", "Call fewer.")),
                 };
                 let (state, outcome) = match outcome {
                     Ok(outcome) if outcome.failed => (ToolRunState::Failed, outcome),
                     Ok(outcome) => (ToolRunState::Done, outcome),
-                    Err(_) => (ToolRunState::Stopped, Outcome::saying(STOPPED)),
+                    Err(_) => (ToolRunState::Stopped, ToolOutcome::saying(STOPPED)),
                 };
                 let took = services.ctx.clock.monotonic().saturating_sub(began);
                 services.finish_call(&of, &call.id, state, outcome, took);
             };
             if let Err(error) = platform::spawn("tool", work) {
-                let outcome = Outcome::failure(error.message(), error.remedy());
+                let outcome = ToolOutcome::failure(error.message(), error.remedy());
                 self.finish_call(message, &id, ToolRunState::Failed, outcome, Duration::ZERO);
             }
         }
     }
 
     /// Asks a tool. Error: it was stopped.
-    pub(super) fn call_tool(&self, offer: &OfferedTools, call: &ToolCall, stop: &Stop) -> Result<Outcome> {
+    pub(super) fn call_tool(
+        &self,
+        offer: &OfferedTools,
+        call: &ToolCall,
+        stop: &Stop,
+    ) -> Result<ToolOutcome> {
         let Some(offered) = offer.find(&call.name) else {
             let message = format!("There is no tool \"{}\".", call.name);
-            return Ok(Outcome::failure(&message, &format!("The tools are: {}.", offer.names())));
+            return Ok(ToolOutcome::failure(&message, &format!("The tools are: {}.", offer.names())));
         };
         let arguments = serde_json::from_str(&call.arguments).unwrap_or_default();
         let Value::Object(_) = arguments else {
             let remedy = "Write them as one JSON object.";
-            return Ok(Outcome::failure("The arguments are no JSON object.", remedy));
+            return Ok(ToolOutcome::failure("The arguments are no JSON object.", remedy));
         };
         let settings = &self.ctx.settings;
         let within = Duration::from_secs(settings.tool_seconds().ok().flatten().unwrap_or(60));
@@ -233,13 +237,13 @@ impl Services {
             false => client.call(&offered.tool, arguments, within, stop),
         });
         match said {
-            Ok(result) => Ok(Outcome::read(&result, most, marks)),
+            Ok(result) => Ok(ToolOutcome::read(&result, most, marks)),
             Err(error) if was_stopped(&error) => Err(error),
             // Whose words a failure repeats is not for us to say: they are looked at as results are.
             Err(error) => {
-                let failure = Outcome::failure(error.message(), error.remedy());
+                let failure = ToolOutcome::failure(error.message(), error.remedy());
                 let result = serde_json::json!({ "content": [{ "type": "text", "text": failure.text }] });
-                Ok(Outcome { failed: true, ..Outcome::read(&result, most, marks) })
+                Ok(ToolOutcome { failed: true, ..ToolOutcome::read(&result, most, marks) })
             }
         }
     }
@@ -250,7 +254,7 @@ impl Services {
         message: &str,
         call: &str,
         state_now: ToolRunState,
-        outcome: Outcome,
+        outcome: ToolOutcome,
         took: Duration,
     ) {
         let settled = {
@@ -260,7 +264,7 @@ impl Services {
             round.stops.remove(call);
             let Some(run) = round.run(call) else { return };
             run.duration_ms = u32::try_from(took.as_millis()).unwrap_or(u32::MAX);
-            let Outcome { text, cut, findings, failed: _ } = outcome;
+            let ToolOutcome { text, cut, findings, failed: _ } = outcome;
             (run.state, run.result, run.cut, run.findings) = (state_now, text, cut, findings);
             if round.conversation.is_some() {
                 save_calls(&mut store, message, &round.calls);

@@ -6,13 +6,13 @@ use session::ToolServerRow;
 
 use super::stored_servers::{Secrets, StoredServer, checked_name, pasted, sealed};
 use crate::App;
-use crate::services::Services;
+use crate::Services;
 use contract::types::{
     AppEvent, ToolPermitArgs, ToolServerAddArgs, ToolServerInfo, ToolServerSpec, ToolServerUpdateArgs,
     ToolServersImported,
 };
 use contract::{Error, ErrorKind, Result};
-use mcp::Place;
+use mcp::ServerUrl;
 
 impl App {
     /// In the order in which they were added.
@@ -171,7 +171,7 @@ impl Services {
                 let words = std::iter::once(command).chain(&kept.spec.args);
                 (words.map(String::as_str).collect::<Vec<_>>().join(" "), false)
             }
-            (None, Some(url)) => (url.clone(), !Place::parse(url).is_ok_and(|place| place.is_here())),
+            (None, Some(url)) => (url.clone(), !ServerUrl::parse(url).is_ok_and(|place| place.is_here())),
             (None, None) => (String::new(), false),
         };
         ToolServerInfo {

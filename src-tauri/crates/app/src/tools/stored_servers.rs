@@ -9,7 +9,7 @@ use session::ToolServerRow;
 
 use contract::types::{ToolInfo, ToolServerSpec};
 use contract::{Error, Result};
-use mcp::{Launch, Place};
+use mcp::{Launch, ServerUrl};
 use secrets::{Keys, Secret};
 
 /// Longest name of a server, in characters.
@@ -54,7 +54,7 @@ const INHERITED: &[&str] = &[
 /// A tool as its server describes it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Listed {
+pub struct ListedTool {
     pub name: String,
     pub title: String,
     pub description: String,
@@ -69,7 +69,7 @@ pub struct Listed {
 pub struct StoredServer {
     /// Values of `env` and `headers` are empty.
     pub spec: ToolServerSpec,
-    pub tools: Vec<Listed>,
+    pub tools: Vec<ListedTool>,
     /// Everything runs without asking.
     pub allow_all: bool,
     /// Tools that run without asking.
@@ -95,7 +95,7 @@ impl StoredServer {
     }
 
     pub fn infos(&self) -> Vec<ToolInfo> {
-        let info = |tool: &Listed| ToolInfo {
+        let info = |tool: &ListedTool| ToolInfo {
             name: tool.name.clone(),
             title: tool.title.clone(),
             description: tool.description.clone(),
@@ -191,7 +191,7 @@ fn check(spec: &mut ToolServerSpec) -> Result<()> {
         (None, Some(_)) if !spec.env.is_empty() || !spec.args.is_empty() || spec.cwd.is_some() => {
             wrong("A server with a URL can't have env, args or a working folder.", "Use headers instead.")
         }
-        (None, Some(url)) => Place::parse(url).map(drop),
+        (None, Some(url)) => ServerUrl::parse(url).map(drop),
         (Some(_), None) => match spec.env.keys().any(|name| name.is_empty() || name.contains(['=', '\0'])) {
             true => wrong("An environment variable has no name.", "Use a name such as API_KEY."),
             false => Ok(()),
@@ -212,8 +212,8 @@ pub fn checked_name(name: &str) -> Result<String> {
 
 /// What a server listed, without what can't be called: nameless, named twice, or described at a length that no model
 /// reads.
-pub fn listed(tools: &[Value]) -> Vec<Listed> {
-    let mut read = Vec::<Listed>::new();
+pub fn listed(tools: &[Value]) -> Vec<ListedTool> {
+    let mut read = Vec::<ListedTool>::new();
     for tool in tools {
         let text = |value: &Value| value.as_str().map(str::trim).unwrap_or_default().to_owned();
         let name = text(&tool["name"]);
@@ -232,7 +232,7 @@ pub fn listed(tools: &[Value]) -> Vec<Listed> {
         let title = titles.into_iter().map(text).find(|title| !title.is_empty()).unwrap_or_default();
         let description = text(&tool["description"]).chars().take(MAX_DESCRIPTION_CHARS).collect();
         let read_only = tool["annotations"]["readOnlyHint"] == true;
-        read.push(Listed { name, title, description, schema, read_only });
+        read.push(ListedTool { name, title, description, schema, read_only });
     }
     read
 }

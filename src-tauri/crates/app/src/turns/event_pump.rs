@@ -9,17 +9,17 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use contract::protocol::{Finished, Ids, Loaded, Step, WorkerEvent};
+use contract::protocol::{Ids, LoadState, Step, TurnResult, WorkerEvent};
 use contract::types::{AppEvent, Finish, ToolCall, TurnEventKind};
 use contract::{Error, ErrorKind};
 use session::{MessageRow, MessageState, Session, TokenLog, TurnEnding};
 
 use super::partial_answer::Answer;
 use super::turn::{AnswerPlace, Turn};
-use crate::context::compaction::keep_compaction;
+use crate::Services;
+use crate::context::stored_compactions::keep_compaction;
 use crate::context::summary;
 use crate::conversations::rows_to_types;
-use crate::services::Services;
 use crate::tools::rounds::calls_event;
 
 /// How long after a failed save of a all_ids answer the next try comes.
@@ -135,9 +135,9 @@ impl TurnEventPump<'_> {
         let services = self.services;
         let event = match event {
             // Nobody waits for a summary that is made ahead.
-            WorkerEvent::Fitted { request, outcome } => match services.summaries.take_ahead(request) {
+            WorkerEvent::FitOutcome { request, outcome } => match services.summaries.take_ahead(request) {
                 Some(plan) => return services.looked_ahead(plan, outcome),
-                None => WorkerEvent::Fitted { request, outcome },
+                None => WorkerEvent::FitOutcome { request, outcome },
             },
             event => event,
         };
@@ -145,14 +145,14 @@ impl TurnEventPump<'_> {
             Some(WorkerEvent::Turn { turn, step }) => self.step(&turn, step),
             Some(WorkerEvent::Model { id, state }) => self.model(id, state),
             Some(WorkerEvent::Checkpoints(changes)) => services.account_checkpoints(*changes),
-            Some(WorkerEvent::Ran(ran)) => services.keep_run(&ran),
-            Some(WorkerEvent::Profiled(measured)) => services.profiling.keep(*measured),
+            Some(WorkerEvent::RunFacts(ran)) => services.keep_run(&ran),
+            Some(WorkerEvent::MeasuredAnswer(measured)) => services.profiling.keep(*measured),
             Some(
                 WorkerEvent::Inspected { .. }
-                | WorkerEvent::Counted { .. }
+                | WorkerEvent::TokenCounts { .. }
                 | WorkerEvent::Looked { .. }
-                | WorkerEvent::Fitted { .. }
-                | WorkerEvent::Embedded { .. }
+                | WorkerEvent::FitOutcome { .. }
+                | WorkerEvent::EmbeddingBatch { .. }
                 | WorkerEvent::Stored { .. }
                 | WorkerEvent::KvStats { .. },
             )
@@ -160,7 +160,7 @@ impl TurnEventPump<'_> {
         }
     }
 
-    fn model(&self, id: String, state: Loaded) {
+    fn model(&self, id: String, state: LoadState) {
         self.services.models.set(&id, state);
         // A model that is no entry (a path given to a command) concerns nobody else.
         let entry =
@@ -243,7 +243,7 @@ impl TurnEventPump<'_> {
         }
     }
 
-    fn done(&mut self, id: &str, finished: Finished) {
+    fn done(&mut self, id: &str, finished: TurnResult) {
         let mut stats = rows_to_types::stats(&finished);
         stats.thought_ms = self.streaming.get(id).map_or(0.0, StreamingAnswer::thought_ms);
         stats.once = self.services.turns.one_off_options(id);

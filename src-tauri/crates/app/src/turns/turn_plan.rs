@@ -6,7 +6,9 @@ use contract::protocol::{ChatOptions, GenerateRequest, LoadSpec, ModelRef};
 use contract::types::{CompactionStrategy, OneOffOptions, ToolCall, ToolRun, ToolRunState};
 
 use crate::tools::offered_tools::{OfferedTool, OfferedTools};
-use crate::tools::rounds::STOPPED;
+
+/// The result of a call that the user stopped, as the model is told.
+pub(crate) const STOPPED: &str = "The user stopped this call.";
 
 /// What summaries and titles of a turn's conversation are made with, and what its tool calls go on with.
 #[derive(Debug, Clone)]

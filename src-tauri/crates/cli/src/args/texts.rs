@@ -12,10 +12,10 @@ pub struct TokenizeArgs {
     pub model: String,
     #[command(flatten)]
     pub input: TextArgs,
-    /// Control tokens in the text become tokens
+    /// Parse control tokens in the text
     #[arg(long)]
     pub parse_special: bool,
-    /// With the BOS and EOS that the model wants
+    /// Add the BOS and EOS tokens the model expects
     #[arg(long)]
     pub add_special: bool,
 }
@@ -25,10 +25,10 @@ pub struct TokenizeArgs {
 pub struct TextArgs {
     #[arg(long, allow_hyphen_values = true)]
     pub text: Option<String>,
-    /// A text file; - is standard input
+    /// Text file; - reads standard input
     #[arg(long, value_name = "F")]
     pub file: Option<PathBuf>,
-    /// Lines {"text":…}; - is standard input
+    /// File with one {"text":…} per line; - reads standard input
     #[arg(long, value_name = "F")]
     pub jsonl: Option<PathBuf>,
 }
@@ -49,7 +49,7 @@ pub struct EmbedArgs {
     pub model: String,
     #[command(flatten)]
     pub input: TextArgs,
-    /// What the texts are, for models that are told: what is looked for, or where it may be found
+    /// Role of the texts, for models that distinguish queries from documents
     #[arg(long = "as", value_enum, default_value_t)]
     pub kind: EmbedKind,
 }

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use contract::GpuSpread;
 use contract::KvAging;
 use contract::NumaPolicy;
-use contract::limits::Preset;
+use contract::limits::LimitPreset;
 use contract::protocol::{CardPrecision, Kv, Speculate};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -14,7 +14,7 @@ pub enum PresetArg {
     Bounded,
 }
 
-impl From<PresetArg> for Preset {
+impl From<PresetArg> for LimitPreset {
     fn from(preset: PresetArg) -> Self {
         match preset {
             PresetArg::Bounded => Self::Bounded,
@@ -84,7 +84,7 @@ impl From<SpeculateArg> for Speculate {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SpreadArg {
-    /// The whole model where it fits, else layers
+    /// The whole model on each GPU if it fits, else split layers
     Auto,
     Layers,
     Copies,
@@ -113,9 +113,9 @@ pub enum KvArg {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum NumaArg {
     Off,
-    /// All beside one memory
+    /// All threads on one NUMA node
     Node,
-    /// Beside each in turn
+    /// Threads spread over all NUMA nodes
     Spread,
 }
 

@@ -6,7 +6,9 @@
 //! gave at the conversation's end when it saw all of it; no strategy touches those, so that only what is missing before
 //! them shows. Both come from the strategies themselves, with the model's own template; summaries are its own, too.
 
-use compaction::{ASK, ASKED, Digest, Fold, Next, Room, Sketch, Strategy, Talk, Wish};
+use compaction::{
+    ASK, ASKED, Fold, Next, PromptDraft, Strategy, SummaryRequest, TokenBudget, Transcript, TurnSummary,
+};
 use contract::Error;
 use contract::ErrorKind;
 use contract::Result;
@@ -82,7 +84,8 @@ struct How {
 
 pub fn compression(bench: &mut Bench) -> Result<()> {
     let Bench { model, json, .. } = bench;
-    let mut subject = Subject { model, digests: Vec::new(), talk: Talk::default(), answers: Vec::new() };
+    let mut subject =
+        Subject { model, digests: Vec::new(), talk: Transcript::default(), answers: Vec::new() };
     subject.converse()?;
     let whole = How { strategy: None, ratio: 1 };
     let of = |strategy| RATIOS.map(|ratio| How { strategy: Some(strategy), ratio });
@@ -109,7 +112,7 @@ struct Subject<'a> {
     model: &'a mut Model,
     /// Summaries that were made of the conversation at hand.
     digests: Vec<String>,
-    talk: Talk,
+    talk: Transcript,
     /// The model's own, to the questions asked so far.
     answers: Vec<String>,
 }
@@ -196,7 +199,7 @@ impl Subject<'_> {
     /// Another conversation: summaries of the last one are of no use.
     fn begin(&mut self, n: usize) {
         self.digests.clear();
-        self.talk = Talk { n_turns: self.conversation(n).len() + 1, ..Talk::default() };
+        self.talk = Transcript { n_turns: self.conversation(n).len() + 1, ..Transcript::default() };
     }
 
     /// The prompt of a question, shown as the strategy has it.
@@ -208,16 +211,16 @@ impl Subject<'_> {
             Some(Strategy::Attention) | None => return Ok(whole),
         };
         let most = whole.len() / how.ratio;
-        let room = Room { limit: whole.len(), budget: most, aim: most };
+        let room = TokenBudget { limit: whole.len(), budget: most, aim: most };
         loop {
             let (talk, digests) = (self.talk.clone(), self.digests.clone());
-            let mut count = |sketch: &Sketch| self.count(turns, &digests, question, sketch);
+            let mut count = |sketch: &PromptDraft| self.count(turns, &digests, question, sketch);
             match compaction::next(strategy, &talk, room, &mut count)? {
                 Next::Fold(Fold { n_turns, digests: told }) => {
                     let told: Vec<&str> = told.iter().map(|&at| digests[at].as_str()).collect();
                     return self.render(&shown(&turns[n_turns..], &told, question));
                 }
-                Next::Wish(wish) => self.summarise(turns, &wish)?,
+                Next::SummaryRequest(wish) => self.summarise(turns, &wish)?,
                 Next::Forget { .. } | Next::TooLong { .. } => return Err(too_short(most)),
             }
         }
@@ -228,18 +231,18 @@ impl Subject<'_> {
         turns: &[[Said; 2]],
         digests: &[String],
         question: &str,
-        sketch: &Sketch,
+        sketch: &PromptDraft,
     ) -> Result<usize> {
         let told = |told: &[usize]| told.iter().map(|&at| digests[at].as_str()).collect::<Vec<_>>();
         let messages = match sketch {
-            Sketch::Shown(fold) => shown(&turns[fold.n_turns..], &told(&fold.digests), question),
-            Sketch::Asking(wish) => shown(&turns[wish.turns.clone()], &told(&wish.after), ASK),
+            PromptDraft::Shown(fold) => shown(&turns[fold.n_turns..], &told(&fold.digests), question),
+            PromptDraft::Asking(wish) => shown(&turns[wish.turns.clone()], &told(&wish.after), ASK),
         };
         Ok(self.render(&messages)?.len())
     }
 
     /// Has the model write what is wished for.
-    fn summarise(&mut self, turns: &[[Said; 2]], wish: &Wish) -> Result<()> {
+    fn summarise(&mut self, turns: &[[Said; 2]], wish: &SummaryRequest) -> Result<()> {
         let told: Vec<&str> = wish.after.iter().map(|&at| self.digests[at].as_str()).collect();
         let prompt = self.render(&shown(&turns[wish.turns.clone()], &told, ASK))?;
         let text = self.write(prompt, wish.n_tokens)?;
@@ -248,7 +251,7 @@ impl Subject<'_> {
             (true, Some(&first), Some(&last)) => digests[first].turns.start..digests[last].turns.end,
             _ => wish.turns.clone(),
         };
-        self.talk.digests.push(Digest { turns, level: wish.level });
+        self.talk.digests.push(TurnSummary { turns, level: wish.level });
         self.digests.push(text);
         Ok(())
     }
@@ -279,7 +282,7 @@ impl Subject<'_> {
                 let n_most = prompt.len() - OBSERVATION_TOKENS;
                 let n_keep = prompt.len() / how.ratio;
                 let n_newest = (n_keep / 4).max(OBSERVATION_TOKENS);
-                let forget = AttentionEviction { n_most, n_keep, n_first: 4, n_newest };
+                let forget = AttentionEviction { max_tokens: n_most, n_kept: n_keep, n_oldest: 4, n_newest };
                 self.model.truncate(seq, 0)?;
                 self.model.prefill_evicting(seq, prompt, forget, &mut |_| true)?
             }
@@ -357,11 +360,11 @@ fn shown(turns: &[[Said; 2]], told: &[&str], question: &str) -> Vec<Said> {
 }
 
 fn no_template() -> Error {
-    let message = "This model has no vocabulary or chat template, so no conversation can be measured.";
+    let message = "This model has no vocabulary or chat template, so no chat can be measured.";
     Error::input("model.no_tokenizer", message, "Measure a chat model, such as starter.")
 }
 
 fn too_short(most: usize) -> Error {
-    let message = format!("A question does not fit into {most} tokens.");
+    let message = format!("A message does not fit into {most} tokens.");
     Error::new(ErrorKind::Limit, "request.context_full", message, "Measure a model with a shorter template.")
 }

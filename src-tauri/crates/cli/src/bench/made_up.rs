@@ -19,7 +19,12 @@ use crate::{out, text};
 pub fn made_up(wanted: &str, keep: Option<&Path>, global: &Global) -> Result<WeightFile> {
     let (name, dtype) = wanted.split_once(':').ok_or_else(|| {
         let message = format!("\"{wanted}\" is not NAME:DTYPE.");
-        Error::new(ErrorKind::Usage, "usage.shape", message, "Such as --shape llama-3.2-1b:q4_k_m.")
+        Error::new(
+            ErrorKind::Usage,
+            "usage.shape",
+            message,
+            "Use a form such as --shape llama-3.2-1b:q4_k_m.",
+        )
     })?;
     let (shape, mix) = (shape::find(name).map_err(usage)?, shape::mix(dtype).map_err(usage)?);
     let io = RealIo;
@@ -33,7 +38,7 @@ pub fn made_up(wanted: &str, keep: Option<&Path>, global: &Global) -> Result<Wei
     };
     if keep.is_some() && io.exists(&path)? {
         let message = format!("{} is there already.", path.display());
-        return Err(Error::input("bench.exists", message, "Name a file that isn't, or remove it."));
+        return Err(Error::input("bench.exists", message, "Choose another file name, or delete the file."));
     }
     let mut writer = BufWriter::with_capacity(WRITTEN_AT_ONCE, Appending { io: &io, path: path.clone() });
     let written = shape::write(shape, mix, SEED, &mut writer).and_then(|()| {

@@ -9,7 +9,7 @@ use contract::Error;
 use contract::Result;
 use contract::protocol::Checkpoints;
 use engine::{Chunk, LogitsSelection, Model, SequenceId, TokenId};
-use inference::worker::checkpoint_store::{self, CheckpointDir, Due};
+use inference::worker::checkpoint_store::{self, CheckpointDir, PendingCheckpoint};
 use io::{Clock, RealClock, RealIo};
 use serde::Serialize;
 
@@ -63,7 +63,7 @@ pub fn resume(bench: Bench, n: usize, cache: PathBuf, again: impl FnOnce() -> Re
     let fresh_s = (clock.monotonic() - start).as_secs_f64();
 
     let start = clock.monotonic();
-    let mut due = Due::of(&model, seq, (0, n));
+    let mut due = PendingCheckpoint::of(&model, seq, (0, n));
     while due.store_one(&model, seq, files) {}
     let store_s = (clock.monotonic() - start).as_secs_f64();
     if let Some(error) = due.told.error {

@@ -201,7 +201,7 @@ impl Bench {
             self.back(seq, test.depth)?;
         }
         self.model.measure_submissions(None);
-        let SubmissionStats { n_runs, n_kernels, time } = self.model.effort();
+        let SubmissionStats { n_runs, n_kernels, time } = self.model.submission_stats();
         if n_runs == 0 {
             return Ok(());
         }

@@ -7,20 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::{ChatOptions, LoadSpec, ModelRef, PromptMessage};
 use crate::Error;
 
-/// How the context is kept in memory.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Kv {
-    F32,
-    #[default]
-    F16,
-    Q8_0,
-    Q4_0,
-}
-
 /// What becomes of contexts after their turn.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Keeping {
+pub struct ContextRetention {
     /// Where they are stored. None: nowhere.
     pub folder: Option<PathBuf>,
     /// Answers from one store to the next; what leaves memory is stored in any case.
@@ -44,7 +33,7 @@ pub struct PrefetchRequest {
     pub conversation: String,
     pub messages: Vec<PromptMessage>,
     pub chat: ChatOptions,
-    pub keeping: Keeping,
+    pub keeping: ContextRetention,
 }
 
 /// What happened to files of contexts.

@@ -22,7 +22,7 @@ pub struct CountRequest {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counted {
+pub struct TokenCounts {
     pub tokens: u32,
     pub context_limit: u32,
     /// The model's template knows `enable_thinking`.

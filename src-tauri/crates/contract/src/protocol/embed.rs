@@ -29,7 +29,7 @@ pub struct EmbedRequest {
 
 /// Vectors of length 1, in the order of the texts.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Embedded {
+pub struct EmbeddingBatch {
     pub vectors: Vec<Vec<f32>>,
     /// Tokens of all texts, with what goes around each.
     pub tokens: u32,

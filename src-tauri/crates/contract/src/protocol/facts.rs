@@ -6,7 +6,7 @@ use super::Kv;
 
 /// What a turn took, where it had the model to itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Ran {
+pub struct RunFacts {
     /// Library id.
     pub model: String,
     pub kv: Kv,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::types::ProfiledAnswer;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Profiled {
+pub struct MeasuredAnswer {
     pub turn: String,
     pub answer: ProfiledAnswer,
     /// JSON in the "Trace Event Format" of Chrome.

@@ -9,7 +9,7 @@ use lopdf::{Dictionary, Document, Object, ObjectId};
 use super::MAX_UNPACKED;
 use super::fonts::{Arena, Font, number};
 use super::lines::Lines;
-use crate::extract::TEXT_MOST;
+use crate::extract_error::TEXT_MOST;
 
 /// Forms within forms.
 const MAX_LEVELS: usize = 8;
@@ -49,7 +49,7 @@ impl Matrix {
 }
 
 #[derive(Clone, Copy)]
-struct State {
+struct TextState {
     page: Matrix,
     font: Option<usize>,
     size: f32,
@@ -96,7 +96,7 @@ impl<'a> Walker<'a> {
             resources.extend(own);
             resources.extend(others.iter().filter_map(|id| self.document.get_dictionary(*id).ok()));
         }
-        let state = State {
+        let state = TextState {
             page: Matrix::ONE,
             font: None,
             size: 0.0,
@@ -111,7 +111,7 @@ impl<'a> Walker<'a> {
         lines.into_text()
     }
 
-    fn draw(&mut self, content: &[u8], drawing: &Drawing<'a>, mut state: State, lines: &mut Lines) {
+    fn draw(&mut self, content: &[u8], drawing: &Drawing<'a>, mut state: TextState, lines: &mut Lines) {
         let mut text = Text { at: Matrix::ONE, line: Matrix::ONE };
         let mut kept = Vec::new();
         for operation in Content::decode_iter(content) {
@@ -135,7 +135,7 @@ impl<'a> Walker<'a> {
     }
 
     /// What letters look like from now on.
-    fn set(&mut self, operator: &str, operands: &[Object], drawing: &Drawing<'a>, state: &mut State) {
+    fn set(&mut self, operator: &str, operands: &[Object], drawing: &Drawing<'a>, state: &mut TextState) {
         let value = |at: usize| operands.get(at).and_then(|it| number(self.document, it));
         match operator {
             "Tf" => {
@@ -156,7 +156,7 @@ impl<'a> Walker<'a> {
     }
 
     /// Where letters stand from now on.
-    fn place(&self, operator: &str, operands: &[Object], state: &mut State, text: &mut Text) {
+    fn place(&self, operator: &str, operands: &[Object], state: &mut TextState, text: &mut Text) {
         let value = |at: usize| operands.get(at).and_then(|it| number(self.document, it)).unwrap_or(0.0);
         let line = match operator {
             "Td" => text.line.moved(value(0), value(1)),
@@ -171,7 +171,14 @@ impl<'a> Walker<'a> {
         *text = Text { at: line, line };
     }
 
-    fn show(&self, operator: &str, operands: &[Object], state: &State, text: &mut Text, lines: &mut Lines) {
+    fn show(
+        &self,
+        operator: &str,
+        operands: &[Object],
+        state: &TextState,
+        text: &mut Text,
+        lines: &mut Lines,
+    ) {
         let shown = match operator {
             "Tj" | "'" | "TJ" => operands.first(),
             "\"" => operands.get(2),
@@ -229,7 +236,7 @@ impl<'a> Walker<'a> {
     }
 
     /// A drawing that is drawn in this one.
-    fn form(&mut self, operands: &[Object], drawing: &Drawing<'a>, state: State, lines: &mut Lines) {
+    fn form(&mut self, operands: &[Object], drawing: &Drawing<'a>, state: TextState, lines: &mut Lines) {
         self.n_forms += 1;
         if drawing.level >= MAX_LEVELS || self.n_forms > MAX_FORMS {
             return;
@@ -252,7 +259,7 @@ impl<'a> Walker<'a> {
         };
         let matrix = form.dict.get_deref(b"Matrix", document).and_then(Object::as_array).ok();
         let matrix = matrix.and_then(|list| self.matrix(list)).unwrap_or(Matrix::ONE);
-        let state = State { page: matrix.then(state.page), ..state };
+        let state = TextState { page: matrix.then(state.page), ..state };
         self.draw(&content, &Drawing { resources, level: drawing.level + 1 }, state, lines);
     }
 

@@ -1,4 +1,4 @@
-//! Adapter files: a GGUF whose `general.type` is "adapter", or a folder with adapter_config.json and
+//! Adapter files: a GGUF with `general.type` "adapter", or a folder with adapter_config.json and
 //! adapter_model.safetensors.
 
 use std::path::Path;
@@ -16,22 +16,22 @@ pub struct Adapter {
 }
 
 enum AdapterFormat {
-    /// `alpha` of 0 stands for none.
+    /// An `alpha` of 0 means none.
     Gguf {
         alpha: f32,
     },
     PeftConfig(PeftConfig),
 }
 
-/// What adapter_config.json says of the scale.
+/// Scale settings of adapter_config.json.
 struct PeftConfig {
     alpha: f64,
-    /// Modules with an alpha of their own.
+    /// Modules with their own alpha.
     alpha_of: Vec<(String, f64)>,
     by_root: bool,
 }
 
-/// Before the names of modules in PEFT's files.
+/// Prefix of module names in PEFT files.
 const PEFT_ROOT: &str = "base_model.model.";
 const PEFT_WEIGHTS: &str = "adapter_model.safetensors";
 const PEFT_CONFIG: &str = "adapter_config.json";
@@ -39,8 +39,9 @@ const PEFT_CONFIG: &str = "adapter_config.json";
 const MAX_CONFIG_BYTES: u64 = 4 << 20;
 
 impl Adapter {
-    /// A GGUF file, a PEFT folder, or its `.safetensors` file. Errors: those of opening weights; `adapter.*` for a file
-    /// that is no adapter, or one of a kind that isn't built.
+    /// Opens a GGUF file, a PEFT folder, or its `.safetensors` file.
+    ///
+    /// Errors: those of opening weights; `adapter.*` for files that are not adapters, or of an unsupported kind.
     pub fn open(path: &Path) -> Result<Self> {
         let weights = if path.is_dir() { path.join(PEFT_WEIGHTS) } else { path.to_owned() };
         let file = WeightFile::open(&weights)?;
@@ -51,7 +52,7 @@ impl Adapter {
         Ok(Self { file, form })
     }
 
-    /// What `F[:SCALE]` names, with its factor: 1 where there is none.
+    /// Opens `F[:SCALE]`. Returns the adapter and its factor, 1 by default.
     pub fn open_scaled(named: &str) -> Result<(Self, f32)> {
         if let Some((path, scale)) = named.rsplit_once(':')
             && let Ok(scale) = scale.parse()
@@ -62,12 +63,12 @@ impl Adapter {
         Ok((Self::open(Path::new(named))?, 1.0))
     }
 
-    /// The file's name.
+    /// Returns the file name.
     pub fn name(&self) -> String {
         self.file.path().file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// Which weights these are.
+    /// Returns a hash of the adapter's weights and scale settings.
     pub fn fingerprint(&self) -> String {
         match &self.form {
             AdapterFormat::Gguf { .. } => self.file.fingerprint(),
@@ -81,13 +82,15 @@ impl Adapter {
         self.file.container()
     }
 
-    /// Error: another architecture, or a GGUF for a model in safetensors: their rows may stand in another order.
+    /// Checks the family.
+    ///
+    /// Errors: another architecture, or a GGUF for a safetensors model: their row order may differ.
     pub(super) fn check_family(&self, base: AdapterBase<'_>) -> Result<()> {
         match (&self.form, base.container) {
             (AdapterFormat::PeftConfig(_), _) => Ok(()),
             (AdapterFormat::Gguf { .. }, Container::Safetensors) => Err(refused(
                 self,
-                "it is a GGUF, and the model is not: rows may stand in another order".into(),
+                "it is a GGUF file, but the model is not: the order of rows may differ".into(),
             )),
             (AdapterFormat::Gguf { .. }, Container::Gguf { .. }) => {
                 let (own, wanted) =
@@ -95,7 +98,7 @@ impl Adapter {
                 if own == wanted {
                     return Ok(());
                 }
-                Err(refused(self, format!("it is for {own} models, and this is a {wanted} model")))
+                Err(refused(self, format!("it is for {own} models, but this is a {wanted} model")))
             }
         }
     }
@@ -104,7 +107,7 @@ impl Adapter {
         self.file.tensors().map(|tensor| tensor.name)
     }
 
-    /// Names of the pair that adds to the model's tensor `name`.
+    /// Returns the names of the pair that adds to the model's tensor `name`.
     fn names(&self, name: &str) -> [String; 2] {
         match &self.form {
             AdapterFormat::Gguf { .. } => [format!("{name}.lora_a"), format!("{name}.lora_b")],
@@ -119,7 +122,9 @@ impl Adapter {
         self.names(name).iter().any(|name| self.file.tensor(name).is_some())
     }
 
-    /// a [rank, in] and b [out, rank]. Error: one of them is missing.
+    /// Returns a [rank, in] and b [out, rank].
+    ///
+    /// Errors: `adapter.tensor_missing`.
     pub(super) fn pair(&self, name: &str) -> Result<(TensorView<'_>, TensorView<'_>)> {
         let [a, b] = self.names(name);
         let get = |name: &str| {
@@ -130,7 +135,7 @@ impl Adapter {
         Ok((get(&a)?, get(&b)?))
     }
 
-    /// Factor on what is added to the model's tensor `name`.
+    /// Returns the factor on the update of the model's tensor `name`.
     pub(super) fn scale(&self, name: &str, rank: usize) -> f32 {
         match &self.form {
             AdapterFormat::Gguf { alpha } if *alpha == 0.0 => 1.0,
@@ -154,7 +159,7 @@ fn gguf(file: &WeightFile) -> Result<AdapterFormat> {
     let kind = metadata.opt_str("general.type")?.unwrap_or("model");
     if kind != "adapter" {
         let message = format!("{} is a {kind}, not an adapter", file.path().display());
-        return Err(EngineError::new("adapter.kind", message, "Give the file of a LoRA adapter."));
+        return Err(EngineError::new("adapter.kind", message, "Choose the file of a LoRA adapter."));
     }
     match metadata.opt_str("adapter.type")?.unwrap_or("lora") {
         "lora" => Ok(AdapterFormat::Gguf {
@@ -185,7 +190,7 @@ fn peft(path: &Path) -> Result<PeftConfig> {
     let pattern = config["alpha_pattern"].as_object();
     let own = pattern.into_iter().flatten().map(|(key, value)| {
         match key.contains(['*', '+', '[', '(', '\\', '^', '$', '|', '?']) {
-            true => Err(unsupported(&format!("alpha_pattern \"{key}\" is more than a name"))),
+            true => Err(unsupported(&format!("alpha_pattern \"{key}\" is not a plain name"))),
             false => Ok((key.clone(), number(value, "alpha_pattern")?)),
         }
     });
@@ -203,7 +208,7 @@ fn read(path: &Path) -> Result<Value> {
     };
     let n = std::fs::metadata(path).map_err(|error| wrong(error.to_string()))?.len();
     if n > MAX_CONFIG_BYTES {
-        return Err(wrong(format!("{n} bytes are too many")));
+        return Err(wrong(format!("it has {n} bytes, too many")));
     }
     let bytes = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
     serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))
@@ -220,6 +225,6 @@ fn unsupported(what: &str) -> EngineError {
     EngineError::new(
         "adapter.unsupported",
         format!("this adapter cannot be used: {what}"),
-        "Plain LoRA adapters of linear layers can be used.",
+        "Use a plain LoRA adapter of linear layers.",
     )
 }

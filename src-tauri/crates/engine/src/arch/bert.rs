@@ -1,5 +1,5 @@
-//! BERT and what is built like it (MiniLM, BGE, E5), and Nomic's, with rotation and a gate: tokens see all of the text,
-//! norms stand after the sums.
+//! BERT and its relatives (MiniLM, BGE, E5), and Nomic's with rotation and a gate: bidirectional attention, norms
+//! after the sums.
 
 use kernels::{Activation, Mask};
 use weights::Container;
@@ -16,7 +16,7 @@ pub(super) struct Bert;
 pub(super) struct NomicBert;
 
 const EPS: HParamKey = HParamKey { gguf: "attention.layer_norm_epsilon", hf: "layer_norm_eps" };
-/// A mixture of experts in every so many layers.
+/// Every how many layers there is a mixture of experts.
 const EXPERT_LAYERS: HParamKey = HParamKey { gguf: "moe_every_n_layers", hf: "" };
 
 impl Architecture for Bert {
@@ -79,7 +79,7 @@ impl Architecture for NomicBert {
     }
 }
 
-/// What both share.
+/// Reads what both families share.
 fn plain(hparams: &HParams<'_>, architecture: &'static str, ffn: Ffn) -> Result<ModelSpec> {
     let d_model = hparams.count(keys::D_MODEL, MAX_WIDTH)?;
     let n_heads = hparams.count(keys::N_HEADS, MAX_HEADS)?;
@@ -118,7 +118,7 @@ fn plain(hparams: &HParams<'_>, architecture: &'static str, ffn: Ffn) -> Result<
     })
 }
 
-/// The norms after the sums.
+/// Names of the norms after the sums.
 fn tensor_names(container: Container, role: Role) -> Vec<TensorName> {
     match role {
         Role::MixerNorm => vec!["attn_output_norm.weight".into()],

@@ -1,17 +1,17 @@
-//! The chat template of a family, for files that carry none: ours, told by the vocabulary first and the family
-//! second, since many families share one way of marking turns.
+//! Built-in chat templates for files without one: chosen by vocabulary, then by family, since many families share a
+//! format.
 
 use crate::template::ChatTemplate;
 use crate::tokenizer::Tokenizer;
 
-/// Ours, by name.
+/// A built-in template by name.
 macro_rules! built_in {
     ($name:literal) => {
         ($name, include_str!(concat!("../template/builtin/", $name, ".jinja")))
     };
 }
 
-/// Tokens that must be there, and what they stand for; the first that fits counts.
+/// Tokens that must exist, and the template they select. The first match wins.
 const BY_VOCABULARY: &[(&[&str], (&str, &str))] = &[
     (&["<|start|>", "<|message|>", "<|channel|>"], built_in!("harmony")),
     (&["<|turn>", "<turn|>"], built_in!("gemma4")),
@@ -22,28 +22,28 @@ const BY_VOCABULARY: &[(&[&str], (&str, &str))] = &[
     (&["[INST]", "[/INST]"], built_in!("mistral")),
 ];
 
-/// Families whose turns have no tokens of their own: the words `[INST]` mark them.
+/// Families whose turns have no tokens of their own: the text `[INST]` marks them.
 const INST_IN_WORDS: &[&str] = &["llama", "mistral"];
 
-/// The vocabulary that those families were released with, and everything smaller that only tells stories.
+/// Vocabulary size of those families. Smaller models only tell stories.
 const MIN_INST_VOCABULARY: usize = 32_000;
 
-/// For models that were never taught to chat: they go on with the text.
+/// For models that were never trained to chat: they continue the text.
 const PLAIN: (&str, &str) = built_in!("plain");
 
-/// Name and template.
+/// Returns the name and template for a model without one.
 pub fn built_in_template(architecture: &str, tokenizer: &Tokenizer) -> (&'static str, ChatTemplate) {
-    let fits = |tokens: &[&str]| tokens.iter().all(|token| tokenizer.mark(token).is_some());
+    let fits = |tokens: &[&str]| tokens.iter().all(|token| tokenizer.markup_token(token).is_some());
     let by_vocabulary = BY_VOCABULARY.iter().find(|(tokens, _)| fits(tokens)).map(|(_, template)| *template);
     let has_words = INST_IN_WORDS.contains(&architecture)
         && tokenizer.n_vocab() >= MIN_INST_VOCABULARY
         && tokenizer.is_sentencepiece();
     let by_words = has_words.then_some(built_in!("llama2"));
     let (name, source) = by_vocabulary.or(by_words).unwrap_or(PLAIN);
-    (name, ChatTemplate::from_source(source).expect("our own templates compile: a test compiles each"))
+    (name, ChatTemplate::from_source(source).expect("built-in templates compile: a test compiles each"))
 }
 
-/// All of ours.
+/// All built-in templates.
 #[cfg(test)]
 pub const ALL: &[(&str, &str)] = &[
     built_in!("harmony"),
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn every_template_shows_every_message() {
+    fn templates_render_every_message() {
         let messages = json!([{"role": "system", "content": "RULES"}, {"role": "user", "content": "ASKED"},
             {"role": "assistant", "content": "SAID"}, {"role": "user", "content": "AGAIN"}]);
         for (name, source) in ALL {
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn those_with_tools_show_them() {
+    fn templates_with_tools_render_them() {
         let messages = json!([{"role": "user", "content": "Where?"},
             {"role": "assistant", "content": null, "tool_calls": [{"function": {"name": "look", "arguments": {"at": "map"}}}]},
             {"role": "tool", "content": "HERE"}]);
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn chatml_is_what_it_is() {
+    fn chatml_renders_as_specified() {
         let messages = json!([{"role": "user", "content": "Hi"}]);
         let (_, source) = ALL.iter().find(|(name, _)| *name == "chatml").expect("ours");
         assert_eq!(

@@ -1,5 +1,4 @@
-//! What turns a model of any family into one that embeds: a GGUF says how the states of a text's tokens are pooled, and
-//! whether tokens see what comes after them.
+//! Turns a model of any family into an embedding model: GGUF keys give the pooling and whether attention is causal.
 
 use kernels::Mask;
 
@@ -11,7 +10,9 @@ use crate::spec::{EmbeddingHead, ModelSpec, Pooling, Role};
 const POOLING: HParamKey = HParamKey { gguf: "pooling_type", hf: "" };
 const CAUSAL: &str = "attention.causal";
 
-/// The spec of a family with what its file says of vectors. Error `model.feature_unsupported`.
+/// Reads a family's spec with its file's embedding keys.
+///
+/// Errors: `model.feature_unsupported`.
 pub(super) fn complete(hparams: &HParams<'_>, family: Family) -> Result<ModelSpec> {
     let mut spec = family.spec(hparams)?;
     let before = family.embedding_prefixes();
@@ -24,7 +25,7 @@ pub(super) fn complete(hparams: &HParams<'_>, family: Family) -> Result<ModelSpe
         (Some(2), _) => pooled(Pooling::First),
         (Some(3), _) => pooled(Pooling::Last),
         (Some(4), _) => return Err(hparams.unsupported("a head that ranks pairs of texts")),
-        (Some(n), _) => return Err(hparams.unsupported(&format!("a pooling that it numbers {n}"))),
+        (Some(n), _) => return Err(hparams.unsupported(&format!("pooling type {n}"))),
     };
     if hparams.optional_flag(CAUSAL)? == Some(false) {
         if spec.attentions_mut().any(|a| a.window.is_some() && a.mask == Mask::Causal) {
@@ -35,7 +36,7 @@ pub(super) fn complete(hparams: &HParams<'_>, family: Family) -> Result<ModelSpe
     let is_bidirectional = spec.is_bidirectional();
     let Some(embeds) = &mut spec.embeds else {
         return match is_bidirectional {
-            true => Err(hparams.unsupported("tokens that see what comes after them")),
+            true => Err(hparams.unsupported("bidirectional attention")),
             false => Ok(spec),
         };
     };
@@ -45,7 +46,7 @@ pub(super) fn complete(hparams: &HParams<'_>, family: Family) -> Result<ModelSpe
             None => break,
         }
     }
-    // there are no logits: the table is looked up and no more
+    // There are no logits: the table is only looked up.
     spec.tied_embeddings = false;
     Ok(spec)
 }

@@ -1,5 +1,5 @@
-//! Gemma 1, 2 and 3 (text): norms around zero, embeddings scaled by √width, GELU; from Gemma 2 on windows, norms after
-//! each part, soft caps or norms of the heads.
+//! Gemma 1, 2 and 3 (text): norms around zero, embeddings scaled by √width, GELU. From Gemma 2 on windows,
+//! post-norms, and soft caps or head norms.
 
 use kernels::Activation;
 use weights::Container;
@@ -16,7 +16,7 @@ pub(super) struct Gemma3;
 
 const ATTENTION_SOFTCAP: HParamKey = HParamKey { gguf: "attn_logit_softcapping", hf: "attn_logit_softcapping" };
 const OUTPUT_SOFTCAP: HParamKey = HParamKey { gguf: "final_logit_softcapping", hf: "final_logit_softcapping" };
-/// The head size that queries are scaled by; the larger models' isn't their own.
+/// Head size that queries are scaled by. In the larger models it is not their own.
 const QUERY_SCALAR: HParamKey = HParamKey { gguf: "", hf: "query_pre_attn_scalar" };
 
 impl Architecture for Gemma {
@@ -74,7 +74,7 @@ impl Architecture for Gemma3 {
         &["gemma3_text", "gemma3"]
     }
 
-    /// The configs of the models that also see give little more than the sizes they differ in.
+    /// Configs of multimodal models give little more than the sizes that differ.
     fn hf_defaults(&self) -> &'static [(&'static str, f64)] {
         &[
             ("num_attention_heads", 8.0),
@@ -97,7 +97,7 @@ impl Architecture for Gemma3 {
     }
 }
 
-/// Gemma 3 and what is built like it.
+/// Reads Gemma 3 and its relatives.
 pub(super) fn gemma3(hparams: &HParams<'_>, architecture: &'static str) -> Result<ModelSpec> {
     let mut spec = plain(hparams, architecture)?;
     post_norms(&mut spec);
@@ -120,14 +120,14 @@ pub(super) fn gemma3(hparams: &HParams<'_>, architecture: &'static str) -> Resul
     Ok(spec)
 }
 
-/// What all of them share.
+/// Reads what all of them share.
 fn plain(hparams: &HParams<'_>, architecture: &'static str) -> Result<ModelSpec> {
     let mut spec = llama::spec(hparams, architecture, true)?;
     let is_centred = !hparams.is_gguf(); // a GGUF stores weight + 1
     spec.embedding.scale = (spec.d_model as f32).sqrt();
     let centred = |norm: Norm| if is_centred { norm.centred() } else { norm };
     spec.output_norm = centred(spec.output_norm);
-    // older configs name an exact GELU that the models were not trained with
+    // Older configs name an exact GELU that the models were not trained with.
     let activation = match hparams.value("hidden_activation") {
         Some(_) => hparams.activation("hidden_activation", Activation::GeluTanh)?,
         None => Activation::GeluTanh,
@@ -143,7 +143,7 @@ fn plain(hparams: &HParams<'_>, architecture: &'static str) -> Result<ModelSpec>
     Ok(spec)
 }
 
-/// Norms after each part, like those before.
+/// Adds norms after each part, like those before.
 fn post_norms(spec: &mut ModelSpec) {
     for layer in &mut spec.layers {
         layer.mixer_post_norm = Some(layer.mixer_norm);
@@ -151,7 +151,7 @@ fn post_norms(spec: &mut ModelSpec) {
     }
 }
 
-/// Layers with a window: as a config lists them, else all but every `interval`-th.
+/// Returns which layers have a window: as the config lists them, else all but every `interval`-th.
 fn slides(hparams: &HParams<'_>, n_layers: usize, interval: usize) -> Result<Vec<bool>> {
     if let Some(types) = hparams.layer_types(n_layers)? {
         return Ok(types.iter().map(|kind| *kind == "sliding_attention").collect());
@@ -161,7 +161,7 @@ fn slides(hparams: &HParams<'_>, n_layers: usize, interval: usize) -> Result<Vec
     Ok((1..=n_layers).map(|n| n % interval != 0).collect())
 }
 
-/// Factor on q·k. Of the two largest models queries are scaled by the width over the heads, which GGUF doesn't say;
+/// Returns the factor on q·k. The two largest models scale queries by width over heads, which GGUF does not say;
 /// `by_width` is that width.
 fn scale(hparams: &HParams<'_>, attention: &Attention, by_width: Option<usize>) -> Result<f32> {
     let scalar = match hparams.optional_real(QUERY_SCALAR, f64::MIN_POSITIVE, MAX_FACTOR)? {
@@ -174,7 +174,7 @@ fn scale(hparams: &HParams<'_>, attention: &Attention, by_width: Option<usize>) 
     Ok(scalar.sqrt().recip() as f32)
 }
 
-/// Llama's name for the norm before the feed-forward part is here that of the norm after attention.
+/// Llama's name for the pre-FFN norm means the post-attention norm here.
 pub(super) fn tensor_names(container: Container, role: Role) -> Vec<TensorName> {
     match (container, role) {
         (Container::Safetensors, Role::FfnNorm) => vec!["pre_feedforward_layernorm.weight".into()],

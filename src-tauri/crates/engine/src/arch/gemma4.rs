@@ -1,5 +1,6 @@
-//! Gemma 4: windowed layers and full ones with other heads and another rotation, values normed, every layer scaled;
-//! dense, with experts beside the dense part, or with an embedding for each layer and shared keys and values (E2B, E4B).
+//! Gemma 4: windowed and full layers with different heads and rotations, normed values, scaled layers.
+//!
+//! Dense, with experts beside the dense part, or with per-layer embeddings and shared keys and values (E2B, E4B).
 
 use kernels::{Activation, RopeStyle};
 use weights::Container;
@@ -28,7 +29,7 @@ const LAYER_INPUT_WIDTH: HParamKey =
     HParamKey { gguf: "embedding_length_per_layer_input", hf: "hidden_size_per_layer_input" };
 const OUTPUT_SOFTCAP: HParamKey = HParamKey { gguf: "final_logit_softcapping", hf: "final_logit_softcapping" };
 const N_EXPERTS_USED: HParamKey = HParamKey { gguf: keys::N_EXPERTS_USED.gguf, hf: "top_k_experts" };
-/// Where a config lists no types, every so many layers one sees everything.
+/// Interval of full-attention layers, where a config lists no types.
 const FULL_INTERVAL: usize = 6;
 
 impl Architecture for Gemma4 {
@@ -102,7 +103,7 @@ impl Architecture for Gemma4 {
 }
 
 fn per_layer_embedding(hparams: &HParams<'_>, d_model: usize, norm: Norm) -> Result<Option<PerLayerEmbedding>> {
-    // 0 stands for none
+    // 0 means none.
     let Some(_) = hparams.optional_unbounded(LAYER_INPUT_WIDTH)?.filter(|n| *n != 0) else { return Ok(None) };
     let width = hparams.count(LAYER_INPUT_WIDTH, MAX_WIDTH / MAX_LAYERS)?;
     Ok(Some(PerLayerEmbedding {
@@ -114,8 +115,8 @@ fn per_layer_embedding(hparams: &HParams<'_>, d_model: usize, norm: Norm) -> Res
     }))
 }
 
-/// Every layer's attention: windowed and full ones differ in heads and rotation, and the last of them may take keys and
-/// values from the last layer of their kind that makes its own.
+/// Reads every layer's attention. Windowed and full ones differ in heads and rotation. The last layers may share keys
+/// and values with an earlier layer of their kind.
 fn attentions(hparams: &HParams<'_>, n_layers: usize, eps: f32) -> Result<Vec<Attention>> {
     let n_heads = hparams.count(keys::N_HEADS, MAX_HEADS)?;
     let slides = slides(hparams, n_layers)?;
@@ -133,7 +134,7 @@ fn attentions(hparams: &HParams<'_>, n_layers: usize, eps: f32) -> Result<Vec<At
         let keys = match own {
             Some(layer) if index >= first_shared => KvSource::OfLayer(layer),
             None if index >= first_shared => {
-                let message = format!("layer {index} has no earlier layer of its kind to share with");
+                let message = format!("layer {index} has no earlier layer of its kind to share keys and values with");
                 return Err(hparams.wrong(&hparams.name(N_SHARED_KV), message));
             }
             _ if !hparams.has_tensor(Role::Value, Some(index)) => KvSource::SharedByValues,
@@ -167,7 +168,8 @@ fn slides(hparams: &HParams<'_>, n_layers: usize) -> Result<Vec<bool>> {
     Ok(slides)
 }
 
-/// AttentionHeads of every layer: newer configs list exceptions by layer, older ones and GGUF have keys for full layers.
+/// Reads the heads of every layer: newer configs list exceptions by layer; older ones and GGUF have keys for full
+/// layers.
 fn heads(hparams: &HParams<'_>, n_layers: usize, n_heads: usize, slides: &[bool]) -> Result<Vec<llama::AttentionHeads>> {
     let counts = hparams.counts_by_layer(keys::N_KV_HEADS, n_layers, MAX_HEADS)?;
     let counts = counts.unwrap_or_else(|| vec![n_heads; n_layers]);
@@ -196,7 +198,7 @@ fn heads(hparams: &HParams<'_>, n_layers: usize, n_heads: usize, slides: &[bool]
     Ok(all)
 }
 
-/// As a GGUF says it: head sizes by kind, key heads by layer.
+/// Notes them as a GGUF does: head sizes by kind, key-value heads by layer.
 fn note_heads(hparams: &HParams<'_>, slides: &[bool], heads: &[llama::AttentionHeads]) {
     for (&slides, heads) in slides.iter().zip(heads) {
         let keys =
@@ -207,7 +209,7 @@ fn note_heads(hparams: &HParams<'_>, slides: &[bool], heads: &[llama::AttentionH
     hparams.note_counts(keys::N_KV_HEADS, &counts);
 }
 
-/// Widths of the dense parts: of layers that share keys they may be twice as large.
+/// Reads the widths of the dense parts. Layers that share keys may be twice as wide.
 fn widths(hparams: &HParams<'_>, n_layers: usize) -> Result<Vec<usize>> {
     let widths = hparams.counts_by_layer(keys::D_FF, n_layers, MAX_WIDTH)?;
     let Some(mut widths) = widths else { return Err(hparams.missing(&hparams.name(keys::D_FF))) };

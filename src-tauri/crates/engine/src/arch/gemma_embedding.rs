@@ -1,4 +1,4 @@
-//! EmbeddingGemma: Gemma 3 whose tokens see what comes after them, with windows to either side; states are averaged.
+//! EmbeddingGemma: Gemma 3 with bidirectional attention and two-sided windows; states are averaged.
 
 use kernels::Mask;
 use serde_json::Value;
@@ -25,20 +25,20 @@ impl Architecture for GemmaEmbedding {
         config.get("use_bidirectional_attention") == Some(&Value::Bool(true))
     }
 
-    /// As its card says for search.
+    /// As its model card says for retrieval.
     fn embedding_prefixes(&self) -> EmbeddingPrefixes {
         EmbeddingPrefixes { question: "task: search result | query: ", passage: "title: none | text: " }
     }
 
     fn spec(&self, hparams: &HParams<'_>) -> Result<ModelSpec> {
         if !hparams.is_gguf() {
-            // without them its vectors would be others than those it was trained for
-            return Err(hparams.unsupported("dense layers in folders beside it, which its GGUF files have in them,"));
+            // Without them the vectors would differ from the trained ones.
+            return Err(hparams.unsupported("dense layers in separate folders (GGUF files include them)"));
         }
         let mut spec = gemma::gemma3(hparams, self.gguf_name())?;
         for attention in spec.attentions_mut() {
             attention.mask = Mask::Bidirectional;
-            // files give the width of both sides together
+            // Files give the width of both sides together.
             attention.window = attention.window.map(|window| window / 2 + 1);
         }
         spec.embeds = Some(EmbeddingHead { pooling: Pooling::Mean, dense: Vec::new(), before: self.embedding_prefixes() });

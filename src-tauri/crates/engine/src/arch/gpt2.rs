@@ -1,4 +1,4 @@
-//! GPT-2: layer norms, learned positions, biases everywhere, a feed-forward part without gate.
+//! GPT-2: layer norms, learned positions, biases everywhere, an ungated feed-forward part.
 
 use kernels::Activation;
 use weights::Container;

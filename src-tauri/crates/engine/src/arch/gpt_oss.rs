@@ -1,4 +1,4 @@
-//! GPT-OSS: experts in MXFP4 with biases and a clamped gate, attention with sinks, every second layer a window, YaRN.
+//! GPT-OSS: MXFP4 experts with biases and a clamped gate, attention sinks, a window in every second layer, YaRN.
 
 use kernels::Activation;
 use weights::Container;
@@ -12,10 +12,10 @@ use crate::spec::{Experts, Ffn, ModelSpec, Role, RouterInput};
 pub(super) struct GptOss;
 
 const N_EXPERTS: HParamKey = HParamKey { gguf: keys::N_EXPERTS.gguf, hf: "num_local_experts" };
-/// Of each expert: config.json has no key of its own for it.
+/// Width of each expert. config.json has no separate key for it.
 const D_FF: HParamKey = HParamKey { gguf: keys::EXPERT_D_FF.gguf, hf: keys::D_FF.hf };
 const LIMIT: HParamKey = HParamKey { gguf: "", hf: "swiglu_limit" };
-/// Of every model published; GGUF has no key for it.
+/// Value of every published model. GGUF has no key for it.
 const DEFAULT_LIMIT: f64 = 7.0;
 
 impl Architecture for GptOss {
@@ -59,7 +59,7 @@ impl Architecture for GptOss {
     }
 }
 
-/// Rows of gates and of what they gate take turns. Experts are MXFP4 as published, or matrices of [in, out].
+/// Rows of gate and up projections alternate. Experts are MXFP4 as published, or matrices of [in, out].
 fn hugging_face(role: Role) -> Vec<TensorName> {
     const GATE_UP: &[Role] = &[Role::ExpertGate, Role::ExpertUp];
     const GATE_UP_BIAS: &[Role] = &[Role::ExpertGateBias, Role::ExpertUpBias];

@@ -1,9 +1,9 @@
-//! Hyperparameters by key, from either container, each checked against bounds before anyone computes with it.
+//! Hyperparameters by key, from either container, each checked against bounds before use.
 //!
-//! Bounds are wide (an order of magnitude beyond anything published) and exist so that products of a few
-//! counts can't overflow and a damaged file is refused here, with its key named.
+//! The bounds are an order of magnitude beyond anything published, so that products cannot overflow and a damaged
+//! file is refused with its key named.
 //!
-//! What a config.json says is noted under its GGUF key as it is read: so a converter knows what to write.
+//! What is read from config.json is noted under its GGUF key, for the converter.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -20,7 +20,7 @@ use crate::spec::Role;
 
 /// The deepest published model has 126 layers.
 pub(super) const MAX_LAYERS: usize = 1024;
-/// Widths of the residual stream and of feed-forward layers.
+/// Bound on the widths of the residual stream and of feed-forward layers.
 pub(super) const MAX_WIDTH: usize = 1 << 20;
 pub(super) const MAX_HEADS: usize = 1 << 12;
 /// Published mixtures have up to 512.
@@ -31,35 +31,35 @@ pub(super) const MAX_HEAD_DIM: usize = 512;
 pub(super) const MAX_POSITIONS: usize = u32::MAX as usize;
 /// The largest published vocabulary has 262,208 entries.
 const MAX_VOCAB: usize = 1 << 24;
-/// Rotary bases and factors.
+/// Bound on rotary bases and factors.
 pub(super) const MAX_FACTOR: f64 = 1e15;
 
-/// Reads hyperparameters of one file for one family.
+/// Reads the hyperparameters of one file for one family.
 pub struct HParams<'a> {
     file: &'a WeightFile,
     family: Family,
-    /// config.json; of a model that also sees or hears, the language part laid over the rest.
+    /// config.json; of a multimodal model, the language part merged over the rest.
     config: Option<Cow<'a, Value>>,
     fit: ContextFit,
     notes: RefCell<GgufNotes>,
 }
 
-/// What a model is loaded for, where its structure depends on it.
+/// Properties of the load that a model's structure depends on.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ContextFit {
-    /// Tokens a sequence may hold: LongRoPE has frequencies for short contexts and others for long ones.
-    /// 0: as many as the model was first trained for.
+    /// Maximum tokens per sequence: LongRoPE has separate frequencies for short and long contexts. 0: the original
+    /// training context.
     pub n_ctx: usize,
-    /// Positions are stretched by so much with YaRN, instead of what the file says.
-    pub stretch: Option<f64>,
+    /// Factor of a YaRN extension that replaces the file's own scaling.
+    pub rope_factor: Option<f64>,
 }
 
-/// What a model says of itself, as a GGUF of its family says it.
+/// What a GGUF of the family would say about a model.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct GgufNotes {
-    /// KvSource without the architecture before them. A later pair of the same key counts.
+    /// Keys without the architecture prefix. A later pair with the same key wins.
     pub pairs: Vec<(&'static str, OwnedValue)>,
-    /// Small tensors of float32 that a GGUF has and safetensors have not.
+    /// Small float32 tensors that a GGUF has and safetensors have not.
     pub tensors: Vec<(&'static str, Vec<f32>)>,
 }
 
@@ -76,49 +76,49 @@ impl<'a> HParams<'a> {
         self.notes.into_inner()
     }
 
-    /// Remembers what a GGUF would say of what was read from a config.
+    /// Notes what a GGUF would say for a value read from a config.
     pub(super) fn note(&self, gguf: &'static str, value: OwnedValue) {
         if self.config().is_some() && !gguf.is_empty() {
             self.notes.borrow_mut().pairs.push((gguf, value));
         }
     }
 
-    /// As `note`, of a number.
+    /// Notes a number.
     pub(super) fn note_real(&self, key: HParamKey, value: f64) {
         self.note(key.gguf, OwnedValue::F32(value as f32));
     }
 
-    /// As `note`, of a count.
+    /// Notes a count.
     pub(super) fn note_count(&self, key: HParamKey, n: usize) {
         self.note(key.gguf, u32::try_from(n).map_or(OwnedValue::U64(n as u64), OwnedValue::U32));
     }
 
-    /// As `note`, of a count for each layer.
+    /// Notes a count per layer.
     pub(super) fn note_counts(&self, key: HParamKey, counts: &[usize]) {
         let counts = counts.iter().map(|n| u32::try_from(*n).unwrap_or(u32::MAX)).collect();
         self.note(key.gguf, OwnedValue::U32s(counts));
     }
 
-    /// As `note`, of a yes or no for each layer.
+    /// Notes a flag per layer.
     pub(super) fn note_flags(&self, gguf: &'static str, flags: &[bool]) {
         self.note(gguf, OwnedValue::Bools(flags.to_vec()));
     }
 
-    /// A count that was worked out, from 1 to `max`.
+    /// Checks a derived count, from 1 to `max`.
     pub(super) fn bounded(&self, name: &str, n: usize, max: usize) -> Result<usize> {
         bounded(name, n as u64, max)
     }
 
-    /// A tensor that a GGUF would have for what was read from a config.
+    /// Notes a tensor that a GGUF would have for values read from a config.
     pub(super) fn note_tensor(&self, gguf: &'static str, values: Vec<f32>) {
         let tensors = &mut self.notes.borrow_mut().tensors;
-        // layers of one kind say the same
+        // Layers of one kind yield equal tensors.
         if self.config().is_some() && !tensors.contains(&(gguf, values.clone())) {
             tensors.push((gguf, values));
         }
     }
 
-    /// config.json; None for a GGUF.
+    /// Returns config.json. `None` for a GGUF.
     pub(super) fn config(&self) -> Option<&Value> {
         self.config.as_deref()
     }
@@ -127,16 +127,16 @@ impl<'a> HParams<'a> {
         self.fit.n_ctx
     }
 
-    pub(super) fn stretch(&self) -> Option<f64> {
-        self.fit.stretch
+    pub(super) fn rope_factor(&self) -> Option<f64> {
+        self.fit.rope_factor
     }
 
-    /// A value of config.json that is there and not null.
+    /// Returns a value of config.json, unless it is missing or null.
     pub(super) fn value(&self, hf: &str) -> Option<&Value> {
         self.config()?.get(hf).filter(|value| !value.is_null())
     }
 
-    /// The key as it stands in this file.
+    /// Returns the key as it is written in this file.
     pub(super) fn name(&self, key: HParamKey) -> String {
         match self.file.container() {
             Container::Gguf { .. } => format!("{}.{}", self.family.gguf_name(), key.gguf),
@@ -144,18 +144,18 @@ impl<'a> HParams<'a> {
         }
     }
 
-    /// A count from 1 to `max` that must be there.
+    /// Reads a required count from 1 to `max`.
     pub(super) fn count(&self, key: HParamKey, max: usize) -> Result<usize> {
         self.optional_count(key, max)?.ok_or_else(|| self.missing(&self.name(key)))
     }
 
-    /// A count from 1 to `max`, if it is there.
+    /// Reads an optional count from 1 to `max`.
     pub(super) fn optional_count(&self, key: HParamKey, max: usize) -> Result<Option<usize>> {
         let found = self.optional_unbounded(key)?;
         found.map(|n| bounded(&self.name(key), n, max)).transpose()
     }
 
-    /// Any count, not to be computed with.
+    /// Reads any count. Not to be computed with.
     pub(super) fn optional_unbounded(&self, key: HParamKey) -> Result<Option<u64>> {
         match self.config() {
             None if key.gguf.is_empty() => Ok(None),
@@ -169,7 +169,7 @@ impl<'a> HParams<'a> {
         }
     }
 
-    /// A finite number from `min` to `max` that must be there.
+    /// Reads a required finite number from `min` to `max`.
     pub(super) fn real(&self, key: HParamKey, min: f64, max: f64) -> Result<f64> {
         self.optional_real(key, min, max)?.ok_or_else(|| self.missing(&self.name(key)))
     }
@@ -190,7 +190,7 @@ impl<'a> HParams<'a> {
         }
     }
 
-    /// A text of a GGUF's metadata.
+    /// Reads a text of a GGUF's metadata.
     pub(super) fn optional_text(&self, gguf: &'static str) -> Result<Option<&'a str>> {
         match self.file.container() {
             Container::Gguf { .. } => {
@@ -200,7 +200,7 @@ impl<'a> HParams<'a> {
         }
     }
 
-    /// A yes or no of a GGUF's metadata.
+    /// Reads a flag of a GGUF's metadata.
     pub(super) fn optional_flag(&self, gguf: &'static str) -> Result<Option<bool>> {
         match self.file.container() {
             Container::Gguf { .. } => {
@@ -210,13 +210,13 @@ impl<'a> HParams<'a> {
         }
     }
 
-    /// Rows of one of the model's own matrices, if it is there.
+    /// Returns the rows of a matrix outside the layers, if it exists.
     pub(super) fn n_rows(&self, role: Role) -> Option<usize> {
         let (_, name) = tensor_names::find(self.file, self.family, role, None)?;
         self.file.tensor(&name)?.shape.first().copied()
     }
 
-    /// A yes or no of config.json; a GGUF has none.
+    /// Reads a flag of config.json. A GGUF has none.
     pub(super) fn flag(&self, hf: &str, default: bool) -> Result<bool> {
         match self.config().and_then(|config| config.get(hf)) {
             None | Some(Value::Null) => Ok(default),
@@ -225,7 +225,7 @@ impl<'a> HParams<'a> {
         }
     }
 
-    /// Whether a projection has a bias: a config says so, in a GGUF the tensor is there.
+    /// Returns whether a projection has a bias: by the config, or in a GGUF by the tensor.
     pub(super) fn has_bias(&self, hf: &str, role: Role) -> Result<bool> {
         match self.file.container() {
             Container::Gguf { .. } => Ok(self.has_tensor(role, Some(0))),
@@ -233,7 +233,7 @@ impl<'a> HParams<'a> {
         }
     }
 
-    /// Whether the output matrix is the embedding table: a config says so, in a GGUF there is no other.
+    /// Returns whether the output matrix is the embedding table: by the config, or in a GGUF by the missing tensor.
     pub(super) fn tied_embeddings(&self, default: bool) -> Result<bool> {
         match self.file.container() {
             Container::Gguf { .. } => Ok(!self.has_tensor(Role::Output, None)),
@@ -245,7 +245,9 @@ impl<'a> HParams<'a> {
         tensor_names::find(self.file, self.family, role, layer).is_some()
     }
 
-    /// A count for each layer: one for all, or a list. Error: a list of another length, a count above `max`.
+    /// Reads a count per layer: one for all, or a list.
+    ///
+    /// Errors: a list of another length, a count above `max`.
     pub(super) fn counts_by_layer(
         &self,
         key: HParamKey,
@@ -277,7 +279,9 @@ impl<'a> HParams<'a> {
         all.into_iter().map(count).collect::<Result<_>>().map(Some)
     }
 
-    /// A yes or no for each layer of a GGUF, if it is there. Error: a list of another length.
+    /// Reads a GGUF's flag per layer, if present.
+    ///
+    /// Errors: a list of another length.
     pub(super) fn flags_by_layer(&self, gguf: &'static str, n_layers: usize) -> Result<Option<Vec<bool>>> {
         let Some(array) = self.array(HParamKey { gguf, hf: "" })? else { return Ok(None) };
         let flags = array.bools()?;
@@ -288,7 +292,9 @@ impl<'a> HParams<'a> {
         Ok(Some(flags[..n_layers].to_vec()))
     }
 
-    /// config.json's `layer_types`, if it has them. Error: a list of another length, or of other than texts.
+    /// Reads config.json's `layer_types`, if present.
+    ///
+    /// Errors: a list of another length, or not of texts.
     pub(super) fn layer_types(&self, n_layers: usize) -> Result<Option<Vec<&str>>> {
         let Some(types) = self.value("layer_types") else { return Ok(None) };
         let texts = types.as_array().map(|list| list.iter().filter_map(Value::as_str).collect::<Vec<_>>());
@@ -309,7 +315,7 @@ impl<'a> HParams<'a> {
         }
     }
 
-    /// The window of all layers; 0 stands for none.
+    /// Reads the window of all layers. 0 means none.
     pub(super) fn window(&self) -> Result<Option<usize>> {
         match self.optional_unbounded(keys::WINDOW)? {
             None | Some(0) => Ok(None),
@@ -317,12 +323,12 @@ impl<'a> HParams<'a> {
         }
     }
 
-    /// Whether the file is a GGUF.
+    /// Returns whether the file is a GGUF.
     pub(super) fn is_gguf(&self) -> bool {
         matches!(self.file.container(), Container::Gguf { .. })
     }
 
-    /// Rows of the embedding table; a config's `vocab_size` must agree.
+    /// Returns the rows of the embedding table. A config's `vocab_size` must agree.
     pub(super) fn n_vocab(&self) -> Result<usize> {
         let Some((_, name)) = tensor_names::find(self.file, self.family, Role::TokenEmbedding, None) else {
             let container = self.file.container();
@@ -342,7 +348,7 @@ impl<'a> HParams<'a> {
         Ok(n_rows)
     }
 
-    /// The nonlinearity that a config names; GGUF families have one each, the default.
+    /// Reads the activation that a config names. GGUF families have one each, the default.
     pub(super) fn activation(&self, hf: &str, default: Activation) -> Result<Activation> {
         match self.value(hf) {
             None => Ok(default),
@@ -356,7 +362,7 @@ impl<'a> HParams<'a> {
         }
     }
 
-    /// Queries and keys of GGUF llama files are permuted so that pairs stand side by side.
+    /// Returns the rotation style: llama's GGUF files have pairs permuted side by side.
     pub(super) fn rope_style(&self) -> RopeStyle {
         match self.file.container() {
             Container::Gguf { .. } => RopeStyle::Interleaved,
@@ -364,7 +370,7 @@ impl<'a> HParams<'a> {
         }
     }
 
-    /// A small tensor of positive factors, decoded, if it is there. (len)
+    /// Reads a small tensor of positive factors, if it exists. (len)
     pub(super) fn optional_factors(&self, tensor: &str, len: usize) -> Result<Option<Vec<f32>>> {
         let Some(view) = self.file.tensor(tensor) else { return Ok(None) };
         super::check_shape(&view, &[len])?;
@@ -385,7 +391,7 @@ impl<'a> HParams<'a> {
         EngineError::new("model.hyperparameter", format!("{key} is missing"), DAMAGED)
     }
 
-    /// The family is known, but this member uses something that isn't built.
+    /// Error for a known family with a feature that is not implemented.
     pub(super) fn unsupported(&self, what: &str) -> EngineError {
         EngineError::new(
             "model.feature_unsupported",
@@ -395,7 +401,7 @@ impl<'a> HParams<'a> {
     }
 }
 
-/// A config's `text_config` laid over the rest of it, and that over what the family's configs leave out.
+/// Merges `text_config` over the rest of the config, and both over the family's defaults.
 fn language_part<'a>(config: &'a Value, defaults: &[(&str, f64)]) -> Cow<'a, Value> {
     let text = config.get("text_config").and_then(Value::as_object);
     let Some(all) = config.as_object().filter(|_| text.is_some() || !defaults.is_empty()) else {
@@ -409,18 +415,18 @@ fn language_part<'a>(config: &'a Value, defaults: &[(&str, f64)]) -> Cow<'a, Val
     Cow::Owned(Value::Object(merged))
 }
 
-/// JsonNumbers of a JSON object; `place` goes before their keys in messages.
+/// Reads numbers of a JSON object. `path` precedes their keys in messages.
 pub(super) struct JsonNumbers<'a> {
     object: &'a Value,
-    place: &'static str,
+    path: &'static str,
 }
 
 impl<'a> JsonNumbers<'a> {
-    pub(super) fn new(object: &'a Value, place: &'static str) -> Self {
-        Self { object, place }
+    pub(super) fn new(object: &'a Value, path: &'static str) -> Self {
+        Self { object, path }
     }
 
-    /// A number with no fraction, not negative; null counts as absent.
+    /// Reads a non-negative integer. Null counts as absent.
     pub(super) fn optional_integer(&self, key: &str) -> Result<Option<u64>> {
         match self.object.get(key) {
             None | Some(Value::Null) => Ok(None),
@@ -431,7 +437,7 @@ impl<'a> JsonNumbers<'a> {
         }
     }
 
-    /// A count from 1 to `max`, if it is there.
+    /// Reads an optional count from 1 to `max`.
     pub(super) fn optional_count(&self, key: &str, max: usize) -> Result<Option<usize>> {
         self.optional_integer(key)?.map(|n| bounded(&self.name(key), n, max)).transpose()
     }
@@ -451,7 +457,7 @@ impl<'a> JsonNumbers<'a> {
     }
 
     fn name(&self, key: &str) -> String {
-        format!("{}{key}", self.place)
+        format!("{}{key}", self.path)
     }
 }
 
@@ -463,7 +469,7 @@ fn bounded(name: &str, n: u64, max: usize) -> Result<usize> {
 }
 
 fn in_range(name: &str, x: f64, min: f64, max: f64) -> Result<f64> {
-    // NaN is in no range
+    // NaN is in no range.
     if (min..=max).contains(&x) {
         return Ok(x);
     }

@@ -1,7 +1,7 @@
-//! Hyperparameters that several families have, by their names in both containers.
+//! Hyperparameter keys that several families share, in both containers.
 
-/// One hyperparameter's name in both containers; GGUF's without the architecture before it. Empty where a
-/// container has no such key.
+/// One hyperparameter's name in both containers; GGUF's without the architecture prefix. Empty where a container has
+/// no such key.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HParamKey {
     pub gguf: &'static str,

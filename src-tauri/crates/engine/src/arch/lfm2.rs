@@ -15,7 +15,7 @@ pub(super) struct Lfm2;
 
 const EPS: HParamKey = HParamKey { gguf: keys::RMS_EPS.gguf, hf: "norm_eps" };
 const KERNEL: HParamKey = HParamKey { gguf: "shortconv.l_cache", hf: "conv_L_cache" };
-/// A convolution with more taps would be a mistake.
+/// More taps would be a mistake.
 const MAX_KERNEL: usize = 64;
 
 impl Architecture for Lfm2 {
@@ -76,7 +76,7 @@ impl Architecture for Lfm2 {
 
     fn tensor_names(&self, container: Container, role: Role) -> Vec<TensorName> {
         let name = match (container, role) {
-            // named for the embedding, it norms the output
+            // Named for the embedding, but norms the output.
             (Container::Gguf { .. }, Role::OutputNorm) => "token_embd_norm.weight",
             (Container::Gguf { .. }, _) => return names::plain(container, role),
             (Container::Safetensors, Role::OutputNorm) => "embedding_norm.weight",
@@ -94,7 +94,7 @@ impl Architecture for Lfm2 {
     }
 }
 
-/// For each layer its key heads; None for one that convolves.
+/// Returns each layer's key-value heads. `None` for a convolution.
 fn attends(hparams: &HParams<'_>, n_layers: usize) -> Result<Vec<Option<usize>>> {
     let counts = hparams.counts_by_layer(keys::N_KV_HEADS, n_layers, MAX_HEADS)?;
     let Some(counts) = counts else { return Err(hparams.missing(&hparams.name(keys::N_KV_HEADS))) };
@@ -108,12 +108,12 @@ fn attends(hparams: &HParams<'_>, n_layers: usize) -> Result<Vec<Option<usize>>>
     };
     let counts: Vec<Option<usize>> =
         counts.into_iter().zip(is_attention).map(|(n, attends)| attends.then_some(n)).collect();
-    // 0 stands for a layer that convolves
+    // 0 stands for a convolution.
     hparams.note_counts(keys::N_KV_HEADS, &counts.iter().map(|n| n.unwrap_or(0)).collect::<Vec<_>>());
     Ok(counts)
 }
 
-/// Width of the feed-forward part. A config may give the width before it is cut to two thirds and rounded up.
+/// Reads the feed-forward width. A config may give the width before it is cut to two thirds and rounded up.
 fn d_ff(hparams: &HParams<'_>) -> Result<usize> {
     if hparams.is_gguf() {
         return hparams.count(keys::D_FF, MAX_WIDTH);

@@ -1,4 +1,4 @@
-//! Llama and everything built like it: RMS norms, rotary grouped-query attention, gated SiLU.
+//! Llama and its many relatives: RMS norms, rotary grouped-query attention, gated SiLU.
 
 use kernels::{Activation, Mask};
 
@@ -26,8 +26,8 @@ impl Architecture for Llama {
     }
 }
 
-/// The structure that llama's hyperparameters describe: the same in every layer. `tied` is the family's habit
-/// where a config doesn't say whether the output matrix is the embedding table.
+/// Reads the structure that llama's hyperparameters describe, the same in every layer. `tied` is the family's default
+/// for tied embeddings.
 pub(super) fn spec(hparams: &HParams<'_>, architecture: &'static str, tied: bool) -> Result<ModelSpec> {
     let ffn = Ffn::Gated(Dense {
         d_ff: hparams.count(keys::D_FF, MAX_WIDTH)?,
@@ -37,7 +37,7 @@ pub(super) fn spec(hparams: &HParams<'_>, architecture: &'static str, tied: bool
     spec_with(hparams, architecture, tied, ffn)
 }
 
-/// As `spec`, with another feed-forward part.
+/// Reads the structure as `spec` does, with another feed-forward part.
 pub(super) fn spec_with(
     hparams: &HParams<'_>,
     architecture: &'static str,
@@ -81,7 +81,7 @@ fn attention(hparams: &HParams<'_>, d_model: usize) -> Result<Attention> {
     })
 }
 
-/// AttentionHeads and nothing besides.
+/// Attention with these heads and no extras.
 pub(super) fn plain_attention(heads: AttentionHeads, rope: Rope) -> Attention {
     Attention {
         n_heads: heads.n_heads,
@@ -103,7 +103,7 @@ pub(super) fn plain_attention(heads: AttentionHeads, rope: Rope) -> Attention {
     }
 }
 
-/// How a layer's width is shared by heads.
+/// Heads of a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct AttentionHeads {
     pub n_heads: usize,
@@ -118,7 +118,9 @@ impl AttentionHeads {
         Self { n_heads, n_kv_heads, head_dim: head_dim(hparams, d_model, n_heads)? }.checked(hparams)
     }
 
-    /// Error: key heads that don't divide the query heads.
+    /// Checks the heads.
+    ///
+    /// Errors: key-value heads that do not divide the query heads.
     pub(super) fn checked(self, hparams: &HParams<'_>) -> Result<Self> {
         let Self { n_heads, n_kv_heads, .. } = self;
         if n_kv_heads == 0 || n_heads % n_kv_heads != 0 {
@@ -129,7 +131,7 @@ impl AttentionHeads {
     }
 }
 
-/// What a file says, else an equal share of the width.
+/// Reads the head size. By default an equal share of the width.
 pub(super) fn head_dim(hparams: &HParams<'_>, d_model: usize, n_heads: usize) -> Result<usize> {
     let head_dim = match hparams.optional_count(keys::HEAD_DIM, MAX_HEAD_DIM)? {
         Some(head_dim) => head_dim,
@@ -140,7 +142,7 @@ pub(super) fn head_dim(hparams: &HParams<'_>, d_model: usize, n_heads: usize) ->
         }
     };
     if hparams.optional_count(keys::VALUE_DIM, MAX_HEAD_DIM)?.is_some_and(|n| n != head_dim) {
-        return Err(hparams.unsupported("values of another width than keys"));
+        return Err(hparams.unsupported("values that are not as wide as keys"));
     }
     Ok(head_dim)
 }

@@ -1,4 +1,4 @@
-//! Ministral 3: llama with YaRN whose values keep their size, and queries that grow with their position.
+//! Ministral 3: llama with YaRN without magnitude scaling, and queries that grow with their position.
 
 use super::hparams::{HParams, HParamKey, MAX_FACTOR, MAX_POSITIONS, JsonNumbers};
 use super::{Architecture, llama};

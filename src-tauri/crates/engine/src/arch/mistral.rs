@@ -1,4 +1,4 @@
-//! Mistral: llama with a window. Its GGUF files call themselves llama and know no window.
+//! Mistral: llama with a window. Its GGUF files use llama's name and have no window.
 
 use super::hparams::{HParams, MAX_POSITIONS};
 use super::{Architecture, keys, llama};

@@ -1,12 +1,12 @@
-//! Tensor names: what most families share in either container. A family overrides the roles it names otherwise.
+//! Tensor names that most families share, in both containers. A family overrides the roles it names differently.
 
 use weights::Container;
 
 use super::tensor_names::TensorName;
 use crate::spec::Role;
 
-/// Where a role's tensor lies in a file of a plain family. Names of layers' tensors are without the layer before
-/// them, Hugging Face's besides without the model's root.
+/// Returns the names of a role's tensor in a plain family. Without the layer prefix, in Hugging Face also without the
+/// model's root.
 pub(super) fn plain(container: Container, role: Role) -> Vec<TensorName> {
     match container {
         Container::Gguf { .. } => gguf(role),
@@ -14,7 +14,7 @@ pub(super) fn plain(container: Container, role: Role) -> Vec<TensorName> {
     }
 }
 
-/// GGUF names are the same in every family; fused tensors are tried after separate ones.
+/// GGUF names are the same in every family. Fused tensors are tried after separate ones.
 fn gguf(role: Role) -> Vec<TensorName> {
     let fused = match role {
         Role::Query | Role::Key | Role::Value => Some(TensorName::rows("attn_qkv.weight", QKV)),
@@ -34,14 +34,14 @@ pub(super) const QKV: &[Role] = &[Role::Query, Role::Key, Role::Value];
 pub(super) const QKV_BIAS: &[Role] = &[Role::QueryBias, Role::KeyBias, Role::ValueBias];
 pub(super) const GATE_UP: &[Role] = &[Role::Gate, Role::Up];
 
-/// A row for each role, so that a new one without names doesn't compile.
+/// One row per role, so that a new role without names does not compile.
 macro_rules! names {
     ($($role:ident: $gguf:literal, $hf:literal;)*) => {
         fn gguf_name(role: Role) -> &'static str {
             match role { $(Role::$role => $gguf),* }
         }
 
-        /// Llama's names, and for what llama doesn't have those of the family that brought it.
+        /// Llama's names; for roles llama lacks, those of the family that introduced them.
         pub(super) fn hugging_face(role: Role) -> &'static str {
             match role { $(Role::$role => $hf),* }
         }

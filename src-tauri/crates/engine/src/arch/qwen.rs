@@ -1,5 +1,4 @@
-//! Qwen 2, 2.5 and 3: llama with biases on queries, keys and values, or with norms of query and key heads; dense or with
-//! experts.
+//! Qwen 2, 2.5 and 3: llama with query, key and value biases or with head norms; dense or with experts.
 
 use kernels::Activation;
 use weights::Container;
@@ -42,7 +41,7 @@ impl Architecture for Qwen3 {
         &["qwen3"]
     }
 
-    /// As the card of Qwen3-Embedding says.
+    /// As the model card of Qwen3-Embedding says.
     fn embedding_prefixes(&self) -> EmbeddingPrefixes {
         let question = "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery:";
         EmbeddingPrefixes { question, passage: "" }
@@ -83,7 +82,7 @@ impl Architecture for Qwen3Moe {
     }
 }
 
-/// Experts have a tensor each, or all have one together.
+/// Each expert has a tensor, or all share one.
 pub(super) fn tensor_names(container: Container, role: Role) -> Vec<TensorName> {
     let mut all = names::plain(container, role);
     match (container, role) {
@@ -113,7 +112,7 @@ pub(super) fn dense(hparams: &HParams<'_>, architecture: &'static str) -> Result
     Ok(spec)
 }
 
-/// Layers below it see everything where there is a window.
+/// Layers below this index have full attention where there is a window.
 const MAX_WINDOW_LAYERS: super::hparams::HParamKey = super::hparams::HParamKey { gguf: "", hf: "max_window_layers" };
 
 fn window(hparams: &HParams<'_>) -> Result<Option<usize>> {
@@ -123,7 +122,7 @@ fn window(hparams: &HParams<'_>) -> Result<Option<usize>> {
     hparams.optional_count(keys::WINDOW, MAX_POSITIONS)
 }
 
-/// Query and key heads are normed with the layers' own epsilon.
+/// Adds norms of query and key heads, with the layers' own epsilon.
 fn norm_heads(spec: &mut ModelSpec) {
     for layer in &mut spec.layers {
         let norm = layer.mixer_norm;
@@ -133,11 +132,11 @@ fn norm_heads(spec: &mut ModelSpec) {
     }
 }
 
-/// What newer configs call the number of experts.
+/// Newer configs' key for the number of experts.
 const N_LOCAL_EXPERTS: super::hparams::HParamKey =
     super::hparams::HParamKey { gguf: keys::N_EXPERTS.gguf, hf: "num_local_experts" };
 
-/// Experts whose weights are a softmax over all of them, made to sum to 1.
+/// Reads experts whose weights are a softmax over all of them, normalized to sum to 1.
 pub(super) fn experts(hparams: &HParams<'_>) -> Result<Experts> {
     let n_experts = match hparams.optional_count(N_LOCAL_EXPERTS, MAX_EXPERTS)? {
         Some(n_experts) => n_experts,
@@ -157,7 +156,7 @@ pub(super) fn experts(hparams: &HParams<'_>) -> Result<Experts> {
     })
 }
 
-/// Which layers have experts: every one of published models, or as the config says.
+/// Returns which layers have experts: all in published models, or as the config says.
 fn sparse_layers(hparams: &HParams<'_>, n_layers: usize) -> Result<Vec<bool>> {
     let step = super::hparams::HParamKey { gguf: "", hf: "decoder_sparse_step" };
     let step = hparams.optional_count(step, MAX_LAYERS)?.unwrap_or(1);

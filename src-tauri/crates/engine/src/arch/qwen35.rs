@@ -1,5 +1,5 @@
-//! Qwen 3.5: gated DeltaNet layers beside gated full attention that turns a quarter of each head; dense or with experts
-//! and one that all tokens share.
+//! Qwen 3.5: gated DeltaNet layers beside gated full attention with partial rotation; dense, or with experts and a
+//! shared expert.
 
 use kernels::{Activation, HeadOrder};
 use weights::Container;
@@ -14,18 +14,18 @@ use crate::spec::{Decay, DeltaNet, Dense, Experts, Ffn, Mixer, ModelSpec, Norm, 
 pub(super) struct Qwen35;
 pub(super) struct Qwen35Moe;
 
-/// Where nothing else says so, every fourth layer attends.
+/// Interval of attention layers, every fourth by default.
 const ATTENTION_INTERVAL: HParamKey = HParamKey { gguf: "full_attention_interval", hf: "full_attention_interval" };
 const DEFAULT_INTERVAL: usize = 4;
-/// Blocks at a file's end that guess the token after the next; plain decoding leaves them out.
-const N_GUESSING: HParamKey = HParamKey { gguf: "nextn_predict_layers", hf: "" };
+/// Layers at a file's end for multi-token prediction. Plain decoding leaves them out.
+const N_DRAFT_LAYERS: HParamKey = HParamKey { gguf: "nextn_predict_layers", hf: "" };
 const KERNEL: HParamKey = HParamKey { gguf: "ssm.conv_kernel", hf: "linear_conv_kernel_dim" };
 const N_K_HEADS: HParamKey = HParamKey { gguf: "ssm.group_count", hf: "linear_num_key_heads" };
 const N_V_HEADS: HParamKey = HParamKey { gguf: "ssm.time_step_rank", hf: "linear_num_value_heads" };
 const K_DIM: HParamKey = HParamKey { gguf: "ssm.state_size", hf: "linear_key_head_dim" };
 const V_WIDTH: HParamKey = HParamKey { gguf: "ssm.inner_size", hf: "" };
 const V_DIM: HParamKey = HParamKey { gguf: "", hf: "linear_value_head_dim" };
-/// A convolution with more taps would be a mistake.
+/// More taps would be a mistake.
 const MAX_KERNEL: usize = 64;
 
 impl Architecture for Qwen35 {
@@ -73,14 +73,14 @@ impl Architecture for Qwen35Moe {
 
 fn spec(hparams: &HParams<'_>, architecture: &'static str, ffn: Ffn) -> Result<ModelSpec> {
     let mut spec = llama::spec_with(hparams, architecture, false, ffn)?;
-    let n_guessing = hparams.optional_unbounded(N_GUESSING)?.unwrap_or(0);
+    let n_draft_layers = hparams.optional_unbounded(N_DRAFT_LAYERS)?.unwrap_or(0);
     let n_layers = spec.layers.len() as u64;
-    if n_guessing >= n_layers {
-        let message = format!("{n_guessing} of {n_layers} layers");
-        return Err(hparams.wrong(&hparams.name(N_GUESSING), message));
+    if n_draft_layers >= n_layers {
+        let message = format!("{n_draft_layers} of {n_layers} layers");
+        return Err(hparams.wrong(&hparams.name(N_DRAFT_LAYERS), message));
     }
-    spec.layers.truncate((n_layers - n_guessing) as usize);
-    // a GGUF stores weight + 1
+    spec.layers.truncate((n_layers - n_draft_layers) as usize);
+    // A GGUF stores weight + 1.
     let norm = if hparams.is_gguf() { spec.output_norm } else { spec.output_norm.centred() };
     let recurrent = recurrent(hparams, spec.layers.len())?;
     let delta = delta_net(hparams, spec.output_norm)?;

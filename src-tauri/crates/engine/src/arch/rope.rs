@@ -1,4 +1,4 @@
-//! Rotary frequencies as the two containers describe them: base, scaling, and which dimensions turn.
+//! Rotary frequencies as the two containers describe them: base, scaling, and rotated dimensions.
 
 use serde_json::Value;
 use weights::write::OwnedValue;
@@ -11,32 +11,32 @@ mod scaling;
 
 use scaling::{FrequencyScaling, Yarn, yarn_mscale};
 
-/// The base where none is given; every published config without one means this.
+/// Default base. Every published config without a base means this one.
 const DEFAULT_BASE: f64 = 10_000.0;
 
 const BASE: HParamKey = HParamKey { gguf: "rope.freq_base", hf: "rope_theta" };
 const N_ROT: HParamKey = HParamKey { gguf: "rope.dimension_count", hf: "" };
 
-/// One of the rotations of a model whose layers differ in it.
+/// One of a model's rotations.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RopeKind {
-    /// The name of such layers in a config: `rope_parameters` may have an object for each.
+    /// Name of such layers in a config: `rope_parameters` may have an object for each.
     pub layer_type: &'static str,
     pub base: HParamKey,
     pub default_base: f64,
     pub n_rot: HParamKey,
-    /// The file's one scaling (not an object for each kind) holds for this kind too.
+    /// Whether the file's single scaling applies to this kind too.
     pub scaled: bool,
 }
 
-/// The rotation of models that have one.
+/// The rotation of models with a single one.
 const ONLY: RopeKind =
     RopeKind { layer_type: "", base: BASE, default_base: DEFAULT_BASE, n_rot: N_ROT, scaled: true };
 
-/// Layers that see everything, of models that also have windowed ones.
+/// Full-attention layers of models that also have windowed ones.
 pub(super) const FULL: RopeKind = RopeKind { layer_type: "full_attention", ..ONLY };
 
-/// Windowed layers with a rotation of their own.
+/// Windowed layers with their own rotation.
 pub(super) const SLIDING: RopeKind = RopeKind {
     layer_type: "sliding_attention",
     base: HParamKey { gguf: "rope.freq_base_swa", hf: "rope_local_base_freq" },
@@ -45,13 +45,13 @@ pub(super) const SLIDING: RopeKind = RopeKind {
     scaled: false,
 };
 
-/// The rotary embedding of a model whose heads have `head_dim` elements. In a GGUF pairs stand side by side, as
-/// llama's converter permutes them; families that it leaves as they are set the style themselves.
+/// Reads the rotary embedding of heads with `head_dim` elements. In a GGUF pairs are side by side, as llama's
+/// converter permutes them; families it leaves unpermuted set the style themselves.
 pub(super) fn rotary(hparams: &HParams<'_>, head_dim: usize) -> Result<Rotary> {
     of_kind(hparams, head_dim, &ONLY)
 }
 
-/// The rotation of layers of one kind.
+/// Reads the rotation of layers of one kind.
 pub(super) fn of_kind(hparams: &HParams<'_>, head_dim: usize, kind: &RopeKind) -> Result<Rotary> {
     let own = parameters(hparams).and_then(|p| p.get(kind.layer_type)).filter(|own| own.is_object());
     let parameters = own.or_else(|| parameters(hparams).filter(|_| kind.scaled));
@@ -60,8 +60,8 @@ pub(super) fn of_kind(hparams: &HParams<'_>, head_dim: usize, kind: &RopeKind) -
     let mut inv_freq: Vec<f64> =
         (0..n_rot / 2).map(|pair| base.powf(-2.0 * pair as f64 / n_rot as f64)).collect();
     hparams.note(kind.n_rot.gguf, OwnedValue::U32(n_rot as u32));
-    let scalings = match (hparams.stretch(), hparams.config()) {
-        (Some(factor), _) if kind.scaled => vec![stretched(hparams, factor)?],
+    let scalings = match (hparams.rope_factor(), hparams.config()) {
+        (Some(factor), _) if kind.scaled => vec![extended(hparams, factor)?],
         (_, Some(_)) => {
             vec![
                 parameters
@@ -81,8 +81,8 @@ pub(super) fn of_kind(hparams: &HParams<'_>, head_dim: usize, kind: &RopeKind) -
     Ok(Rotary { n_rot, inv_freq, mscale: mscale as f32, style: hparams.rope_style() })
 }
 
-/// YaRN as the user asked for it, instead of the file's own scaling.
-fn stretched(hparams: &HParams<'_>, factor: f64) -> Result<FrequencyScaling> {
+/// YaRN as requested by the user, instead of the file's own scaling.
+fn extended(hparams: &HParams<'_>, factor: f64) -> Result<FrequencyScaling> {
     Ok(FrequencyScaling::Yarn(Yarn {
         factor,
         original_context: hparams.count(super::keys::CONTEXT, MAX_POSITIONS)? as f64,
@@ -104,7 +104,7 @@ fn rotated(
         Some(config) => {
             let share =
                 |object| JsonNumbers::new(object, "").optional_real("partial_rotary_factor", 0.0, 1.0);
-            // of a proportional rotation the whole head turns, the rest of it by nothing
+            // With a proportional rotation the whole head is rotated, the rest of it by zero.
             let is_proportional =
                 parameters.and_then(|p| p.get("rope_type")?.as_str()) == Some("proportional");
             let factor = match parameters.map(share).transpose()?.flatten() {
@@ -117,12 +117,12 @@ fn rotated(
     };
     if n_rot == 0 || n_rot % 2 != 0 {
         let key = if hparams.config().is_some() { "head_dim".into() } else { hparams.name(kind.n_rot) };
-        return Err(hparams.wrong(&key, format!("{n_rot} rotated dimensions; they turn in pairs")));
+        return Err(hparams.wrong(&key, format!("{n_rot} rotated dimensions is not an even number")));
     }
     Ok(n_rot)
 }
 
-/// Newer configs keep the base among the scaling's parameters.
+/// Reads the base. Newer configs keep it among the scaling parameters.
 fn base(hparams: &HParams<'_>, parameters: Option<&Value>, kind: &RopeKind) -> Result<f64> {
     if let Some(parameters) = parameters
         && let Some(base) =

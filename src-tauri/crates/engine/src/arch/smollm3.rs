@@ -8,7 +8,7 @@ use serde_json::Value;
 
 pub(super) struct SmolLm3;
 
-/// Where nothing says otherwise, layers 3, 7, 11 … have no rotary embedding.
+/// By default, layers 3, 7, 11 … have no rotary embedding.
 const NO_ROPE_INTERVAL: usize = 4;
 
 impl Architecture for SmolLm3 {
@@ -37,7 +37,7 @@ impl Architecture for SmolLm3 {
     }
 }
 
-/// Which layers turn their queries and keys. GGUF has no key for it.
+/// Returns which layers rotate queries and keys. GGUF has no key for it.
 fn has_rope(hparams: &HParams<'_>, n_layers: usize) -> Result<Vec<bool>> {
     let Some(config) = hparams.config() else {
         return Ok(by_interval(n_layers, NO_ROPE_INTERVAL));
@@ -72,7 +72,7 @@ fn window(hparams: &HParams<'_>) -> Result<Option<usize>> {
     hparams.optional_count(HParamKey { gguf: "", hf: "sliding_window" }, MAX_POSITIONS)
 }
 
-/// Whether a layer has the window, if there is one: as `layer_types` says, else where there is no rotation.
+/// Returns whether a layer has the window: by `layer_types`, else if it has no rotation.
 fn slides(hparams: &HParams<'_>, layer: usize, has_rope: bool) -> Result<bool> {
     let types = hparams.config().and_then(|config| config.get("layer_types"));
     match types.and_then(Value::as_array) {

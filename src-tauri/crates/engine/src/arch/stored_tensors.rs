@@ -1,4 +1,4 @@
-//! What a model's tensors take in a file, by names and shapes alone: no value is read, so that a header is enough.
+//! Sizes of a model's tensors in a file, from names and shapes alone. Reads no values, so a header is enough.
 
 use std::collections::HashSet;
 
@@ -9,18 +9,24 @@ use super::{Family, tensor_missing};
 use crate::error::Result;
 use crate::spec::{ModelSpec, Role};
 
-/// A tensor of a file, or a matrix of experts, under the first of the roles that it plays.
+/// A tensor of a file, or an expert matrix, under the first of its roles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoredTensor {
+    /// First role of the tensor.
     pub role: Role,
+    /// Layer index; `None` outside the layers.
     pub layer: Option<usize>,
+    /// Data type in the file.
     pub dtype: DType,
+    /// Bytes in the file.
     pub n_bytes: u64,
-    /// JsonNumbers that it holds.
+    /// Number of values.
     pub n_values: u64,
 }
 
-/// Everything that the spec asks for; a tensor that several roles share counts once. Error `model.tensor_missing`.
+/// Lists every tensor of the spec. One that several roles share is listed once.
+///
+/// Errors: `model.tensor_missing`.
 pub fn stored_tensors(file: &WeightFile, family: Family, spec: &ModelSpec) -> Result<Vec<StoredTensor>> {
     let mut seen = HashSet::new();
     let mut all = Vec::new();
@@ -51,14 +57,14 @@ pub fn stored_tensors(file: &WeightFile, family: Family, spec: &ModelSpec) -> Re
     Ok(all)
 }
 
-/// From its shape: a header has no data.
+/// Computed from the shape: a header has no data.
 fn bytes_of(view: &TensorView<'_>) -> u64 {
     let Some((n_cols, outer)) = view.shape.split_last() else { return 0 };
     let rows = outer.iter().fold(1u64, |product, n| product.saturating_mul(*n as u64));
     rows.saturating_mul(view.dtype.row_bytes(*n_cols) as u64)
 }
 
-/// StoredTensor as blocks apart from their scales, two numbers lie in a byte.
+/// If scales are stored separately, a byte holds two values.
 fn values_of(view: &TensorView<'_>, form: TensorForm) -> u64 {
     let n = view.shape.iter().fold(1u64, |product, n| product.saturating_mul(*n as u64));
     match form {

@@ -1,5 +1,6 @@
-//! Where a role's values lie in a file: in a tensor of their own, in some rows of one that roles share, in a tensor
-//! for each expert. What can be borrowed from the file is; rows that lie apart are gathered into memory of their own.
+//! Where a role's values are in a file: in their own tensor, in rows of a shared one, or in a tensor per expert.
+//!
+//! Contiguous rows are borrowed from the file, others copied.
 
 use std::ops::Range;
 
@@ -9,30 +10,34 @@ use super::{Family, check_shape, codec, tensor_missing};
 use crate::error::{DAMAGED, EngineError, Result};
 use crate::spec::Role;
 
-/// A tensor's name and what of it a role is.
+/// A tensor's name and which part of it a role occupies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TensorName {
-    /// Without layer and root. A `#` stands for the number of an expert, each of which has a tensor then.
+    /// Without layer prefix and root. A `#` stands for the number of an expert; each then has its own tensor.
     pub name: &'static str,
+    /// Part of the tensor that the role occupies.
     pub form: TensorForm,
 }
 
+/// How roles share a stored tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TensorForm {
+    /// The tensor has one role.
     Whole,
-    /// Rows of these roles one after another.
+    /// Consecutive rows of these roles.
     Rows(&'static [Role]),
-    /// Rows of these roles taking turns.
+    /// Alternating rows of these roles.
     Interleaved(&'static [Role]),
-    /// StoredTensor as [in, out]; the columns of these roles one after another.
+    /// Stored as [in, out], with consecutive columns of these roles.
     Transposed(&'static [Role]),
-    /// As `Transposed`, the columns taking turns.
+    /// Stored as [in, out], with alternating columns of these roles.
     TransposedInterleaved(&'static [Role]),
-    /// MXFP4 as Hugging Face stores it, `name` + "_blocks" and "_scales"; rows of these roles taking turns.
+    /// MXFP4 as Hugging Face stores it, `name` + "_blocks" and "_scales", with alternating rows of these roles.
     Mxfp4(&'static [Role]),
 }
 
 impl TensorName {
+    /// Names a tensor whose consecutive rows have the roles `of`.
     pub const fn rows(name: &'static str, of: &'static [Role]) -> Self {
         Self { name, form: TensorForm::Rows(of) }
     }
@@ -44,27 +49,31 @@ impl From<&'static str> for TensorName {
     }
 }
 
-/// A tensor as it will be uploaded.
+/// A tensor to upload.
 #[derive(Debug, Clone)]
 pub struct TensorPart {
+    /// Name in the file.
     pub name: String,
+    /// Data type of `data`.
     pub dtype: DType,
     /// Row-major, outermost first.
     pub shape: Vec<usize>,
+    /// Values, encoded as `dtype`.
     pub data: SharedBytes,
 }
 
 impl TensorPart {
+    /// Returns a view of the tensor.
     pub fn view(&self) -> TensorView<'_> {
         TensorView { name: &self.name, dtype: self.dtype, shape: &self.shape, data: self.data.clone() }
     }
 }
 
-/// Before the names of Hugging Face: text models, and the language parts of models that also see or hear.
+/// Prefixes of Hugging Face names: text models, and the language parts of multimodal models.
 const ROOTS: [&str; 6] =
     ["model.", "", "model.language_model.", "language_model.model.", "language_model.", "transformer."];
 
-/// Names that a place may have in a file, the likeliest first.
+/// Returns the names that a tensor may have in a file, the most common first.
 fn names(container: Container, family: Family, place: &TensorName, layer: Option<usize>) -> Vec<String> {
     let name = match place.form {
         TensorForm::Mxfp4(_) => format!("{}_blocks", place.name),
@@ -81,36 +90,36 @@ fn names(container: Container, family: Family, place: &TensorName, layer: Option
     }
 }
 
-/// The place that a file has for a role, and the tensor's full name there. With a `#` in it, expert 0 stands for all.
+/// Finds a role's tensor in a file, with its full name. For a `#`, expert 0 stands for all.
 pub(super) fn find(
     file: &WeightFile,
     family: Family,
     role: Role,
     layer: Option<usize>,
 ) -> Option<(TensorName, String)> {
-    let there = |name: &String| file.tensor(&name.replace('#', "0")).is_some();
+    let exists = |name: &String| file.tensor(&name.replace('#', "0")).is_some();
     family.tensor_names(file.container(), role).into_iter().find_map(|place| {
-        let name = names(file.container(), family, &place, layer).into_iter().find(there)?;
+        let name = names(file.container(), family, &place, layer).into_iter().find(exists)?;
         Some((place, name))
     })
 }
 
-/// Which rows of a tensor are a role's: every `step`-th from `start` on.
+/// A role's rows in a tensor: every `step`-th from `start` on.
 pub(crate) struct RowSelection {
-    /// Of the whole tensor.
+    /// Rows of the whole tensor.
     pub n_total: usize,
     start: usize,
     step: usize,
 }
 
 impl RowSelection {
-    /// The first `n` of them.
+    /// Iterates over the first `n` of them.
     pub fn iter(&self, n: usize) -> impl Iterator<Item = usize> {
         (0..n).map(|i| self.start + i * self.step)
     }
 }
 
-/// Every name that a matrix may have in files of a container, the likeliest first, and which rows it has there.
+/// Returns every name that a matrix may have in a container, the most common first, and its rows there.
 pub(crate) fn rows_by_name(
     family: Family,
     container: Container,
@@ -127,7 +136,7 @@ pub(crate) fn rows_by_name(
     named.collect()
 }
 
-/// The name to speak of where a role has no tensor.
+/// Returns the name for messages about a missing role.
 pub(super) fn expected_name(
     container: Container,
     family: Family,
@@ -140,8 +149,9 @@ pub(super) fn expected_name(
         .map_or_else(|| format!("{role:?}"), |place| names(container, family, place, layer).swap_remove(0))
 }
 
-/// A role's parts, checked against `shape`: one tensor, or for a matrix of experts one for each.
-/// `rows_of` says how many rows another role of the same layer has.
+/// Reads a role's tensors, checked against `shape`: one, or for an expert matrix one per expert. `rows_of` returns
+/// the rows of another role in the same layer.
+///
 /// Errors: `model.tensor_missing`, `model.tensor_shape`, `model.dtype_unsupported`.
 pub(super) fn parts(
     file: &WeightFile,
@@ -186,7 +196,7 @@ pub(super) fn parts(
             TensorPart::of(&view, shape, SharedBytes::from_vec(data))
         }
         TensorForm::Transposed(_) | TensorForm::TransposedInterleaved(_) => transposed(&view, shape, &cut)?,
-        TensorForm::Mxfp4(_) => unreachable!("taken care of before"),
+        TensorForm::Mxfp4(_) => unreachable!("handled above"),
     };
     Ok(if role.is_expert_matrix() { split(&part) } else { vec![part] })
 }
@@ -197,16 +207,16 @@ impl TensorPart {
     }
 }
 
-/// Which rows of a tensor a role has. A tensor of experts is a group of rows for each.
+/// A role's rows in a tensor. An expert tensor has one group of rows per expert.
 struct RoleRows {
     n_groups: usize,
-    /// Rows of a group of the tensor.
+    /// Rows per group of the tensor.
     n_total: usize,
-    /// Of these the first that is the role's, the distance to the next, and how many are.
+    /// First of the role's rows in a group, distance to the next, and their number.
     start: usize,
     step: usize,
     n_rows: usize,
-    /// Elements of a row.
+    /// Elements per row.
     row_len: usize,
 }
 
@@ -214,7 +224,7 @@ impl RoleRows {
     fn new(role: Role, shape: &[usize], form: TensorForm, rows_of: &dyn Fn(Role) -> Option<usize>) -> Self {
         let (n_groups, shape) = if role.is_expert() { (shape[0], &shape[1..]) } else { (1, shape) };
         let (n_rows, row_len) = (shape[0], shape[1..].iter().product());
-        // a role that this model lacks takes no rows
+        // A role that this model lacks has no rows.
         let rows = |other: &Role| rows_of(*other).unwrap_or(0);
         let place = |of: &[Role]| of.iter().position(|other| *other == role).unwrap_or(0);
         let (n_total, start, step) = match form {
@@ -229,7 +239,7 @@ impl RoleRows {
         Self { n_groups, n_total, start, step, n_rows, row_len }
     }
 
-    /// The shape of the tensor that this is cut from.
+    /// Returns the shape of the whole tensor.
     fn whole(&self, role: Role, shape: &[usize], form: TensorForm) -> Vec<usize> {
         let mut whole = shape.to_vec();
         whole[usize::from(role.is_expert())] = self.n_total;
@@ -246,7 +256,7 @@ impl RoleRows {
     }
 }
 
-/// One matrix for each expert, borrowed.
+/// Borrows one matrix per expert.
 fn slices(view: &TensorView<'_>, shape: &[usize], cut: &RoleRows) -> Vec<TensorPart> {
     let n = view.dtype.row_bytes(cut.row_len);
     let rows = |expert: usize| -> Range<usize> {
@@ -256,7 +266,7 @@ fn slices(view: &TensorView<'_>, shape: &[usize], cut: &RoleRows) -> Vec<TensorP
     (0..cut.n_groups).map(|expert| TensorPart::of(view, &shape[1..], view.data.slice(rows(expert)))).collect()
 }
 
-/// [n_experts, out, in] → as many [out, in]
+/// Splits [n_experts, out, in] into matrices [out, in].
 fn split(part: &TensorPart) -> Vec<TensorPart> {
     let n = part.data.len() / part.shape[0];
     let one = |expert: usize| TensorPart {
@@ -268,7 +278,9 @@ fn split(part: &TensorPart) -> Vec<TensorPart> {
     (0..part.shape[0]).map(one).collect()
 }
 
-/// [in, all out] → [out, in], of experts for each. Errors: a block format, whose blocks run the other way.
+/// Transposes [in, all out] to [out, in], per expert.
+///
+/// Errors: a block format, whose blocks run the other way.
 fn transposed(view: &TensorView<'_>, shape: &[usize], cut: &RoleRows) -> Result<TensorPart> {
     if view.dtype.block_len() != 1 {
         let message = format!("{} is {} and stored as [in, out]", view.name, view.dtype);
@@ -286,8 +298,8 @@ fn transposed(view: &TensorView<'_>, shape: &[usize], cut: &RoleRows) -> Result<
     Ok(TensorPart::of(view, shape, SharedBytes::from_vec(data)))
 }
 
-/// Blocks of 32 as 16 bytes of neighbouring pairs, scales apart → blocks as GGUF has them: the scale, then bytes that
-/// join element i and i + 16.
+/// Repacks MXFP4: blocks of 32 as 16 bytes of neighboring pairs with separate scales become GGUF blocks, the scale
+/// followed by bytes that join elements i and i + 16.
 fn mxfp4(
     file: &WeightFile,
     blocks: &TensorView<'_>,

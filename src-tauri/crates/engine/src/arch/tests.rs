@@ -1,5 +1,5 @@
-//! Files that are sound containers but no sound models: each is refused with a code and a message that names
-//! the key or the tensor.
+//! Files that are valid containers with invalid models. Each must fail with a code and a message that names the key
+//! or tensor.
 
 use weights::quant::presets::QuantPreset;
 use weights::write::{GgufWriter, OwnedValue};
@@ -84,7 +84,7 @@ fn numbers_outside_their_bounds_are_refused() {
 }
 
 #[test]
-fn numbers_at_their_bounds_are_taken() {
+fn numbers_at_their_bounds_are_accepted() {
     let set = |key: &str, value| read(llama().set(&format!("llama.{key}"), value)).unwrap();
     assert_eq!(set("context_length", OwnedValue::U32(u32::MAX)).context_length, u32::MAX as usize);
     assert_eq!(set("block_count", OwnedValue::U64(8)).layers.len(), 8);
@@ -96,7 +96,7 @@ fn numbers_at_their_bounds_are_taken() {
     let halved = rotary(&set("rope.scaling.factor", OwnedValue::F32(2.0)));
     assert_eq!(halved.inv_freq[5], plain.inv_freq[5] / 2.0);
     let half_turned = rotary(&{
-        let shape = crate::shape::Shape { rope_stretch: None, ..tiny("llama", false) };
+        let shape = crate::shape::Shape { rope_scaling: None, ..tiny("llama", false) };
         let mut writer = writer(&shape, QuantPreset::F32, 1).unwrap();
         read(writer.set("llama.rope.dimension_count", OwnedValue::U32(32))).unwrap()
     });
@@ -104,7 +104,7 @@ fn numbers_at_their_bounds_are_taken() {
 }
 
 #[test]
-fn families_that_do_not_run_are_named_with_those_that_do() {
+fn unsupported_families_list_the_supported_ones() {
     let error = read(llama().set("general.architecture", OwnedValue::Str("mamba".into()))).unwrap_err();
     assert_eq!(error.code(), "model.architecture_unknown");
     assert!(error.to_string().contains("mamba") && error.remedy().contains("llama, mistral3, smollm3"));
@@ -112,7 +112,7 @@ fn families_that_do_not_run_are_named_with_those_that_do() {
     assert_eq!(error.code(), "weights.key_invalid");
 }
 
-/// A model of one layer, one of whose tensors is put wrong.
+/// Builds a model of one layer with one tensor changed.
 fn with_tensor(change: &str, dtype: DType, shape: &[usize], value: f32) -> Result<ModelSpec> {
     let mut writer = GgufWriter::new();
     writer.set("general.architecture", OwnedValue::Str("llama".into()));
@@ -161,7 +161,7 @@ fn with_tensor(change: &str, dtype: DType, shape: &[usize], value: f32) -> Resul
 }
 
 #[test]
-fn every_tensor_is_there_with_its_shape_and_a_format_that_computes() {
+fn tensors_need_their_shape_and_a_supported_format() {
     assert!(with_tensor("nothing", DType::F32, &[], 0.0).is_ok());
     let names =
         ["token_embd", "output_norm", "blk.0.attn_norm", "blk.0.attn_q", "blk.0.attn_v", "blk.0.ffn_down"];
@@ -175,7 +175,7 @@ fn every_tensor_is_there_with_its_shape_and_a_format_that_computes() {
         for (dtype, shape, code) in cases {
             let error =
                 with_tensor(&name, dtype, shape, 1.0).err().unwrap_or_else(|| panic!("{name} {shape:?}"));
-            // the embedding's rows are the vocabulary, whatever their number
+            // any number of embedding rows is a valid vocabulary
             assert_eq!(error.code(), code, "{name} {shape:?}: {error}");
             assert!(error.to_string().contains(&name), "{error}");
         }
@@ -205,7 +205,7 @@ fn rotary_divisors_are_positive_numbers() {
 }
 
 #[test]
-fn smollm3_leaves_every_fourth_layer_unturned() {
+fn smollm3_does_not_rotate_every_fourth_layer() {
     let spec = read(&writer(&tiny("smollm3", true), QuantPreset::F32, 1).unwrap()).unwrap();
     let turned: Vec<bool> = (0..spec.layers.len()).map(|l| attention(&spec, l).rope != Rope::None).collect();
     assert_eq!(turned, [true, true, true, false, true, true, true, false, true]);

@@ -1,8 +1,8 @@
-//! Each tensor's format from measured error: samples of every matrix are encoded in every format that is offered,
-//! and bits go where they take away most error for their bytes.
+//! Chooses each tensor's format by measured error: samples of every matrix are encoded in every candidate format, and
+//! bits go where they reduce error most per byte.
 //!
-//! The steps form one sequence from the smallest model to the finest; a choice is how far along it one goes. Error is
-//! noise by signal of each tensor: what a layer adds to the stream suffers by that, whatever the size of its weights.
+//! The steps form one sequence from the smallest model to the finest. Error is each tensor's noise-to-signal ratio,
+//! independent of the size of its weights.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,37 +13,37 @@ use weights::{DType, WeightFile};
 use super::{ConversionSource, ConversionTarget, Formats, n_cores, quantize};
 use crate::error::{EngineError, Result};
 
-/// Offered, from the smallest.
+/// Candidate formats, smallest first.
 const OFFERED: [DType; 6] = [DType::Q2_K, DType::Q3_K, DType::Q4_K, DType::Q5_K, DType::Q6_K, DType::Q8_0];
 
-/// Rows of a matrix that are tried.
+/// Sampled rows per matrix.
 const SAMPLE_ROWS: usize = 48;
 
 /// Bytes that padding may add to a tensor.
 const PADDING: u64 = 32;
 
-/// What one format costs a tensor.
+/// Cost of one format for a tensor.
 #[derive(Debug, Clone, Copy)]
 struct FormatLevel {
     dtype: DType,
     bytes: u64,
-    /// Noise by signal, of squares.
+    /// Noise-to-signal ratio, squared.
     error: f64,
 }
 
-/// One tensor becomes finer.
+/// One tensor gets a finer format.
 #[derive(Debug, Clone, Copy)]
 struct RefinementStep {
     tensor: usize,
     level: FormatLevel,
     extra_bytes: u64,
-    /// Error less per byte more.
+    /// Error reduction per additional byte.
     gain: f64,
 }
 
-/// The sequence of choices for one model.
+/// The sequence of refinements for one model.
 pub struct FormatChoice {
-    /// Names and coarsest levels of the tensors that there is a choice for.
+    /// Names and coarsest levels of the tensors with a choice.
     tensors: Vec<(String, FormatLevel)>,
     steps: Vec<RefinementStep>,
     /// Bytes of the file with all tensors at their coarsest.
@@ -51,11 +51,13 @@ pub struct FormatChoice {
 }
 
 impl FormatChoice {
-    /// Measures a model. Errors: those of opening it.
+    /// Measures a model.
+    ///
+    /// Errors: those of opening it.
     pub fn measure(file: &WeightFile, threads: Option<usize>) -> Result<Self> {
         let source = ConversionSource::read(file)?;
         let mut targets = source.targets()?;
-        // what stays in floats in a mix of block formats has no choice; nor has what the source has coarser
+        // What a mix of block formats keeps in floats has no choice, nor has what is coarser in the source.
         Formats::Mix(QuantPreset::Q8_0).assign(&mut targets, &source.spec)?;
         let has_choice = |target: &ConversionTarget| target.dtype == QuantPreset::Q8_0.base();
         let chosen: Vec<&ConversionTarget> = targets.iter().filter(|target| has_choice(target)).collect();
@@ -68,29 +70,31 @@ impl FormatChoice {
         let min_bytes = super::plan(file, &Formats::Each(coarsest), threads)?.n_bytes();
         let mut steps: Vec<RefinementStep> =
             levels.iter().enumerate().flat_map(|(tensor, levels)| steps(tensor, levels)).collect();
-        // within a tensor gains fall from step to step: the sort keeps their order
+        // Within a tensor, gains fall from step to step, so sorting keeps their order.
         steps.sort_by(|a, b| b.gain.total_cmp(&a.gain));
         Ok(Self { tensors, steps, min_bytes })
     }
 
-    /// How many steps there are from the smallest model to the finest.
+    /// Returns the number of steps from the smallest model to the finest.
     pub fn n_steps(&self) -> usize {
         self.steps.len()
     }
 
-    /// The formats after so many steps.
+    /// Returns the formats after `n_steps` steps.
     pub fn after(&self, n_steps: usize) -> Formats {
         let mut dtypes: Vec<DType> = self.tensors.iter().map(|(_, level)| level.dtype).collect();
         self.steps.iter().take(n_steps).for_each(|step| dtypes[step.tensor] = step.level.dtype);
         self.named(&dtypes)
     }
 
-    /// The finest formats with which the file has at most so many bytes. Error `convert.too_small`.
+    /// Returns the finest formats with a file of at most `max_bytes`.
+    ///
+    /// Errors: `convert.too_small`.
     pub fn within(&self, max_bytes: u64) -> Result<Formats> {
         if self.min_bytes > max_bytes {
             return Err(EngineError::new(
                 "convert.too_small",
-                format!("the model takes at least {} bytes, {max_bytes} are allowed", self.min_bytes),
+                format!("the model needs at least {} bytes, but {max_bytes} are allowed", self.min_bytes),
                 "Allow more bytes, or choose a smaller model.",
             ));
         }
@@ -98,7 +102,7 @@ impl FormatChoice {
         let mut dtypes: Vec<DType> = self.tensors.iter().map(|(_, level)| level.dtype).collect();
         let mut stopped = vec![false; dtypes.len()];
         for step in &self.steps {
-            // what did not fit once stays: its later steps build on it
+            // After a step that does not fit, the tensor stays: later steps build on it.
             if stopped[step.tensor] || step.extra_bytes + PADDING > left {
                 stopped[step.tensor] = true;
                 continue;
@@ -115,8 +119,8 @@ impl FormatChoice {
     }
 }
 
-/// What the offered formats cost a tensor, smallest first; only those that none beats in both bytes and error, and
-/// that lie on the hull: gains per byte fall from each to the next.
+/// Returns the formats worth choosing for a tensor, smallest first: those on the convex hull of bytes and error, with
+/// falling gains per byte.
 fn levels(target: &ConversionTarget) -> Vec<FormatLevel> {
     let (n_rows, n_cols) = (target.n_rows(), target.n_cols());
     let step = n_rows.div_ceil(SAMPLE_ROWS).max(1);
@@ -155,7 +159,7 @@ fn steps(tensor: usize, levels: &[FormatLevel]) -> Vec<RefinementStep> {
     levels.windows(2).map(step).collect()
 }
 
-/// The results in the order of the items, by so many threads.
+/// Maps the items on several threads. Results keep the order of the items.
 fn in_parallel<T: Sync, R: Send>(items: &[T], threads: usize, work: &(impl Fn(&T) -> R + Sync)) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let share = || {
@@ -197,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_go_where_they_take_away_most_error() {
+    fn bits_go_where_they_reduce_error_most() {
         let choice = choice();
         assert_eq!(choice.n_steps(), 3);
         let check = |max, expected| assert_eq!(dtypes(&choice.within(max).unwrap()), expected, "{max}");

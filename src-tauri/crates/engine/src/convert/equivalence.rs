@@ -1,5 +1,4 @@
-//! Whether the new file describes the model that the old one does, and what its tensors' rows need to be moved to
-//! where it expects them.
+//! Checks that the new file describes the same model as the old one, and how rows must be reordered for it.
 
 use kernels::RopeStyle;
 use weights::WeightFile;
@@ -10,13 +9,13 @@ use crate::arch;
 use crate::error::{EngineError, Result};
 use crate::spec::{ModelSpec, Norm, Role, Rope, Rotary};
 
-/// Frequencies worked out along two ways differ by rounding.
+/// Frequencies computed in different ways differ by rounding.
 const FREQUENCY_TOLERANCE: f32 = 1e-5;
-/// MetadataPairs that turn no faster don't turn: a GGUF divides their frequency by 1e30.
+/// Slower pairs count as unrotated: a GGUF divides their frequency by 1e30.
 const STANDSTILL: f32 = 1e-20;
 
-/// In which order a GGUF has a tensor's rows: where its layers turn neighbouring pairs and those of safetensors turn
-/// halves, the rows of each query and key head are interleaved.
+/// Returns the row order in the GGUF. If it rotates neighboring pairs and safetensors rotate halves, the rows of
+/// query and key heads are interleaved.
 pub(super) fn row_order(
     source: &ModelSpec,
     found: &ModelSpec,
@@ -39,7 +38,7 @@ pub(super) fn row_order(
     }
 }
 
-/// What is added to a norm's weights: safetensors of some families have them around zero, GGUFs around one.
+/// Returns what to add to a norm's weights: some families' safetensors store them around zero, GGUFs around one.
 pub(super) fn offset(source: &ModelSpec, found: &ModelSpec, role: Option<Role>, layer: Option<usize>) -> f32 {
     let offset = |spec: &ModelSpec| match norm_of(spec, role?, layer)? {
         Norm::Rms { offset, .. } => Some(offset),
@@ -48,7 +47,7 @@ pub(super) fn offset(source: &ModelSpec, found: &ModelSpec, role: Option<Role>, 
     offset(source).zip(offset(found)).map_or(0.0, |(old, new)| old - new)
 }
 
-/// The norm whose weights a role is, where families differ in them.
+/// Returns the norm of a role, where families differ in its weights.
 fn norm_of(spec: &ModelSpec, role: Role, layer: Option<usize>) -> Option<Norm> {
     let layer = layer.map(|layer| &spec.layers[layer]);
     match role {
@@ -62,7 +61,7 @@ fn norm_of(spec: &ModelSpec, role: Role, layer: Option<usize>) -> Option<Norm> {
     }
 }
 
-/// The same norms, to be changed.
+/// Returns the same norms, mutable.
 fn norms(spec: &mut ModelSpec) -> Vec<&mut Norm> {
     let mut all = vec![&mut spec.output_norm];
     for layer in &mut spec.layers {
@@ -74,24 +73,26 @@ fn norms(spec: &mut ModelSpec) -> Vec<&mut Norm> {
     all
 }
 
-/// Reads the outline as any reader would and returns what it found. Error `convert.family`: it is not the same model.
+/// Reads the outline as any reader would, and returns the spec found.
+///
+/// Errors: `convert.family` if it is another model.
 pub(super) fn check(source: &ConversionSource<'_>, outline: Result<WeightFile>) -> Result<ModelSpec> {
     let name = source.family.gguf_name();
     let refused = |why: String| {
         EngineError::new(
             "convert.family",
-            format!("a {name} model with this config cannot be written as a GGUF: {why}"),
+            format!("a {name} model with this configuration cannot be written as a GGUF file: {why}"),
             "Use the model as it is, or get it as a GGUF file.",
         )
     };
     let found = outline.and_then(|outline| read(&outline)).map_err(|error| refused(error.to_string()))?;
     match same(neutral(&source.spec), neutral(&found)) {
         true => Ok(found),
-        false => Err(refused("what would be read back is another model".into())),
+        false => Err(refused("the file would be read back as another model".into())),
     }
 }
 
-/// The structure, with a tensor there for every role. Their data are not, so they are not looked at.
+/// Reads the structure and checks that every role has a tensor. The outline has no data.
 fn read(outline: &WeightFile) -> Result<ModelSpec> {
     let family = arch::find(outline)?;
     let found = arch::spec(outline, family)?;
@@ -105,7 +106,7 @@ fn read(outline: &WeightFile) -> Result<ModelSpec> {
     Ok(found)
 }
 
-/// Without what the containers rightly differ in.
+/// Removes rightful differences between the containers.
 fn neutral(spec: &ModelSpec) -> ModelSpec {
     let mut spec = spec.clone();
     rotaries(&mut spec).for_each(|rotary| rotary.style = RopeStyle::Half);
@@ -125,7 +126,7 @@ fn rotaries(spec: &mut ModelSpec) -> impl Iterator<Item = &mut Rotary> {
     })
 }
 
-/// Equal, but for the rounding of frequencies.
+/// Compares specs, with a tolerance for frequencies.
 fn same(mut a: ModelSpec, mut b: ModelSpec) -> bool {
     for (a, b) in rotaries(&mut a).zip(rotaries(&mut b)) {
         let near = |(x, y): (&f32, &f32)| {

@@ -1,4 +1,4 @@
-//! Which format each tensor of a converted model gets.
+//! Tensor formats of a converted model.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,28 +10,30 @@ use super::ConversionTarget;
 use crate::error::{EngineError, Result};
 use crate::spec::ModelSpec;
 
-/// What was asked for.
+/// Requested formats.
 #[derive(Debug, Clone)]
 pub enum Formats {
-    /// By a mix as published files have them, such as `q4_k_m`.
+    /// A mix as in published files, such as `q4_k_m`.
     Mix(QuantPreset),
-    /// For each tensor by its name in the new file; tensors that are not named stay as the mix of `f16` has them.
+    /// A format per tensor, by its name in the new file. Others are stored as in the mix `f16`.
     Each(HashMap<String, DType>),
 }
 
 impl Formats {
-    /// `q4_k_m`, `q8_0`, `f16` … Error `convert.dtype`.
+    /// Parses `q4_k_m`, `q8_0`, `f16` …
+    ///
+    /// Errors: `convert.dtype`.
     pub fn parse(name: &str) -> Result<Self> {
         QuantPreset::from_name(name).map(Self::Mix).ok_or_else(|| {
             EngineError::new(
                 "convert.dtype",
-                format!("no weights can be made as \"{name}\""),
-                format!("These can: {}.", QuantPreset::names().collect::<Vec<_>>().join(", ")),
+                format!("weights cannot be written as \"{name}\""),
+                format!("Choose one of: {}.", QuantPreset::names().collect::<Vec<_>>().join(", ")),
             )
         })
     }
 
-    /// Sets every target's format. Returns how many stay as they are because the source has them more coarsely.
+    /// Sets every target's format. Returns how many stay because the source stores them more coarsely.
     pub(super) fn assign(&self, targets: &mut [ConversionTarget], spec: &ModelSpec) -> Result<usize> {
         let mut n_coarser = 0;
         let wanted = self.wanted(targets, spec);
@@ -40,7 +42,7 @@ impl Formats {
             let is_coarser = !is_float(source) && !is_float(wanted) && bits(source) <= bits(wanted);
             n_coarser += usize::from(is_coarser && source != wanted && target.is_matrix());
             target.dtype = match target.role {
-                // rows that nobody knows anything of stay what they are
+                // Tensors without a known role stay as they are.
                 None => source,
                 Some(_) if is_coarser => source,
                 Some(_) => wanted,
@@ -66,7 +68,7 @@ impl Formats {
         }
     }
 
-    /// The number that `general.file_type` has for most of the tensors' bytes.
+    /// Returns `general.file_type` for the format with the most bytes.
     pub(super) fn file_type(&self, targets: &[Arc<ConversionTarget>]) -> u32 {
         let mut bytes_of: HashMap<DType, u64> = HashMap::new();
         for target in targets {
@@ -82,7 +84,7 @@ impl Formats {
     }
 }
 
-/// `general.file_type` by the format that most bytes have; where there are several mixes of it, the middle one.
+/// `general.file_type` by format. If a format has several mixes, the middle one.
 const FILE_TYPES: &[(&str, u32)] = &[
     ("F32", 0),
     ("F16", 1),
@@ -112,12 +114,12 @@ fn facts(spec: &ModelSpec) -> ModelDims {
     }
 }
 
-/// Blocks of one value: nothing is lost or gained by their neighbours.
+/// Returns whether each value is stored alone, without a block.
 fn is_float(dtype: DType) -> bool {
     dtype.block_len() == 1
 }
 
-/// Bits per value, in sixteenths.
+/// Returns the bits per value, in sixteenths.
 fn bits(dtype: DType) -> usize {
     dtype.block_bytes() * 128 / dtype.block_len()
 }

@@ -1,4 +1,4 @@
-//! The pairs of the new file: carried over from a GGUF, or written from what a safetensors folder says.
+//! Metadata of the new file: copied from a GGUF, or written from a safetensors folder.
 
 use weights::WeightFile;
 use weights::write::OwnedValue;
@@ -10,16 +10,18 @@ use crate::{template, tokenizer};
 
 type MetadataPairs = Vec<(String, OwnedValue)>;
 
-/// Keys of a GGUF that are about its own bytes: which part of a split model it was, how its data are aligned.
+/// Keys about a GGUF's own bytes: parts of a split model, alignment.
 const OWN: [&str; 4] = ["split.no", "split.count", "split.tensors.count", "general.alignment"];
 
-/// All pairs of another GGUF, byte for byte.
+/// Returns all pairs of another GGUF, byte for byte.
 pub(super) fn carried(file: &WeightFile) -> MetadataPairs {
     let pairs = file.metadata().raw_pairs().filter(|(key, _)| !OWN.contains(key));
     pairs.map(|(key, value)| (key.to_owned(), OwnedValue::Raw(value))).collect()
 }
 
-/// What a folder says, under the keys of its family. Errors: a tokenizer that a GGUF cannot say.
+/// Returns the pairs of a folder under its family's keys.
+///
+/// Errors: `convert.tokenizer`.
 pub(super) fn written(
     file: &WeightFile,
     family: Family,
@@ -42,7 +44,7 @@ pub(super) fn written(
     Ok(pairs)
 }
 
-/// What people call the model: as its config says, else as its folder is called.
+/// Returns the model's display name: from its config, else its folder.
 fn name(file: &WeightFile) -> String {
     let own = file.metadata().config()["_name_or_path"].as_str();
     let own = own.and_then(|path| path.rsplit('/').next()).filter(|name| !name.trim().is_empty());

@@ -1,5 +1,5 @@
-//! One tensor from the format it has to the one it gets: rows in order, decoded, encoded, and compared with what
-//! they were, by all threads at once in bounded memory.
+//! Converts one tensor to its new format: rows are decoded, encoded and compared in order, on all threads and in
+//! bounded memory.
 
 use std::io::{self, Write};
 use std::ops::Range;
@@ -11,11 +11,11 @@ use super::{ConversionTarget, TensorReport};
 /// Values that one thread holds at a time: 4 MiB of float32.
 const CHUNK_VALUES: usize = 1 << 20;
 
-/// In which order the new file has a tensor's rows.
+/// Row order in the new file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RowOrder {
     AsStored,
-    /// In each head of `head_dim` rows the first `n_rot` go by twos: i and i + n_rot / 2.
+    /// In each head of `head_dim` rows the first `n_rot` alternate: i and i + n_rot / 2.
     Interleaved {
         head_dim: usize,
         n_rot: usize,
@@ -23,7 +23,7 @@ pub(super) enum RowOrder {
 }
 
 impl RowOrder {
-    /// The row of the source that row `row` of the new file is.
+    /// Returns the source row of row `row` in the new file.
     fn source_of(self, row: usize) -> usize {
         match self {
             Self::AsStored => row,
@@ -38,13 +38,13 @@ impl RowOrder {
     }
 }
 
-/// Where a tensor's values come from, and how.
+/// Values of a tensor and how to read them.
 pub(crate) struct EncodeJob {
     pub dtype: DType,
-    /// Whole rows, one piece after another.
+    /// Whole rows, piece after piece.
     pieces: Vec<SharedBytes>,
     pub(super) order: RowOrder,
-    /// Is added to every value.
+    /// Added to every value.
     pub(super) offset: f32,
 }
 
@@ -57,14 +57,14 @@ impl EncodeJob {
         Self { dtype, pieces, order: RowOrder::AsStored, offset: 0.0 }
     }
 
-    /// A small tensor of float32.
+    /// Wraps a small float32 tensor.
     pub fn values(values: &[f32]) -> Self {
         let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         Self::new(DType::F32, vec![SharedBytes::from_vec(bytes)])
     }
 
-    /// Puts the pieces of another behind these: behind each of `n_groups` equal groups of them its own group.
-    /// False: their formats differ.
+    /// Appends another tensor's pieces, group by group for `n_groups` equal groups. Returns false if their formats
+    /// differ.
     pub fn join(&mut self, other: Self, n_groups: usize) -> bool {
         let (ours, theirs) = (self.pieces.len() / n_groups, other.pieces.len() / n_groups);
         if self.dtype != other.dtype || ours == 0 || theirs == 0 {
@@ -75,12 +75,12 @@ impl EncodeJob {
         true
     }
 
-    /// Whether the new tensor has the bytes of the old ones.
+    /// Returns whether the new tensor has the same bytes.
     fn is_copied(&self, dtype: DType) -> bool {
         self.dtype == dtype && self.order == RowOrder::AsStored && self.offset == 0.0
     }
 
-    /// The values of some rows of the new tensor. (rows, n_cols)
+    /// Returns the values of some rows of the new tensor. (rows, n_cols)
     pub fn decode(&self, rows: Range<usize>, n_cols: usize) -> Vec<f32> {
         let mut values = vec![0.0; rows.len() * n_cols];
         match self.order {
@@ -98,9 +98,9 @@ impl EncodeJob {
         values
     }
 
-    /// Rows as they stand in the pieces. `out`: (rows, n_cols)
+    /// Decodes rows in stored order. `out`: (rows, n_cols)
     fn decode_stored(&self, rows: Range<usize>, n_cols: usize, out: &mut [f32]) {
-        let codec = self.dtype.codec().expect("a model's tensors have been checked to be readable");
+        let codec = self.dtype.codec().expect("a model's tensors were checked to be readable");
         let row_bytes = self.dtype.row_bytes(n_cols);
         let mut first = 0;
         for bytes in &self.pieces {
@@ -118,7 +118,7 @@ impl EncodeJob {
     }
 }
 
-/// Sums over values: of squared differences, of squares of what they were, and how many.
+/// Sum of squared differences, sum of squared source values, and number of values.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct QuantizationError {
     pub differences: f64,
@@ -146,16 +146,16 @@ impl QuantizationError {
         (self.differences / self.n.max(1) as f64).sqrt()
     }
 
-    /// Of squares: noise by signal. A tensor of zeros has none.
+    /// Returns the squared noise-to-signal ratio. 0 for a tensor of zeros.
     pub fn relative_square(self) -> f64 {
         if self.squares == 0.0 { 0.0 } else { self.differences / self.squares }
     }
 }
 
-/// Encoded rows, and what that cost.
+/// Encodes rows. Returns the bytes and the error.
 pub(super) fn encoded(values: &[f32], n_cols: usize, dtype: DType) -> (Vec<u8>, QuantizationError) {
-    let encode = dtype.encoder().expect("formats without an encoder are not chosen");
-    let codec = dtype.codec().expect("what can be encoded can be decoded");
+    let encode = dtype.encoder().expect("only formats with an encoder are chosen");
+    let codec = dtype.codec().expect("every encoded format can be decoded");
     let mut bytes = vec![0; values.len() / n_cols * dtype.row_bytes(n_cols)];
     encode(values, &mut bytes);
     let mut back = vec![0.0; values.len()];
@@ -164,13 +164,15 @@ pub(super) fn encoded(values: &[f32], n_cols: usize, dtype: DType) -> (Vec<u8>, 
     (bytes, error)
 }
 
-/// Writes the tensor's blocks. Errors: the sink's; a value that the new format cannot hold.
+/// Writes the tensor's blocks.
+///
+/// Errors: the sink's, or a value that the format cannot hold.
 pub(super) fn write(
     target: &ConversionTarget,
     threads: usize,
     out: &mut dyn Write,
 ) -> io::Result<TensorReport> {
-    // a vector's rows are its elements
+    // A vector's rows are its elements.
     let is_permuted_vector = target.job.order != RowOrder::AsStored && target.shape.len() == 1;
     let (n_rows, n_cols) = match is_permuted_vector {
         true => (target.n_cols(), 1),
@@ -205,7 +207,7 @@ pub(super) fn write(
     })
 }
 
-/// The results in the order of the items, a thread for each.
+/// Maps the items, one thread each. Results keep the order of the items.
 fn in_parallel<T: Send>(items: &[usize], work: &(impl Fn(usize) -> T + Sync)) -> io::Result<Vec<T>> {
     if let &[item] = items {
         return Ok(vec![work(item)]);
@@ -213,7 +215,7 @@ fn in_parallel<T: Send>(items: &[usize], work: &(impl Fn(usize) -> T + Sync)) ->
     std::thread::scope(|scope| {
         let spawned: Vec<_> = items.iter().map(|&item| scope.spawn(move || work(item))).collect();
         let joined = spawned.into_iter().map(|thread| thread.join());
-        joined.map(|result| result.map_err(|_| io::Error::other("a thread ended by a panic"))).collect()
+        joined.map(|result| result.map_err(|_| io::Error::other("a thread panicked"))).collect()
     })
 }
 

@@ -13,7 +13,7 @@ impl Decoder<'_> {
         let kv_layer = match spec.keys {
             KvSource::OfLayer(layer) => {
                 self.kv_layers.push(None);
-                self.kv_layers[layer].expect("keys are shared by a layer that makes its own")
+                self.kv_layers[layer].expect("shared keys come from a layer that projects its own")
             }
             KvSource::Projected | KvSource::SharedByValues => self.keys_and_values(x, spec)?,
         };
@@ -38,7 +38,7 @@ impl Decoder<'_> {
         self.matmul("attention.out", attended, Role::AttentionOut, bias)
     }
 
-    /// Queries, normed, rotated and scaled, and the output's gate.
+    /// Builds queries, normed, rotated and scaled, and the output gate.
     fn queries(&mut self, x: ValueId, spec: &Attention) -> Result<(ValueId, Option<ValueId>)> {
         let (n_heads, head_dim) = (spec.n_heads, spec.head_dim);
         let mut q = self.matmul("attention.q", x, Role::Query, spec.qkv_bias.then_some(Role::QueryBias))?;
@@ -59,7 +59,7 @@ impl Decoder<'_> {
         Ok((q, gate))
     }
 
-    /// KvSource and values into the store; returns the layer's place in it.
+    /// Writes keys and values to the cache. Returns the layer's index in it.
     fn keys_and_values(&mut self, x: ValueId, spec: &Attention) -> Result<usize> {
         let bias = |role| spec.qkv_bias.then_some(role);
         let head_dim = spec.head_dim;

@@ -1,4 +1,4 @@
-//! A mixture of experts: the router, the chosen experts' products, and the expert that all tokens share.
+//! Mixture of experts: router, products of the chosen experts, and the shared expert.
 
 use kernels::{Experts as Matrices, Routing, ValueId};
 
@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::spec::{Experts, Norm, Role, RouterInput};
 
 impl Decoder<'_> {
-    /// `residual` and what the experts read: (tokens, d_model) → same shape
+    /// `residual` and the experts' input `x`: (tokens, d_model) → same shape
     pub(super) fn experts(&mut self, residual: ValueId, x: ValueId, spec: &Experts) -> Result<ValueId> {
         let route = self.route(residual, x, spec)?;
         let bias = |role| spec.bias.then_some(role);

@@ -1,4 +1,4 @@
-//! The feed-forward part of one layer.
+//! Feed-forward part of one layer.
 
 use kernels::{Activation, ValueId};
 
@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::spec::{Dense, Ffn, Role};
 
 impl Decoder<'_> {
-    /// `residual` and `x`, the norm of it: (tokens, d_model) → same shape
+    /// `residual` and its norm `x`: (tokens, d_model) → same shape
     pub(super) fn ffn(&mut self, residual: ValueId, x: ValueId, spec: &Ffn) -> Result<ValueId> {
         match spec {
             Ffn::Gated(dense) => self.gated(x, dense),
@@ -40,7 +40,7 @@ impl Decoder<'_> {
         self.matmul("ffn.down", active, Role::Down, bias(Role::DownBias))
     }
 
-    /// gate and up of one shape
+    /// `gate` and `up` of the same shape → same shape
     pub(super) fn glu(
         &mut self,
         part: &str,

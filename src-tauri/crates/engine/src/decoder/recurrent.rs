@@ -1,4 +1,4 @@
-//! Layers that carry a state instead of a cache: short convolutions and gated DeltaNet.
+//! Layers with a recurrent state instead of a cache: short convolutions and gated DeltaNet.
 
 use kernels::{Activation, Columns, ConvShape, DeltaShape, ValueId};
 

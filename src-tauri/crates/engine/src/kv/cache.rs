@@ -1,9 +1,7 @@
-//! Sequences and what they hold: pages of keys and values, shared between forks and copied on write; for layers with
-//! a window only the pages it reaches; for recurrent layers a slot with their state; and what of these was kept at
-//! earlier positions, to go back to.
+//! Sequences and their memory: copy-on-write pages of keys and values, slots of recurrent states, rewind points.
 //!
-//! Pure bookkeeping: it names pages and slots, the executor owns their bytes. Each belongs to every sequence and
-//! every kept position that lists it; one that more than one holds is never written, but copied first.
+//! Pure bookkeeping: it numbers pages and slots; the executor owns their bytes. A page or slot belongs to every
+//! sequence and rewind point that lists it. One with several holders is never written: it is copied first.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -28,69 +26,73 @@ use replay::LostPositions;
 pub use replay::{Replay, ReplayStep};
 pub use requantize::PageRequantization;
 
-/// What must be copied before the next write, each as (from, to).
+/// Copies to make before the next write, each as (from, to).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CopyOnWrite {
-    /// page of the layers that keep everything
+    /// Page of the full-attention layers.
     pub page: Option<(u32, u32)>,
-    /// page of the layers with a window
+    /// Page of the sliding-window layers.
     pub window_page: Option<(u32, u32)>,
-    /// slot of recurrent states
+    /// Slot of recurrent states.
     pub state: Option<(u32, u32)>,
 }
 
-/// PageTable and slots in use.
+/// Pages and slots in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KvUsage {
+    /// Exact full-attention pages.
     pub n_pages: usize,
+    /// Requantized full-attention pages.
     pub n_requantized_pages: usize,
+    /// Pages of windowed layers.
     pub n_window_pages: usize,
+    /// Slots of recurrent states.
     pub n_states: usize,
-    /// positions kept to go back to, of all sequences
+    /// Rewind points of all sequences.
     pub n_rewind_points: usize,
 }
 
 #[derive(Debug)]
 struct Sequence {
     tokens: Vec<TokenId>,
-    /// the replica of the model that has its pages and slots
+    /// Replica of the model that holds its pages and slots.
     replica: usize,
-    /// of the layers that keep everything
+    /// Pages of the full-attention layers.
     pages: PageTable,
-    aged: Requantized,
-    /// of the layers with a window
+    requantized: Requantized,
+    /// Pages of the sliding-window layers.
     window: PageTable,
-    /// pages of the window that it doesn't let go of yet: from this one on
+    /// First window page that is pinned, so that it is not released when the window passes it.
     pinned_from: Option<usize>,
-    /// slot of the recurrent state after the last token; None: no tokens, or no such layers
+    /// Slot of the recurrent state after the last token. `None` without tokens or without recurrent layers.
     state: Option<u32>,
-    /// in order of position
+    /// Ordered by position.
     rewind_points: Vec<RewindPoint>,
     mark: Option<StateMark>,
-    /// nothing stands in its pages
+    /// Set when a device failed: the pages hold nothing until the sequence is replayed.
     lost: Option<LostPositions>,
 }
 
-/// Where a sequence goes back to.
+/// What a sequence returns to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum RewindSource {
-    /// a position of itself
+    /// A position of the live sequence.
     Live,
-    /// one that was kept, by its index
+    /// A rewind point, by index.
     RewindPoint(usize),
     StateMark,
 }
 
-/// All sequences of a model over its pools.
+/// All sequences of a model and the pools they share.
 #[derive(Debug)]
 pub struct KvCache {
-    /// What sequences that have forgotten stand for.
+    /// Histories of sequences that attention eviction has shortened.
     pub(crate) evicted: VecDeque<EvictedHistory>,
     geometry: Geometry,
     sequences: BTreeMap<SequenceId, Sequence>,
     next_id: u64,
     n_replicas: usize,
-    /// Counts what is kept, so that the oldest can be told.
+    /// Rewind points ever saved. Orders them by age.
     n_rewind_points_ever: u64,
     pages: SlotPool,
     window_pages: SlotPool,
@@ -98,6 +100,7 @@ pub struct KvCache {
 }
 
 impl KvCache {
+    /// Creates an empty cache.
     pub fn new(geometry: Geometry) -> Self {
         Self {
             evicted: VecDeque::new(),
@@ -112,24 +115,27 @@ impl KvCache {
         }
     }
 
-    /// Forgets every sequence. No id is given twice.
+    /// Frees every sequence. Ids are never reused.
     pub fn clear(&mut self) {
         *self = Self { next_id: self.next_id, n_replicas: self.n_replicas, ..Self::new(self.geometry) };
     }
 
+    /// Returns the cache's limits.
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
     }
 
-    /// Tokens a sequence may hold.
+    /// Returns the maximum number of tokens per sequence.
     pub fn n_ctx(&self) -> usize {
         self.geometry.n_ctx
     }
 
+    /// Returns whether another sequence can be created.
     pub fn has_free_sequence(&self) -> bool {
         self.sequences.len() < self.geometry.max_sequences
     }
 
+    /// Returns the pages and slots in use.
     pub fn usage(&self) -> KvUsage {
         KvUsage {
             n_pages: self.pages.n_held(),
@@ -140,31 +146,33 @@ impl KvCache {
         }
     }
 
-    /// Of pages, of pages of windows, of states, of aged pages.
+    /// Returns the usage of pages, window pages, states and requantized pages, in that order.
     pub fn pools(&self) -> [PoolUsage; 4] {
         let Self { pages, window_pages, states, .. } = self;
         [pages.usage(), window_pages.usage(), states.usage(), pages.requantized_usage()]
     }
 
-    /// An empty sequence. Error: as many sequences live as the cache was made for.
+    /// Creates an empty sequence.
+    ///
+    /// Errors: `kv.too_many_sequences`.
     pub fn create(&mut self) -> Result<SequenceId> {
         if !self.has_free_sequence() {
             return Err(EngineError::new(
                 "kv.too_many_sequences",
-                format!("all {} sequences of this model are in use", self.geometry.max_sequences),
-                "Wait for a running answer to end, or close a conversation.",
+                format!("all {} contexts of this model are in use", self.geometry.max_sequences),
+                "Wait for a running answer to finish, or close a conversation.",
             ));
         }
         let id = SequenceId(self.next_id);
         self.next_id += 1;
-        // Room for the whole context, so that no append allocates.
+        // Capacity for the whole context, so that appending never allocates.
         let n_pages = self.geometry.pages_for(self.geometry.n_ctx);
         let n_window_pages = self.geometry.window.map_or(0, |_| n_pages);
         let sequence = Sequence {
             tokens: Vec::with_capacity(self.geometry.n_ctx),
             replica: self.next_replica(),
             pages: PageTable::with_capacity(n_pages),
-            aged: Requantized::default(),
+            requantized: Requantized::default(),
             window: PageTable::with_capacity(n_window_pages),
             pinned_from: None,
             state: None,
@@ -176,74 +184,77 @@ impl KvCache {
         Ok(id)
     }
 
-    /// A sequence with the same tokens, that can go back to the same positions; everything is shared until one side
-    /// writes.
+    /// Creates a sequence with the same tokens and rewind points. Pages are shared until one side writes.
+    ///
+    /// Errors: `kv.too_many_sequences`, `kv.unknown_sequence`.
     pub fn fork(&mut self, id: SequenceId) -> Result<SequenceId> {
         self.get(id)?;
         let copy = self.create()?;
-        let Some(mut twin) = self.sequences.remove(&copy) else { return Err(unknown(copy)) };
+        let Some(mut fork) = self.sequences.remove(&copy) else { return Err(unknown(copy)) };
         let Self { sequences, pages, window_pages, states, .. } = self;
         if let Some(sequence) = sequences.get(&id) {
-            twin.tokens.extend_from_slice(&sequence.tokens);
-            twin.replica = sequence.replica;
-            twin.aged.clone_from(&sequence.aged);
-            twin.pages.share_from(&sequence.pages, 0, sequence.pages.end(), pages);
+            fork.tokens.extend_from_slice(&sequence.tokens);
+            fork.replica = sequence.replica;
+            fork.requantized.clone_from(&sequence.requantized);
+            fork.pages.share_from(&sequence.pages, 0, sequence.pages.end(), pages);
             let window = &sequence.window;
-            twin.window.share_from(window, window.first(), window.end(), window_pages);
-            twin.state = sequence.state.inspect(|&slot| states.share(slot));
-            twin.rewind_points =
-                sequence.rewind_points.iter().map(|kept| kept.share(window_pages, states)).collect();
-            twin.lost = sequence.lost.as_ref().map(LostPositions::for_fork);
+            fork.window.share_from(window, window.first(), window.end(), window_pages);
+            fork.state = sequence.state.inspect(|&slot| states.share(slot));
+            fork.rewind_points =
+                sequence.rewind_points.iter().map(|point| point.share(window_pages, states)).collect();
+            fork.lost = sequence.lost.as_ref().map(LostPositions::for_fork);
         }
-        sequences.insert(copy, twin);
+        sequences.insert(copy, fork);
         Ok(copy)
     }
 
-    /// Forgets a sequence. One that doesn't live is ignored.
+    /// Frees a sequence. Unknown ids are ignored.
     pub fn free(&mut self, id: SequenceId) {
         if let Some(mut sequence) = self.sequences.remove(&id) {
             self.release(&mut sequence);
         }
     }
 
-    /// Tokens whose keys and values the sequence holds.
+    /// Returns the tokens whose keys and values the sequence holds.
     pub fn tokens(&self, id: SequenceId) -> Result<&[TokenId]> {
         Ok(&self.get(id)?.tokens)
     }
 
-    /// The pages of layers that keep everything: that of position p is `pages[p / page_len]`.
+    /// Returns the pages of the full-attention layers: position p lies in `pages[p / page_len]`.
     pub fn pages(&self, id: SequenceId) -> Result<&[u32]> {
         Ok(self.get(id)?.pages.table())
     }
 
-    /// The pages of layers with a window; `kernels::NO_PAGE` where it has passed.
+    /// Returns the pages of the sliding-window layers, `kernels::NO_PAGE` where the window has passed.
     pub fn window_pages(&self, id: SequenceId) -> Result<&PageTable> {
         Ok(&self.get(id)?.window)
     }
 
-    /// The slot of the recurrent state; None: no tokens, or the model has no such layers.
+    /// Returns the slot of the recurrent state. `None` without tokens or without recurrent layers.
     pub fn state(&self, id: SequenceId) -> Result<Option<u32>> {
         Ok(self.get(id)?.state)
     }
 
-    /// What is kept of a sequence, in order of position.
+    /// Returns the rewind points of a sequence, ordered by position.
     pub fn rewind_points(&self, id: SequenceId) -> Result<&[RewindPoint]> {
         Ok(&self.get(id)?.rewind_points)
     }
 
-    /// Goes back to the greatest position ≤ `n` that the sequence holds, and returns it: `n` itself where nothing
-    /// but full attention is at work; else a kept one, or 0. What has aged stays as it is, in whole stretches.
+    /// Rewinds to the greatest position ≤ `n` that the sequence can continue from, and returns it.
+    ///
+    /// That is `n` itself where only full attention is at work, else a rewind point or 0. Requantized chunks stay
+    /// requantized and are kept whole or dropped.
     pub fn truncate(&mut self, id: SequenceId, n: usize) -> Result<usize> {
         self.go_back(id, n, true)
     }
 
-    /// Where `truncate` would go back to for `n`.
+    /// Returns the position that `truncate` would rewind to.
     pub fn reach(&self, id: SequenceId, n: usize) -> Result<usize> {
         Ok(self.nearest(self.get(id)?, n, true).0)
     }
 
-    /// After a run that failed: drops what was reserved, and goes back to `n` or before. The recurrent state may have
-    /// been overwritten.
+    /// Rewinds to `n` or before after a failed run, and drops reserved pages. The recurrent state counts as
+    /// overwritten.
     pub fn revert(&mut self, id: SequenceId, n: usize) -> Result<usize> {
         self.go_back(id, n, false)
     }
@@ -257,17 +268,17 @@ impl KvCache {
         sequence.tokens.truncate(to);
         sequence.pinned_from = None;
         sequence.pages.truncate(n_pages, pages);
-        sequence.aged.truncate(to);
+        sequence.requantized.truncate(to);
         sequence.window.truncate(n_pages, window_pages);
         let state = match from {
             RewindSource::Live => sequence.state,
             RewindSource::StateMark => sequence.mark.map(|mark| mark.slot),
             RewindSource::RewindPoint(at) => {
-                let kept = &sequence.rewind_points[at];
+                let point = &sequence.rewind_points[at];
                 if geometry.window.is_some() {
-                    sequence.window.share_from(&kept.window, kept.window.first(), n_pages, window_pages);
+                    sequence.window.share_from(&point.window, point.window.first(), n_pages, window_pages);
                 }
-                kept.state
+                point.state
             }
         };
         state.into_iter().for_each(|slot| states.share(slot));
@@ -277,8 +288,8 @@ impl KvCache {
             sequence.window.clear(window_pages);
             sequence.state.take().into_iter().for_each(|slot| states.release(slot));
         }
-        let n_left = sequence.rewind_points.partition_point(|kept| kept.position <= to);
-        sequence.rewind_points.drain(n_left..).for_each(|mut kept| kept.release(window_pages, states));
+        let n_left = sequence.rewind_points.partition_point(|point| point.position <= to);
+        sequence.rewind_points.drain(n_left..).for_each(|mut point| point.release(window_pages, states));
         let mark = sequence.mark.take_if(|mark| mark.position > to);
         mark.into_iter().for_each(|mark| states.release(mark.slot));
         sequence.lost = sequence.lost.take().filter(|_| to > 0);
@@ -286,44 +297,44 @@ impl KvCache {
         Ok(to)
     }
 
-    /// The greatest position ≤ `n` that the sequence can go on from, and what leads there.
+    /// Returns the greatest position ≤ `n` that the sequence can continue from, and what holds it.
     fn nearest(&self, sequence: &Sequence, n: usize, state_is_sound: bool) -> (usize, RewindSource) {
         let (n_held, g) = (sequence.tokens.len(), &self.geometry);
         let live = match g.recurrent {
             true => (state_is_sound && n >= n_held).then_some(n_held),
             false => Some(n.min(n_held)),
         };
-        // of stretches that have aged nothing is held in part
-        let whole = |to: usize| sequence.aged.reach(to);
+        // Requantized chunks are held whole or not at all.
+        let whole = |to: usize| sequence.requantized.reach(to);
         if sequence.lost.is_some() {
-            // it is read again from the beginning, to wherever
+            // A lost sequence is replayed from its beginning, so any position will do.
             return (whole(n.min(n_held)), RewindSource::Live);
         }
         let of_itself = |to: &usize| g.is_covered(sequence.window.first(), *to);
         let live = live.map(whole).filter(of_itself).unwrap_or(0);
         let mark = sequence.mark.map(|mark| mark.position).filter(|&to| to <= n).filter(of_itself);
-        let kept = sequence.rewind_points.iter().enumerate().filter_map(|(at, kept)| {
-            let to = if g.recurrent { kept.position } else { whole(kept.position.min(n)) };
-            (to <= n && whole(to) == to && g.is_covered(kept.window.first(), to))
+        let points = sequence.rewind_points.iter().enumerate().filter_map(|(at, point)| {
+            let to = if g.recurrent { point.position } else { whole(point.position.min(n)) };
+            (to <= n && whole(to) == to && g.is_covered(point.window.first(), to))
                 .then_some((to, RewindSource::RewindPoint(at)))
         });
-        match kept.chain(mark.map(|to| (to, RewindSource::StateMark))).max() {
+        match points.chain(mark.map(|to| (to, RewindSource::StateMark))).max() {
             Some((to, from)) if to > live => (to, from),
             Some(_) | None => (live, RewindSource::Live),
         }
     }
 
-    /// Remembers the current position, so that `truncate` can return to it. Costs nothing until the sequence goes on.
+    /// Saves the current position as a rewind point for `truncate`. Costs nothing until the sequence continues.
     pub fn save_rewind_point(&mut self, id: SequenceId) -> Result<()> {
         let sequence = self.get(id)?;
         let position = sequence.tokens.len();
-        let known = sequence.rewind_points.last().is_some_and(|kept| kept.position == position);
+        let known = sequence.rewind_points.last().is_some_and(|point| point.position == position);
         let is_there = position > 0 && sequence.lost.is_none();
         if !is_there || known || !self.geometry.can_lose_positions() || self.geometry.max_rewind_points == 0 {
             return Ok(());
         }
         while self.n_rewind_points() >= self.geometry.max_rewind_points {
-            assert!(self.drop_rewind_point(), "what is counted can be dropped");
+            assert!(self.drop_rewind_point(), "counted rewind points exist");
         }
         self.n_rewind_points_ever += 1;
         let stamp = self.n_rewind_points_ever;
@@ -338,8 +349,8 @@ impl KvCache {
         Ok(())
     }
 
-    /// RewindSource here on windows let go of nothing, so that the next position that is kept leads back to any since here;
-    /// then from there on. Given up where the pages are needed.
+    /// Pins the window: until the next rewind point no page is released, so that any position in between can be
+    /// returned to. The pin is dropped when its pages are needed.
     pub fn pin_window(&mut self, id: SequenceId) -> Result<()> {
         self.unpin_window(id)?;
         let sequence = self.sequences.get_mut(&id).ok_or_else(|| unknown(id))?;
@@ -350,7 +361,7 @@ impl KvCache {
         Ok(())
     }
 
-    /// Windows let go again of what they have passed.
+    /// Unpins the window and releases the pages that it has passed.
     pub fn unpin_window(&mut self, id: SequenceId) -> Result<()> {
         let Self { sequences, geometry, window_pages, .. } = self;
         let sequence = sequences.get_mut(&id).ok_or_else(|| unknown(id))?;
@@ -360,7 +371,9 @@ impl KvCache {
         Ok(())
     }
 
-    /// Error `request.context_full`: the sequence can't take `n` more tokens.
+    /// Checks that the sequence has space for `n` more tokens.
+    ///
+    /// Errors: `request.context_full`.
     pub fn check_fits(&self, id: SequenceId, n: usize) -> Result<()> {
         let n_held = self.get(id)?.tokens.len();
         match n <= self.geometry.n_ctx - n_held {
@@ -369,8 +382,10 @@ impl KvCache {
         }
     }
 
-    /// Makes room for `n` more tokens, at most the rows of one run. Where the first of them would be written into
-    /// something that others hold too, that is replaced and the copy to make returned. On error nothing has changed.
+    /// Reserves pages for `n` more tokens, at most the rows of one run. Returns the copies to make where the first of
+    /// them falls into a shared page or slot.
+    ///
+    /// Errors: `request.context_full`, `kv.memory_full`; nothing has changed then.
     pub fn reserve(&mut self, id: SequenceId, n: usize) -> Result<CopyOnWrite> {
         self.check_fits(id, n)?;
         assert!(n <= self.geometry.max_rows, "a run has at most {} rows", self.geometry.max_rows);
@@ -388,7 +403,7 @@ impl KvCache {
         Ok(CopyOnWrite { page, ..self.reserve_forgetful(id, n)? })
     }
 
-    /// The same of layers that forget: windows and states.
+    /// Reserves window pages and the recurrent state for `n` more tokens.
     fn reserve_forgetful(&mut self, id: SequenceId, n: usize) -> Result<CopyOnWrite> {
         self.free_for(id, n)?;
         let Self { sequences, geometry, window_pages, states, .. } = self;
@@ -415,17 +430,14 @@ impl KvCache {
         Ok(CopyOnWrite { page: None, window_page, state })
     }
 
-    /// Records tokens whose keys and values now stand in the reserved pages, and lets go of what their windows have
+    /// Records tokens whose keys and values now stand in the reserved pages, and releases the window pages that were
     /// passed.
     pub fn commit(&mut self, id: SequenceId, tokens: &[TokenId]) -> Result<()> {
         let Self { sequences, geometry, window_pages, .. } = self;
         let sequence = sequences.get_mut(&id).ok_or_else(|| unknown(id))?;
-        let room = sequence.pages.end() * geometry.page_len;
-        assert!(
-            sequence.tokens.len() + tokens.len() <= room,
-            "tokens are reserved before they are committed"
-        );
-        sequence.aged.record_view(sequence.tokens.len());
+        let end = sequence.pages.end() * geometry.page_len;
+        assert!(sequence.tokens.len() + tokens.len() <= end, "committed tokens were reserved");
+        sequence.requantized.record_view(sequence.tokens.len());
         sequence.tokens.extend_from_slice(tokens);
         let passed = geometry.first_window_page(sequence.tokens.len());
         sequence
@@ -434,12 +446,19 @@ impl KvCache {
         Ok(())
     }
 
-    /// A sequence that holds `tokens`, as far aged as that, and window pages from `first` on, at most as many as a live
-    /// one may. The caller fills pages and slots. Errors: `kv.too_many_sequences`, `kv.memory_full`.
-    pub fn create_held(&mut self, tokens: &[TokenId], first: usize, aged: Requantized) -> Result<SequenceId> {
+    /// Creates a sequence that holds `tokens`, requantized as given, with window pages from `first` on. The caller
+    /// fills pages and slots.
+    ///
+    /// Errors: `kv.too_many_sequences`, `kv.memory_full`.
+    pub fn create_held(
+        &mut self,
+        tokens: &[TokenId],
+        first: usize,
+        requantized: Requantized,
+    ) -> Result<SequenceId> {
         let (n, n_requantized) = (
             self.geometry.pages_for(tokens.len()),
-            self.geometry.pages_for(aged.n_chunks * CHECKPOINT_CHUNK_TOKENS),
+            self.geometry.pages_for(requantized.n_chunks * CHECKPOINT_CHUNK_TOKENS),
         );
         let requantized_bytes = n_requantized as u64 * self.geometry.requantize.requantized_page_bytes;
         let is_within = n_requantized == 0
@@ -459,7 +478,7 @@ impl KvCache {
         let sequence = sequences.get_mut(&id).ok_or_else(|| unknown(id))?;
         sequence.tokens.extend_from_slice(tokens);
         sequence.pages.take_mixed(n_requantized, end, pages);
-        sequence.aged = aged;
+        sequence.requantized = requantized;
         sequence.window = PageTable::take(first, first + n_live_pages, window_pages);
         sequence.state = (n_states > 0 && !tokens.is_empty()).then(|| states.take());
         Ok(id)
@@ -473,7 +492,7 @@ impl KvCache {
         sequence
             .rewind_points
             .drain(..)
-            .for_each(|mut kept| kept.release(&mut self.window_pages, &mut self.states));
+            .for_each(|mut point| point.release(&mut self.window_pages, &mut self.states));
     }
 
     fn get(&self, id: SequenceId) -> Result<&Sequence> {
@@ -481,11 +500,11 @@ impl KvCache {
     }
 }
 
-/// The error for more tokens than a sequence may hold, with the numbers.
+/// Error for more tokens than a sequence may hold, with the numbers.
 pub(crate) fn context_full(n_held: usize, n_more: usize, n_ctx: usize) -> EngineError {
     EngineError::new(
         "request.context_full",
-        format!("{n_held} tokens held and {n_more} more exceed the context of {n_ctx} tokens"),
+        format!("{n_held} tokens in the context and {n_more} more exceed its {n_ctx} tokens"),
         "Start a new conversation, shorten the text, or load the model with a larger context.",
     )
 }

@@ -8,7 +8,7 @@ const P3: u64 = 0x165667B19E3779F9;
 const P4: u64 = 0x85EBCA77C2B2AE63;
 const P5: u64 = 0x27D4EB2F165667C5;
 
-/// Hash of `bytes` with seed 0.
+/// Returns the hash of `bytes` with seed 0.
 pub fn xxh64(bytes: &[u8]) -> u64 {
     let mut stripes = bytes.chunks_exact(32);
     let mut hash = if bytes.len() >= 32 {

@@ -1,47 +1,48 @@
-//! Numbered places of equal size, pages or slots of recurrent states, and how many hold each.
+//! Reference-counted pools of numbered slots: pages, or slots of recurrent states.
 //!
-//! A place with more than one holder is never written: whoever wants to write takes one of its own first.
+//! A slot with several holders is never written: a writer takes a slot of its own first.
 
-/// What of a pool is in use.
+/// Usage of a pool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PoolUsage {
-    pub n_places: usize,
+    /// All slots.
+    pub n_slots: usize,
+    /// Slots with at least one holder.
     pub n_held: usize,
-    /// Of those held, by more than one.
+    /// Held slots with more than one holder.
     pub n_shared: usize,
-    /// Places that were ever used, held or free by now: what the system has given memory for.
+    /// Slots ever handed out: the memory that the system has committed.
     pub n_touched: usize,
 }
 
-/// A fixed number of places, and beside them of aged ones, numbered after them: those hold what was in the others
-/// before, in fewer bits.
+/// A fixed number of slots, followed by slots for their requantized form.
 #[derive(Debug)]
 pub struct SlotPool {
-    /// (places, aged ones)
+    /// (slots, requantized slots)
     holders: Vec<u32>,
-    own: SlotRange,
-    aged: SlotRange,
-    /// Of each place, the aged one that holds the same; NO_PAGE: there is none. Empty where nothing ages.
+    exact: SlotRange,
+    requantized: SlotRange,
+    /// For each slot the requantized slot with the same content, or `NO_PAGE`. Empty without requantization.
     requantized_as: Vec<u32>,
-    /// Of each aged place, the one that it was made of and that still holds the same.
+    /// For each requantized slot the exact slot that it was made of and that still has the same content.
     exact_of: Vec<u32>,
 }
 
-/// Places of one kind.
+/// Slots of one kind.
 #[derive(Debug)]
 struct SlotRange {
     first: u32,
-    n_places: usize,
-    /// Places given back; taken before untouched ones, so that memory in use stays compact.
+    n_slots: usize,
+    /// Freed slots. Taken before untouched ones, to keep the committed memory compact.
     free: Vec<u32>,
-    /// Places from here on were never handed out.
+    /// Slots from here on were never handed out.
     untouched: u32,
 }
 
 impl SlotRange {
-    fn new(first: usize, n_places: usize) -> Self {
-        let first = u32::try_from(first).expect("a pool has fewer than 2^32 places");
-        Self { first, n_places, free: Vec::with_capacity(n_places), untouched: first }
+    fn new(first: usize, n_slots: usize) -> Self {
+        let first = u32::try_from(first).expect("a pool has fewer than 2^32 slots");
+        Self { first, n_slots, free: Vec::with_capacity(n_slots), untouched: first }
     }
 
     fn n_touched(&self) -> usize {
@@ -61,200 +62,207 @@ impl SlotRange {
 
     fn usage(&self, holders: &[u32]) -> PoolUsage {
         let first = self.first as usize;
-        let n_shared = holders[first..first + self.n_places].iter().filter(|&&n| n > 1).count();
-        PoolUsage { n_places: self.n_places, n_held: self.n_held(), n_shared, n_touched: self.n_touched() }
+        let n_shared = holders[first..first + self.n_slots].iter().filter(|&&n| n > 1).count();
+        PoolUsage { n_slots: self.n_slots, n_held: self.n_held(), n_shared, n_touched: self.n_touched() }
     }
 }
 
 impl SlotPool {
-    pub fn new(n_places: usize) -> Self {
-        Self::with_requantized(n_places, 0)
+    /// Creates a pool of free slots.
+    pub fn new(n_slots: usize) -> Self {
+        Self::with_requantized(n_slots, 0)
     }
 
-    pub fn with_requantized(n_places: usize, n_requantized: usize) -> Self {
+    /// Creates a pool with additional slots for requantized content.
+    pub fn with_requantized(n_slots: usize, n_requantized: usize) -> Self {
         Self {
-            holders: vec![0; n_places + n_requantized],
-            own: SlotRange::new(0, n_places),
-            aged: SlotRange::new(n_places, n_requantized),
-            requantized_as: vec![kernels::NO_PAGE; if n_requantized > 0 { n_places } else { 0 }],
+            holders: vec![0; n_slots + n_requantized],
+            exact: SlotRange::new(0, n_slots),
+            requantized: SlotRange::new(n_slots, n_requantized),
+            requantized_as: vec![kernels::NO_PAGE; if n_requantized > 0 { n_slots } else { 0 }],
             exact_of: vec![kernels::NO_PAGE; n_requantized],
         }
     }
 
-    pub fn n_places(&self) -> usize {
-        self.own.n_places
+    /// Returns the number of exact slots.
+    pub fn n_slots(&self) -> usize {
+        self.exact.n_slots
     }
 
+    /// Returns the number of exact slots with a holder.
     pub fn n_held(&self) -> usize {
-        self.own.n_held()
+        self.exact.n_held()
     }
 
+    /// Returns the number of free exact slots.
     pub fn n_free(&self) -> usize {
-        self.n_places() - self.n_held()
+        self.n_slots() - self.n_held()
     }
 
+    /// Returns the usage of exact slots.
     pub fn usage(&self) -> PoolUsage {
-        self.own.usage(&self.holders)
+        self.exact.usage(&self.holders)
     }
 
-    /// Of aged places.
+    /// Returns the usage of requantized slots.
     pub fn requantized_usage(&self) -> PoolUsage {
-        self.aged.usage(&self.holders)
+        self.requantized.usage(&self.holders)
     }
 
+    /// Returns the number of requantized slots with a holder.
     pub fn n_requantized_held(&self) -> usize {
-        self.aged.n_held()
+        self.requantized.n_held()
     }
 
+    /// Returns the number of free requantized slots.
     pub fn n_requantized_free(&self) -> usize {
-        self.aged.n_places - self.aged.n_held()
+        self.requantized.n_slots - self.requantized.n_held()
     }
 
-    pub fn is_requantized(&self, place: u32) -> bool {
-        place >= self.aged.first
+    /// Returns whether a slot is for requantized content.
+    pub fn is_requantized(&self, slot: u32) -> bool {
+        slot >= self.requantized.first
     }
 
-    pub fn is_shared(&self, place: u32) -> bool {
-        self.holders[place as usize] > 1
+    /// Returns whether a slot has several holders.
+    pub fn is_shared(&self, slot: u32) -> bool {
+        self.holders[slot as usize] > 1
     }
 
-    /// How many hold it.
-    pub fn n_holders(&self, place: u32) -> u32 {
-        self.holders[place as usize]
+    /// Returns the number of holders.
+    pub fn n_holders(&self, slot: u32) -> u32 {
+        self.holders[slot as usize]
     }
 
-    /// A place with one holder. The caller has seen that one is free.
+    /// Takes a slot with one holder. The caller has checked that one is free.
     pub fn take(&mut self) -> u32 {
-        let place = self.own.take();
-        self.holders[place as usize] = 1;
-        place
+        let slot = self.exact.take();
+        self.holders[slot as usize] = 1;
+        slot
     }
 
-    /// An aged place, as `take`.
+    /// Takes a requantized slot. The caller has checked that one is free.
     pub fn take_requantized(&mut self) -> u32 {
-        let place = self.aged.take();
-        self.holders[place as usize] = 1;
-        place
+        let slot = self.requantized.take();
+        self.holders[slot as usize] = 1;
+        slot
     }
 
-    /// The aged place that holds what `place` does. None: it is to be made.
-    pub fn requantized_as(&self, place: u32) -> Option<u32> {
-        self.requantized_as.get(place as usize).copied().filter(|&aged| aged != kernels::NO_PAGE)
+    /// Returns the requantized slot with the content of `slot`, if it exists.
+    pub fn requantized_as(&self, slot: u32) -> Option<u32> {
+        self.requantized_as.get(slot as usize).copied().filter(|&requantized| requantized != kernels::NO_PAGE)
     }
 
-    /// In place of `place`, which one holder less has then, an aged one that holds the same: one that others have
-    /// made of it already, or a new one, which is to be filled. The caller has seen that one is free.
-    pub fn age(&mut self, place: u32) -> (u32, RequantizedSlot) {
-        let found = self.requantized_as(place);
-        let aged = found.unwrap_or_else(|| self.take_requantized());
+    /// Exchanges one hold on `slot` for one on its requantized form: an existing slot, or a new one to fill. The
+    /// caller has checked that one is free.
+    pub fn requantize(&mut self, slot: u32) -> (u32, RequantizedSlot) {
+        let found = self.requantized_as(slot);
+        let requantized = found.unwrap_or_else(|| self.take_requantized());
         match found {
-            Some(aged) => self.share(aged),
+            Some(requantized) => self.share(requantized),
             None => {
-                self.requantized_as[place as usize] = aged;
-                self.exact_of[(aged - self.aged.first) as usize] = place;
+                self.requantized_as[slot as usize] = requantized;
+                self.exact_of[(requantized - self.requantized.first) as usize] = slot;
             }
         }
-        self.release(place);
-        (aged, if found.is_some() { RequantizedSlot::Before } else { RequantizedSlot::New })
+        self.release(slot);
+        (requantized, if found.is_some() { RequantizedSlot::Existing } else { RequantizedSlot::New })
     }
 
-    /// Something else will stand in `place`: an aged place that was made of it holds the same no more.
-    pub fn rewrites(&mut self, place: u32) {
-        if let Some(aged) = self.requantized_as(place) {
-            self.requantized_as[place as usize] = kernels::NO_PAGE;
-            self.exact_of[(aged - self.aged.first) as usize] = kernels::NO_PAGE;
+    /// Notes that `slot` will be overwritten: its requantized form no longer matches it.
+    pub fn unlink_requantized(&mut self, slot: u32) {
+        if let Some(requantized) = self.requantized_as(slot) {
+            self.requantized_as[slot as usize] = kernels::NO_PAGE;
+            self.exact_of[(requantized - self.requantized.first) as usize] = kernels::NO_PAGE;
         }
     }
 
-    /// One holder more.
-    pub fn share(&mut self, place: u32) {
-        self.holders[place as usize] += 1;
+    /// Adds a holder.
+    pub fn share(&mut self, slot: u32) {
+        self.holders[slot as usize] += 1;
     }
 
-    /// One holder less; the last one frees the place.
-    pub fn release(&mut self, place: u32) {
-        let holders = &mut self.holders[place as usize];
+    /// Removes a holder. The last one frees the slot.
+    pub fn release(&mut self, slot: u32) {
+        let holders = &mut self.holders[slot as usize];
         *holders -= 1;
         if *holders > 0 {
             return;
         }
-        match place.checked_sub(self.aged.first) {
+        match slot.checked_sub(self.requantized.first) {
             None => {
-                self.rewrites(place);
-                self.own.free.push(place);
+                self.unlink_requantized(slot);
+                self.exact.free.push(slot);
             }
             Some(index) => {
-                let own = self.exact_of[index as usize];
-                if own != kernels::NO_PAGE {
-                    self.rewrites(own);
+                let exact = self.exact_of[index as usize];
+                if exact != kernels::NO_PAGE {
+                    self.unlink_requantized(exact);
                 }
-                self.aged.free.push(place);
+                self.requantized.free.push(slot);
             }
         }
     }
 }
 
-/// An aged place that was asked for.
+/// State of a requantized slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequantizedSlot {
-    /// It holds what it should.
-    Before,
-    /// It is to be filled.
+    /// It already holds the content.
+    Existing,
+    /// It must be filled.
     New,
 }
 
-/// A stretch of a sequence's pages: the page of position p is `pages[p / page_len]`, and those before `first` are
-/// gone.
+/// Pages of a sequence: position p lies in `pages[p / page_len]`. Pages before `first` have been released.
 #[derive(Debug, Clone, Default)]
 pub struct PageTable {
-    /// `kernels::NO_PAGE` before `first`
+    /// `kernels::NO_PAGE` before `first`.
     pages: Vec<u32>,
     first: usize,
 }
 
 impl PageTable {
-    /// Room for `n` pages, so that growing to them allocates nothing.
+    /// Creates an empty table with capacity for `n` pages, so that growing does not allocate.
     pub fn with_capacity(n: usize) -> Self {
         Self { pages: Vec::with_capacity(n), first: 0 }
     }
 
-    /// In order of position, with holes in front.
+    /// Returns the pages ordered by position, `kernels::NO_PAGE` for released ones.
     pub fn table(&self) -> &[u32] {
         &self.pages
     }
 
-    /// The pages that are held.
+    /// Returns the pages that are held.
     pub fn held(&self) -> &[u32] {
         &self.pages[self.first..]
     }
 
-    /// Index of the first page that is held.
+    /// Returns the index of the first held page.
     pub fn first(&self) -> usize {
         self.first
     }
 
-    /// One more than the index of the last page.
+    /// Returns the index after the last page.
     pub fn end(&self) -> usize {
         self.pages.len()
     }
 
+    /// Returns the slot of the page at `index`.
     pub fn get(&self, index: usize) -> Option<u32> {
         self.pages.get(index).copied().filter(|_| index >= self.first)
     }
 
-    /// Another holder of the pages `first..end`.
+    /// Creates another holder of the pages `first..end`.
     pub fn share(&self, first: usize, end: usize, pool: &mut SlotPool) -> Self {
-        let mut twin = Self::default();
-        twin.share_from(self, first, end, pool);
-        twin
+        let mut fork = Self::default();
+        fork.share_from(self, first, end, pool);
+        fork
     }
 
-    /// Lets go of its own pages and holds `first..end` of another's.
+    /// Releases its pages and holds the pages `first..end` of `other`.
     pub fn share_from(&mut self, other: &Self, first: usize, end: usize, pool: &mut SlotPool) {
-        assert!(
-            other.first <= first && first <= end && end <= other.end(),
-            "only pages that are held are shared"
-        );
+        assert!(other.first <= first && first <= end && end <= other.end(), "only held pages are shared");
         other.pages[first..end].iter().for_each(|&page| pool.share(page));
         self.clear(pool);
         self.pages.resize(first, kernels::NO_PAGE);
@@ -262,22 +270,21 @@ impl PageTable {
         self.first = first;
     }
 
-    /// PageTable `first..end`, all new.
+    /// Takes new pages `first..end`.
     pub fn take(first: usize, end: usize, pool: &mut SlotPool) -> Self {
         let mut pages = vec![kernels::NO_PAGE; first];
         pages.extend((first..end).map(|_| pool.take()));
         Self { pages, first }
     }
 
-    /// Grows to `end` pages. The page `write_from` that exists already and others hold too is replaced; the copy to
-    /// make is returned as (from, to).
+    /// Grows to `end` pages. A shared page at `write_from` is replaced; the copy to make is returned as (from, to).
     pub fn grow(&mut self, write_from: usize, end: usize, pool: &mut SlotPool) -> Option<(u32, u32)> {
         let copy = self.get(write_from).filter(|&page| pool.is_shared(page)).map(|from| (from, pool.take()));
         if let Some((from, to)) = copy {
             pool.release(from);
             self.pages[write_from] = to;
         } else if let Some(page) = self.get(write_from) {
-            pool.rewrites(page);
+            pool.unlink_requantized(page);
         }
         while self.pages.len() < end {
             self.pages.push(pool.take());
@@ -285,36 +292,36 @@ impl PageTable {
         copy
     }
 
-    /// PageTable that `grow` would take.
+    /// Returns the number of pages that `grow` would take.
     pub fn n_to_grow(&self, write_from: usize, end: usize, pool: &SlotPool) -> usize {
         let copied = self.get(write_from).is_some_and(|page| pool.is_shared(page));
         end.saturating_sub(self.end()) + usize::from(copied)
     }
 
-    /// The pages `indices` become aged ones. Returns those to fill, each as (from, to).
-    pub fn age(&mut self, indices: std::ops::Range<usize>, pool: &mut SlotPool) -> Vec<(u32, u32)> {
+    /// Requantizes the pages at `indices`. Returns the pages to fill, each as (from, to).
+    pub fn requantize(&mut self, indices: std::ops::Range<usize>, pool: &mut SlotPool) -> Vec<(u32, u32)> {
         let mut to_requantize = Vec::with_capacity(indices.len());
         for page in &mut self.pages[indices] {
             let from = *page;
-            let (to, made) = pool.age(from);
+            let (to, made) = pool.requantize(from);
             *page = to;
             match made {
                 RequantizedSlot::New => to_requantize.push((from, to)),
-                RequantizedSlot::Before => {}
+                RequantizedSlot::Existing => {}
             }
         }
         to_requantize
     }
 
-    /// Where there are none yet, pages `0..end`, all new: the first `n_requantized` aged ones.
+    /// Takes new pages `0..end` for an empty table, the first `n_requantized` of them requantized.
     pub fn take_mixed(&mut self, n_requantized: usize, end: usize, pool: &mut SlotPool) {
-        assert!(self.pages.is_empty(), "a sequence that begins holds nothing");
+        assert!(self.pages.is_empty(), "a new sequence holds no pages");
         self.pages.extend(
             (0..end).map(|index| if index < n_requantized { pool.take_requantized() } else { pool.take() }),
         );
     }
 
-    /// Keeps the pages before `end` at most; none where those are gone.
+    /// Drops the pages from `end` on. Drops all if the pages before `end` are gone.
     pub fn truncate(&mut self, end: usize, pool: &mut SlotPool) {
         if end < self.first {
             return self.clear(pool);
@@ -322,7 +329,7 @@ impl PageTable {
         self.pages.drain(end.min(self.pages.len())..).for_each(|page| pool.release(page));
     }
 
-    /// Lets go of the pages before `first`.
+    /// Releases the pages before `first`.
     pub fn release_before(&mut self, first: usize, pool: &mut SlotPool) {
         for page in self.pages.iter_mut().take(first).skip(self.first) {
             pool.release(std::mem::replace(page, kernels::NO_PAGE));
@@ -330,6 +337,7 @@ impl PageTable {
         self.first = self.first.max(first.min(self.pages.len()));
     }
 
+    /// Releases all slots.
     pub fn clear(&mut self, pool: &mut SlotPool) {
         self.held().iter().for_each(|&page| pool.release(page));
         self.pages.clear();

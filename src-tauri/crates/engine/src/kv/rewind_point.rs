@@ -1,23 +1,24 @@
-//! Positions that a sequence can go back to although its windows have passed them, or its recurrent layers gone on:
-//! the window's pages and the state as they were there.
+//! Rewind points: saved positions that a sequence can return to after its windows have passed them or its recurrent
+//! state has moved on.
 
 use super::pool::{PageTable, SlotPool};
 use super::sequence_id::SequenceId;
 
-/// One such position.
+/// Window pages and recurrent state of a saved position.
 #[derive(Debug)]
 pub struct RewindPoint {
+    /// Number of tokens before it.
     pub position: usize,
-    /// pages that the windows reach from there
+    /// Pages that the windows reach from this position.
     pub window: PageTable,
-    /// slot of the recurrent state there
+    /// Slot of the recurrent state.
     pub state: Option<u32>,
-    /// rises with time
+    /// Increases with each rewind point saved.
     pub(super) stamp: u64,
 }
 
 impl RewindPoint {
-    /// Another holder of the same.
+    /// Creates another holder of the same pages and state.
     pub(super) fn share(&self, window_pages: &mut SlotPool, states: &mut SlotPool) -> Self {
         Self {
             position: self.position,
@@ -33,24 +34,27 @@ impl RewindPoint {
     }
 }
 
-/// Positions of a sequence that are not thinned out while others are there: before and after the last reply.
+/// Rewind points per sequence that are dropped last: before and after the newest reply.
 const N_NEWEST: usize = 2;
 
-/// The kept position that is missed least: of the older ones that with the shortest way from the one before it, the
-/// longest kept of equals; where every sequence has only its newest, the longest kept of all.
+/// Returns the least useful rewind point: among older ones the closest to its predecessor, the earliest saved of
+/// equals. If every sequence has only its newest, the earliest saved of all.
 pub(super) fn least_useful<'a>(
     all: impl Iterator<Item = (SequenceId, &'a [RewindPoint])> + Clone,
 ) -> Option<(SequenceId, usize)> {
-    let older = all.clone().flat_map(|(id, kept)| {
-        let n_older = kept.len().saturating_sub(N_NEWEST);
-        let before = std::iter::once(0).chain(kept.iter().map(|kept| kept.position));
-        let ways = kept.iter().zip(before).map(|(kept, before)| kept.position - before);
-        ways.zip(kept).enumerate().take(n_older).map(move |(at, (way, kept))| ((way, kept.stamp), (id, at)))
+    let older = all.clone().flat_map(|(id, points)| {
+        let n_older = points.len().saturating_sub(N_NEWEST);
+        let before = std::iter::once(0).chain(points.iter().map(|point| point.position));
+        let gaps = points.iter().zip(before).map(|(point, before)| point.position - before);
+        gaps.zip(points)
+            .enumerate()
+            .take(n_older)
+            .map(move |(at, (gap, point))| ((gap, point.stamp), (id, at)))
     });
     if let Some((_, found)) = older.min() {
         return Some(found);
     }
-    let newest =
-        all.flat_map(|(id, kept)| kept.iter().enumerate().map(move |(at, kept)| (kept.stamp, (id, at))));
+    let newest = all
+        .flat_map(|(id, points)| points.iter().enumerate().map(move |(at, point)| (point.stamp, (id, at))));
     newest.min().map(|(_, found)| found)
 }

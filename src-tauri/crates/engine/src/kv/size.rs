@@ -1,5 +1,4 @@
-//! How much the state of sequences takes: pages for positions, pages for windows, slots for recurrent states, and
-//! what all of that is in bytes.
+//! Size of sequence state: pages, window pages and recurrent states, and their bytes.
 
 use kernels::{KvDType, KvLayerLayout, KvLayout, PAGE_LEN, Retention};
 
@@ -12,62 +11,66 @@ use crate::spec::ModelSpec;
 /// Rows of one run: enough that weights are read seldom, few enough that a cancellation waits only briefly.
 pub const DEFAULT_MAX_ROWS: usize = 256;
 
-/// Positions that a layer with a window keeps beyond it: the longest draft that may be taken back, and the few tokens
-/// that a prompt ends with and its continuation doesn't repeat.
+/// Positions that a window keeps beyond its length: the longest draft to take back, and the few tokens at a prompt's
+/// end that its continuation does not repeat.
 pub const WINDOW_REWIND_TOKENS: usize = 64;
 
-/// Positions kept to go back to, of all sequences together; far more than anyone edits.
+/// Rewind points of all sequences together. Far more than anyone edits.
 pub const MAX_REWIND_POINTS: usize = 64;
 
-/// How far a sequence can go back without a kept position.
+/// How far a sequence can rewind without a rewind point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rewind {
+    /// To any position: only full attention.
     Anywhere,
-    /// `WINDOW_REWIND_TOKENS` positions: windows forget
+    /// By `WINDOW_REWIND_TOKENS` positions: windows drop older ones.
     Near,
-    /// a recurrent state can't be undone
+    /// Not at all: a recurrent state cannot be undone.
     Nowhere,
 }
 
-/// What a cache holds at most.
+/// Limits of a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Geometry {
-    /// positions in a page
+    /// Positions per page.
     pub page_len: usize,
-    /// tokens a sequence may hold
+    /// Maximum tokens per sequence.
     pub n_ctx: usize,
+    /// Maximum sequences at a time.
     pub max_sequences: usize,
-    /// rows of one run
+    /// Maximum rows of one run.
     pub max_rows: usize,
-    /// positions that the longest window reaches; None: no layer has one
+    /// Positions that the longest window reaches. `None` without windowed layers.
     pub window: Option<usize>,
-    /// layers carry a recurrent state
+    /// Whether layers carry a recurrent state.
     pub recurrent: bool,
-    /// positions to go back to
+    /// Maximum rewind points of all sequences.
     pub max_rewind_points: usize,
-    /// pages for them beyond those of live sequences
+    /// Window pages for rewind points, beyond those of live sequences.
     pub n_rewind_window_pages: usize,
-    /// slots for them beyond those of live sequences
+    /// State slots for rewind points, beyond those of live sequences.
     pub n_rewind_states: usize,
-    /// slots for states to come back to when guesses were wrong
+    /// State slots for marks, to return to when a draft was wrong.
     pub n_mark_states: usize,
-    /// pages of layers that keep everything, of all sequences together; None: as many as they take when all are full
+    /// Full-attention pages of all sequences. `None`: enough for all contexts at full length.
     pub max_pages: Option<usize>,
+    /// When full-attention pages are requantized.
     pub requantize: RequantizePolicy,
 }
 
-/// When positions age, and what that saves.
+/// When keys and values are requantized, and the page sizes before and after.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RequantizePolicy {
+    /// Setting of the model.
     pub when: KvRequantize,
-    /// of a page of the layers that keep everything
+    /// Bytes of an exact full-attention page.
     pub page_bytes: u64,
-    /// of one that has aged
+    /// Bytes of a requantized page.
     pub requantized_page_bytes: u64,
 }
 
 impl Geometry {
-    /// For the layers of `layout`. What is kept to go back to takes `rewind_bytes` at most.
+    /// Plans the cache for the layers of `layout`. Rewind points and marks take at most `rewind_bytes`.
     pub fn new(
         layout: &KvLayout,
         n_ctx: usize,
@@ -75,7 +78,7 @@ impl Geometry {
         max_rows: usize,
         rewind_bytes: u64,
     ) -> Self {
-        assert!(n_ctx > 0 && max_sequences > 0 && max_rows > 0, "a cache holds something");
+        assert!(n_ctx > 0 && max_sequences > 0 && max_rows > 0, "a cache has layers");
         let window = layout.layers.iter().filter_map(|layer| layer.window).max();
         let live = Self {
             page_len: PAGE_LEN,
@@ -100,7 +103,7 @@ impl Geometry {
             false => 0,
         };
         let rewind_bytes = rewind_bytes - n_mark_states as u64 * bytes.state;
-        // a position costs at most so much: its window's pages, and a state
+        // The most that a rewind point costs: the pages of its window, and a state.
         let n_pages = if live.loses_pages() { live.live_window_pages() } else { 0 };
         let of_one = (n_pages as u64 * bytes.window_page + bytes.state).max(1);
         let max_rewind_points =
@@ -114,7 +117,7 @@ impl Geometry {
         }
     }
 
-    /// The same with positions that age, where that saves something in `layout`.
+    /// Adds requantization, if it saves anything in `layout`.
     pub fn with_requantize(self, when: KvRequantize, layout: &KvLayout) -> Self {
         if !layout.can_requantize() || when == KvRequantize::Off {
             return self;
@@ -126,7 +129,7 @@ impl Geometry {
         }
     }
 
-    /// Pages for what has aged. What both kinds take together is bounded by the bytes of `n_pages`.
+    /// Returns the slots for requantized pages. Both kinds together stay within the bytes of `n_pages`.
     pub fn n_requantized_pages(&self) -> usize {
         let full = self.pages_for(self.n_ctx).saturating_mul(self.max_sequences);
         let within = |policy: RequantizePolicy| {
@@ -138,7 +141,7 @@ impl Geometry {
         }
     }
 
-    /// PageTable that `n` tokens of a sequence take, those that have aged by their bytes.
+    /// Returns the pages that `n` tokens of a sequence take. Requantized ones count by their bytes.
     pub fn pages_to_hold(&self, n: usize) -> usize {
         let n_requantized = self.pages_for(self.requantize.when.due(n) * CHECKPOINT_CHUNK_TOKENS);
         let requantized_bytes = n_requantized as u64 * self.requantize.requantized_page_bytes;
@@ -146,26 +149,26 @@ impl Geometry {
             + requantized_bytes.div_ceil(self.requantize.page_bytes.max(1)) as usize
     }
 
-    /// Bytes that the pages of one whole context take, of layers that keep everything.
+    /// Returns the bytes of one whole context in full-attention layers.
     fn context_bytes(&self, page_bytes: u64) -> u64 {
         let n_exact = self.pages_for(self.requantize.when.n_exact(self.n_ctx));
         let n_requantized = self.pages_for(self.n_ctx) - n_exact;
         n_exact as u64 * page_bytes + n_requantized as u64 * self.requantize.requantized_page_bytes
     }
 
-    /// PageTable that hold `n` positions.
+    /// Returns the pages that hold `n` positions.
     pub fn pages_for(&self, n: usize) -> usize {
         n.div_ceil(self.page_len)
     }
 
-    /// PageTable of layers that keep everything, for all sequences.
+    /// Returns the full-attention pages of all sequences.
     pub fn n_pages(&self) -> usize {
         let full = self.pages_for(self.n_ctx).saturating_mul(self.max_sequences);
         self.max_pages.map_or(full, |most| most.min(full))
     }
 
-    /// The same within so many bytes: fewer sequences where each takes much however short it is, then fewer pages, but
-    /// always enough for one whole context.
+    /// Shrinks the plan to `bytes`: fewer sequences if each has a fixed cost, then fewer pages. One whole context
+    /// always fits.
     pub fn within(self, bytes: Option<u64>, layout: &KvLayout) -> Self {
         let Some(bytes) = bytes else { return self };
         let piece = KvUnitBytes::of(layout);
@@ -177,12 +180,12 @@ impl Geometry {
         let max_sequences = max_sequences.unwrap_or(usize::MAX).clamp(1, self.max_sequences);
         let left = bytes.saturating_sub(fixed.saturating_mul(max_sequences as u64));
         let n_pages = left.checked_div(piece.page).and_then(|n| usize::try_from(n).ok());
-        // a model without such pages takes none of them
+        // A model without full-attention layers takes no such pages.
         let least = one.div_ceil(piece.page.max(1)) as usize;
         Self { max_sequences, max_pages: Some(n_pages.unwrap_or(usize::MAX).max(least)), ..self }
     }
 
-    /// PageTable of layers with a window, for all sequences and what is kept.
+    /// Returns the window pages of all sequences and rewind points.
     pub fn n_window_pages(&self) -> usize {
         match self.window {
             Some(_) => self.live_window_pages() * self.max_sequences + self.n_rewind_window_pages,
@@ -190,7 +193,7 @@ impl Geometry {
         }
     }
 
-    /// Slots of recurrent states, for all sequences and what is kept.
+    /// Returns the state slots of all sequences, rewind points and marks.
     pub fn n_states(&self) -> usize {
         match self.recurrent {
             true => self.max_sequences + self.n_rewind_states + self.n_mark_states,
@@ -198,20 +201,20 @@ impl Geometry {
         }
     }
 
-    /// Window pages that one live sequence holds at most, in the middle of a run.
+    /// Returns the window pages that one live sequence holds at most, in the middle of a run.
     pub fn live_window_pages(&self) -> usize {
         let Some(window) = self.window else { return 0 };
         let n_positions = window.saturating_add(WINDOW_REWIND_TOKENS).saturating_add(self.max_rows);
-        // both ends may lie anywhere in a page
+        // Both ends may lie anywhere in a page.
         self.pages_for(self.n_ctx).min(n_positions.div_ceil(self.page_len).saturating_add(1))
     }
 
-    /// Windows pass positions before the context is full.
+    /// Returns whether windows pass positions before the context is full.
     fn loses_pages(&self) -> bool {
         self.first_window_page(self.n_ctx) > 0
     }
 
-    /// How far a sequence can go back by itself.
+    /// Returns how far a sequence can rewind without a rewind point.
     pub fn rewind(&self) -> Rewind {
         match (self.recurrent, self.loses_pages()) {
             (true, _) => Rewind::Nowhere,
@@ -220,12 +223,12 @@ impl Geometry {
         }
     }
 
-    /// A sequence can't go back everywhere by itself.
+    /// Returns whether a sequence cannot rewind everywhere.
     pub fn can_lose_positions(&self) -> bool {
         self.rewind() != Rewind::Anywhere
     }
 
-    /// Index of the first window page that a sequence of `n_held` tokens keeps.
+    /// Returns the index of the first window page that a sequence of `n_held` tokens keeps.
     pub fn first_window_page(&self, n_held: usize) -> usize {
         match self.window {
             Some(window) => {
@@ -235,7 +238,7 @@ impl Geometry {
         }
     }
 
-    /// Whether windows of a token at `position` reach no page before `first`.
+    /// Returns whether the windows of a token at `position` reach no page before `first`.
     pub fn is_covered(&self, first: usize, position: usize) -> bool {
         match self.window {
             Some(window) => (position + 1).saturating_sub(window) / self.page_len >= first,
@@ -244,31 +247,32 @@ impl Geometry {
     }
 }
 
-/// Bytes of one piece of each kind, all layers together.
+/// Bytes of one page or state of each kind, all layers together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KvUnitBytes {
-    /// page of the layers that keep everything
+    /// Full-attention page.
     pub page: u64,
-    /// the same once it has aged; 0: it can't
+    /// Requantized full-attention page. 0 if requantization saves nothing.
     pub requantized_page: u64,
-    /// page of the layers with a window
+    /// Sliding-window page.
     pub window_page: u64,
-    /// recurrent state
+    /// Recurrent state.
     pub state: u64,
 }
 
 impl KvUnitBytes {
+    /// Computes the bytes of each unit for a layout.
     pub fn of(layout: &KvLayout) -> Self {
         let of = |retention| {
             let layers = layout.layers.iter().filter(|layer| layer.retention() == retention);
             layers.map(|layer| layer.page_bytes() as u64).sum()
         };
         let n_floats: usize = layout.states.iter().sum();
-        let aged = layout.layers.iter().filter_map(KvLayerLayout::requantized);
+        let requantized = layout.layers.iter().filter_map(KvLayerLayout::requantized);
         Self {
             page: of(Retention::All),
             requantized_page: if layout.can_requantize() {
-                aged.map(|layer| layer.page_bytes() as u64).sum()
+                requantized.map(|layer| layer.page_bytes() as u64).sum()
             } else {
                 0
             },
@@ -278,7 +282,9 @@ impl KvUnitBytes {
     }
 }
 
-/// Error `model.kv_dtype`: heads that the precision can't hold in whole blocks.
+/// Checks that heads fill whole blocks of the precision.
+///
+/// Errors: `model.kv_dtype`.
 pub fn check_precision(layout: &KvLayout) -> Result<()> {
     for layer in &layout.layers {
         let (block, name) = match layer.dtype {
@@ -290,7 +296,7 @@ pub fn check_precision(layout: &KvLayout) -> Result<()> {
             return Err(EngineError::new(
                 "model.kv_dtype",
                 format!(
-                    "heads of {} elements cannot be kept as {name}, in blocks of {block}",
+                    "heads of {} elements cannot be stored as {name}, in blocks of {block}",
                     layer.head_dim
                 ),
                 "Use --kv f16 for this model.",
@@ -300,8 +306,8 @@ pub fn check_precision(layout: &KvLayout) -> Result<()> {
     Ok(())
 }
 
-/// A precision that takes fewer bits than `kv` at hardly any loss. None: it takes as few, or heads don't fit.
-pub fn in_fewer_bits(spec: &ModelSpec, kv: KvDType) -> Option<KvDType> {
+/// Returns a smaller precision than `kv` at hardly any loss. `None` if there is none, or heads do not fit its blocks.
+pub fn next_smaller(spec: &ModelSpec, kv: KvDType) -> Option<KvDType> {
     let fits = |kv: &KvDType| check_precision(&kv_layout(spec, *kv)).is_ok();
     match kv {
         KvDType::F32 | KvDType::F16 => Some(KvDType::Q8_0).filter(fits),
@@ -309,27 +315,28 @@ pub fn in_fewer_bits(spec: &ModelSpec, kv: KvDType) -> Option<KvDType> {
     }
 }
 
-/// What `n_sequences` sequences of up to `n_ctx` tokens of a model take, and nothing kept to go back to.
+/// Returns what `n_sequences` sequences of up to `n_ctx` tokens take, without rewind points.
 pub fn kv_bytes(spec: &ModelSpec, kv: KvDType, n_ctx: usize, n_sequences: usize) -> KvBytes {
     let layout = kv_layout(spec, kv);
     let geometry = Geometry::new(&layout, n_ctx.max(1), n_sequences.max(1), DEFAULT_MAX_ROWS, 0);
     KvBytes::of(&layout, &geometry)
 }
 
-/// What a context takes when every sequence is full.
+/// Bytes of the cache when every sequence is full.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KvBytes {
-    /// keys and values of layers that keep everything: grows with the context
+    /// Keys and values of full-attention layers. Grows with the context.
     pub full: u64,
-    /// keys and values of layers with a window
+    /// Keys and values of sliding-window layers.
     pub windowed: u64,
-    /// recurrent states
+    /// Recurrent states.
     pub states: u64,
-    /// of what is kept or marked to go back to
-    pub kept: u64,
+    /// Rewind points and marks.
+    pub rewind: u64,
 }
 
 impl KvBytes {
+    /// Computes the bytes of a cache with these limits.
     pub fn of(layout: &KvLayout, geometry: &Geometry) -> Self {
         let bytes = KvUnitBytes::of(layout);
         let n = geometry.max_sequences as u64;
@@ -339,24 +346,25 @@ impl KvBytes {
                 .min(n.saturating_mul(geometry.context_bytes(bytes.page))),
             windowed: n * geometry.live_window_pages() as u64 * bytes.window_page,
             states: n_states * bytes.state,
-            kept: geometry.n_rewind_window_pages as u64 * bytes.window_page
+            rewind: geometry.n_rewind_window_pages as u64 * bytes.window_page
                 + (geometry.n_rewind_states + geometry.n_mark_states) as u64 * bytes.state,
         }
     }
 
-    /// What doesn't grow with the context, once a window fits in it.
+    /// Returns what does not grow with the context once a window fits in it.
     pub fn fixed(&self) -> u64 {
         self.windowed + self.states
     }
 
-    /// Without what is kept to go back to.
+    /// Returns the total without rewind points and marks.
     pub fn live(&self) -> u64 {
-        self.total() - self.kept
+        self.total() - self.rewind
     }
 
+    /// Returns the bytes of all parts.
     pub fn total(&self) -> u64 {
-        let Self { full, windowed, states, kept } = *self;
-        full + windowed + states + kept
+        let Self { full, windowed, states, rewind } = *self;
+        full + windowed + states + rewind
     }
 }
 
@@ -370,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_and_states_take_the_same_however_long_the_context() {
+    fn windows_and_states_do_not_grow_with_the_context() {
         // Gemma 3's pattern: five layers of 1,024 positions to one of all
         let layout = layout(&[Some(1024), Some(1024), Some(1024), Some(1024), Some(1024), None], &[10, 20]);
         let of = |n_ctx| KvBytes::of(&layout, &Geometry::new(&layout, n_ctx, 2, 64, 0));
@@ -379,17 +387,17 @@ mod tests {
         // keys and values, 4 heads of 128 in two bytes
         assert_eq!(long.full, 2 * 131_072 * 2 * 4 * 128 * 2);
         assert_eq!(long.windowed, 2 * (1024 + 64 + 64 + 32) * 5 * 2 * 4 * 128 * 2);
-        assert_eq!((long.states, long.kept), (2 * 30 * 4, 0));
-        // a context shorter than the window keeps no more than itself
+        assert_eq!((long.states, long.rewind), (2 * 30 * 4, 0));
+        // a context shorter than the window needs no more than its length
         assert_eq!(of(256).windowed, 2 * 256 * 5 * 2 * 4 * 128 * 2);
     }
 
     #[test]
-    fn what_is_kept_stays_within_its_bytes() {
+    fn rewind_points_stay_within_their_bytes() {
         let layout = layout(&[Some(512), None], &[250_000]);
         for rewind_bytes in [0, 1 << 20, 64 << 20, 1 << 40] {
             let geometry = Geometry::new(&layout, 32_768, 4, 64, rewind_bytes);
-            assert!(KvBytes::of(&layout, &geometry).kept <= rewind_bytes, "{geometry:?}");
+            assert!(KvBytes::of(&layout, &geometry).rewind <= rewind_bytes, "{geometry:?}");
             assert!(geometry.max_rewind_points <= MAX_REWIND_POINTS);
         }
         assert_eq!(Geometry::new(&layout, 32_768, 4, 64, 1 << 40).max_rewind_points, MAX_REWIND_POINTS);
@@ -417,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn contexts_that_age_take_less_and_one_always_fits() {
+    fn requantizing_contexts_take_less_and_one_always_fits() {
         let plain = layout(&[None, None], &[]);
         let of = |when, bytes| {
             let geometry =
@@ -428,10 +436,13 @@ mod tests {
         assert_eq!(page.requantized_page * 64, page.page * 34, "a byte and a share of a scale for two bytes");
         let (exact, n_pages, n_requantized) = of(KvRequantize::Off, None);
         assert_eq!((n_pages, n_requantized), (4 * 256, 0));
-        let (aged, n_pages, n_requantized) = of(KvRequantize::After(1024), None);
+        let (requantized, n_pages, n_requantized) = of(KvRequantize::After(1024), None);
         assert_eq!((n_pages, n_requantized), (4 * 256, 4 * 256), "of either kind there may be many");
-        assert_eq!(aged, 4 * ((1024 + 512) / 32 * page.page + (8192 - 1536) / 32 * page.requantized_page));
-        assert!(aged * 100 < exact * 63, "{aged} of {exact}");
+        assert_eq!(
+            requantized,
+            4 * ((1024 + 512) / 32 * page.page + (8192 - 1536) / 32 * page.requantized_page)
+        );
+        assert!(requantized * 100 < exact * 63, "{requantized} of {exact}");
         let geometry =
             Geometry::new(&plain, 8192, 4, 256, 0).with_requantize(KvRequantize::After(1024), &plain);
         assert_eq!([0, 1000, 1280].map(|n| geometry.pages_to_hold(n)), [0, 32, 32 + 8 * 34 / 64 + 1]);
@@ -440,10 +451,10 @@ mod tests {
                 && Geometry::new(&plain, 8192, 4, 256, 0).pages_to_hold(8192) == 256
         );
         let (bytes, n_pages, n_requantized) = of(KvRequantize::After(1024), Some(0));
-        assert!(bytes.div_ceil(page.page) == n_pages as u64 && bytes >= aged / 4, "one context");
+        assert!(bytes.div_ceil(page.page) == n_pages as u64 && bytes >= requantized / 4, "one context");
         assert!(n_requantized as u64 * page.requantized_page <= n_pages as u64 * page.page);
         assert_eq!(of(KvRequantize::Pressure, Some(0)).0, exact / 4);
-        // where it saves nothing it is off
+        // off where it saves nothing
         let mut short = layout(&[None], &[]);
         short.layers[0].dtype = KvDType::Q8_0;
         assert_eq!(
@@ -462,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_that_no_block_fits_are_told() {
+    fn heads_without_a_fitting_block_are_errors() {
         let mut layout = layout(&[None], &[]);
         for (dtype, head_dim, is_fit) in
             [(KvDType::F16, 8, true), (KvDType::Q8_0, 8, false), (KvDType::Q4_0, 96, true)]
@@ -477,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn how_far_back_depends_on_what_layers_forget() {
+    fn rewind_depends_on_the_layers() {
         let rewind =
             |windows, states, n_ctx| Geometry::new(&layout(windows, states), n_ctx, 1, 64, 0).rewind();
         assert_eq!(rewind(&[None, None], &[], 8192), Rewind::Anywhere);

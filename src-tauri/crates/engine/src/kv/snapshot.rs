@@ -1,12 +1,11 @@
-//! A sequence as pieces of bytes, and back: for checkpoint files.
+//! Checkpoints: a sequence as pieces of bytes for files, and back.
 //!
-//! Whole chunks of tokens are pieces by themselves, named by the tokens that they end with: conversations that begin
-//! alike share them, and a longer conversation adds only what is new. What is left at a position, the tokens after the
-//! last whole chunk, windows, recurrent states, is its head. What has aged is a piece of another name than what is
-//! exact, and so is all that saw it; a head tells how far its sequence had aged, and with that which chunks lead to it.
-//! `format` lays the bytes out and is the one judge: it
-//! sees every piece before it leaves and after it comes in. Whatever doesn't fit is refused with its own message, and
-//! the caller computes the tokens again.
+//! Whole chunks are pieces of their own, named by the tokens they end with: conversations with a common prefix share
+//! them. The rest at a position (tokens after the last chunk, windows, recurrent states) is its head. Requantized
+//! chunks and all that saw them have other names.
+//!
+//! `format` checks every piece before it leaves and after it returns. A rejected piece has its own message, and the
+//! caller recomputes the tokens.
 
 use kernels::ops::kv_rows::requantized_page;
 use kernels::{Executor, Retention};
@@ -27,30 +26,30 @@ pub use format::{FORMAT_VERSION, HEAD_PREVIEW_BYTES};
 use format::{HEADER_LEN, PieceLabel, RecordKind, check, refused, seal};
 pub use key::ChunkKey;
 
-/// Code of the error for a piece that is sound, but follows other tokens.
+/// Error code of a valid piece that follows other tokens.
 pub const PREFIX_MISMATCH: &str = "snapshot.prefix";
 
-/// What must agree for the bytes of one process to mean the same in another.
+/// What must agree for the bytes of one process to be valid in another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckpointIdentity {
-    /// `WeightFile::fingerprint`, hashed.
+    /// Hash of `WeightFile::fingerprint`.
     pub model: u64,
-    /// Hash of the spec: the same file read by another version of its architecture is another model.
+    /// Hash of the spec's Debug text: the same file read by another version of its architecture is another model.
     pub spec: u64,
-    /// Hash of the backend of each layer and its instruction set: page layouts are theirs, and roundings.
+    /// Hash of each layer's backend and instruction set: they determine page layouts and rounding.
     pub backends: u64,
-    /// Hash of the precision of each layer's keys and values.
+    /// Hash of each layer's key-value precision.
     pub kv: u64,
-    /// Of a page, and of a state, all layers.
+    /// Bytes per page and state, all layers together.
     pub bytes: KvUnitBytes,
 }
 
-/// A piece of a sequence, by name.
+/// A named piece of a checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckpointPiece {
-    /// Letters, digits, one hyphen in that of a head.
+    /// File name: hexadecimal digits, in a head's name also one hyphen.
     pub name: String,
-    /// A piece that serves as well: the same chunk before it aged.
+    /// Name of a piece that serves as well: the same chunk before requantization.
     pub fallback: Option<String>,
     /// Tokens up to its end.
     pub position: usize,
@@ -63,56 +62,61 @@ enum PieceKind {
     Head,
 }
 
-/// Where stored pieces lead on the keys through some tokens.
+/// Chunk keys along a token prefix: which stored checkpoint chunks can serve it.
 pub struct ChunkKeys {
-    /// of exact chunks: what heads are found by, whatever leads to them
+    /// Keys of exact chunks. Heads are found by these, whatever form the chunks have.
     exact: Vec<ChunkKey>,
-    /// of chunks as they are, or as length has them age
-    own: Vec<ChunkKey>,
-    aging: KvRequantize,
+    /// Keys of the chunks as they are, or as requantization by length makes them.
+    actual: Vec<ChunkKey>,
+    requantize: KvRequantize,
 }
 
-/// How far pieces lead, and by which.
+/// How far stored chunks match a token prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChunkMatch {
+    /// Tokens of the match.
     pub n_tokens: usize,
-    /// Of each chunk on the keys the names of which one is needed.
+    /// For each chunk the names that can serve it; any one suffices.
     pub chunks: Vec<Vec<String>>,
 }
 
 impl ChunkKeys {
-    /// As a sequence goes that ages by its length alone.
-    pub(crate) fn new(identity: &CheckpointIdentity, aging: KvRequantize, tokens: &[TokenId]) -> Self {
-        Self::of(identity, aging, tokens, &Requantized::by_length(aging, tokens.len()))
+    /// Computes the keys of a sequence that is requantized by length alone.
+    pub(crate) fn new(identity: &CheckpointIdentity, requantize: KvRequantize, tokens: &[TokenId]) -> Self {
+        Self::of(identity, requantize, tokens, &Requantized::by_length(requantize, tokens.len()))
     }
 
     fn of(
         identity: &CheckpointIdentity,
-        aging: KvRequantize,
+        requantize: KvRequantize,
         tokens: &[TokenId],
-        aged: &Requantized,
+        requantized: &Requantized,
     ) -> Self {
         let exact = key::chain(identity, tokens, &Requantized::default());
-        let own = if aged.views.is_empty() { exact.clone() } else { key::chain(identity, tokens, aged) };
-        Self { exact, own, aging }
+        let actual = if requantized.views.is_empty() {
+            exact.clone()
+        } else {
+            key::chain(identity, tokens, requantized)
+        };
+        Self { exact, actual, requantize }
     }
 
-    /// Whole chunks.
+    /// Returns the number of whole chunks.
     pub fn n_chunks(&self) -> usize {
         self.exact.len() - 1
     }
 
-    /// Name of the chunk that is the `index`-th, before it ages.
+    /// Returns the name of chunk `index` in its exact form.
     pub fn chunk(&self, index: usize) -> String {
-        self.own[index + 1].to_string()
+        self.actual[index + 1].to_string()
     }
 
-    /// And since.
+    /// Returns the name of chunk `index` in its requantized form.
     fn requantized_chunk(&self, index: usize) -> String {
-        self.own[index + 1].aged().to_string()
+        self.actual[index + 1].requantized().to_string()
     }
 
-    /// The first `n` chunks, of which `n_requantized` have aged: those serve as they were too.
+    /// Returns the names of the first `n` chunks. The exact form also serves for the first `n_requantized`.
     fn chunk_names(&self, n: usize, n_requantized: usize) -> Vec<Vec<String>> {
         let names = |index: usize| match index < n_requantized {
             true => vec![self.requantized_chunk(index), self.chunk(index)],
@@ -121,49 +125,49 @@ impl ChunkKeys {
         (0..n).map(names).collect()
     }
 
-    /// What leads to the end of the `n`-th chunk without a head.
+    /// Returns the match up to the end of chunk `n` without a head.
     pub fn match_without_head(&self, n: usize) -> ChunkMatch {
         let n_tokens = n * CHECKPOINT_CHUNK_TOKENS;
-        let n_requantized = self.aging.due(n_tokens.saturating_sub(1));
+        let n_requantized = self.requantize.due(n_tokens.saturating_sub(1));
         ChunkMatch { n_tokens, chunks: self.chunk_names(n, n_requantized) }
     }
 
-    /// What the names of heads begin with that need the first `n` chunks, and no more.
+    /// Returns the name prefix of heads that follow exactly the first `n` chunks.
     pub fn head_prefix(&self, n: usize) -> String {
         format!("{}-", self.exact[n])
     }
 
-    fn head(&self, tokens: &[TokenId], aged: &Requantized) -> String {
+    fn head(&self, tokens: &[TokenId], requantized: &Requantized) -> String {
         let (n, tail) = (
             tokens.len() / CHECKPOINT_CHUNK_TOKENS,
             &tokens[tokens.len() / CHECKPOINT_CHUNK_TOKENS * CHECKPOINT_CHUNK_TOKENS..],
         );
         let mut bytes = Vec::new();
-        if !aged.is_exact() {
-            bytes.extend_from_slice(&self.aging.identity_word().to_le_bytes());
-            bytes.extend_from_slice(&(aged.n_chunks as u64).to_le_bytes());
-            bytes.extend(aged.views_within(
+        if !requantized.is_exact() {
+            bytes.extend_from_slice(&self.requantize.identity_word().to_le_bytes());
+            bytes.extend_from_slice(&(requantized.n_chunks as u64).to_le_bytes());
+            bytes.extend(requantized.views_within(
                 n * CHECKPOINT_CHUNK_TOKENS,
                 tokens.len().max(n * CHECKPOINT_CHUNK_TOKENS + 1),
             ));
         }
-        format!("{}-{}", self.exact[n], self.own[n].head(&bytes, tail))
+        format!("{}-{}", self.exact[n], self.actual[n].head(&bytes, tail))
     }
 }
 
-/// The pieces that lead to each of `positions`, which are within the sequence: chunks first. What has aged too often
-/// for a head to tell has none.
+/// Returns the pieces for each of `positions`, chunks first. A position that was requantized too often for a head has
+/// none.
 pub fn pieces(
     identity: &CheckpointIdentity,
     cache: &KvCache,
     seq: SequenceId,
     positions: &[usize],
 ) -> Result<Vec<CheckpointPiece>> {
-    let (tokens, aged) = (cache.tokens(seq)?, cache.aged(seq)?);
-    let keys = ChunkKeys::of(identity, cache.geometry().requantize.when, tokens, aged);
+    let (tokens, requantized) = (cache.tokens(seq)?, cache.requantized(seq)?);
+    let keys = ChunkKeys::of(identity, cache.geometry().requantize.when, tokens, requantized);
     let last = positions.iter().copied().max().unwrap_or(0).min(tokens.len());
     let chunk = |index| {
-        let (name, fallback) = match index < aged.n_chunks {
+        let (name, fallback) = match index < requantized.n_chunks {
             true => (keys.requantized_chunk(index), Some(keys.chunk(index))),
             false => (keys.chunk(index), None),
         };
@@ -177,9 +181,9 @@ pub fn pieces(
     let n_chunks = if identity.bytes.page > 0 { last / CHECKPOINT_CHUNK_TOKENS } else { 0 };
     let mut pieces: Vec<CheckpointPiece> = (0..n_chunks).map(chunk).collect();
     for &position in positions.iter().filter(|&&position| position > 0 && position <= tokens.len()) {
-        let at = aged.at(position);
-        // of layers that forget, what had aged since can't be told from what is kept
-        if at.views.len() <= format::MAX_VIEWS && aged.reach(position) == position {
+        let at = requantized.at(position);
+        // Windows and states do not tell what was requantized after the position.
+        if at.views.len() <= format::MAX_VIEWS && requantized.reach(position) == position {
             let name = keys.head(&tokens[..position], &at);
             pieces.push(CheckpointPiece { name, fallback: None, position, part: PieceKind::Head });
         }
@@ -187,7 +191,7 @@ pub fn pieces(
     Ok(pieces)
 }
 
-/// The same piece as it is by now: it may have aged since it was named.
+/// Returns the piece under its current name: it may have been requantized since.
 pub fn refresh(
     identity: &CheckpointIdentity,
     cache: &KvCache,
@@ -198,7 +202,9 @@ pub fn refresh(
     all.into_iter().rfind(|other| other.position == piece.position && other.part == piece.part)
 }
 
-/// The bytes of a piece that `pieces` named. Error `snapshot.moved`: the sequence holds it no more.
+/// Returns the bytes of a piece.
+///
+/// Errors: `snapshot.moved` if the sequence no longer holds it.
 pub fn write(
     identity: &CheckpointIdentity,
     cache: &KvCache,
@@ -206,41 +212,41 @@ pub fn write(
     seq: SequenceId,
     piece: &CheckpointPiece,
 ) -> Result<Vec<u8>> {
-    let moved = || refused("snapshot.moved", format!("position {} has been left", piece.position));
+    let moved = || refused("snapshot.moved", format!("position {} is no longer available", piece.position));
     if cache.is_lost(seq) {
         return Err(moved());
     }
     let tokens = cache.tokens(seq)?.get(..piece.position).ok_or_else(moved)?;
-    let aged = cache.aged(seq)?.at(piece.position);
-    let aging = cache.geometry().requantize.when;
-    let keys = ChunkKeys::of(identity, aging, tokens, &aged);
+    let requantized = cache.requantized(seq)?.at(piece.position);
+    let requantize = cache.geometry().requantize.when;
+    let keys = ChunkKeys::of(identity, requantize, tokens, &requantized);
     let index = piece.position.saturating_sub(1) / CHECKPOINT_CHUNK_TOKENS;
     let (kind, name, base) = match piece.part {
-        PieceKind::Chunk if index < aged.n_chunks => {
+        PieceKind::Chunk if index < requantized.n_chunks => {
             (RecordKind::RequantizedChunk, keys.requantized_chunk(index), index * CHECKPOINT_CHUNK_TOKENS)
         }
         PieceKind::Chunk => (RecordKind::Chunk, keys.chunk(index), index * CHECKPOINT_CHUNK_TOKENS),
         PieceKind::Head => (
             RecordKind::Head,
-            keys.head(tokens, &aged),
+            keys.head(tokens, &requantized),
             piece.position / CHECKPOINT_CHUNK_TOKENS * CHECKPOINT_CHUNK_TOKENS,
         ),
     };
-    if name != piece.name || cache.aged(seq)?.reach(piece.position) != piece.position {
+    if name != piece.name || cache.requantized(seq)?.reach(piece.position) != piece.position {
         return Err(moved());
     }
     let geometry = cache.geometry();
     let page = |n| geometry.pages_for(n);
     let mut out = vec![0; HEADER_LEN];
     tokens[base..].iter().for_each(|token| out.extend_from_slice(&token.to_le_bytes()));
-    let aged = if kind == RecordKind::Head { aged } else { Requantized::default() };
-    aged.views.iter().for_each(|seen| out.extend_from_slice(&seen.bytes()));
+    let requantized = if kind == RecordKind::Head { requantized } else { Requantized::default() };
+    requantized.views.iter().for_each(|seen| out.extend_from_slice(&seen.bytes()));
     add(executor, Retention::All, &cache.pages(seq)?[page(base)..page(piece.position)], &mut out)?;
     let mut first_window_page = 0;
     match kind {
         RecordKind::Chunk | RecordKind::RequantizedChunk => {}
         RecordKind::Head => {
-            let (window, state) = held_at(cache, seq, piece.position)?.ok_or_else(moved)?;
+            let (window, state) = state_at(cache, seq, piece.position)?.ok_or_else(moved)?;
             first_window_page = window.first();
             let end = if geometry.window.is_some() { page(piece.position) } else { 0 };
             let held: Vec<u32> = (window.first()..end).filter_map(|index| window.get(index)).collect();
@@ -250,18 +256,18 @@ pub fn write(
             }
         }
     }
-    let before = keys.own[base / CHECKPOINT_CHUNK_TOKENS];
-    let label = PieceLabel { kind, base, end: piece.position, first_window_page, before, aged };
-    seal(identity, aging, &label, &mut out);
+    let before = keys.actual[base / CHECKPOINT_CHUNK_TOKENS];
+    let label = PieceLabel { kind, base, end: piece.position, first_window_page, before, requantized };
+    seal(identity, requantize, &label, &mut out);
     check(identity, geometry, &out)?;
     Ok(out)
 }
 
-/// Windows and state of a sequence as they are, or were, at a position. None: they are gone.
-fn held_at(cache: &KvCache, seq: SequenceId, position: usize) -> Result<Option<(&PageTable, Option<u32>)>> {
+/// Returns windows and state of a sequence at a position, if they are still held.
+fn state_at(cache: &KvCache, seq: SequenceId, position: usize) -> Result<Option<(&PageTable, Option<u32>)>> {
     let (geometry, n_held) = (cache.geometry(), cache.tokens(seq)?.len());
-    if let Some(kept) = cache.rewind_points(seq)?.iter().find(|kept| kept.position == position) {
-        return Ok(Some((&kept.window, kept.state)));
+    if let Some(point) = cache.rewind_points(seq)?.iter().find(|point| point.position == position) {
+        return Ok(Some((&point.window, point.state)));
     }
     let window = cache.window_pages(seq)?;
     let is_there = position == n_held || !geometry.recurrent && geometry.is_covered(window.first(), position);
@@ -277,14 +283,16 @@ fn add(executor: &Executor, retention: Retention, pages: &[u32], out: &mut Vec<u
     Ok(())
 }
 
-/// KV layers of that kind.
+/// Returns the KV layers of that kind.
 fn layers(executor: &Executor, retention: Retention) -> impl Iterator<Item = usize> {
     let layers = executor.graph().kv().layers.iter().enumerate();
     layers.filter(move |(_, layout)| layout.retention() == retention).map(|(layer, _)| layer)
 }
 
-/// How far along `tokens` a sequence could go on from a head, of which `bytes` are the first `HEAD_PREVIEW_BYTES`, and what
-/// leads there; at most to `most`. Error: from nowhere.
+/// Returns how far along `tokens`, at most `most`, a sequence could continue from a head, and the chunks it needs.
+/// `bytes` are its first `HEAD_PREVIEW_BYTES`.
+///
+/// Errors: `snapshot.*` if it cannot serve.
 pub fn reach(
     identity: &CheckpointIdentity,
     cache: &KvCache,
@@ -302,19 +310,24 @@ pub fn reach(
         true => n == head.end,
         false => n >= base && geometry.is_covered(head.first_window_page, n),
     };
-    let keys =
-        ChunkKeys::of(identity, geometry.requantize.when, &tokens[..base.min(tokens.len())], &head.aged);
-    let is_after = keys.own.last() == Some(&head.before);
+    let keys = ChunkKeys::of(
+        identity,
+        geometry.requantize.when,
+        &tokens[..base.min(tokens.len())],
+        &head.requantized,
+    );
+    let is_after = keys.actual.last() == Some(&head.before);
     let n_chunks = if identity.bytes.page > 0 { base / CHECKPOINT_CHUNK_TOKENS } else { 0 };
     match is_there && is_after && n > 0 {
-        true => Ok(ChunkMatch { n_tokens: n, chunks: keys.chunk_names(n_chunks, head.aged.n_chunks) }),
-        false => Err(refused(PREFIX_MISMATCH, "the piece follows other tokens".into())),
+        true => Ok(ChunkMatch { n_tokens: n, chunks: keys.chunk_names(n_chunks, head.requantized.n_chunks) }),
+        false => Err(refused(PREFIX_MISMATCH, "the checkpoint piece follows other tokens".into())),
     }
 }
 
-/// A new sequence that holds `tokens`, from a head (none: they are whole chunks, and no layer forgets) and from the
-/// chunks before it, which `read` brings by name: of those that have aged as they were too, where they are not
-/// there otherwise. On error nothing has changed.
+/// Creates a sequence that holds `tokens` from a head and the chunks before it, which `read` loads by name.
+///
+/// Without a head the tokens must be whole chunks, and all layers full attention. Exact chunks serve where
+/// requantized ones are missing. On error nothing has changed.
 pub fn restore(
     identity: &CheckpointIdentity,
     cache: &mut KvCache,
@@ -324,9 +337,9 @@ pub fn restore(
     read: &mut dyn FnMut(&str) -> Result<Vec<u8>>,
 ) -> Result<SequenceId> {
     let n = tokens.len();
-    let foreign = || refused(PREFIX_MISMATCH, "the piece follows other tokens".into());
+    let foreign = || refused(PREFIX_MISMATCH, "the checkpoint piece follows other tokens".into());
     let contents = head.map(|bytes| check(identity, cache.geometry(), bytes)).transpose()?;
-    // windows and states are in heads alone
+    // Windows and states are in heads only.
     let is_bare = cache.geometry().window.is_none() && !cache.geometry().recurrent;
     let first = match &contents {
         Some(head) => {
@@ -343,38 +356,39 @@ pub fn restore(
         None => return Err(foreign()),
     };
     let base = contents.as_ref().map_or(n, |head| head.base);
-    let aging = cache.geometry().requantize.when;
-    let mut aged = match &contents {
-        Some(head) => head.aged.at(n),
-        None => Requantized::by_length(aging, n),
+    let requantize = cache.geometry().requantize.when;
+    let mut requantized = match &contents {
+        Some(head) => head.requantized.at(n),
+        None => Requantized::by_length(requantize, n),
     };
-    // the next token would have it so: what is due needn't be held exactly until then
-    aged.n_chunks = aged.n_chunks.max(aging.due(n.saturating_sub(1)));
-    let (n_requantized, keys) = (aged.n_chunks, ChunkKeys::of(identity, aging, &tokens[..base], &aged));
-    if contents.as_ref().is_some_and(|head| keys.own.last() != Some(&head.before)) {
+    // The next token would requantize these anyway, so they need not be exact until then.
+    requantized.n_chunks = requantized.n_chunks.max(requantize.due(n.saturating_sub(1)));
+    let (n_requantized, keys) =
+        (requantized.n_chunks, ChunkKeys::of(identity, requantize, &tokens[..base], &requantized));
+    if contents.as_ref().is_some_and(|head| keys.actual.last() != Some(&head.before)) {
         return Err(foreign());
     }
-    let seq = cache.create_held(tokens, first, aged)?;
+    let seq = cache.create_held(tokens, first, requantized)?;
     let mut fill = || -> Result<()> {
         if let Some(head) = &contents {
             fill_head(identity, cache, executor, seq, head)?;
         }
         for index in 0..if identity.bytes.page > 0 { keys.n_chunks() } else { 0 } {
-            let has_aged = index < n_requantized;
-            let aged = if has_aged { read(&keys.requantized_chunk(index)).ok() } else { None };
-            let bytes = aged.map_or_else(|| read(&keys.chunk(index)), Ok)?;
+            let has_requantized = index < n_requantized;
+            let requantized = if has_requantized { read(&keys.requantized_chunk(index)).ok() } else { None };
+            let bytes = requantized.map_or_else(|| read(&keys.chunk(index)), Ok)?;
             let chunk = check(identity, cache.geometry(), &bytes)?;
             let own = index * CHECKPOINT_CHUNK_TOKENS..(index + 1) * CHECKPOINT_CHUNK_TOKENS;
-            let is_kind =
-                chunk.kind == RecordKind::Chunk || has_aged && chunk.kind == RecordKind::RequantizedChunk;
+            let is_kind = chunk.kind == RecordKind::Chunk
+                || has_requantized && chunk.kind == RecordKind::RequantizedChunk;
             let is_it = is_kind && chunk.base == own.start;
-            if !is_it || chunk.before != keys.own[index] || chunk.tokens != tokens[own.clone()] {
+            if !is_it || chunk.before != keys.actual[index] || chunk.tokens != tokens[own.clone()] {
                 return Err(foreign());
             }
             let page = |n| cache.geometry().pages_for(n);
             let pages = &cache.pages(seq)?[page(own.start)..page(own.end)];
-            match has_aged && chunk.kind == RecordKind::Chunk {
-                true => age_pages(executor, pages, chunk.pages)?,
+            match has_requantized && chunk.kind == RecordKind::Chunk {
+                true => requantize_pages(executor, pages, chunk.pages)?,
                 false => fill_pages(executor, Retention::All, pages, chunk.pages)?,
             }
         }
@@ -406,7 +420,7 @@ fn fill_head(
     Ok(())
 }
 
-/// `bytes` hold as many pages, or more.
+/// Fills pages from `bytes`, which may hold more.
 fn fill_pages(executor: &mut Executor, retention: Retention, pages: &[u32], bytes: &[u8]) -> Result<()> {
     let layers: Vec<usize> = layers(executor, retention).collect();
     let mut rest = bytes;
@@ -420,8 +434,8 @@ fn fill_pages(executor: &mut Executor, retention: Retention, pages: &[u32], byte
     Ok(())
 }
 
-/// Requantized pages of what `bytes` hold exactly.
-fn age_pages(executor: &mut Executor, pages: &[u32], bytes: &[u8]) -> Result<()> {
+/// Fills requantized pages from exact `bytes`.
+fn requantize_pages(executor: &mut Executor, pages: &[u32], bytes: &[u8]) -> Result<()> {
     let layers: Vec<usize> = layers(executor, Retention::All).collect();
     let mut rest = bytes;
     for &page in pages {

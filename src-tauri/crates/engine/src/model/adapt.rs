@@ -1,4 +1,4 @@
-//! Adapters of a loaded model, changed while its weights stay where they are.
+//! Changes the adapters of a loaded model without touching its weights.
 
 use weights::WeightFile;
 
@@ -8,7 +8,7 @@ use crate::error::{EngineError, Result};
 use crate::kv::checksum::xxh64;
 
 impl Model {
-    /// As `set_adapters`, from files named as `F[:SCALE]`; nothing happens where there are none.
+    /// Applies adapters given as `F[:SCALE]`. Does nothing for an empty list. Errors as `set_adapters`.
     pub fn adapt(&mut self, named: &[String]) -> Result<()> {
         if named.is_empty() {
             return Ok(());
@@ -19,10 +19,10 @@ impl Model {
         self.set_adapters(&adapters)
     }
 
-    /// From now on what these adapters add, each times its factor, is added, and nothing of earlier ones. The weights
-    /// themselves are neither read nor changed. No sequence survives: their keys and values are of other weights.
+    /// Replaces the adapters by these, each with its factor. The weights are neither read nor changed. All sequences
+    /// end: their keys and values belong to other weights.
     ///
-    /// Errors `adapter.*`: one of them doesn't fit this model; nothing has changed.
+    /// Errors: `adapter.*` if one does not fit this model; nothing has changed then.
     pub fn set_adapters(&mut self, adapters: &[(&Adapter, f32)]) -> Result<()> {
         let base = AdapterBase {
             family: self.source.family,
@@ -32,8 +32,8 @@ impl Model {
         let mut adapter_updates = Vec::new();
         for (adapter, scale) in adapters {
             if !scale.is_finite() {
-                let message = format!("{} is to be scaled by {scale}", adapter.name());
-                return Err(EngineError::new("adapter.scale", message, "Give a number, such as 1 or 0.5."));
+                let message = format!("the strength {scale} of {} is not valid", adapter.name());
+                return Err(EngineError::new("adapter.scale", message, "Use a number, such as 1 or 0.5."));
             }
             for mut update in fit(adapter, base)? {
                 update.scale *= scale;
@@ -45,7 +45,7 @@ impl Model {
     }
 }
 
-/// Of the weights together with what is added to them: checkpoints are of one such set.
+/// Fingerprint of the weights and their adapters: checkpoints belong to one combination.
 fn fingerprint(file: &WeightFile, adapters: &[(&Adapter, f32)]) -> String {
     let own = file.fingerprint();
     if adapters.is_empty() {

@@ -1,8 +1,8 @@
-//! A sequence forgets, layer by layer and head by head, the tokens that its newest ones attend to least. What stays
-//! moves up: its keys are turned to their new positions, so that the sequence goes on as if it were shorter.
+//! Attention eviction: each layer and head drops the tokens that the newest queries attend to least (cf. H2O,
+//! SnapKV).
 //!
-//! Not exact: what stays has seen what goes. Costs nothing where it isn't asked for; where it is, scores are computed
-//! from the queries of the last tokens, a layer at a time, so that others need not wait.
+//! Remaining keys are rotated to their new positions, so the sequence continues as a shorter one. Not exact:
+//! remaining tokens have seen the evicted ones. Runs in small steps, so that other requests can run in between.
 
 use kernels::cpu::isa::IsaLevel;
 use kernels::ops::kv_rows::KvRows;
@@ -16,31 +16,32 @@ use crate::kv::checksum::xxh64;
 use crate::kv::evicted::{EVICTED_TOKEN, EvictedHistory};
 use crate::kv::sequence_id::SequenceId;
 
-/// How much is forgotten, and when. Tokens.
+/// How much is evicted, and when. All fields count tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AttentionEviction {
-    /// A sequence of so many forgets before it takes more.
-    pub n_most: usize,
-    /// What it has afterwards.
-    pub n_keep: usize,
-    /// Of these the oldest and the newest that always stay.
-    pub n_first: usize,
+    /// Length at which a sequence evicts before it takes more.
+    pub max_tokens: usize,
+    /// Length after eviction.
+    pub n_kept: usize,
+    /// Oldest tokens that always stay, as part of `n_kept`.
+    pub n_oldest: usize,
+    /// Newest tokens that always stay, as part of `n_kept`.
     pub n_newest: usize,
 }
 
-/// Tokens whose queries say what is attended to.
+/// Newest tokens whose queries decide what stays (SnapKV's observation window).
 pub const OBSERVATION_TOKENS: usize = 16;
 
-/// What a token is attended to counts for so many on either side of it: words are more than one token.
+/// Attention to a token also counts for this many on either side: words are more than one token.
 const NEIGHBOURS: usize = 2;
 
-/// Stand-ins that tell what was forgotten, so that no other sequence is taken for this one.
+/// Evicted tokens that carry a hash of the text, so that no other sequence is mistaken for this one.
 const N_FINGERPRINT_TOKENS: usize = 3;
 
-/// So many of these are remembered; what is not is read again.
+/// Histories to remember. A prompt without one is computed again.
 const MAX_EVICTED_HISTORIES: usize = 32;
 
-/// Queries of one attention of the last tokens.
+/// Queries of the observation window in one attention layer.
 struct ProbeQueries {
     shape: AttentionShape,
     /// (n, n_heads, head_dim)
@@ -49,133 +50,134 @@ struct ProbeQueries {
     positions: Vec<u32>,
 }
 
-/// A prompt that is being read with forgetting on the way, some of the work at a time: others have their turn between.
-/// Meanwhile the sequence is nobody else's.
+/// A prompt that is being read with eviction, step by step. Nothing else may use the sequence meanwhile.
 pub struct EvictingPrefill {
     seq: SequenceId,
     prompt: Vec<TokenId>,
-    forget: AttentionEviction,
-    /// The prompt as the sequence has it, or will: of it `n_held` tokens stand for more than they are.
+    eviction: AttentionEviction,
+    /// The prompt in its evicted form, of which the first `n_held` tokens are the result of eviction.
     text: Vec<TokenId>,
     n_held: usize,
-    round: EvictionPhase,
+    phase: EvictionPhase,
 }
 
-/// What of one forgetting comes next.
+/// Next step of an eviction.
 enum EvictionPhase {
-    Begins,
-    Reads,
-    /// Layer by layer: the pages that each will have.
-    Forgets {
-        asked: Vec<ProbeQueries>,
-        pages: Vec<Vec<Vec<u8>>>,
-    },
+    /// Rewinds to before the observation window.
+    Rewind,
+    /// Prefills up to it, then captures its queries.
+    Prefill,
+    /// Builds the new pages layer by layer.
+    Evict { queries: Vec<ProbeQueries>, pages: Vec<Vec<Vec<u8>>> },
 }
 
 impl EvictingPrefill {
+    /// Returns the sequence that is prefilled.
     pub fn seq(&self) -> SequenceId {
         self.seq
     }
 
-    /// Tokens of the prompt that have been read.
+    /// Returns how many tokens of the prompt have been read.
     fn n_read(&self, n_held: usize) -> usize {
         self.prompt.len() - self.text.len() + n_held.min(self.text.len())
     }
 }
 
 impl Model {
-    /// Has the sequence read so much of `prompt`, forgetting on the way, that the rest fits into `n_most` tokens.
-    /// Returns the prompt as the sequence has it: with stand-ins for what it forgot. `go_on` is told how far it is, and
-    /// says whether to.
+    /// Reads `prompt` with eviction until the rest fits into `max_tokens`. Returns the prompt in its evicted form.
+    ///
+    /// `go_on` receives the number of tokens read and returns whether to continue.
     pub fn prefill_evicting(
         &mut self,
         seq: SequenceId,
         prompt: &[TokenId],
-        forget: AttentionEviction,
+        eviction: AttentionEviction,
         go_on: &mut dyn FnMut(usize) -> bool,
     ) -> Result<Vec<TokenId>> {
-        let mut reading = self.begin_evicting_prefill(seq, prompt.to_vec(), forget)?;
-        while self.step_evicting_prefill(&mut reading, self.max_rows())? {
-            if !go_on(reading.n_read(self.len(seq)?)) {
-                return Ok(reading.text);
+        let mut prefill = self.begin_evicting_prefill(seq, prompt.to_vec(), eviction)?;
+        while self.step_evicting_prefill(&mut prefill, self.max_rows())? {
+            if !go_on(prefill.n_read(self.len(seq)?)) {
+                return Ok(prefill.text);
             }
         }
-        Ok(self.finish_evicting_prefill(reading))
+        Ok(self.finish_evicting_prefill(prefill))
     }
 
-    /// Begins what `step_evicting_prefill` goes on with. Error `request.forget`.
+    /// Begins a prefill that `step_evicting_prefill` continues.
+    ///
+    /// Errors: `request.forget`.
     pub fn begin_evicting_prefill(
         &mut self,
         seq: SequenceId,
         prompt: Vec<TokenId>,
-        forget: AttentionEviction,
+        eviction: AttentionEviction,
     ) -> Result<EvictingPrefill> {
-        check(&forget)?;
+        check(&eviction)?;
         self.check_tokens(&prompt)?;
         let (text, n_held) = self.resume_evicted(seq, &prompt)?;
-        Ok(EvictingPrefill { seq, prompt, forget, text, n_held, round: EvictionPhase::Begins })
+        Ok(EvictingPrefill { seq, prompt, eviction, text, n_held, phase: EvictionPhase::Rewind })
     }
 
-    /// A run of at most `n_rows` tokens, or one layer. False: nothing was left to do.
-    pub fn step_evicting_prefill(&mut self, reading: &mut EvictingPrefill, n_rows: usize) -> Result<bool> {
-        let EvictingPrefill { seq, prompt, forget, text, n_held, round } = reading;
-        let (seq, forget) = (*seq, *forget);
-        if text.len() <= forget.n_most {
+    /// Runs at most `n_rows` tokens, or one layer of eviction. Returns false when nothing was left to do.
+    pub fn step_evicting_prefill(&mut self, prefill: &mut EvictingPrefill, n_rows: usize) -> Result<bool> {
+        let EvictingPrefill { seq, prompt, eviction, text, n_held, phase } = prefill;
+        let (seq, eviction) = (*seq, *eviction);
+        if text.len() <= eviction.max_tokens {
             return Ok(false);
         }
         self.allow_interrupts(false);
-        let until = forget.n_most.saturating_sub(OBSERVATION_TOKENS);
-        match round {
-            EvictionPhase::Begins => {
-                // The tokens that are to say what they attend to are read once more.
+        let until = eviction.max_tokens.saturating_sub(OBSERVATION_TOKENS);
+        match phase {
+            EvictionPhase::Rewind => {
+                // The observation window is computed again, to capture its queries.
                 if self.len(seq)? > until && self.truncate(seq, until)? < *n_held {
-                    // Layers that lose their state can't go back to there.
+                    // Recurrent layers cannot rewind to there.
                     self.truncate(seq, 0)?;
                     text.clone_from(prompt);
                     *n_held = 0;
                 }
-                *round = EvictionPhase::Reads;
+                *phase = EvictionPhase::Prefill;
             }
-            EvictionPhase::Reads => {
+            EvictionPhase::Prefill => {
                 let n = self.len(seq)?;
                 let end = (n + n_rows.clamp(1, self.max_rows())).min(until);
                 if n < end {
                     self.forward(&[Chunk { seq, tokens: &text[n..end], logits: LogitsSelection::None }])?;
                 } else {
-                    let asked = self.ask(seq, &text[n..forget.n_most])?;
-                    *round = EvictionPhase::Forgets { asked, pages: Vec::new() };
+                    let queries = self.capture_queries(seq, &text[n..eviction.max_tokens])?;
+                    *phase = EvictionPhase::Evict { queries, pages: Vec::new() };
                 }
             }
-            EvictionPhase::Forgets { asked, pages } if pages.len() < self.graph().kv().layers.len() => {
-                pages.push(self.evict_from_layer(seq, pages.len(), asked, forget)?);
+            EvictionPhase::Evict { queries, pages } if pages.len() < self.graph().kv().layers.len() => {
+                pages.push(self.evict_from_layer(seq, pages.len(), queries, eviction)?);
             }
-            EvictionPhase::Forgets { pages, .. } => {
-                let held = evicted_tokens(self.cache.tokens(seq)?, forget);
+            EvictionPhase::Evict { pages, .. } => {
+                let held = evicted_tokens(self.cache.tokens(seq)?, eviction);
                 let state = match self.cache.state(seq)? {
                     Some(slot) => Some(self.executor(seq)?.state(slot)?),
                     None => None,
                 };
-                self.refill(seq, &held, pages, state.as_deref())?;
-                text.splice(..forget.n_most, held);
-                *n_held = forget.n_keep;
-                *round = EvictionPhase::Begins;
+                self.replace_content(seq, &held, pages, state.as_deref())?;
+                text.splice(..eviction.max_tokens, held);
+                *n_held = eviction.n_kept;
+                *phase = EvictionPhase::Rewind;
             }
         }
         Ok(true)
     }
 
-    /// The sequence is asked to give back its memory; what it had read is read again.
-    pub fn restart_evicting_prefill(&mut self, reading: &mut EvictingPrefill) -> Result<()> {
-        self.truncate(reading.seq, 0)?;
-        reading.text.clone_from(&reading.prompt);
-        reading.n_held = 0;
-        reading.round = EvictionPhase::Begins;
+    /// Frees the sequence's memory and starts over.
+    pub fn restart_evicting_prefill(&mut self, prefill: &mut EvictingPrefill) -> Result<()> {
+        self.truncate(prefill.seq, 0)?;
+        prefill.text.clone_from(&prefill.prompt);
+        prefill.n_held = 0;
+        prefill.phase = EvictionPhase::Rewind;
         Ok(())
     }
 
-    /// The prompt as the sequence has it. What it stands for is remembered.
-    pub fn finish_evicting_prefill(&mut self, reading: EvictingPrefill) -> Vec<TokenId> {
-        let EvictingPrefill { prompt, text, n_held, .. } = reading;
+    /// Returns the prompt in its evicted form, and remembers which text it stands for.
+    pub fn finish_evicting_prefill(&mut self, prefill: EvictingPrefill) -> Vec<TokenId> {
+        let EvictingPrefill { prompt, text, n_held, .. } = prefill;
         if n_held > 0 {
             let record = EvictedHistory {
                 text: prompt[..prompt.len() - (text.len() - n_held)].to_vec(),
@@ -190,60 +192,60 @@ impl Model {
         text
     }
 
-    /// The sequence holds tokens that stand for more than they are.
+    /// Returns whether the sequence holds evicted tokens.
     pub fn has_evicted(&self, seq: SequenceId) -> bool {
         self.cache.tokens(seq).is_ok_and(|tokens| tokens.iter().any(|token| *token >= EVICTED_TOKEN))
     }
 
-    /// The prompt as a sequence would have it that has forgotten most of it; itself where none has.
+    /// Returns the prompt in the form of a sequence that has evicted part of it, or unchanged if there is none.
     pub fn as_evicted(&self, prompt: &[TokenId]) -> Vec<TokenId> {
         let past =
             self.cache.evicted.iter().filter(|it| it.is_continued_by(prompt)).max_by_key(|it| it.text.len());
         past.map_or_else(|| prompt.to_vec(), |it| it.apply(prompt))
     }
 
-    /// The prompt as the sequence has it, and how much of it stands for more than it is: as it was left where the
-    /// prompt goes on from there, else from the beginning.
+    /// Returns the prompt in the sequence's form and the length of its evicted part. Continues an earlier eviction if
+    /// the prompt extends its text, else starts over.
     fn resume_evicted(&mut self, seq: SequenceId, prompt: &[TokenId]) -> Result<(Vec<TokenId>, usize)> {
         let tokens = self.cache.tokens(seq)?;
         let fits = |it: &&EvictedHistory| it.is_continued_by(prompt) && tokens.starts_with(&it.held);
         if let Some(it) = self.cache.evicted.iter().filter(fits).max_by_key(|it| it.text.len()) {
             let (shown, n_held) = (it.apply(prompt), it.held.len());
-            if self.truncate(seq, common(self.cache.tokens(seq)?, &shown))? >= n_held {
+            if self.truncate(seq, common_prefix(self.cache.tokens(seq)?, &shown))? >= n_held {
                 return Ok((shown, n_held));
             }
         }
         if self.cache.tokens(seq)?.iter().any(|token| *token >= EVICTED_TOKEN) {
             self.truncate(seq, 0)?;
         }
-        self.truncate(seq, common(self.cache.tokens(seq)?, prompt))?;
+        self.truncate(seq, common_prefix(self.cache.tokens(seq)?, prompt))?;
         Ok((prompt.to_vec(), 0))
     }
 
-    /// Reads tokens and keeps their queries.
-    fn ask(&mut self, seq: SequenceId, tokens: &[TokenId]) -> Result<Vec<ProbeQueries>> {
-        let mut asked: Vec<ProbeQueries> = Vec::new();
+    /// Runs tokens and captures their queries.
+    fn capture_queries(&mut self, seq: SequenceId, tokens: &[TokenId]) -> Result<Vec<ProbeQueries>> {
+        let mut queries: Vec<ProbeQueries> = Vec::new();
         for tokens in tokens.chunks(self.max_rows()) {
             let mut observe = |ran: &StepProfile| {
                 if let Some((shape, q, batch)) = ran.queries()
                     && shape.window.is_none()
                 {
                     let (q, positions) = (q.to_vec(), batch.positions.to_vec());
-                    asked.push(ProbeQueries { shape: shape.clone(), q, positions });
+                    queries.push(ProbeQueries { shape: shape.clone(), q, positions });
                 }
             };
             self.forward_observed(&[Chunk { seq, tokens, logits: LogitsSelection::None }], &mut observe)?;
         }
-        Ok(asked)
+        Ok(queries)
     }
 
-    /// The pages that a layer has when it has forgotten.
+    /// Returns the pages of a layer after eviction.
     fn evict_from_layer(
         &self,
         seq: SequenceId,
         layer: usize,
-        asked: &[ProbeQueries],
-        forget: AttentionEviction,
+        queries: &[ProbeQueries],
+        eviction: AttentionEviction,
     ) -> Result<Vec<Vec<u8>>> {
         let (layout, n) = (self.graph().kv().layers[layer], self.len(seq)?);
         let table = match layout.retention() {
@@ -255,21 +257,21 @@ impl Model {
         for &page in &table[first..] {
             bytes.push((executor.kv_layout(layer, page), executor.kv_page(layer, page)?));
         }
-        // (positions from `first` pages on)
+        // (positions from the `first` page on)
         let pages = bytes.iter().map(|(layout, page)| (*layout, &**page));
         let rows = KvRows::read_mixed(layout, n - first * PAGE_LEN, pages);
-        let stays: Vec<Vec<usize>> = match layout.retention() {
+        let kept: Vec<Vec<usize>> = match layout.retention() {
             Retention::All => {
-                let mass = attended(layer, &rows, n, asked, layout.n_kv_heads);
-                mass.iter().map(|mass| choose(mass, forget)).collect()
+                let mass = attention_mass(layer, &rows, n, queries, layout.n_kv_heads);
+                mass.iter().map(|mass| select_kept(mass, eviction)).collect()
             }
-            // They see the newest only, which all stay.
-            Retention::Window => vec![(n - forget.n_keep..n).collect(); layout.n_kv_heads],
+            // Windowed layers see the newest tokens only, which all stay.
+            Retention::Window => vec![(n - eviction.n_kept..n).collect(); layout.n_kv_heads],
         };
-        Ok(moved(&rows, first * PAGE_LEN, &stays, self.rope_of(layer)).pages())
+        Ok(move_rows(&rows, first * PAGE_LEN, &kept, self.rope_of(layer)).pages())
     }
 
-    /// How the keys of a layer were turned; None: they were not.
+    /// Returns how the keys of a layer are rotated, if they are.
     fn rope_of(&self, layer: usize) -> Option<RopeShape> {
         let nodes = self.graph().nodes();
         let key = nodes.iter().find_map(|node| match &node.op {
@@ -282,16 +284,16 @@ impl Model {
         })
     }
 
-    /// The sequence holds `tokens` instead of what it held, with these pages of each layer.
-    fn refill(
+    /// Replaces the content of a sequence by `tokens` and these pages of each layer.
+    fn replace_content(
         &mut self,
         seq: SequenceId,
         tokens: &[TokenId],
         pages: &[Vec<Vec<u8>>],
         state: Option<&[u8]>,
     ) -> Result<()> {
-        // what stays is written anew, but comes from what has aged
-        let n_requantized = self.cache.aged(seq)?.n_chunks;
+        // The remaining rows are written again, but come from requantized ones.
+        let n_requantized = self.cache.requantized(seq)?.n_chunks;
         self.cache.truncate(seq, 0)?;
         self.cache.set_requantized_view(seq, n_requantized)?;
         for tokens in tokens.chunks(self.max_rows()) {
@@ -316,42 +318,43 @@ impl Model {
     }
 }
 
-/// Tokens that two texts begin with, but for the last of the second: its logits are wanted.
-fn common(held: &[TokenId], text: &[TokenId]) -> usize {
+/// Returns the length of the common prefix, without the last token of `text`: its logits are needed.
+fn common_prefix(held: &[TokenId], text: &[TokenId]) -> usize {
     let n = held.iter().zip(text).take_while(|(a, b)| a == b).count();
     n.min(text.len().saturating_sub(1))
 }
 
-fn check(forget: &AttentionEviction) -> Result<()> {
-    let AttentionEviction { n_most, n_keep, n_first, n_newest } = *forget;
-    let fits = n_keep < n_most
-        && n_first + n_newest + N_FINGERPRINT_TOKENS <= n_keep
+fn check(eviction: &AttentionEviction) -> Result<()> {
+    let AttentionEviction { max_tokens, n_kept, n_oldest, n_newest } = *eviction;
+    let fits = n_kept < max_tokens
+        && n_oldest + n_newest + N_FINGERPRINT_TOKENS <= n_kept
         && n_newest >= OBSERVATION_TOKENS;
-    match fits && n_most > OBSERVATION_TOKENS {
+    match fits && max_tokens > OBSERVATION_TOKENS {
         true => Ok(()),
         false => Err(EngineError::new(
             "request.forget",
             format!(
-                "of {n_most} tokens {n_keep} cannot be kept, {n_first} and {n_newest} of them in any case"
+                "{n_kept} of {max_tokens} tokens cannot be kept, with the first {n_oldest} and the newest {n_newest} always among them"
             ),
             "Use a longer context, or a shorter system prompt.",
         )),
     }
 }
 
-/// (n_kv_heads, n): how much the last tokens attend to each position, by the heads that share its keys.
-fn attended(
+/// Returns the attention mass per position, summed over the heads that share its keys. (n_kv_heads, n)
+fn attention_mass(
     layer: usize,
     rows: &KvRows,
     n: usize,
-    asked: &[ProbeQueries],
+    queries: &[ProbeQueries],
     n_kv_heads: usize,
 ) -> Vec<Vec<f32>> {
-    // What is chosen may differ between instruction sets as roundings do; contexts of one are never another's.
+    // The choice may differ between instruction sets by rounding. Their contexts are never mixed.
     let dot = dot::LEVELS.at(IsaLevel::detect());
     let mut mass = vec![vec![0.0f32; n]; n_kv_heads];
     let mut scores = vec![0.0f32; n];
-    for ProbeQueries { shape, q, positions } in asked.iter().filter(|asked| asked.shape.layer == layer) {
+    for ProbeQueries { shape, q, positions } in queries.iter().filter(|queries| queries.shape.layer == layer)
+    {
         let (d, group) = (shape.head_dim, shape.n_heads / shape.n_kv_heads);
         for (row, &position) in positions.iter().enumerate() {
             let scores = &mut scores[..(position as usize + 1).min(n)];
@@ -376,39 +379,39 @@ fn attended(
     mass
 }
 
-/// The positions that stay, in order.
-fn choose(mass: &[f32], forget: AttentionEviction) -> Vec<usize> {
-    let AttentionEviction { n_keep, n_first, n_newest, .. } = forget;
+/// Returns the positions that stay, in order.
+fn select_kept(mass: &[f32], eviction: AttentionEviction) -> Vec<usize> {
+    let AttentionEviction { n_kept, n_oldest, n_newest, .. } = eviction;
     let last = mass.len() - n_newest;
     let near = |at: usize| {
         let around = &mass[at.saturating_sub(NEIGHBOURS)..(at + NEIGHBOURS + 1).min(mass.len())];
         around.iter().sum::<f32>() / around.len() as f32
     };
-    let mut middle: Vec<(usize, f32)> = (n_first..last).map(|at| (at, near(at))).collect();
-    // Of equals the newer stays.
+    let mut middle: Vec<(usize, f32)> = (n_oldest..last).map(|at| (at, near(at))).collect();
+    // Ties go to the newer token.
     middle.sort_by(|(a, x), (b, y)| y.total_cmp(x).then(b.cmp(a)));
-    middle.truncate(n_keep - n_first - n_newest);
-    let mut stays: Vec<usize> = (0..n_first).chain(middle.into_iter().map(|(at, _)| at)).collect();
-    stays.extend(last..mass.len());
-    stays.sort_unstable();
-    stays
+    middle.truncate(n_kept - n_oldest - n_newest);
+    let mut kept: Vec<usize> = (0..n_oldest).chain(middle.into_iter().map(|(at, _)| at)).collect();
+    kept.extend(last..mass.len());
+    kept.sort_unstable();
+    kept
 }
 
-/// The rows of `stays` (n_kv_heads, positions) one after another, their keys turned from where they were to where they
-/// are. `rows` begin at position `first`; what lies before it is not there and not needed.
-fn moved(rows: &KvRows, first: usize, stays: &[Vec<usize>], turned: Option<RopeShape>) -> KvRows {
-    let mut out = KvRows::zeroed(rows.layout(), stays.first().map_or(0, Vec::len));
-    // Scaled once, when they were made.
-    let turned = turned.map(|rope| RopeShape { mscale: 1.0, ..rope });
-    let n_angles = turned.as_ref().map_or(0, |rope| rope.inv_freq.len());
+/// Copies the rows of `kept` (n_kv_heads, positions) together and rotates their keys to the new positions. `rows`
+/// begin at position `first`; earlier ones are not needed.
+fn move_rows(rows: &KvRows, first: usize, kept: &[Vec<usize>], rotation: Option<RopeShape>) -> KvRows {
+    let mut out = KvRows::zeroed(rows.layout(), kept.first().map_or(0, Vec::len));
+    // The factor was applied when the keys were computed.
+    let rotation = rotation.map(|rope| RopeShape { mscale: 1.0, ..rope });
+    let n_angles = rotation.as_ref().map_or(0, |rope| rope.inv_freq.len());
     let (mut cos, mut sin) = (vec![0.0; n_angles], vec![0.0; n_angles]);
-    for (head, stays) in stays.iter().enumerate() {
-        for (to, &from) in stays.iter().enumerate() {
+    for (head, kept) in kept.iter().enumerate() {
+        for (to, &from) in kept.iter().enumerate() {
             let Some(at) = from.checked_sub(first) else { continue };
             out.value_mut(head, to).copy_from_slice(rows.value(head, at));
             let key = out.key_mut(head, to);
             key.copy_from_slice(rows.key(head, at));
-            if let Some(rope) = &turned
+            if let Some(rope) = &rotation
                 && from > to
             {
                 let back = u32::try_from(from - to).expect("the context is shorter than 2^32 tokens");
@@ -421,18 +424,18 @@ fn moved(rows: &KvRows, first: usize, stays: &[Vec<usize>], turned: Option<RopeS
     out
 }
 
-/// What stands for the tokens of a sequence that has forgotten: the oldest and newest themselves, and between them
-/// stand-ins that no other text has.
-fn evicted_tokens(tokens: &[TokenId], forget: AttentionEviction) -> Vec<TokenId> {
-    let AttentionEviction { n_most, n_keep, n_first, n_newest } = forget;
-    let numbers = tokens.iter().copied().chain([n_most, n_keep, n_first, n_newest].map(|n| n as u32));
+/// Returns the evicted form of a sequence: its oldest and newest tokens, and between them evicted tokens that
+/// identify the text.
+fn evicted_tokens(tokens: &[TokenId], eviction: AttentionEviction) -> Vec<TokenId> {
+    let AttentionEviction { max_tokens, n_kept, n_oldest, n_newest } = eviction;
+    let numbers = tokens.iter().copied().chain([max_tokens, n_kept, n_oldest, n_newest].map(|n| n as u32));
     let bytes: Vec<u8> = numbers.flat_map(u32::to_le_bytes).collect();
     let hash = xxh64(&bytes);
     let marks =
         (0..N_FINGERPRINT_TOKENS).map(|part| EVICTED_TOKEN | (hash >> (part * 22)) as u32 & 0x3f_ffff);
-    let rest = std::iter::repeat_n(EVICTED_TOKEN, n_keep - n_first - n_newest - N_FINGERPRINT_TOKENS);
+    let rest = std::iter::repeat_n(EVICTED_TOKEN, n_kept - n_oldest - n_newest - N_FINGERPRINT_TOKENS);
     let middle = marks.chain(rest);
-    tokens[..n_first]
+    tokens[..n_oldest]
         .iter()
         .copied()
         .chain(middle)

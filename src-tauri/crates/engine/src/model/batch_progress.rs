@@ -1,4 +1,4 @@
-//! One batch on its way: what of each chunk has run, and where its logits stand among all that are wanted.
+//! Progress of one batch: which tokens of each chunk have run, and where their logits go.
 
 use super::{Chunk, LogitsSelection, MAX_BATCH_SEQUENCES};
 use crate::error::Result;
@@ -7,15 +7,15 @@ use crate::kv::sequence_id::SequenceId;
 
 pub(super) struct BatchProgress<'a> {
     pub batch: &'a [Chunk<'a>],
-    /// tokens that the sequences held before
+    /// Tokens that each sequence held before.
     pub n_before: [usize; MAX_BATCH_SEQUENCES],
-    /// tokens of each chunk that ran, or are about to
+    /// Tokens of each chunk that have run or are about to.
     pub n_taken: [usize; MAX_BATCH_SEQUENCES],
-    /// where its first row of logits is
+    /// First row of logits of each chunk.
     first_row: [usize; MAX_BATCH_SEQUENCES],
-    /// of logits, in all
+    /// Rows of logits in total.
     pub n_rows: usize,
-    /// they come from several runs
+    /// Whether the logits come from several runs.
     pub is_gathered: bool,
 }
 
@@ -32,7 +32,7 @@ impl<'a> BatchProgress<'a> {
         Ok(pass)
     }
 
-    /// What was about to run did not: it is taken anew.
+    /// Resets to what the cache holds, after a run that failed.
     pub fn begin(&mut self, cache: &KvCache) -> Result<()> {
         for (index, chunk) in self.batch.iter().enumerate() {
             self.n_taken[index] = cache.tokens(chunk.seq)?.len().saturating_sub(self.n_before[index]);
@@ -48,14 +48,14 @@ impl<'a> BatchProgress<'a> {
         (0..self.batch.len()).all(|index| self.is_taken(index))
     }
 
-    /// The row of logits that the next token of a chunk leaves. None: none is wanted.
-    pub fn wanted(&self, index: usize) -> Option<usize> {
+    /// Returns the row of logits of a chunk's next token, if it was selected.
+    pub fn output_row(&self, index: usize) -> Option<usize> {
         let chunk = &self.batch[index];
         let first = chunk.tokens.len() - n_wanted(chunk);
         Some(self.first_row[index] + self.n_taken[index].checked_sub(first)?)
     }
 
-    /// The sequences of a replica, and what they held before.
+    /// Returns the sequences of a replica and their lengths before the batch.
     pub fn at(&self, replica: usize, cache: &KvCache) -> Vec<(SequenceId, usize)> {
         let all = self.batch.iter().map(|chunk| chunk.seq).zip(self.n_before);
         all.filter(|(seq, _)| cache.replica_of(*seq).is_ok_and(|at| at == replica)).collect()

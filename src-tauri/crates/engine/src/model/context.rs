@@ -1,43 +1,47 @@
-//! What a user may ask of a model's context beyond what it was trained for: positions stretched over more text, and
-//! a window on what its layers see. Both change the model.
+//! Changes to a model's context at load: RoPE scaling and an imposed sliding window. Both change the model's output.
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{EngineError, Result};
 use crate::spec::{ModelSpec, Rope};
 
-/// How positions are stretched beyond the trained context.
+/// RoPE scaling beyond the trained context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RopeScaling {
-    /// YaRN (Peng et al. 2023, arXiv 2309.00071), to so many hundredths of the trained context.
-    Yarn { percent: u32 },
+    /// YaRN (Peng et al. 2023, arXiv 2309.00071).
+    Yarn {
+        /// Resulting context, in percent of the trained one.
+        percent: u32,
+    },
 }
 
-/// Further than this no model answers sensibly.
+/// No model answers sensibly beyond this.
 const MAX_PERCENT: u32 = 6400;
 
 impl RopeScaling {
-    /// `yarn:2`. Error `request.rope_scaling`.
+    /// Parses `yarn:FACTOR`.
+    ///
+    /// Errors: `request.rope_scaling`.
     pub fn parse(text: &str) -> Result<Self> {
         let factor = text.strip_prefix("yarn:").and_then(|factor| factor.trim().parse().ok());
         factor.and_then(Self::yarn).ok_or_else(|| {
             EngineError::new(
                 "request.rope_scaling",
-                format!("\"{text}\" is no stretch of positions"),
-                format!("Give yarn:FACTOR, such as yarn:2; at most yarn:{}.", MAX_PERCENT / 100),
+                format!("\"{text}\" is not a RoPE scaling"),
+                format!("Use yarn:FACTOR, such as yarn:2; at most yarn:{}.", MAX_PERCENT / 100),
             )
         })
     }
 
-    /// None: no stretch, or none that is sensible.
+    /// Creates YaRN scaling. `None` for a factor outside of (1, 64].
     pub fn yarn(factor: f64) -> Option<Self> {
         let percent = (factor * 100.0).round();
         (percent > 100.0 && percent <= f64::from(MAX_PERCENT))
             .then_some(Self::Yarn { percent: percent as u32 })
     }
 
-    /// Multiple of the trained context.
+    /// Returns the multiple of the trained context.
     pub fn factor(self) -> f64 {
         match self {
             Self::Yarn { percent } => f64::from(percent) / 100.0,
@@ -45,7 +49,7 @@ impl RopeScaling {
     }
 }
 
-/// Positions that the model can have: those it was trained for, stretched. A table of learned positions can't be.
+/// Returns the positions the model supports after scaling. Learned positions cannot be scaled.
 pub(super) fn longest(spec: &ModelSpec, scaling: Option<RopeScaling>) -> usize {
     match (scaling, spec.embedding.n_positions) {
         (None, _) | (Some(_), Some(_)) => spec.context_length,
@@ -53,14 +57,16 @@ pub(super) fn longest(spec: &ModelSpec, scaling: Option<RopeScaling>) -> usize {
     }
 }
 
-/// Layers that know positions by rotation see no further back than `window`; those without keep everything, and
-/// narrower windows stay.
-pub fn narrow(spec: &mut ModelSpec, window: usize) -> Result<()> {
+/// Limits the windows of all layers with rotary positions. Layers without positions keep full attention, narrower
+/// windows stay.
+///
+/// Errors: `request.kv_window`.
+pub fn limit_windows(spec: &mut ModelSpec, window: usize) -> Result<()> {
     if window == 0 {
         return Err(EngineError::new(
             "request.kv_window",
-            "a window of 0 tokens sees nothing",
-            "Give a larger --kv-window, or none.",
+            "an attention window needs at least one token",
+            "Use a larger --kv-window, or omit it.",
         ));
     }
     for layer in &mut spec.layers {
@@ -80,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stretches_are_read_and_bounded() {
+    fn factors_are_parsed_and_bounded() {
         for (text, percent) in [("yarn:2", 200), ("yarn:1.5", 150), ("yarn: 64", 6400)] {
             assert_eq!(RopeScaling::parse(text).unwrap(), RopeScaling::Yarn { percent }, "{text}");
         }

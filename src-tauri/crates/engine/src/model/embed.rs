@@ -1,4 +1,4 @@
-//! Texts as vectors, by models that are made for it.
+//! Text embeddings, by models made for them.
 
 use kernels::OutputSelection;
 
@@ -9,20 +9,20 @@ use crate::spec::{EmbeddingPrefixes, Pooling};
 use crate::tokenizer::Special;
 
 impl Model {
-    /// Whether its output is vectors of texts, not text.
+    /// Returns whether the model outputs text embeddings instead of logits.
     pub fn embeds(&self) -> bool {
         self.spec.embeds.is_some()
     }
 
-    /// Error `model.embeds_only`: it has no logits.
-    pub fn answers(&self) -> Result<()> {
+    /// Checks that the model can generate text.
+    ///
+    /// Errors: `model.embeds_only`.
+    pub fn check_generates(&self) -> Result<()> {
         if !self.embeds() {
             return Ok(());
         }
-        let message = format!(
-            "this {} model makes vectors of texts, by which passages are found; it does not answer",
-            self.spec.architecture
-        );
+        let message =
+            format!("this {} model computes embeddings for search; it cannot answer", self.spec.architecture);
         Err(EngineError::new(
             "model.embeds_only",
             message,
@@ -30,38 +30,43 @@ impl Model {
         ))
     }
 
-    /// Error `model.no_embeddings`: it has logits.
+    /// Checks that the model outputs embeddings.
+    ///
+    /// Errors: `model.no_embeddings`.
     pub fn check_embeds(&self) -> Result<()> {
         if self.embeds() { Ok(()) } else { Err(no_embeddings(self.spec.architecture)) }
     }
 
-    /// What goes before questions and passages, where one is looked for among the others.
+    /// Returns the prefixes that the model expects before questions and passages in retrieval.
     pub fn embedding_prefixes(&self) -> EmbeddingPrefixes {
         self.spec.embeds.as_ref().map_or(EmbeddingPrefixes::default(), |embeds| embeds.before)
     }
 
-    /// The ids that a text is embedded as: its own, and those that the file says go around it.
+    /// Encodes a text for embedding, with the special tokens that the file puts around it.
+    ///
+    /// Errors: `model.no_vocabulary`.
     pub fn embedding_tokens(&self, text: &str) -> Result<Vec<TokenId>> {
         let Some(tokenizer) = &self.tokenizer else {
             return Err(EngineError::new(
                 "model.no_vocabulary",
-                "the model's file carries no vocabulary",
+                "the model's file contains no vocabulary",
                 "Put its tokenizer.json beside it, or choose another file of the model.",
             ));
         };
         Ok(tokenizer.add_special(tokenizer.encode(text, Special::Plain)))
     }
 
-    /// Where a text lies among others: a vector of length 1. (output_width)
+    /// Returns the embedding of a text, a vector of length 1. (output_width)
     ///
-    /// Errors: `model.no_embeddings`, `request.context_full`, `request.token_unknown`, `request.empty`, a failed kernel.
+    /// Errors: `model.no_embeddings`, `request.context_full`, `request.token_unknown`, `request.empty`, a failed
+    /// kernel.
     pub fn embed(&mut self, tokens: &[TokenId]) -> Result<Vec<f32>> {
         let Some(pooling) = self.spec.embeds.as_ref().map(|embeds| embeds.pooling) else {
             return Err(no_embeddings(self.spec.architecture));
         };
         if tokens.is_empty() {
-            let remedy = "Give it some words.";
-            return Err(EngineError::new("request.empty", "an empty text has no vector", remedy));
+            let remedy = "Enter some text.";
+            return Err(EngineError::new("request.empty", "an empty text has no embedding", remedy));
         }
         let logits = match pooling {
             Pooling::Mean | Pooling::First => LogitsSelection::All,
@@ -77,7 +82,9 @@ impl Model {
     }
 }
 
-/// One vector of length 1. Error `model.nan_logits`.
+/// Pools token states into one vector of length 1.
+///
+/// Errors: `model.nan_logits`.
 fn pool(states: &Logits<'_>, pooling: Pooling) -> Result<Vec<f32>> {
     let mut vector = states.row(0)?.to_vec();
     match pooling {
@@ -88,7 +95,7 @@ fn pool(states: &Logits<'_>, pooling: Pooling) -> Result<Vec<f32>> {
             }
         }
     }
-    // whatever it is divided by before, its length is 1 in the end
+    // The mean needs no division: the vector is normalized to length 1 below.
     let length = vector.iter().map(|x| f64::from(*x) * f64::from(*x)).sum::<f64>().sqrt();
     if !length.is_finite() || length == 0.0 {
         return Err(super::nan_logits());
@@ -100,7 +107,7 @@ fn pool(states: &Logits<'_>, pooling: Pooling) -> Result<Vec<f32>> {
 fn no_embeddings(architecture: &str) -> EngineError {
     EngineError::new(
         "model.no_embeddings",
-        format!("this {architecture} model answers; it makes no vectors of texts"),
-        "Choose a model that is made for embeddings, such as Qwen3-Embedding or EmbeddingGemma.",
+        format!("this {architecture} model answers; it cannot compute embeddings"),
+        "Choose an embedding model, such as Qwen3-Embedding or EmbeddingGemma.",
     )
 }

@@ -1,18 +1,18 @@
-//! A deep context without computing it, for measuring: copies of pages that were computed.
+//! Fills a deep context without computing it, for benchmarks.
 
 use kernels::{PAGE_LEN, Retention};
 
 use super::Model;
-use super::forward::turn;
+use super::forward::requantize_pages;
 use crate::TokenId;
 use crate::error::{EngineError, Result};
 use crate::kv::sequence_id::SequenceId;
 
 impl Model {
-    /// Continues a sequence to `n` tokens with copies of the pages that it holds: as many bytes to read, and as like
-    /// real ones, as if the tokens had been computed. What it answers after that means nothing.
+    /// Extends a sequence to `n` tokens with copies of its pages: as many bytes to read as real ones, but meaningless
+    /// answers.
     ///
-    /// Errors: a sequence of no whole pages, runs shorter than a page, no room.
+    /// Errors: `kv.fill` without whole pages to copy, `request.context_full`.
     pub fn fill_with_copies(&mut self, seq: SequenceId, n: usize) -> Result<()> {
         let Self { cache, replicas, .. } = self;
         let n_held = cache.tokens(seq)?.len();
@@ -21,7 +21,7 @@ impl Model {
             return Err(EngineError::new(
                 "kv.fill",
                 format!(
-                    "{n_held} tokens in runs of {} are no whole pages to copy",
+                    "{n_held} tokens in runs of {} do not fill whole pages to copy",
                     cache.geometry().max_rows
                 ),
                 format!("Compute a multiple of {PAGE_LEN} tokens first."),
@@ -33,13 +33,13 @@ impl Model {
         let mut at = n_held;
         while at < n {
             let step = (n - at).min(n_runs_pages * PAGE_LEN);
-            let aged = cache.requantize_due(seq)?;
-            turn(replicas, &aged).map_err(|fault| fault.error)?;
+            let requantized = cache.requantize_due(seq)?;
+            requantize_pages(replicas, &requantized).map_err(|fault| fault.error)?;
             let executor = &mut replicas[cache.replica_of(seq)?].executor;
             cache.reserve(seq, step)?;
             for index in at / PAGE_LEN..(at + step).div_ceil(PAGE_LEN) {
                 let pages = cache.pages(seq)?;
-                // one that was computed may have aged
+                // A computed page may have been requantized.
                 let (from, to) = (pages[index % n_pages], pages[index]);
                 match (from as usize) < executor.capacity().n_pages {
                     true => executor.copy_kv_page(Retention::All, from, to)?,

@@ -1,4 +1,4 @@
-//! Batches of sequences through the executors of a model's replicas: cut into runs, each with its rows, pages and states.
+//! Runs batches through the executors of a model's replicas, split into runs with their rows, pages and states.
 
 use kernels::{Executor, Observer, OutputSelection, Retention, TopKEntry};
 
@@ -10,39 +10,42 @@ use crate::kv::cache::{CopyOnWrite, PageRequantization};
 use crate::tokenizer::Tokenizer;
 
 impl Model {
-    /// Runs the chunks: their tokens continue their sequences, and the wanted logits come back.
+    /// Runs the chunks: their tokens continue their sequences, and the selected logits are returned.
     ///
-    /// Errors: unknown or repeated sequence, unknown token, no room (`request.context_full`): nothing has changed. A
-    /// failed kernel, a panic, or a run that was given up: every sequence holds what it held before, or of it as much as `truncate` can go back to.
+    /// Errors before anything changed: unknown or repeated sequence, unknown token, `request.context_full`. After a
+    /// failed kernel, a panic or an interrupt, every sequence holds what it held before, or as much as `truncate` can
+    /// return to.
     pub fn forward(&mut self, batch: &[Chunk<'_>]) -> Result<Logits<'_>> {
-        self.answers()?;
+        self.check_generates()?;
         Ok(self.forward_all(batch, OutputSelection::Rows, None)?.0)
     }
 
-    /// As `forward`, telling `observer` of each step after it ran.
+    /// Runs as `forward` does, and calls `observer` after each step.
     pub fn forward_observed(&mut self, batch: &[Chunk<'_>], observer: Observer) -> Result<Logits<'_>> {
-        self.answers()?;
+        self.check_generates()?;
         Ok(self.forward_all(batch, OutputSelection::Rows, Some(observer))?.0)
     }
 
-    /// From here on observers are told of steps by the clock of the device, where it has one. Error: no memory.
-    pub fn set_step_timing(&mut self, enabled: bool) -> Result<()> {
-        Ok(self.replicas.iter_mut().try_for_each(|replica| replica.executor.set_step_timing(enabled))?)
+    /// Switches step times to the device's own clock, where it has one.
+    ///
+    /// Errors: no memory.
+    pub fn set_step_timing(&mut self, is_enabled: bool) -> Result<()> {
+        Ok(self.replicas.iter_mut().try_for_each(|replica| replica.executor.set_step_timing(is_enabled))?)
     }
 
-    /// As `forward`, to draw tokens from: of each wanted row only the `n_top` come back, or all. With the
-    /// tokenizer beside the borrowed logits.
+    /// Runs as `forward` does, for sampling: returns only the `n_top` most likely tokens of each row, or all. Also
+    /// returns the tokenizer, which cannot be borrowed beside the logits.
     pub(crate) fn forward_to_draw(
         &mut self,
         batch: &[Chunk<'_>],
         n_top: Option<usize>,
         observer: Option<Observer>,
     ) -> Result<(Logits<'_>, Option<&Tokenizer>)> {
-        self.answers()?;
+        self.check_generates()?;
         self.forward_all(batch, n_top.map_or(OutputSelection::Rows, OutputSelection::TopK), observer)
     }
 
-    /// As `forward`, whatever the model's output is.
+    /// Runs as `forward` does, for any kind of output.
     pub(super) fn forward_all(
         &mut self,
         batch: &[Chunk<'_>],
@@ -61,7 +64,7 @@ impl Model {
             };
             if fault.error.is_of_gpu() {
                 let back_to = pass.at(fault.at, &self.cache);
-                // ends on the CPU at last, which has no such errors
+                // Ends on the CPU at the latest, which has no GPU errors.
                 self.recover(fault.error, fault.at, &back_to)?;
                 continue;
             }
@@ -96,7 +99,7 @@ impl Model {
         if batch.len() > MAX_BATCH_SEQUENCES {
             return Err(EngineError::new(
                 "request.batch_too_large",
-                format!("{} sequences in one batch, at most {MAX_BATCH_SEQUENCES} fit", batch.len()),
+                format!("{} sequences in one batch exceed the limit of {MAX_BATCH_SEQUENCES}", batch.len()),
                 "Send fewer at once.",
             ));
         }
@@ -114,7 +117,7 @@ impl Model {
         Ok(())
     }
 
-    /// Cuts what is left of the batch into runs, of each replica those of its sequences; replicas run at the same time.
+    /// Splits the rest of the batch into runs. Replicas run at the same time.
     fn run_all(
         &mut self,
         pass: &mut BatchProgress<'_>,
@@ -143,15 +146,15 @@ impl Model {
         }
     }
 
-    /// Rows for the next run of a replica, and room for them. False: it has nothing to do.
+    /// Prepares the next run of a replica. Returns false if it has nothing to do.
     fn fill(&mut self, pass: &mut BatchProgress<'_>, at: usize) -> std::result::Result<bool, ReplicaFault> {
         self.take_rows(pass, at).map_err(|error| ReplicaFault { at, error })?;
         let Self { cache, replicas, .. } = self;
         for place in 0.. {
             let Some((index, n)) = replicas[at].rows.members().nth(place) else { break };
             let seq = pass.batch[index].seq;
-            let aged = cache.requantize_due(seq).map_err(|error| ReplicaFault { at, error })?;
-            turn(replicas, &aged)?;
+            let requantized = cache.requantize_due(seq).map_err(|error| ReplicaFault { at, error })?;
+            requantize_pages(replicas, &requantized)?;
             let copies = cache.reserve(seq, n);
             let copied = copies.and_then(|copies| make_copies(&mut replicas[at].executor, &copies));
             copied.map_err(|error| ReplicaFault { at, error })?;
@@ -159,7 +162,7 @@ impl Model {
         Ok(!replicas[at].rows.tokens.is_empty())
     }
 
-    /// Tokens of its sequences, until its run is full or one has to wait for what ages before it.
+    /// Adds rows until the run is full, or a sequence must be requantized first.
     fn take_rows(&mut self, pass: &mut BatchProgress<'_>, at: usize) -> Result<()> {
         let Self { cache, replicas, .. } = self;
         let Replica { executor, rows, .. } = &mut replicas[at];
@@ -168,8 +171,8 @@ impl Model {
                 continue;
             }
             while let Some(&token) = chunk.tokens.get(pass.n_taken[index]) {
-                let (position, row) = (pass.n_before[index] + pass.n_taken[index], pass.wanted(index));
-                // what ages does so between runs: rows on either side see other pages
+                let (position, row) = (pass.n_before[index] + pass.n_taken[index], pass.output_row(index));
+                // Requantization happens between runs: rows on either side see different pages.
                 let ages = rows.has(index) && cache.requantizes_at(position);
                 if ages || rows.is_full(executor.capacity(), row.is_some()) {
                     return Ok(());
@@ -181,7 +184,7 @@ impl Model {
         Ok(())
     }
 
-    /// What ran belongs to its sequences from here on. The first fault of a replica.
+    /// Commits the finished rows to their sequences. Returns the first fault of a replica.
     fn commit(&mut self, pass: &BatchProgress<'_>) -> std::result::Result<(), ReplicaFault> {
         let Self { cache, replicas, gathered, .. } = self;
         let mut first = None;
@@ -196,7 +199,7 @@ impl Model {
                     }
                     n_done += n;
                 }
-                // of one that had no rows the last run's output is there still
+                // A replica without rows still has the output of its last run.
                 if pass.is_gathered && !replica.rows.tokens.is_empty() {
                     gathered.take(replica, pass.n_rows);
                 }
@@ -208,12 +211,12 @@ impl Model {
     }
 }
 
-/// Fills the pages that have aged: on every replica, since sequences on several may hold them.
-pub(super) fn turn(
+/// Fills the requantized pages on every replica, since sequences on several may hold them.
+pub(super) fn requantize_pages(
     replicas: &mut [Replica],
-    aged: &PageRequantization,
+    requantized: &PageRequantization,
 ) -> std::result::Result<(), ReplicaFault> {
-    for &(from, to) in &aged.to_requantize {
+    for &(from, to) in &requantized.to_requantize {
         for (at, replica) in replicas.iter_mut().enumerate() {
             let filled = replica.executor.requantize_kv_page(from, to);
             filled.map_err(|error| ReplicaFault { at, error: error.into() })?;
@@ -222,7 +225,7 @@ pub(super) fn turn(
     Ok(())
 }
 
-/// Before tokens are written: what others hold too is copied.
+/// Copies shared pages and states before tokens are written.
 pub(super) fn make_copies(executor: &mut Executor, copies: &CopyOnWrite) -> Result<()> {
     let CopyOnWrite { page, window_page, state } = *copies;
     if let Some((from, to)) = page {
@@ -237,13 +240,13 @@ pub(super) fn make_copies(executor: &mut Executor, copies: &CopyOnWrite) -> Resu
     Ok(())
 }
 
-/// How a batch went through, and with that where its logits are.
+/// Where the logits of a batch are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OutputLocation {
-    /// There were no tokens.
+    /// Nowhere: there were no tokens.
     Nothing,
-    /// The logits are the output of a replica's executor.
+    /// In the output of this replica's executor.
     Once(usize),
-    /// The logits of all runs were gathered.
+    /// Gathered from several runs.
     Often,
 }

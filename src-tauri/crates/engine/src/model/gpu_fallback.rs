@@ -1,5 +1,6 @@
-//! What follows when a graphics card fails, step by step: one that was lost is opened anew, from one whose memory is full
-//! less is asked, and what can't be helped goes to the processor. Pure: it changes the options, others load by them.
+//! Fallback ladder after a GPU fault: reopen, shrink (rows, key-value precision, layers), finally the CPU.
+//!
+//! Pure: it changes the load options, and the caller loads by them.
 
 use kernels::{BackendKind, KvDType, LaneReduction, Precision};
 
@@ -7,71 +8,81 @@ use super::gpu_health::GpuHealth;
 use super::{DEFAULT_MAX_ROWS, Devices, LoadOptions};
 use crate::error::EngineError;
 use crate::kv::requantize::KvRequantize;
-use crate::kv::size::in_fewer_bits;
+use crate::kv::size::next_smaller;
 use crate::spec::ModelSpec;
 
-/// What was done about a card that failed.
+/// What was done about a GPU that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GpuFallback {
-    /// it was opened anew
+    /// The GPU was reopened.
     Reopened,
-    /// prompts are read in smaller pieces: so many tokens at once
+    /// Prompts are read in smaller runs of this many rows.
     MaxRows(usize),
-    /// keys and values are stored in fewer bits
+    /// Keys and values have a smaller precision.
     KvPrecision(KvDType),
-    /// it multiplies in a precision that less can go wrong with
+    /// Matrix multiplications have a safer precision.
     Precision(Precision),
-    /// its kernels do without subgroups
+    /// Its kernels do without subgroups.
     NoSubgroups,
-    /// it has fewer layers, the processor the others
-    FewerLayers { on_gpu: usize, of: usize },
-    /// it is left out: so many others, which have the whole model too, go on
+    /// It computes fewer layers; the CPU computes the others.
+    FewerLayers {
+        /// Layers on the GPU.
+        on_gpu: usize,
+        /// Layers of the model.
+        of: usize,
+    },
+    /// It is no longer used. This many other replicas continue.
     OtherReplicas(usize),
-    /// the processor computes
+    /// The CPU computes.
     Cpu,
-    /// and will until the program starts again
+    /// The CPU computes until the program restarts.
     CpuForSession,
 }
 
-/// A card that failed though answers go on, and what was done about it.
+/// A GPU failure that answers survived, and what was done about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GpuIncident {
+    /// The failure.
     pub error: EngineError,
+    /// The reaction.
     pub fallback: GpuFallback,
 }
 
-/// Rows of one run are made fewer by so much at a time, down to these: fewer would read weights for too few tokens.
+/// Factor and lower bound of each row reduction. Below it, weights would be read for too few tokens.
 const ROW_REDUCTION: usize = 4;
 const MIN_ROWS: usize = 16;
 
-/// Of a model's layers a card has at least so many: below, what is sent to and fro is not worth it.
+/// Denominator of the smallest share of layers worth a GPU: below 1/8, transfers cost more than they save.
 const MIN_GPU_LAYER_SHARE: usize = 8;
 
-/// What is asked next of a card that failed with `error`, and by which options. `asked`: those of the user.
-pub(super) fn next(
+/// Chooses the next fallback for `error` and changes `options` accordingly. `requested` are the user's options.
+pub(super) fn next_fallback(
     error: &EngineError,
     options: &mut LoadOptions,
-    asked: &LoadOptions,
+    requested: &LoadOptions,
     health: &GpuHealth,
     spec: &ModelSpec,
 ) -> GpuFallback {
     match error.code() {
-        "kernels.gpu_memory" => less(options, spec).unwrap_or_else(|| cpu(options, asked, GpuFallback::Cpu)),
-        "kernels.gpu_lost" | "kernels.gpu_time_out" if !health.failed() => GpuFallback::Reopened,
-        "kernels.gpu_lost" | "kernels.gpu_time_out" => cpu(options, asked, GpuFallback::CpuForSession),
-        "kernels.gpu_precision" | "kernels.gpu_wrong" => {
-            safer(error, options).unwrap_or_else(|| cpu(options, asked, GpuFallback::Cpu))
+        "kernels.gpu_memory" => {
+            reduce_memory(options, spec).unwrap_or_else(|| use_cpu(options, requested, GpuFallback::Cpu))
         }
+        "kernels.gpu_lost" | "kernels.gpu_time_out" if !health.record_failure() => GpuFallback::Reopened,
+        "kernels.gpu_lost" | "kernels.gpu_time_out" => {
+            use_cpu(options, requested, GpuFallback::CpuForSession)
+        }
+        "kernels.gpu_precision" | "kernels.gpu_wrong" => use_safer_precision(error, options)
+            .unwrap_or_else(|| use_cpu(options, requested, GpuFallback::Cpu)),
         "kernels.gpu_subgroups" => {
-            without_subgroups(options).unwrap_or_else(|| cpu(options, asked, GpuFallback::Cpu))
+            avoid_subgroups(options).unwrap_or_else(|| use_cpu(options, requested, GpuFallback::Cpu))
         }
-        _ => cpu(options, asked, GpuFallback::Cpu),
+        _ => use_cpu(options, requested, GpuFallback::Cpu),
     }
 }
 
-/// Results that are no numbers may be those of halves, which end at 65,504: floats are tried before the processor.
-/// None: there are floats already.
-fn safer(error: &EngineError, options: &mut LoadOptions) -> Option<GpuFallback> {
+/// Non-finite results may be overflows of F16 (above 65,504): F32 is tried before the CPU. Returns `None` if it was
+/// F32 already.
+fn use_safer_precision(error: &EngineError, options: &mut LoadOptions) -> Option<GpuFallback> {
     let next = match error.code() {
         "kernels.gpu_precision" => options.gpu_precision.in_use().safer()?,
         _ => options.gpu_precision.in_use().safer().map(|_| Precision::F32)?,
@@ -80,14 +91,14 @@ fn safer(error: &EngineError, options: &mut LoadOptions) -> Option<GpuFallback> 
     Some(GpuFallback::Precision(next))
 }
 
-/// Kernels that share by memory are others than those that err, and give the same bits where those are right. None: it
-/// had those.
-fn without_subgroups(options: &mut LoadOptions) -> Option<GpuFallback> {
+/// Switches to kernels that share by memory. They give the same bits where both are right. Returns `None` if they
+/// were in use.
+fn avoid_subgroups(options: &mut LoadOptions) -> Option<GpuFallback> {
     match options.gpu_lane_reduction {
         LaneReduction::SharedMemory => None,
         LaneReduction::Subgroups => {
             options.gpu_lane_reduction = LaneReduction::SharedMemory;
-            // cooperative matrices belong to subgroups
+            // Cooperative matrices need subgroups.
             if options.gpu_precision == Precision::Matrices {
                 options.gpu_precision = Precision::F16;
             }
@@ -96,29 +107,29 @@ fn without_subgroups(options: &mut LoadOptions) -> Option<GpuFallback> {
     }
 }
 
-/// The processor has what the card was spared.
-fn cpu(options: &mut LoadOptions, asked: &LoadOptions, fallback: GpuFallback) -> GpuFallback {
-    *options = LoadOptions { devices: Devices::Cpu, ..asked.clone() };
+/// Moves everything to the CPU, without the reductions made for the GPU.
+fn use_cpu(options: &mut LoadOptions, requested: &LoadOptions, fallback: GpuFallback) -> GpuFallback {
+    *options = LoadOptions { devices: Devices::Cpu, ..requested.clone() };
     fallback
 }
 
-/// None: less can't be asked of it.
-fn less(options: &mut LoadOptions, spec: &ModelSpec) -> Option<GpuFallback> {
+/// Shrinks the next demand on GPU memory. Returns `None` if nothing is left to shrink.
+fn reduce_memory(options: &mut LoadOptions, spec: &ModelSpec) -> Option<GpuFallback> {
     let rows = options.max_rows.unwrap_or(DEFAULT_MAX_ROWS);
     if rows > MIN_ROWS && !spec.is_bidirectional() {
         let rows = (rows / ROW_REDUCTION).max(MIN_ROWS);
         options.max_rows = Some(rows);
         return Some(GpuFallback::MaxRows(rows));
     }
-    // what ages has two precisions already
+    // Requantized contexts have two precisions already.
     if options.kv_requantize == KvRequantize::Off
-        && let Some(kv) = in_fewer_bits(spec, options.kv)
+        && let Some(kv) = next_smaller(spec, options.kv)
     {
         options.kv = kv;
         return Some(GpuFallback::KvPrecision(kv));
     }
     let of = spec.layers.len();
-    let (devices, on_gpu) = with_half_the_layers(&options.devices, of)?;
+    let (devices, on_gpu) = halve_gpu_layers(&options.devices, of)?;
     if on_gpu * MIN_GPU_LAYER_SHARE < of {
         return None;
     }
@@ -126,9 +137,9 @@ fn less(options: &mut LoadOptions, spec: &ModelSpec) -> Option<GpuFallback> {
     Some(GpuFallback::FewerLayers { on_gpu, of })
 }
 
-/// Each card with half of its layers, the processor with the others; how many the cards have then. None: there is no
-/// card, or one would have none.
-fn with_half_the_layers(devices: &Devices, of: usize) -> Option<(Devices, usize)> {
+/// Moves half of each GPU's layers to the CPU. Returns the layers left on GPUs, or `None` if there is no GPU or one
+/// would have none.
+fn halve_gpu_layers(devices: &Devices, of: usize) -> Option<(Devices, usize)> {
     match devices {
         Devices::Auto | Devices::Scalar | Devices::Cpu | Devices::Replicas(_) => None,
         Devices::Gpu { layers } => {
@@ -136,8 +147,8 @@ fn with_half_the_layers(devices: &Devices, of: usize) -> Option<(Devices, usize)
             (on_gpu > 0).then_some((Devices::Gpu { layers: Some(on_gpu) }, on_gpu))
         }
         Devices::Split(parts) => {
-            let cards = parts.iter().filter(|(kind, _)| *kind == BackendKind::Gpu);
-            let halves: Vec<_> = cards.map(|(kind, n)| (*kind, n / 2)).collect();
+            let gpus = parts.iter().filter(|(kind, _)| *kind == BackendKind::Gpu);
+            let halves: Vec<_> = gpus.map(|(kind, n)| (*kind, n / 2)).collect();
             let on_gpu = halves.iter().map(|(_, n)| n).sum();
             let is_whole = !halves.is_empty() && halves.iter().all(|(_, n)| *n > 0);
             let rest = std::iter::once((BackendKind::Cpu, of - on_gpu));
@@ -156,12 +167,13 @@ mod tests {
     }
 
     #[test]
-    fn less_and_less_is_asked_of_a_full_card() {
+    fn a_full_gpu_is_used_less_and_less() {
         let model = small("llama-3.2-1b", 16);
-        let asked = LoadOptions { devices: Devices::Gpu { layers: None }, ..LoadOptions::default() };
-        let (mut options, health) = (asked.clone(), GpuHealth::default().or_own());
+        let requested = LoadOptions { devices: Devices::Gpu { layers: None }, ..LoadOptions::default() };
+        let (mut options, health) = (requested.clone(), GpuHealth::default().or_new());
         let mut full = || {
-            let fallback = next(&error("kernels.gpu_memory"), &mut options, &asked, &health, model.spec());
+            let fallback =
+                next_fallback(&error("kernels.gpu_memory"), &mut options, &requested, &health, model.spec());
             (fallback, options.clone())
         };
         let steps: Vec<_> = (0..7).map(|_| full()).collect();
@@ -180,95 +192,122 @@ mod tests {
         assert_eq!(last_on_gpu.devices, Devices::Gpu { layers: Some(2) });
         assert_eq!(
             steps[6].1,
-            LoadOptions { devices: Devices::Cpu, ..asked.clone() },
-            "nothing is spared there"
+            LoadOptions { devices: Devices::Cpu, ..requested.clone() },
+            "nothing is reduced there"
         );
     }
 
     #[test]
-    fn several_cards_are_spared_alike() {
+    fn all_gpus_shrink_alike() {
         let split = |parts: &[(BackendKind, usize)]| Devices::Split(parts.to_vec());
-        let (card, cpu) = (BackendKind::Gpu, BackendKind::Cpu);
+        let (gpu, cpu) = (BackendKind::Gpu, BackendKind::Cpu);
         for (before, after) in [
-            (split(&[(card, 16)]), Some((split(&[(card, 8), (cpu, 8)]), 8))),
-            (split(&[(card, 8), (card, 5), (cpu, 3)]), Some((split(&[(card, 4), (card, 2), (cpu, 10)]), 6))),
-            (split(&[(card, 15), (card, 1)]), None),
+            (split(&[(gpu, 16)]), Some((split(&[(gpu, 8), (cpu, 8)]), 8))),
+            (split(&[(gpu, 8), (gpu, 5), (cpu, 3)]), Some((split(&[(gpu, 4), (gpu, 2), (cpu, 10)]), 6))),
+            (split(&[(gpu, 15), (gpu, 1)]), None),
             (split(&[(cpu, 16)]), None),
             (Devices::Cpu, None),
         ] {
-            assert_eq!(with_half_the_layers(&before, 16), after, "{before:?}");
+            assert_eq!(halve_gpu_layers(&before, 16), after, "{before:?}");
         }
         let model = small("llama-3.2-1b", 16);
-        let mut options = LoadOptions { devices: split(&[(card, 16)]), ..LoadOptions::default() };
-        let (asked, health) = (options.clone(), GpuHealth::default().or_own());
-        let mut full = || next(&error("kernels.gpu_memory"), &mut options, &asked, &health, model.spec());
+        let mut options = LoadOptions { devices: split(&[(gpu, 16)]), ..LoadOptions::default() };
+        let (requested, health) = (options.clone(), GpuHealth::default().or_new());
+        let mut full =
+            || next_fallback(&error("kernels.gpu_memory"), &mut options, &requested, &health, model.spec());
         let last = std::iter::from_fn(|| Some(full())).take(7).last();
         assert_eq!((last, options.devices), (Some(GpuFallback::Cpu), Devices::Cpu));
     }
 
     #[test]
-    fn a_precision_that_errs_gives_way_to_a_safer_one() {
+    fn a_failing_precision_is_replaced_by_a_safer_one() {
         let model = small("llama-3.2-1b", 2);
-        for (asked, code, expected) in [
+        for (requested, code, expected) in [
             (Precision::Matrices, "kernels.gpu_precision", vec![Precision::F16, Precision::F32]),
             (Precision::F16, "kernels.gpu_precision", vec![Precision::F32]),
             (Precision::Matrices, "kernels.gpu_wrong", vec![Precision::F32]),
             (Precision::Auto, "kernels.gpu_wrong", vec![]),
         ] {
             let devices = Devices::Gpu { layers: None };
-            let asked = LoadOptions { devices, gpu_precision: asked, ..LoadOptions::default() };
-            let (mut options, health) = (asked.clone(), GpuHealth::default().or_own());
+            let requested = LoadOptions { devices, gpu_precision: requested, ..LoadOptions::default() };
+            let (mut options, health) = (requested.clone(), GpuHealth::default().or_new());
             for precision in expected {
-                let fallback = next(&error(code), &mut options, &asked, &health, model.spec());
+                let fallback = next_fallback(&error(code), &mut options, &requested, &health, model.spec());
                 assert_eq!((fallback, options.gpu_precision), (GpuFallback::Precision(precision), precision));
-                assert_eq!(options.devices, asked.devices);
+                assert_eq!(options.devices, requested.devices);
             }
-            assert_eq!(next(&error(code), &mut options, &asked, &health, model.spec()), GpuFallback::Cpu);
+            assert_eq!(
+                next_fallback(&error(code), &mut options, &requested, &health, model.spec()),
+                GpuFallback::Cpu
+            );
         }
     }
 
     #[test]
-    fn a_card_is_tried_without_subgroups_before_the_processor() {
+    fn subgroups_are_avoided_before_the_cpu_is_used() {
         let model = small("llama-3.2-1b", 2);
-        for (asked, left) in [(Precision::Auto, Precision::Auto), (Precision::Matrices, Precision::F16)] {
+        for (requested, left) in [(Precision::Auto, Precision::Auto), (Precision::Matrices, Precision::F16)] {
             let devices = Devices::Gpu { layers: None };
-            let asked = LoadOptions { devices, gpu_precision: asked, ..LoadOptions::default() };
-            let (mut options, health) = (asked.clone(), GpuHealth::default().or_own());
-            let mut errs =
-                || next(&error("kernels.gpu_subgroups"), &mut options, &asked, &health, model.spec());
+            let requested = LoadOptions { devices, gpu_precision: requested, ..LoadOptions::default() };
+            let (mut options, health) = (requested.clone(), GpuHealth::default().or_new());
+            let mut errs = || {
+                next_fallback(
+                    &error("kernels.gpu_subgroups"),
+                    &mut options,
+                    &requested,
+                    &health,
+                    model.spec(),
+                )
+            };
             assert_eq!(errs(), GpuFallback::NoSubgroups);
             let without = LoadOptions {
                 gpu_lane_reduction: LaneReduction::SharedMemory,
                 gpu_precision: left,
-                ..asked.clone()
+                ..requested.clone()
             };
             assert_eq!(options, without);
             assert_eq!(
-                next(&error("kernels.gpu_wrong"), &mut options.clone(), &asked, &health, model.spec()),
+                next_fallback(
+                    &error("kernels.gpu_wrong"),
+                    &mut options.clone(),
+                    &requested,
+                    &health,
+                    model.spec()
+                ),
                 if left == Precision::F16 {
                     GpuFallback::Precision(Precision::F32)
                 } else {
                     GpuFallback::Cpu
                 }
             );
-            let again = next(&error("kernels.gpu_subgroups"), &mut options, &asked, &health, model.spec());
+            let again = next_fallback(
+                &error("kernels.gpu_subgroups"),
+                &mut options,
+                &requested,
+                &health,
+                model.spec(),
+            );
             assert_eq!((again, options.devices), (GpuFallback::Cpu, Devices::Cpu));
         }
     }
 
     #[test]
-    fn what_a_smaller_part_would_not_help_goes_to_the_processor() {
+    fn errors_that_shrinking_cannot_help_move_to_the_cpu() {
         let model = small("llama-3.2-1b", 2);
-        let asked = LoadOptions { devices: Devices::Gpu { layers: None }, ..LoadOptions::default() };
+        let requested = LoadOptions { devices: Devices::Gpu { layers: None }, ..LoadOptions::default() };
         for code in
             ["kernels.gpu_absent", "kernels.gpu_invalid", "kernels.gpu_wrong", "kernels.gpu_precision"]
         {
-            let (mut options, health) = (asked.clone(), GpuHealth::default().or_own());
-            assert_eq!(next(&error(code), &mut options, &asked, &health, model.spec()), GpuFallback::Cpu);
+            let (mut options, health) = (requested.clone(), GpuHealth::default().or_new());
+            assert_eq!(
+                next_fallback(&error(code), &mut options, &requested, &health, model.spec()),
+                GpuFallback::Cpu
+            );
             assert_eq!(options.devices, Devices::Cpu);
         }
-        let (mut options, health) = (asked.clone(), GpuHealth::default().or_own());
-        let mut lost = || next(&error("kernels.gpu_lost"), &mut options, &asked, &health, model.spec());
+        let (mut options, health) = (requested.clone(), GpuHealth::default().or_new());
+        let mut lost =
+            || next_fallback(&error("kernels.gpu_lost"), &mut options, &requested, &health, model.spec());
         assert_eq!([lost(), lost()], [GpuFallback::Reopened, GpuFallback::CpuForSession]);
     }
 }

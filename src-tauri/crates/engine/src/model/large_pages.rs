@@ -1,4 +1,4 @@
-//! A model's weights on their way to large pages: begun when it has first answered, so that no start waits for it.
+//! Moves a model's weights to large pages after its first run, so that no start waits for it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,7 @@ impl LargePagePromotion {
         Self { file, stop: Arc::default(), thread: None, has_begun: false }
     }
 
-    /// Begins, unless it has. Where there is no thread to be had, the weights stay where they are.
+    /// Starts the move on a thread, once. Without a thread the weights stay where they are.
     pub fn begin(&mut self) {
         if self.has_begun {
             return;

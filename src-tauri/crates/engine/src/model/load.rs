@@ -1,4 +1,4 @@
-//! From a validated file to a model that answers: family, spec, tensors, devices.
+//! Loads a validated file as a model: family, spec, tensors, devices.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use kernels::{
 };
 use weights::{Advice, Container, WeightFile};
 
-use super::context::{RopeScaling, longest, narrow};
+use super::context::{RopeScaling, limit_windows, longest};
 use super::gpu_fallback::{self, GpuFallback, GpuIncident};
 use super::gpu_health::GpuHealth;
 use super::large_pages::LargePagePromotion;
@@ -32,34 +32,32 @@ use crate::spec::{ModelSpec, Role};
 use crate::template::ChatTemplate;
 use crate::tokenizer::Tokenizer;
 
-/// Share of the progress that is done when the spec stands, when all weights are read that go to a card after that, and
-/// when all are where they belong.
+/// Progress once the spec is checked, once the weights for a GPU are read, and once all weights are in place.
 const CHECKED: f32 = 0.05;
 const READ: f32 = 0.4;
 const UPLOADED: f32 = 0.9;
 
-/// Where a graphics card is asked for and can't take the model, less is asked of it; where it isn't there, or can't take
-/// that either, the CPU stands in.
+/// Loads a model. If a GPU cannot take it, follows the fallback ladder down to the CPU.
 pub(super) fn load(
     file: Arc<WeightFile>,
-    asked: &LoadOptions,
+    requested: &LoadOptions,
     progress: &mut dyn FnMut(f32),
 ) -> Result<Model> {
-    let health = asked.gpu_health.or_own();
-    let (mut options, mut instead, mut gpu_incidents) = (asked.clone(), None, VecDeque::new());
-    let wants_gpu = !matches!(asked.devices, Devices::Auto | Devices::Cpu | Devices::Scalar);
-    if let Some(error) = health.given_up().filter(|_| wants_gpu) {
+    let health = requested.gpu_health.or_new();
+    let (mut options, mut instead, mut gpu_incidents) = (requested.clone(), None, VecDeque::new());
+    let wants_gpu = !matches!(requested.devices, Devices::Auto | Devices::Cpu | Devices::Scalar);
+    if let Some(error) = health.disabled_error().filter(|_| wants_gpu) {
         (options.devices, instead) = (Devices::Cpu, Some(error));
     }
     let mut model = loop {
         match load_on(file.clone(), &options, progress) {
             Err(error) if error.is_of_gpu() => {
                 let spec = arch::spec(&file, arch::find(&file)?)?;
-                if let Some(fallback) = multi_gpu::without(&mut options, 0, spec.layers.len()) {
+                if let Some(fallback) = multi_gpu::drop_part(&mut options, 0, spec.layers.len()) {
                     gpu_incidents.push_back(GpuIncident { error, fallback });
                     continue;
                 }
-                let fallback = gpu_fallback::next(&error, &mut options, asked, &health, &spec);
+                let fallback = gpu_fallback::next_fallback(&error, &mut options, requested, &health, &spec);
                 if matches!(fallback, GpuFallback::Cpu | GpuFallback::CpuForSession) {
                     instead = Some(error);
                 } else if fallback != GpuFallback::Reopened {
@@ -70,7 +68,7 @@ pub(super) fn load(
         }
     };
     model.info.fallback_error = instead;
-    (model.source.requested, model.source.health) = (asked.clone(), health);
+    (model.source.requested, model.source.health) = (requested.clone(), health);
     model.source.gpu_incidents = gpu_incidents;
     model.add_replicas()?;
     Ok(model)
@@ -80,10 +78,10 @@ fn load_on(file: Arc<WeightFile>, options: &LoadOptions, progress: &mut dyn FnMu
     progress(0.0);
     let family = arch::find(&file)?;
     let n_ctx = options.ctx.unwrap_or(DEFAULT_CTX);
-    let fit = ContextFit { n_ctx, stretch: options.rope_scaling.map(RopeScaling::factor) };
+    let fit = ContextFit { n_ctx, rope_factor: options.rope_scaling.map(RopeScaling::factor) };
     let mut spec = arch::spec_for(&file, family, fit)?;
     if let Some(window) = options.kv_window {
-        narrow(&mut spec, window)?;
+        limit_windows(&mut spec, window)?;
     }
     check_precision(&decoder::kv_layout(&spec, options.kv))?;
     let placed = arch::tensors(&file, family, &spec)?;
@@ -96,7 +94,7 @@ fn load_on(file: Arc<WeightFile>, options: &LoadOptions, progress: &mut dyn FnMu
     let until = if kinds.contains(&BackendKind::Gpu) { READ } else { UPLOADED };
     let mut upload = WeightUpload::new(&placed, &devices, (n_weight_bytes, until), progress);
     upload.reading = PageInPolicy::of(&file, options);
-    let (words, graph) = meanwhile(
+    let (words, graph) = in_parallel(
         || TextAssets::read(&file, &spec),
         || decoder::build(&spec, &placement, options.kv, &mut upload),
     );
@@ -105,11 +103,11 @@ fn load_on(file: Arc<WeightFile>, options: &LoadOptions, progress: &mut dyn FnMu
     let n_ctx = n_ctx.clamp(1, longest);
     let requantize = if spec.is_bidirectional() { KvRequantize::Off } else { options.kv_requantize };
     let n_devices = devices.len();
-    let asked =
+    let plan_input =
         MemoryPlanInput { graph: &graph, n_devices, spec: &spec, options, requantize, n_ctx, n_weight_bytes };
-    let MemoryPlan { geometry, capacity } = asked.room()?;
-    let told = &mut |n| progress(until + share(n, n_weight_bytes) * (UPLOADED - until));
-    let executor = Executor::with_progress(graph, devices, capacity, told)?;
+    let MemoryPlan { geometry, capacity } = plan_input.plan()?;
+    let report = &mut |n| progress(until + share(n, n_weight_bytes) * (UPLOADED - until));
+    let executor = Executor::with_progress(graph, devices, capacity, report)?;
     let fingerprint = file.fingerprint();
     let identity = identity(&fingerprint, &spec, &of_layers(&placement, &kinds), options, &executor)?;
     let kv_bytes = KvBytes::of(executor.graph().kv(), &geometry);
@@ -148,30 +146,30 @@ fn load_on(file: Arc<WeightFile>, options: &LoadOptions, progress: &mut dyn FnMu
     })
 }
 
-/// Whether weights may go to large pages: only the CPU reads them there.
+/// Returns whether weights may move to large pages: only the CPU reads them there.
 fn may_move(options: &LoadOptions, kinds: &[BackendKind]) -> bool {
     let is_wanted = options.promote_large_pages && options.resident.is_none() && !options.small_pages;
     is_wanted && kinds.contains(&BackendKind::Cpu)
 }
 
-/// What the weights of a loaded model came from.
+/// Where the weights of a loaded model come from.
 pub(super) struct LoadSource {
     pub file: Arc<WeightFile>,
     pub family: Family,
     pub options: LoadOptions,
     pub placed: Vec<LocatedTensor>,
-    /// of adapters
+    /// Updates of the adapters in use.
     pub adapter_updates: Vec<AdapterUpdate>,
-    /// as the user wanted it; `options` ask less of a card that failed
+    /// Options as the user gave them. `options` may demand less of a GPU that failed.
     pub requested: LoadOptions,
     pub health: GpuHealth,
-    /// what nobody has asked for yet
+    /// GPU incidents that nothing has fetched yet.
     pub gpu_incidents: VecDeque<GpuIncident>,
 }
 
-/// A model's weights on devices of their own, with what its checkpoints are known by there.
+/// Executors of all replicas, and the checkpoint identity on their devices.
 pub(super) struct RebuiltReplicas {
-    /// of each replica
+    /// One per replica.
     pub executors: Vec<Executor>,
     pub identity: CheckpointIdentity,
 }
@@ -183,7 +181,7 @@ impl LoadSource {
         Self { file, family, options, placed, adapter_updates, requested, health, gpu_incidents }
     }
 
-    /// The weights on the devices that the options name.
+    /// Builds the executors of all replicas on the devices of the options.
     pub fn executors(
         &self,
         spec: &ModelSpec,
@@ -194,7 +192,7 @@ impl LoadSource {
         let n_layers = spec.layers.len();
         let (mut executors, mut identity) = (Vec::new(), None);
         for at in 0..multi_gpu::n_replicas(&self.options) {
-            let options = multi_gpu::alone(&self.options, at, n_layers);
+            let options = multi_gpu::options_of_part(&self.options, at, n_layers);
             let (executor, own) = self.executor(&options, spec, (capacity, n_weight_bytes), fingerprint)?;
             executors.push(executor);
             identity.get_or_insert(own);
@@ -203,7 +201,7 @@ impl LoadSource {
         Ok(RebuiltReplicas { executors, identity })
     }
 
-    /// The same on those of one replica, which `options` name.
+    /// Builds the executor of one replica on the devices that `options` name.
     pub fn executor(
         &self,
         options: &LoadOptions,
@@ -225,8 +223,7 @@ impl LoadSource {
 }
 
 impl Model {
-    /// The same weights with other adapter_updates: graph, plans and cache are made anew, no sequence survives. Error:
-    /// nothing has changed.
+    /// Rebuilds graph, plans and cache with other adapter updates. All sequences end. On error nothing has changed.
     pub(super) fn rebuild(&mut self, adapter_updates: &[AdapterUpdate], fingerprint: String) -> Result<()> {
         let before = std::mem::replace(&mut self.source.adapter_updates, adapter_updates.to_vec());
         let (capacity, n_weight_bytes) = (self.replicas[0].executor.capacity(), self.info.n_weight_bytes);
@@ -244,7 +241,7 @@ impl Model {
     }
 }
 
-/// What is read of a file beside its weights.
+/// What is read from the file beside its weights.
 struct TextAssets {
     tokenizer: Option<Tokenizer>,
     template: Result<Option<ChatTemplate>>,
@@ -256,22 +253,21 @@ impl TextAssets {
     }
 }
 
-/// Both at once: reading a vocabulary keeps one core busy about as long as paging in the weights does another. The
-/// second stays on this thread.
-fn meanwhile<A: Send, B>(one: impl Fn() -> A + Sync, other: impl FnOnce() -> B) -> (A, B) {
+/// Runs both at once: reading a vocabulary takes about as long as paging in the weights. The second runs on this
+/// thread.
+fn in_parallel<A: Send, B>(first: impl Fn() -> A + Sync, second: impl FnOnce() -> B) -> (A, B) {
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().name("vocabulary".into()).spawn_scoped(scope, &one);
-        let done = other();
-        let first = match thread {
+        let thread = std::thread::Builder::new().name("vocabulary".into()).spawn_scoped(scope, &first);
+        let b = second();
+        let a = match thread {
             Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-            Err(_) => one(), // no thread to be had: one after the other
+            Err(_) => first(), // without a thread: one after the other
         };
-        (first, done)
+        (a, b)
     })
 }
 
-/// The vocabulary of the file. A GGUF has one, of the same size as the embedding; safetensors may lack it, or
-/// pad the embedding.
+/// Reads the tokenizer. A GGUF has one of the embedding's size; safetensors may lack it or pad the embedding.
 fn tokenizer(file: &WeightFile, spec: &ModelSpec) -> Result<Option<Tokenizer>> {
     match file.container() {
         Container::Safetensors if !has_tokenizer(file) => Ok(None),
@@ -295,7 +291,7 @@ fn has_tokenizer(file: &WeightFile) -> bool {
     ["tokenizer.json", "tokenizer.model"].iter().any(|name| file.side_file(name).is_some())
 }
 
-/// The device of each layer, and the kind of each device; of replicas those of the first.
+/// Returns the device of each layer and the kind of each device. For replicas those of the first.
 fn placement(devices: &Devices, n_layers: usize) -> Result<(Placement, Vec<BackendKind>)> {
     match devices {
         Devices::Scalar => Ok((Placement::single(n_layers), vec![BackendKind::Scalar])),
@@ -315,8 +311,8 @@ fn placement(devices: &Devices, n_layers: usize) -> Result<(Placement, Vec<Backe
             if n_given != Some(n_layers) || parts.iter().any(|(_, n)| *n == 0) {
                 return Err(EngineError::new(
                     "model.split",
-                    format!("the devices take {parts:?}, the model has {n_layers} layers"),
-                    "Give every device at least one layer, and all layers together.",
+                    format!("the devices take {parts:?} layers, but the model has {n_layers}"),
+                    "Give every device at least one layer, and distribute all layers.",
                 ));
             }
             let layers = parts.iter().enumerate();
@@ -326,7 +322,7 @@ fn placement(devices: &Devices, n_layers: usize) -> Result<(Placement, Vec<Backe
     }
 }
 
-/// A device of each kind; cards in the order in which they are named.
+/// Opens a device of each kind. GPUs are taken in the order in which they are named.
 fn backends(kinds: &[BackendKind], options: &LoadOptions) -> Result<Vec<Box<dyn Backend>>> {
     let LoadOptions {
         threads,
@@ -357,7 +353,7 @@ fn backends(kinds: &[BackendKind], options: &LoadOptions) -> Result<Vec<Box<dyn 
     kinds.iter().map(open).collect()
 }
 
-/// What computes each layer.
+/// Returns the kind of device that computes each layer.
 fn of_layers(placement: &Placement, kinds: &[BackendKind]) -> Vec<BackendKind> {
     placement.layers.iter().map(|device| kinds[device.0]).collect()
 }
@@ -369,7 +365,7 @@ fn identity(
     options: &LoadOptions,
     executor: &Executor,
 ) -> Result<CheckpointIdentity> {
-    // roundings are those of an instruction set
+    // Rounding depends on the instruction set.
     let level = match options.isa {
         _ if !layer_kinds.contains(&BackendKind::Cpu) => None,
         Some(level) => Some(level),
@@ -403,7 +399,7 @@ fn share(n_done: u64, n_all: u64) -> f32 {
     (n_done as f32 / n_all.max(1) as f32).min(1.0)
 }
 
-/// Brings tensors to their devices as the decoder asks for them, and says how far it is.
+/// Uploads tensors as the decoder requests them, and reports progress.
 struct WeightUpload<'a> {
     placed: &'a [LocatedTensor],
     adapter_updates: &'a [AdapterUpdate],
@@ -411,17 +407,17 @@ struct WeightUpload<'a> {
     reading: PageInPolicy,
     n_weight_bytes: u64,
     n_done: u64,
-    /// the share of the progress that is done at the end
+    /// Progress at the end of the upload.
     until: f32,
     progress: &'a mut dyn FnMut(f32),
 }
 
-/// When weights are read from the disk.
+/// When weights are read from disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PageInPolicy {
-    /// They don't all fit into memory, or are there.
+    /// On first use: they do not all fit into memory, or are there already.
     WhenNeeded,
-    /// The system was asked for large pages: it reads as much at once by itself.
+    /// During the upload. The system uses large pages and reads ahead by itself.
     Now,
     NowAndAhead,
 }
@@ -430,7 +426,7 @@ impl PageInPolicy {
     fn of(file: &WeightFile, options: &LoadOptions) -> Self {
         match options.resident {
             Some(_) => {
-                // What another start left in large pages would come as large as that, far beyond what is asked for.
+                // Large pages left by another process would be mapped whole, far beyond the requested bound.
                 file.advise(Advice::Forget);
                 Self::WhenNeeded
             }
@@ -455,14 +451,14 @@ impl<'a> WeightUpload<'a> {
 impl WeightSource for WeightUpload<'_> {
     fn get(&mut self, role: Role, layer: Option<usize>, device: DeviceId) -> Result<Tensor> {
         let [tensor] = <[Tensor; 1]>::try_from(self.experts(role, layer, device)?)
-            .expect("only matrices of experts have several parts");
+            .expect("only expert matrices have several parts");
         Ok(tensor)
     }
 
     fn experts(&mut self, role: Role, layer: Option<usize>, device: DeviceId) -> Result<Vec<Tensor>> {
         let found = self.placed.iter().find(|p| p.role == role && p.layer == layer);
         let LocatedTensor { parts, .. } =
-            found.expect("the spec lists every tensor that the decoder asks for");
+            found.expect("the spec lists every tensor that the decoder requests");
         let mut tensors = Vec::with_capacity(parts.len());
         for part in parts {
             match self.reading {
@@ -491,8 +487,8 @@ impl WeightSource for WeightUpload<'_> {
     }
 }
 
-/// Touches the pages, so that the disk is read here, where progress shows, and in order. What is in memory already
-/// is mapped 64 KiB at a touch by the systems we know; what isn't is read ahead of us.
+/// Touches the pages, so that the disk is read here, in order and with progress. Cached data is mapped 64 KiB per
+/// touch on the systems we know; other data is read ahead.
 fn fault_in(bytes: &[u8]) {
     const AROUND: usize = 64 << 10;
     let sum = bytes.iter().step_by(AROUND).fold(0u8, |sum, byte| sum.wrapping_add(*byte));

@@ -1,6 +1,7 @@
-//! What a model takes in memory, planned before any of it is taken: weights, context, activations, vocabulary. Within
-//! a bound, fewer rows run at once and fewer contexts live; what can't be within it is refused with its numbers and
-//! the context that fits.
+//! Memory plan of a model, made before anything is allocated: weights, context, activations, vocabulary.
+//!
+//! Within a bound, fewer rows run at once and fewer contexts live. What cannot fit is refused, with its numbers and
+//! the context that would fit.
 
 use kernels::{Capacity, DeviceId, Graph};
 
@@ -10,43 +11,45 @@ use crate::kv::requantize::KvRequantize;
 use crate::kv::size::{Geometry, KvBytes};
 use crate::spec::ModelSpec;
 
-/// Fewer rows would read weights for too few tokens of a prompt.
+/// Below this, weights would be read for too few prompt tokens.
 const MIN_ROWS: usize = 8;
 
-/// Rows of logits under a bound: a token's, and those of a few guesses.
+/// Rows of logits within a bound: one token and a few drafted ones.
 const MIN_OUTPUTS: usize = 4;
 
-/// Of a token of the vocabulary: its text, the tables that find it, its merge, its logit and its place among candidates.
+/// Per vocabulary token: text, lookup tables, merge, logit and sampling candidate.
 pub(crate) const TOKEN_BYTES: u64 = 160;
 
-/// Plans, page tables, templates and threads' rooms, whatever the model.
+/// Plans, page tables, templates and thread scratch of any model.
 pub(crate) const FIXED_BYTES: u64 = 512 << 10;
 
-/// What a model takes, in bytes.
+/// Memory a model needs, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MemoryNeeds {
-    /// as many as are in memory at once
+    /// Weights in memory at once.
     pub weights: u64,
-    /// one whole context, windows and states included
+    /// One whole context, with windows and states.
     pub context: u64,
-    /// of one run
+    /// Activations of one run.
     pub activations: u64,
+    /// Texts, lookup tables, logits and sampling candidates of the vocabulary.
     pub vocabulary: u64,
 }
 
 impl MemoryNeeds {
+    /// Returns the bytes of all parts.
     pub fn total(&self) -> u64 {
         self.weights + self.context + self.activations + self.vocabulary
     }
 }
 
-/// Rows, pages and states of a model as it is loaded.
+/// Rows, pages and states that a model is loaded with.
 pub(super) struct MemoryPlan {
     pub geometry: Geometry,
     pub capacity: Capacity,
 }
 
-/// What is known before the room is planned.
+/// What the plan is made from.
 pub(super) struct MemoryPlanInput<'a> {
     pub graph: &'a Graph,
     pub n_devices: usize,
@@ -58,8 +61,10 @@ pub(super) struct MemoryPlanInput<'a> {
 }
 
 impl MemoryPlanInput<'_> {
-    /// Error `model.memory`: it is not within the bound.
-    pub fn room(&self) -> Result<MemoryPlan> {
+    /// Makes the plan.
+    ///
+    /// Errors: `model.memory` if the bound is too small.
+    pub fn plan(&self) -> Result<MemoryPlan> {
         let options = self.options;
         let is_bidirectional = self.spec.is_bidirectional();
         let most = match is_bidirectional {
@@ -73,17 +78,17 @@ impl MemoryPlanInput<'_> {
         loop {
             let needs = self.needs(rows, most);
             let left = bound.checked_sub(needs.total());
-            // more than half of what is left besides would be for the length of one run
+            // More than half of the remaining memory would go to longer runs.
             if left.is_some_and(|left| needs.activations <= left + needs.context)
                 || rows <= MIN_ROWS
                 || is_bidirectional
             {
-                let left = left.ok_or_else(|| self.refused(&needs, bound))?;
-                // what is left is for further contexts, for places to go back to, and for those who ask at once
+                let left = left.ok_or_else(|| self.memory_error(&needs, bound))?;
+                // The rest serves further contexts, rewind points and concurrent requests.
                 let contexts = options.kv_bytes.unwrap_or(u64::MAX).min(needs.context + left / 2);
-                let kept = options.rewind_bytes.min(left / 4);
+                let rewind_bytes = options.rewind_bytes.min(left / 4);
                 let outputs = outputs(rows, most);
-                return Ok(self.with_rows(rows, Some(contexts), kept, outputs));
+                return Ok(self.with_rows(rows, Some(contexts), rewind_bytes, outputs));
             }
             rows = (rows / 2).max(MIN_ROWS);
         }
@@ -94,7 +99,7 @@ impl MemoryPlanInput<'_> {
         max_rows: usize,
         kv_bytes: Option<u64>,
         rewind_bytes: u64,
-        most_outputs: usize,
+        max_outputs_wanted: usize,
     ) -> MemoryPlan {
         let max_sequences = self.options.max_sequences.max(1);
         let geometry = Geometry::new(self.graph.kv(), self.n_ctx, max_sequences, max_rows, rewind_bytes)
@@ -102,12 +107,12 @@ impl MemoryPlanInput<'_> {
             .within(kv_bytes, self.graph.kv());
         let max_outputs = match self.spec.is_bidirectional() {
             true => max_rows,
-            false => (MAX_OUTPUT_BYTES / (4 * self.spec.output_width())).clamp(1, most_outputs),
+            false => (MAX_OUTPUT_BYTES / (4 * self.spec.output_width())).clamp(1, max_outputs_wanted),
         };
         MemoryPlan { geometry, capacity: capacity(&geometry, max_rows, max_outputs) }
     }
 
-    /// What the model takes with one context of `n_ctx`.
+    /// Returns what the model needs with one context of `n_ctx`.
     fn needs(&self, max_rows: usize, most: usize) -> MemoryNeeds {
         let one = self.one(self.n_ctx, max_rows);
         let resident = self.options.resident.map_or(u64::MAX, |resident| resident.n_bytes);
@@ -118,13 +123,13 @@ impl MemoryPlanInput<'_> {
         MemoryNeeds {
             weights: self.n_weight_bytes.min(resident),
             context: KvBytes::of(self.graph.kv(), &one).total(),
-            // beside the values themselves, those of a product's columns in the form that its kernel wants
+            // Beside the values themselves: matmul inputs in the form that the kernels expect.
             activations: arena + arena / 2 + FIXED_BYTES,
             vocabulary: self.spec.n_vocab as u64 * TOKEN_BYTES,
         }
     }
 
-    fn refused(&self, needs: &MemoryNeeds, bound: u64) -> EngineError {
+    fn memory_error(&self, needs: &MemoryNeeds, bound: u64) -> EngineError {
         let MemoryNeeds { weights, context, activations, vocabulary } = *needs;
         let [w, c, a, v, total, bound_text] =
             [weights, context, activations, vocabulary, needs.total(), bound].map(mebibytes);
@@ -148,13 +153,13 @@ impl MemoryPlanInput<'_> {
         KvBytes::of(self.graph.kv(), &self.one(n_ctx, MIN_ROWS)).total()
     }
 
-    /// One context, and nothing kept to go back to.
+    /// Geometry of one context without rewind points.
     fn one(&self, n_ctx: usize, max_rows: usize) -> Geometry {
         Geometry::new(self.graph.kv(), n_ctx, 1, max_rows, 0)
             .with_requantize(self.requantize, self.graph.kv())
     }
 
-    /// The longest context within so many bytes, in whole pages.
+    /// Returns the longest context within `bytes`, in whole pages.
     fn longest_within(&self, bytes: u64) -> Option<usize> {
         let (mut fits, mut too_long) = (0, self.n_ctx / kernels::PAGE_LEN + 1);
         while too_long - fits > 1 {
@@ -170,14 +175,14 @@ impl MemoryPlanInput<'_> {
 
 #[cfg(test)]
 impl super::Model {
-    /// Bytes of the values of one run that leaves one row of logits.
+    /// Bytes of the activations of one run with one row of logits.
     pub(crate) fn activation_bytes(&self) -> u64 {
         let capacity = Capacity { max_outputs: 1, ..self.replicas[0].executor.capacity() };
         kernels::arena_bytes(self.graph(), DeviceId(0), &capacity)
     }
 }
 
-/// Rows of logits: where memory is not short, as many as there are rows.
+/// Returns the rows of logits: as many as rows, unless memory is short.
 fn outputs(rows: usize, most: usize) -> usize {
     if rows == most { most } else { MIN_OUTPUTS.min(rows) }
 }

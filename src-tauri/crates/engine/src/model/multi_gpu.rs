@@ -1,4 +1,4 @@
-//! A model on several devices at once: where its sequences are, and what becomes of them when a device fails.
+//! A model on several devices: where sequences live, and what happens to them when a device fails.
 
 use kernels::{BackendKind, Executor, Graph, MonotonicClock, Retention, SubmissionStats};
 
@@ -8,44 +8,43 @@ use super::{Devices, LoadOptions, Model};
 use crate::error::{EngineError, Result};
 use crate::kv::sequence_id::SequenceId;
 
-/// Tokens that are copied from one device to another rather than left where more is to be done: copying more takes
-/// longer than a busy device makes an answer wait.
+/// Longest sequence that is copied to a less busy device. Copying more takes longer than waiting for the busy one.
 const MAX_COPIED_TOKENS: usize = 2048;
 
 impl Model {
-    /// Devices that each have the whole model.
+    /// Returns the number of devices that hold the whole model.
     pub fn n_replicas(&self) -> usize {
         self.replicas.len()
     }
 
-    /// What devices are told is counted and timed by this clock from here on; None: no more.
+    /// Counts and times submissions by this clock, or stops doing so.
     pub fn measure_submissions(&mut self, now: Option<&MonotonicClock>) {
         self.replicas.iter_mut().for_each(|replica| replica.executor.measure_submissions(now));
     }
 
-    /// What devices were told since this was last asked: of those that don't compute by themselves.
-    pub fn effort(&mut self) -> SubmissionStats {
-        self.efforts().into_iter().fold(SubmissionStats::default(), |a, b| a + b)
+    /// Returns the submission statistics since the last call, of devices that do not compute synchronously.
+    pub fn submission_stats(&mut self) -> SubmissionStats {
+        self.submission_stats_by_replica().into_iter().fold(SubmissionStats::default(), |a, b| a + b)
     }
 
-    /// The same of each replica.
-    pub fn efforts(&mut self) -> Vec<SubmissionStats> {
+    /// Returns the submission statistics of each replica.
+    pub fn submission_stats_by_replica(&mut self) -> Vec<SubmissionStats> {
         self.replicas.iter_mut().map(|replica| replica.executor.take_submission_stats()).collect()
     }
 
-    /// Which of them computes a sequence, counted from 0.
+    /// Returns the replica that computes a sequence, counted from 0.
     pub fn replica_of(&self, seq: SequenceId) -> usize {
         self.cache.replica_of(seq).unwrap_or(0)
     }
 
-    /// The sequence is computed by replica `to` from here on. False: it stays where it is; what it holds is too much to
-    /// be copied, or can't be.
+    /// Moves a sequence to another replica. Returns false if it stays because its content is too large to copy, or
+    /// cannot be copied.
     pub(crate) fn move_to_replica(&mut self, seq: SequenceId, to: usize) -> bool {
         let Ok(from) = self.cache.replica_of(seq) else { return false };
         let n_held = self.cache.tokens(seq).map_or(0, <[_]>::len);
         let is_bare = n_held == 0 || self.cache.is_lost(seq);
         let may_copy = n_held <= MAX_COPIED_TOKENS && self.has_complete_chunks();
-        // a device that fails says so in the next run
+        // A device that fails here reports it in the next run.
         if from != to && !is_bare && !(may_copy && self.copy(seq, from, to).is_ok()) {
             return false;
         }
@@ -53,11 +52,10 @@ impl Model {
         true
     }
 
-    /// The bytes of a sequence's pages, which have the same numbers everywhere.
+    /// Copies the pages of a sequence. They have the same numbers everywhere.
     fn copy(&mut self, seq: SequenceId, from: usize, to: usize) -> Result<()> {
         let Self { cache, replicas, .. } = self;
-        let [from, to] =
-            replicas.get_disjoint_mut([from, to]).expect("two different replicas of those there are");
+        let [from, to] = replicas.get_disjoint_mut([from, to]).expect("two different existing replicas");
         let n_layers = from.executor.graph().kv().layers.len();
         for layer in 0..n_layers {
             debug_assert!(from.executor.graph().kv().layers[layer].retention() == Retention::All);
@@ -69,17 +67,17 @@ impl Model {
         Ok(())
     }
 
-    /// A replica failed with `error`, and what it had is lost: the others go on with its sequences.
+    /// Drops a replica that failed with `error`. Its content is lost; the others continue its sequences.
     pub(super) fn drop_replica(&mut self, at: usize, error: EngineError) {
         self.cache.remove_replica(at);
         self.replicas.remove(at);
         self.info.devices = self.describe();
-        let fallback = without(&mut self.source.options, at, self.spec.layers.len());
-        let fallback = fallback.expect("the options name as many replicas as there are");
+        let fallback = drop_part(&mut self.source.options, at, self.spec.layers.len());
+        let fallback = fallback.expect("the options name every replica");
         self.source.gpu_incidents.push_back(GpuIncident { error, fallback });
     }
 
-    /// After the first, the others that the options name. A card that can't have the model is left out, which is told.
+    /// Loads the replicas after the first. A GPU that cannot hold the model is left out and recorded as an incident.
     ///
     /// Errors: of other devices.
     pub(super) fn add_replicas(&mut self) -> Result<()> {
@@ -87,11 +85,11 @@ impl Model {
         let sizes = (self.replicas[0].executor.capacity(), self.info.n_weight_bytes);
         while self.replicas.len() < n_replicas(&self.source.options) {
             let at = self.replicas.len();
-            let options = alone(&self.source.options, at, n_layers);
+            let options = options_of_part(&self.source.options, at, n_layers);
             match self.source.executor(&options, &self.spec, sizes, &self.info.fingerprint) {
                 Ok((executor, _)) => self.replicas.push(Replica::new(executor)),
                 Err(error) if error.is_of_gpu() => {
-                    let fallback = without(&mut self.source.options, at, n_layers);
+                    let fallback = drop_part(&mut self.source.options, at, n_layers);
                     let gpu_incidents = &mut self.source.gpu_incidents;
                     gpu_incidents.extend(fallback.map(|fallback| GpuIncident { error, fallback }));
                 }
@@ -103,23 +101,23 @@ impl Model {
         Ok(())
     }
 
-    /// Names of all devices, of each replica in turn.
+    /// Returns the names of all devices, replica by replica.
     pub(super) fn describe(&self) -> Vec<String> {
         self.replicas.iter().flat_map(|replica| replica.executor.describe()).collect()
     }
 
-    /// The same on all replicas but for the weights' place.
+    /// Returns the graph. It differs between replicas only in where the weights are.
     pub(crate) fn graph(&self) -> &Graph {
         self.replicas[0].executor.graph()
     }
 
-    /// Where a sequence is.
+    /// Returns the executor of a sequence.
     pub(super) fn executor(&self, seq: SequenceId) -> Result<&Executor> {
         Ok(&self.replicas[self.cache.replica_of(seq)?].executor)
     }
 }
 
-/// Devices that each are to have the whole model.
+/// Returns how many devices shall hold the whole model.
 pub(super) fn n_replicas(options: &LoadOptions) -> usize {
     match &options.devices {
         Devices::Replicas(kinds) => kinds.len().max(1),
@@ -127,30 +125,30 @@ pub(super) fn n_replicas(options: &LoadOptions) -> usize {
     }
 }
 
-/// As one replica is loaded.
-pub(super) fn alone(options: &LoadOptions, at: usize, n_layers: usize) -> LoadOptions {
+/// Returns the load options of one replica.
+pub(super) fn options_of_part(options: &LoadOptions, at: usize, n_layers: usize) -> LoadOptions {
     let mut options = options.clone();
     let Devices::Replicas(kinds) = &options.devices else { return options };
-    let card = kinds[..at].iter().filter(|kind| **kind == BackendKind::Gpu).count();
+    let gpu_index = kinds[..at].iter().filter(|kind| **kind == BackendKind::Gpu).count();
     let devices = Devices::Split(vec![(kinds[at], n_layers)]);
-    // the last one that is named is meant for all that follow
-    let card = options.gpus.get(card).or(options.gpus.last()).cloned();
-    options.gpus = card.into_iter().collect();
+    // The last named GPU applies to all that follow.
+    let gpu = options.gpus.get(gpu_index).or(options.gpus.last()).cloned();
+    options.gpus = gpu.into_iter().collect();
     options.devices = devices;
     options
 }
 
-/// All layers on those devices that are left when one of several is left out. None: it is the only one.
-pub(super) fn without(options: &mut LoadOptions, at: usize, n_layers: usize) -> Option<GpuFallback> {
+/// Removes one of several devices from the options. Returns `None` if it is the only one.
+pub(super) fn drop_part(options: &mut LoadOptions, at: usize, n_layers: usize) -> Option<GpuFallback> {
     let n = n_replicas(options);
     if n < 2 {
         return None;
     }
     let Devices::Replicas(kinds) = &mut options.devices else { return None };
-    let card = kinds[..at].iter().filter(|kind| **kind == BackendKind::Gpu).count();
-    let is_card = kinds.remove(at) == BackendKind::Gpu;
-    if is_card && card < options.gpus.len() && options.gpus.len() > 1 {
-        options.gpus.remove(card);
+    let gpu_index = kinds[..at].iter().filter(|kind| **kind == BackendKind::Gpu).count();
+    let is_gpu = kinds.remove(at) == BackendKind::Gpu;
+    if is_gpu && gpu_index < options.gpus.len() && options.gpus.len() > 1 {
+        options.gpus.remove(gpu_index);
     }
     if let [kind] = kinds[..] {
         options.devices = Devices::Split(vec![(kind, n_layers)]);

@@ -1,9 +1,10 @@
-//! What follows when a graphics card fails while it works: the weights go to a new device, to less of it, or to the CPU,
-//! and what sequences held is read again there before it is needed next. Answers go on where they were.
+//! Recovery from a GPU failure during a run: weights move to a new device, to a part of it, or to the CPU.
+//!
+//! Lost sequences are replayed before their next use, so answers continue where they were.
 
 use kernels::{Batch, Executor};
 
-use super::forward::{make_copies, turn};
+use super::forward::{make_copies, requantize_pages};
 use super::gpu_fallback::{self, GpuFallback, GpuIncident};
 use super::load::RebuiltReplicas;
 use super::replica::{Replica, ReplicaFault};
@@ -15,11 +16,11 @@ use crate::kv::sequence_id::SequenceId;
 use crate::kv::size::KvBytes;
 
 impl Model {
-    /// Moves the model away from a card that failed with `error`: the replica `at` is left out where there are others.
-    /// Afterwards every sequence is what it was, those of `back_to` without tokens beyond so many; they are read again as
-    /// they are needed.
+    /// Moves the model away from a GPU that failed with `error`, or drops replica `at` if there are others.
+    /// Afterwards every sequence has its tokens, those in `back_to` only up to the given position; they are replayed
+    /// on demand.
     ///
-    /// Errors: what the CPU can't do either; it is tried again with the next batch.
+    /// Errors: what the CPU cannot do either. The next batch tries again.
     pub(super) fn recover(
         &mut self,
         error: EngineError,
@@ -31,36 +32,41 @@ impl Model {
             self.drop_replica(at, error);
             return Ok(());
         }
-        // A full card has no room for two. What it held of sequences is lost anyway.
+        // A full GPU has no memory for two copies, and the sequences on it are lost anyway.
         self.replicas[0].executor.release();
-        let (mut error, mut told) = (error, Vec::<GpuIncident>::new());
+        let (mut error, mut incidents) = (error, Vec::<GpuIncident>::new());
         let (n_rows, kv_requantize) = (self.max_rows(), self.info.kv_requantize);
         let moved = loop {
             let source = &mut self.source;
             let mut options = LoadOptions { kv_requantize, ..source.options.clone() };
-            // or fewer, where that was tried already
+            // Or fewer, if that was tried before.
             options.max_rows = Some(options.max_rows.unwrap_or(n_rows).min(n_rows));
-            let fallback =
-                gpu_fallback::next(&error, &mut options, &source.requested, &source.health, &self.spec);
-            // What was tried in vain needs no telling; the processor has all that a card was spared.
+            let fallback = gpu_fallback::next_fallback(
+                &error,
+                &mut options,
+                &source.requested,
+                &source.health,
+                &self.spec,
+            );
+            // Failed attempts are not reported. The CPU gets back everything that the GPU was spared.
             let is_left = matches!(fallback, GpuFallback::Cpu | GpuFallback::CpuForSession);
-            told.retain(|it| it.fallback != GpuFallback::Reopened && !is_left);
-            told.push(GpuIncident { error: error.clone(), fallback });
+            incidents.retain(|it| it.fallback != GpuFallback::Reopened && !is_left);
+            incidents.push(GpuIncident { error: error.clone(), fallback });
             match self.move_to(options) {
-                Err(again) if again.is_of_gpu() => error = again,
+                Err(next) if next.is_of_gpu() => error = next,
                 moved => break moved,
             }
         };
-        self.source.gpu_incidents.extend(told);
+        self.source.gpu_incidents.extend(incidents);
         moved
     }
 
-    /// What went wrong with the card and wasn't asked for yet, though answers go on: the oldest first.
+    /// Returns the oldest GPU incident that has not been fetched yet.
     pub fn take_gpu_incident(&mut self) -> Option<GpuIncident> {
         self.source.gpu_incidents.pop_front()
     }
 
-    /// The same weights by other options. Sequences keep their places, in which nothing stands.
+    /// Rebuilds the executors by other options. Sequences keep their pages, which then hold nothing.
     fn move_to(&mut self, options: LoadOptions) -> Result<()> {
         let mut capacity = self.replicas[0].executor.capacity();
         let rows = options.max_rows.unwrap_or(self.cache.geometry().max_rows);
@@ -81,25 +87,24 @@ impl Model {
         Ok(())
     }
 
-    /// Reads a sequence again that was lost with a device; nothing happens to others.
+    /// Replays a sequence that was lost with a device. Other sequences are unaffected.
     ///
-    /// Errors: it has forgotten a part of its text, which can't be read again (`kv.forgotten`), or there is no room for
-    /// what had aged (`kv.memory_full`): the sequence is empty then. Others, those of devices among them: it is lost as
-    /// before.
+    /// Errors: `kv.forgotten` if evicted tokens cannot be replayed and `kv.memory_full` for requantized chunks leave
+    /// the sequence empty. After others it is lost as before.
     pub(super) fn replay_lost(&mut self, id: SequenceId) -> std::result::Result<(), ReplicaFault> {
         let at = self.cache.replica_of(id).unwrap_or(0);
-        let own = |error| ReplicaFault { at, error };
-        let Some(again) = self.cache.begin_replay(id).map_err(own)? else { return Ok(()) };
-        let read = match again.tokens.iter().any(|token| *token >= EVICTED_TOKEN) {
-            true => Err(own(forgotten())),
-            false => self.replay_all(id, &again, at),
+        let on_replica = |error| ReplicaFault { at, error };
+        let Some(replay) = self.cache.begin_replay(id).map_err(on_replica)? else { return Ok(()) };
+        let read = match replay.tokens.iter().any(|token| *token >= EVICTED_TOKEN) {
+            true => Err(on_replica(forgotten())),
+            false => self.replay_all(id, &replay, at),
         };
         match read {
-            Ok(()) => self.cache.finish_replay(id, &again).map_err(own),
+            Ok(()) => self.cache.finish_replay(id, &replay).map_err(on_replica),
             Err(fault) => {
-                self.cache.abort_replay(id, again);
+                self.cache.abort_replay(id, replay);
                 if matches!(fault.error.code(), "kv.forgotten" | "kv.memory_full") {
-                    self.cache.truncate(id, 0).map_err(own)?;
+                    self.cache.truncate(id, 0).map_err(on_replica)?;
                 }
                 Err(fault)
             }
@@ -109,25 +114,25 @@ impl Model {
     fn replay_all(
         &mut self,
         id: SequenceId,
-        again: &Replay,
+        replay: &Replay,
         at: usize,
     ) -> std::result::Result<(), ReplicaFault> {
-        let own = |error| ReplicaFault { at, error };
+        let on_replica = |error| ReplicaFault { at, error };
         let Self { cache, replicas, .. } = self;
-        let most = replicas[at].executor.capacity().max_rows;
-        while let Some(next) = cache.next_replay_step(id, again, most).map_err(own)? {
-            turn(replicas, &next.turning)?;
-            read_next(cache, &mut replicas[at].executor, (id, again), &next).map_err(own)?;
+        let max_rows = replicas[at].executor.capacity().max_rows;
+        while let Some(next) = cache.next_replay_step(id, replay, max_rows).map_err(on_replica)? {
+            requantize_pages(replicas, &next.requantization)?;
+            read_next(cache, &mut replicas[at].executor, (id, replay), &next).map_err(on_replica)?;
         }
         Ok(())
     }
 }
 
-/// A run of a sequence that is read again.
+/// Runs one step of a replay.
 fn read_next(
     cache: &mut KvCache,
     executor: &mut Executor,
-    (id, again): (SequenceId, &Replay),
+    (id, replay): (SequenceId, &Replay),
     next: &ReplayStep,
 ) -> Result<()> {
     make_copies(executor, &next.copies)?;
@@ -139,7 +144,7 @@ fn read_next(
     let window = cache.window_pages(id)?.table();
     let (window_tables, state) = (cache.geometry().window.map(|_| window), cache.state(id)?);
     executor.run(&Batch {
-        tokens: &again.tokens[start..start + next.n],
+        tokens: &replay.tokens[start..start + next.n],
         positions: &positions,
         sequence: &vec![0; next.n],
         page_tables: &[cache.pages(id)?],
@@ -147,14 +152,14 @@ fn read_next(
         states: state.as_slice(),
         outputs: &[],
     })?;
-    cache.commit_replay(id, again, next.n)
+    cache.commit_replay(id, replay, next.n)
 }
 
 fn forgotten() -> EngineError {
     EngineError::new(
         "kv.forgotten",
-        "the graphics card failed, and took with it a context of which the older part had been forgotten",
-        "Ask again: the conversation is read anew.",
+        "the graphics card failed, and a context whose older part had been evicted was lost with it",
+        "Ask again: the conversation is then recomputed.",
     )
 }
 

@@ -1,5 +1,6 @@
-//! One copy of a model's weights with the pages of the sequences that are at home there, and the rows that go through it
-//! next. Where there are several, they run at the same time, each on a thread of its own.
+//! One copy of a model's weights with the pages of its sequences, and the rows of its next run.
+//!
+//! Several replicas run at the same time, each on its own thread.
 
 use kernels::{Batch, Capacity, Executor, Observer, TopKEntry};
 
@@ -7,15 +8,15 @@ use super::{Chunk, MAX_BATCH_SEQUENCES};
 use crate::error::{EngineError, Result, guarded};
 use crate::kv::cache::KvCache;
 
-/// See the module.
+/// Executor and next run of one copy of the weights.
 pub(crate) struct Replica {
     pub executor: Executor,
     pub(super) rows: RowBatch,
-    /// its rows have yet to run
+    /// Whether its rows have yet to run.
     is_due: bool,
-    /// why they didn't
+    /// Why they failed.
     pub(super) failed: Option<EngineError>,
-    /// a batch that has it fails
+    /// Makes batches with this token fail.
     #[cfg(test)]
     pub(super) poison: Option<(u32, Poison)>,
 }
@@ -28,7 +29,7 @@ pub(crate) enum Poison {
     Panics,
 }
 
-/// What went wrong, and on which replica.
+/// An error and the replica it happened on.
 #[derive(Debug)]
 pub(crate) struct ReplicaFault {
     pub at: usize,
@@ -47,7 +48,7 @@ impl Replica {
         }
     }
 
-    /// The rows that have gathered; `failed` says whether they did.
+    /// Runs the collected rows. The outcome is in `failed`.
     fn run(&mut self, cache: &KvCache, batch: &[Chunk<'_>], observer: Option<Observer>) {
         self.is_due = false;
         self.failed = guarded(|| self.run_rows(cache, batch, observer)).err();
@@ -93,8 +94,8 @@ impl Replica {
     }
 }
 
-/// Runs the rows of all replicas, of which `n_runs` have any. One after the other where somebody observes, or the system
-/// has no thread.
+/// Runs the rows of all replicas, `n_runs` of which have any. Runs them one after another when they are observed, or
+/// without threads.
 pub(super) fn run(
     replicas: &mut [Replica],
     (n_runs, cache): (usize, &KvCache),
@@ -110,14 +111,14 @@ pub(super) fn run(
             let own = due.next();
             for replica in due {
                 let run = move || replica.run(cache, batch, None);
-                // one without a thread stays due
+                // Without a thread it stays due.
                 _ = std::thread::Builder::new().name("replica".into()).spawn_scoped(scope, run);
             }
             own.into_iter().for_each(|replica| replica.run(cache, batch, None));
         });
     }
     for replica in replicas.iter_mut().filter(|replica| replica.is_due) {
-        // spelled out: a reborrow of an Option<&mut dyn> with a shorter life
+        // Spelled out: reborrows an Option<&mut dyn> for a shorter lifetime.
         let observer: Option<Observer> = match observer {
             Some(observe) => Some(&mut **observe),
             None => None,
@@ -126,32 +127,32 @@ pub(super) fn run(
     }
 }
 
-/// The rows of one run, in arrays that are filled again and again.
+/// Rows of one run, in reused arrays.
 #[derive(Debug, Default)]
 pub(super) struct RowBatch {
     pub tokens: Vec<u32>,
     positions: Vec<u32>,
-    /// index into `members`
+    /// Index into `members`.
     sequence: Vec<u32>,
     outputs: Vec<u32>,
-    /// where the outputs stand among all that the batch wants
-    places: Vec<usize>,
-    /// chunks that have rows here: their place in the batch, and how many
+    /// Rows of logits in the batch that the outputs belong to.
+    destinations: Vec<usize>,
+    /// Chunks with rows here: their index in the batch, and how many rows.
     members: Vec<(usize, usize)>,
 }
 
 impl RowBatch {
     pub fn clear(&mut self) {
-        let Self { tokens, positions, sequence, outputs, places, members } = self;
+        let Self { tokens, positions, sequence, outputs, destinations, members } = self;
         for rows in [tokens, positions, sequence, outputs] {
             rows.clear();
         }
-        places.clear();
+        destinations.clear();
         members.clear();
     }
 
-    pub fn is_full(&self, capacity: Capacity, wanted: bool) -> bool {
-        self.tokens.len() == capacity.max_rows || wanted && self.outputs.len() == capacity.max_outputs
+    pub fn is_full(&self, capacity: Capacity, has_output: bool) -> bool {
+        self.tokens.len() == capacity.max_rows || has_output && self.outputs.len() == capacity.max_outputs
     }
 
     pub fn members(&self) -> impl Iterator<Item = (usize, usize)> {
@@ -162,15 +163,15 @@ impl RowBatch {
         self.members.iter().any(|(member, _)| *member == index)
     }
 
-    /// RowBatch of a chunk come together. `place`: of its logits, where they are wanted.
-    pub fn push(&mut self, token: u32, position: usize, index: usize, place: Option<usize>) {
+    /// Adds a row. The rows of a chunk are consecutive. `output` is the row of its logits, if selected.
+    pub fn push(&mut self, token: u32, position: usize, index: usize, output: Option<usize>) {
         match self.members.last_mut() {
             Some((last, n)) if *last == index => *n += 1,
             Some(_) | None => self.members.push((index, 1)),
         }
-        if let Some(place) = place {
+        if let Some(output) = output {
             self.outputs.push(self.tokens.len() as u32);
-            self.places.push(place);
+            self.destinations.push(output);
         }
         self.tokens.push(token);
         self.positions.push(u32::try_from(position).expect("the context is shorter than 2^32 tokens"));
@@ -178,12 +179,12 @@ impl RowBatch {
     }
 }
 
-/// Logits of several runs, or the likeliest of them.
+/// Logits of several runs, or their most likely tokens.
 #[derive(Debug, Default)]
 pub(super) struct GatheredLogits {
     /// (rows, width)
     pub rows: Vec<f32>,
-    /// (rows, as many as were asked for)
+    /// (rows, n_top)
     pub likeliest: Vec<TopKEntry>,
 }
 
@@ -193,19 +194,19 @@ impl GatheredLogits {
         self.likeliest.clear();
     }
 
-    /// What a run has left, of a batch that wants `n_rows` in all.
+    /// Takes the output of a run for a batch with `n_rows` selected rows.
     pub fn take(&mut self, Replica { executor, rows, .. }: &Replica, n_rows: usize) {
-        place(&mut self.rows, executor.output(), &rows.places, n_rows);
-        place(&mut self.likeliest, executor.top_k(), &rows.places, n_rows);
+        scatter(&mut self.rows, executor.output(), &rows.destinations, n_rows);
+        scatter(&mut self.likeliest, executor.top_k(), &rows.destinations, n_rows);
     }
 }
 
-/// RowBatch (places, width) into all of them (n_rows, width).
-fn place<T: Copy>(all: &mut Vec<T>, rows: &[T], places: &[usize], n_rows: usize) {
+/// Scatters rows (destinations, width) into all of them (n_rows, width).
+fn scatter<T: Copy>(all: &mut Vec<T>, rows: &[T], destinations: &[usize], n_rows: usize) {
     let Some(&first) = rows.first() else { return };
-    let width = rows.len() / places.len();
+    let width = rows.len() / destinations.len();
     all.resize(n_rows * width, first);
-    for (row, &at) in rows.chunks_exact(width).zip(places) {
+    for (row, &at) in rows.chunks_exact(width).zip(destinations) {
         all[at * width..(at + 1) * width].copy_from_slice(row);
     }
 }

@@ -1,7 +1,7 @@
-//! Contexts that age when they would have to leave memory otherwise.
+//! Requantizes contexts that would otherwise have to leave memory.
 
 use super::Model;
-use super::forward::turn;
+use super::forward::requantize_pages;
 use super::replica::ReplicaFault;
 use crate::error::Result;
 use crate::kv::CHECKPOINT_CHUNK_TOKENS;
@@ -9,31 +9,30 @@ use crate::kv::requantize::{KvRequantize, Requantized};
 use crate::kv::sequence_id::SequenceId;
 
 impl Model {
-    /// Where contexts age under pressure: the oldest stretch of the one that has most of them, and with that less is
-    /// held than before. False: contexts don't age, or nothing would be saved.
+    /// Under memory pressure, requantizes the next chunk of the sequence with the most exact ones. Returns false if
+    /// nothing would be saved, or in another mode.
     pub fn requantize_some(&mut self) -> bool {
         match self.info.kv_requantize {
             KvRequantize::Off | KvRequantize::After(_) => return false,
             KvRequantize::Pressure => {}
         }
-        let Some(aged) = self.cache.requantize_one() else { return false };
-        if let Err(ReplicaFault { at, error }) = turn(&mut self.replicas, &aged) {
-            // what a card took with it is read again; kernels of the CPU copy without error: were it otherwise, what
-            // is held would be lost
+        let Some(requantized) = self.cache.requantize_one() else { return false };
+        if let Err(ReplicaFault { at, error }) = requantize_pages(&mut self.replicas, &requantized) {
+            // A GPU's loss is replayed. CPU kernels copy without errors; if they did fail, the content would be lost.
             if !error.is_of_gpu() || self.recover(error, at, &[]).is_err() {
                 self.cache.clear();
                 return false;
             }
         }
-        for page in aged.given_up {
-            // one that stays only takes memory
+        for page in requantized.released {
+            // A page that is not released only costs memory.
             self.replicas.iter_mut().for_each(|replica| _ = replica.executor.release_kv_page(page));
         }
         true
     }
 
-    /// Bytes of keys and values that a token at `position` reads, in layers that keep all of them, where they age by
-    /// length.
+    /// Returns the bytes of keys and values that a token at `position` reads in full-attention layers, with
+    /// requantization by length.
     pub fn kv_bytes_at(&self, position: usize) -> u64 {
         let n_requantized = self.info.kv_requantize.due(position) * CHECKPOINT_CHUNK_TOKENS;
         let bytes = |n: usize, page: u64| n as u64 * page / kernels::PAGE_LEN as u64;
@@ -41,22 +40,22 @@ impl Model {
             + bytes(n_requantized, self.identity.bytes.requantized_page)
     }
 
-    /// The first `n` tokens of a sequence are as its length alone would have them, or contexts age under pressure.
+    /// Returns whether the first `n` tokens are requantized as their length alone demands. True under pressure.
     pub fn is_requantized_by_length(&self, seq: SequenceId, n: usize) -> bool {
         let when = self.info.kv_requantize;
-        let by_length = |aged: &Requantized| {
-            let at = aged.at(n);
+        let by_length = |requantized: &Requantized| {
+            let at = requantized.at(n);
             at.views == Requantized::by_length(when, n).views && at.n_chunks <= when.due(n)
         };
-        when == KvRequantize::Pressure || self.cache.aged(seq).is_ok_and(by_length)
+        when == KvRequantize::Pressure || self.cache.requantized(seq).is_ok_and(by_length)
     }
 
-    /// Stretches of a sequence that have aged.
+    /// Returns how many chunks of a sequence are requantized.
     pub fn n_requantized(&self, seq: SequenceId) -> Result<usize> {
-        Ok(self.cache.aged(seq)?.n_chunks)
+        Ok(self.cache.requantized(seq)?.n_chunks)
     }
 
-    /// Tokens that a sequence may take at once without another part of it ageing between them.
+    /// Returns how many tokens a sequence can take before more of it is requantized.
     pub fn n_until_requantize(&self, seq: SequenceId) -> usize {
         match (self.info.kv_requantize, self.len(seq)) {
             (KvRequantize::After(_), Ok(n)) => CHECKPOINT_CHUNK_TOKENS - n % CHECKPOINT_CHUNK_TOKENS,

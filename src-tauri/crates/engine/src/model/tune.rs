@@ -1,4 +1,4 @@
-//! The search for what is fast on a model's devices, while nobody asks anything.
+//! Kernel tuning on a model's devices, for idle time.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use super::Model;
 use crate::error::Result;
 
 impl Model {
-    /// Looks a little further, for about a tenth of a second at most; `now` is a monotonic clock. False: nothing is left
-    /// to look for. What is found counts when a model is next loaded with `LoadOptions::known`.
+    /// Tunes for at most about a tenth of a second; `now` is a monotonic clock. Returns false when nothing is left to
+    /// tune. Results apply when a model is next loaded with `LoadOptions::gpu_cache`.
     ///
-    /// Errors: a device that failed. The next run says so too, where that matters.
+    /// Errors: a device that failed. The next run reports it too, if it matters.
     pub fn tune(&mut self, now: &dyn Fn() -> Duration) -> Result<bool> {
         for replica in &mut self.replicas {
             if replica.executor.tune(now)? {

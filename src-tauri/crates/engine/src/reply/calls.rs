@@ -1,7 +1,6 @@
-//! What stands between a model's call tags, in the ways in which models are taught to write calls.
+//! Parses the body between a model's call tags, in every notation that models are trained to write.
 //!
-//! The way is told by the text itself: JSON, XML, Python, or one of the vendors' own. A body is read wholly or not
-//! at all: half a call is none.
+//! The text itself tells the notation: JSON, XML, Python, or a vendor's own. A body is parsed wholly or not at all.
 
 use serde_json::{Map, Value};
 
@@ -11,9 +10,9 @@ use super::tool_call::{self, ToolCall, ToolSchemas, object};
 
 pub const DEEPSEEK_PREFIX: &str = "｜DSML｜";
 
-/// The calls of a body; None where it is not wholly made of them.
+/// Parses the calls of a body. `None` unless all of it is calls.
 pub fn parse(body: &str, tools: &ToolSchemas) -> Option<Vec<ToolCall>> {
-    // DeepSeek writes XML whose every tag has a prefix.
+    // DeepSeek writes XML with a prefix in every tag.
     let body = body.replace(DEEPSEEK_PREFIX, "");
     let body = body.trim();
     let calls = styles::read(body, tools)
@@ -26,7 +25,7 @@ pub fn parse(body: &str, tools: &ToolSchemas) -> Option<Vec<ToolCall>> {
     (!calls.is_empty()).then_some(calls)
 }
 
-/// Objects one after another, or in a list.
+/// Parses objects one after another, or in a list.
 fn json(body: &str) -> Option<Vec<ToolCall>> {
     if !body.starts_with(['{', '[']) {
         return None;
@@ -54,7 +53,7 @@ fn strict(reader: &mut LiteralReader<'_>) -> Option<Value> {
     Some(value)
 }
 
-/// `{"name": …, "arguments": …}` with the names that vendors have for the two; or `{"name": {…}}`.
+/// `{"name": …, "arguments": …}` with vendors' names for both, or `{"name": {…}}`.
 fn described(value: Value) -> Option<ToolCall> {
     let Value::Object(mut map) = value else { return None };
     if let Some(Value::Object(function)) = map.get("function") {
@@ -95,7 +94,7 @@ fn parameters(function: &str, mut inner: &str, tools: &ToolSchemas) -> Option<Ma
     while !inner.is_empty() {
         let XmlElement { name, attributes, inner: text, after } =
             element(inner, "parameter").or_else(|| element(inner, "param"))?;
-        // A line end after the tag and one before the next are the way of writing, not the text.
+        // A line break after the tag and before the next belongs to the notation.
         let text = text.strip_prefix('\n').unwrap_or(text);
         let text = text.strip_suffix('\n').unwrap_or(text);
         let data = text.trim().strip_prefix("<![CDATA[").and_then(|text| text.strip_suffix("]]>"));
@@ -118,7 +117,7 @@ struct XmlElement<'a> {
     after: &'a str,
 }
 
-/// The element that a text begins with; the last end tag may be missing.
+/// Parses the element at the start of a text. The last end tag may be missing.
 fn element<'a>(text: &'a str, tag: &str) -> Option<XmlElement<'a>> {
     let rest = text.strip_prefix('<')?.strip_prefix(tag)?;
     let (head, rest) = rest.split_once('>')?;
@@ -130,7 +129,7 @@ fn element<'a>(text: &'a str, tag: &str) -> Option<XmlElement<'a>> {
     Some(XmlElement { name, attributes, inner, after })
 }
 
-/// Calls between tags of their own, with a name, a separator and JSON: DeepSeek, Kimi, Mistral, Gemma.
+/// Calls between vendor tags, with a name, a separator and JSON: DeepSeek, Kimi, Mistral, Gemma.
 fn vendor(body: &str) -> Option<Vec<ToolCall>> {
     if body.contains("<｜tool▁sep｜>") {
         return each(body, "<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>", deepseek);
@@ -158,7 +157,7 @@ fn each(body: &str, open: &str, close: &str, read: fn(&str) -> Option<ToolCall>)
     parts.map(|part| read(part.strip_suffix(close).unwrap_or(part))).collect()
 }
 
-/// `name<sep>{…}`, or `function<sep>name` and the JSON in a block of code.
+/// `name<sep>{…}`, or `function<sep>name` and JSON in a code block.
 fn deepseek(part: &str) -> Option<ToolCall> {
     let (head, tail) = part.split_once("<｜tool▁sep｜>")?;
     let Some((name, block)) = tail.split_once("```json") else {
@@ -174,7 +173,7 @@ fn kimi(part: &str) -> Option<ToolCall> {
     Some(ToolCall { id: Some(id.trim().to_string()), ..tool_call::parse_arguments(name, arguments)? })
 }
 
-/// `name`, then `<arg_key>x</arg_key><arg_value>1</arg_value>` as often as there are arguments: GLM.
+/// `name`, then `<arg_key>x</arg_key><arg_value>1</arg_value>` per argument: GLM.
 fn keyed(body: &str, tools: &ToolSchemas) -> Option<Vec<ToolCall>> {
     let (name, mut rest) = body.split_at(body.find("<arg_key>")?);
     let mut map = Map::new();
@@ -193,7 +192,7 @@ fn keyed(body: &str, tools: &ToolSchemas) -> Option<Vec<ToolCall>> {
     Some(vec![ToolCall::new(name, map)?])
 }
 
-/// `name` and the JSON of its arguments.
+/// `name` and its arguments as JSON.
 fn named(body: &str) -> Option<Vec<ToolCall>> {
     let mut reader = LiteralReader::new(body);
     let name = reader.name()?;
@@ -203,7 +202,7 @@ fn named(body: &str) -> Option<Vec<ToolCall>> {
     Some(vec![tool_call::parse_arguments(name, reader.rest)?])
 }
 
-/// `[f(x=1), g(y="a")]`, or such calls line by line, also inside `print(…)`.
+/// `[f(x=1), g(y="a")]`, or one such call per line, also inside `print(…)`.
 fn python(body: &str) -> Option<Vec<ToolCall>> {
     let mut reader = LiteralReader::new(body);
     let is_list = reader.take("[");
@@ -248,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn every_way_of_writing_a_call() {
+    fn every_call_notation_is_parsed() {
         let one = [("f", json!({"x": "a", "n": 1}))];
         check(r#"{"name": "f", "arguments": {"x": "a", "n": 1}}"#, &one);
         check(r#"{"type": "function", "name": "f", "parameters": {"x": "a", "n": 1}}"#, &one);
@@ -295,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn several_calls_and_none() {
+    fn several_calls_or_none_are_parsed() {
         let two = [("f", json!({})), ("g", json!({"y": [1, 2]}))];
         check(r#"{"name": "f"}; {"name": "g", "parameters": {"y": [1, 2]}}"#, &two);
         check(r#"[{"name": "f", "arguments": {}}, {"name": "g", "arguments": {"y": [1, 2]}}]"#, &two);
@@ -321,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_stay_texts() {
+    fn text_arguments_stay_text() {
         check("<function=f><parameter=x>12</parameter></function>", &[("f", json!({"x": "12"}))]);
         check("<function=f><parameter=other>12</parameter></function>", &[("f", json!({"other": 12}))]);
         check("<function=f><parameter=n>twelve\n</parameter></function>", &[("f", json!({"n": "twelve"}))]);

@@ -1,4 +1,4 @@
-//! Which tags a model writes: told by its chat template and its vocabulary, not by its name.
+//! Reply markup of a model, derived from its chat template and vocabulary, never from its name.
 
 use std::ops::Range;
 
@@ -9,18 +9,18 @@ use crate::TokenId;
 use crate::budget::ReasoningBudget;
 use crate::tokenizer::{Special, Tokenizer};
 
-/// A beginning and an end, as they stand in the marked text of a reply.
+/// Opening and closing tag, as they stand in the marked text of a reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TagPair {
     pub open: String,
-    /// Empty: the end of the reply, or the next beginning.
+    /// Empty: ends with the reply or at the next opening tag.
     pub close: String,
     /// Both as plain text.
     pub open_text: String,
     pub close_text: String,
-    /// What it opens with belongs to the call itself.
+    /// Whether the opening tag is part of the call itself.
     pub keeps_open: bool,
-    /// It opens with a token, not with text.
+    /// Whether it opens with a token, not with text.
     pub is_token: bool,
 }
 
@@ -28,21 +28,21 @@ pub struct TagPair {
 #[derive(Debug, Clone, Default)]
 pub struct ReplyFormat {
     messages: Option<MessageDialect>,
-    /// Parts of it are for recipients, under lines that name them.
+    /// Whether parts are for recipients, named in lines before them.
     pub(super) has_recipients: bool,
     pub(super) reasoning: Vec<TagPair>,
     pub(super) calls: Vec<TagPair>,
-    /// What parts a reply and says nothing.
+    /// Separators without content.
     pub(super) fences: Vec<String>,
-    /// A whole reply that is a JSON object with a name and parameters is a call.
+    /// Whether a whole reply that is a JSON object with name and parameters is a call.
     pub(super) bare_calls: bool,
     /// Sorted.
     markup_tokens: Vec<TokenId>,
-    /// Their texts: other control tokens mean nothing here.
+    /// Their texts. Other control tokens are meaningless here.
     pub(super) mark_texts: Vec<String>,
 }
 
-/// Tags of reasoning. `true`: looked for as text where the vocabulary has no token for them.
+/// Reasoning tags. `true`: recognized as text if the vocabulary has no token for them.
 const REASONING: &[(&str, &str, bool)] = &[
     ("<think>", "</think>", true),
     ("<seed:think>", "</seed:think>", true),
@@ -54,7 +54,7 @@ const REASONING: &[(&str, &str, bool)] = &[
     ("<thinking>", "</thinking>", false),
 ];
 
-/// Tags of calls: beginning, end, and whether the beginning is part of the call.
+/// Call tags: opening, closing, and whether the opening tag is part of the call.
 const CALLS: &[(&str, &str, bool)] = &[
     ("<tool_call>", "</tool_call>", false),
     ("<|tool_call|>", "<|/tool_call|>", false),
@@ -79,7 +79,7 @@ const CALLS: &[(&str, &str, bool)] = &[
     ("```tool_code\n", "```", false),
 ];
 
-/// Tokens inside a call that are part of how it is written.
+/// Tokens inside a call that are part of its notation.
 const INNER: &[&str] = &[
     "<|\"|>",
     "[ARGS]",
@@ -96,7 +96,7 @@ const INNER: &[&str] = &[
     "</arg_value>",
 ];
 
-/// Replies that are messages of their own, one after another.
+/// Formats in which a reply is a sequence of messages.
 #[derive(Debug, Clone, Copy)]
 enum MessageDialect {
     Harmony,
@@ -104,7 +104,7 @@ enum MessageDialect {
 }
 
 impl MessageDialect {
-    /// The tokens that make a vocabulary one for it.
+    /// Returns the tokens that identify the format.
     fn tokens(self) -> &'static [&'static str] {
         match self {
             Self::Harmony => &["<|channel|>", "<|message|>", "<|start|>", "<|return|>"],
@@ -112,7 +112,7 @@ impl MessageDialect {
         }
     }
 
-    /// Where the tokens are not enough: stands in every template of it.
+    /// Returns a text that every template of the format contains, where the tokens are not enough.
     fn sign(self) -> &'static str {
         match self {
             Self::Harmony => "",
@@ -120,7 +120,7 @@ impl MessageDialect {
         }
     }
 
-    /// How it thinks, what ends the thinking, and what ends it and begins the answer.
+    /// Returns how reasoning opens, how it closes, and what closes it and opens the answer.
     fn thinking(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Self::Harmony => (
@@ -133,14 +133,14 @@ impl MessageDialect {
     }
 }
 
-/// What Llama's template tells the model about how to call.
+/// Llama's template explains calls to the model with this text.
 const BARE: &str = "{\"name\": function name";
 
-/// Gemma 2 and 3 have no tags for calls; their models are taught a block of code.
+/// Gemma 2 and 3 have no call tags; their models are trained to write a code block.
 const GEMMA_TURN: &str = "<start_of_turn>";
 
 impl ReplyFormat {
-    /// `template` is the source of the chat template in use; empty where there is none.
+    /// Derives the format. `template` is the source of the chat template in use, or empty.
     pub fn of(template: &str, tokenizer: &Tokenizer) -> Self {
         let vocabulary = MarkupVocabulary { tokenizer };
         let is_it = |it: &MessageDialect| {
@@ -165,7 +165,7 @@ impl ReplyFormat {
             .collect();
         let in_template = |text: &str| match text {
             "```tool_code\n" => template.contains(GEMMA_TURN),
-            // Its template puts such tags together from pieces.
+            // Its template assembles these tags from pieces.
             text if text.contains(DEEPSEEK_PREFIX) => template.contains(DEEPSEEK_PREFIX),
             text => template.contains(text),
         };
@@ -197,23 +197,24 @@ impl ReplyFormat {
         }
     }
 
-    /// Whether a template shows its model how to write reasoning, or what is expected of replies with it.
+    /// Returns whether a template contains reasoning tags.
     pub(crate) fn reasons_in(template: &str) -> bool {
         let own = STYLES.iter().filter(|style| template.contains(style.sign));
         let own = own.filter_map(|style| style.reasoning).map(|(open, _)| open);
         REASONING.iter().map(|(open, _, _)| *open).chain(own).any(|open| template.contains(open.trim_end()))
     }
 
+    /// Returns whether replies consist of several messages with headers.
     pub fn has_messages(&self) -> bool {
         self.messages.is_some()
     }
 
-    /// Tokens of the vocabulary that are markup of a reply, whatever their kind; sorted.
+    /// Returns the vocabulary's reply markup tokens, whatever their kind. Sorted.
     pub fn markup_tokens(&self) -> &[TokenId] {
         &self.markup_tokens
     }
 
-    /// What holds a reply to `max_tokens` of reasoning; None for a model that is not known to reason.
+    /// Returns a budget of `max_tokens` for reasoning. `None` if the model is not known to reason.
     pub fn budget(
         &self,
         max_tokens: usize,
@@ -245,7 +246,7 @@ impl ReplyFormat {
     }
 }
 
-/// Whether the prompt ends inside this block.
+/// Returns whether the prompt ends inside this block.
 pub fn opens(prompt: &str, tag: &TagPair) -> bool {
     prompt.trim_end().ends_with(tag.open_text.trim_end())
 }
@@ -256,10 +257,10 @@ struct MarkupVocabulary<'a> {
 
 impl MarkupVocabulary<'_> {
     fn is_token(&self, text: &str) -> bool {
-        self.tokenizer.mark(text).is_some()
+        self.tokenizer.markup_token(text).is_some()
     }
 
-    /// It begins with a token of its own.
+    /// Returns whether the literal contains a token of the vocabulary.
     fn has_token(&self, literal: &str) -> bool {
         !literal.is_empty() && marked::has_mark(&self.marked(literal))
     }
@@ -276,21 +277,21 @@ impl MarkupVocabulary<'_> {
         }
     }
 
-    /// The literal with its tokens marked.
+    /// Returns the literal with its tokens marked.
     fn marked(&self, literal: &str) -> String {
         let mut marked = String::new();
         let mut from = 0;
         for (range, id) in self.tokens_in(literal) {
             marked.push_str(&literal[from..range.start]);
-            marked.push_str(&marked::mark(&literal[range.clone()], self.tokenizer.is_control(id)));
+            marked.push_str(&marked::enclose(&literal[range.clone()], self.tokenizer.is_control(id)));
             from = range.end;
         }
         marked + &literal[from..]
     }
 
-    /// Tokens that are meant as a whole: the literal itself, or those inside it.
+    /// Returns the tokens of a literal: the literal itself, or those inside it.
     fn tokens_in(&self, literal: &str) -> Vec<(Range<usize>, TokenId)> {
-        match self.tokenizer.mark(literal) {
+        match self.tokenizer.markup_token(literal) {
             Some(id) if !literal.is_empty() => vec![(0..literal.len(), id)],
             _ => self.tokenizer.marks_in(literal),
         }

@@ -1,20 +1,20 @@
-//! Replies in harmony: messages, each with a header that names its channel and whom it is for.
+//! Harmony replies: messages with a header that names channel and recipient.
 //!
-//! `<|channel|>analysis<|message|>…<|end|><|start|>assistant<|channel|>final<|message|>…<|return|>`. What is
-//! analysed is reasoning; what is for a function is a call; the rest is text. Tags are tokens, never text. Muse writes the
-//! same without channels: reasoning is for `self`, and `<|eom|>` and `<|eot|>` end messages.
+//! `<|channel|>analysis<|message|>…<|end|><|start|>assistant<|channel|>final<|message|>…<|return|>`. Analysis is
+//! reasoning, a message for a function is a call, the rest is text. Tags are tokens, never text. Muse writes the same
+//! without channels: reasoning is for `self`, and `<|eom|>` and `<|eot|>` end messages.
 
 use super::tool_call::{self, ToolSchemas};
 use super::{ReplyPiece, ReplySink, marked, styles};
 
-/// A header longer than this is none.
+/// Anything longer is not a header.
 const MAX_HEADER_BYTES: usize = 256;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum HarmonyState {
     /// Between messages: a header begins with `<|start|>` or `<|channel|>`.
     Between,
-    /// Until `<|message|>`; `is_first`: the prompt has begun it, and a reply may also just be text.
+    /// Until `<|message|>`. `is_first`: the prompt has begun it, and a reply may also be plain text.
     Header {
         is_first: bool,
     },
@@ -25,7 +25,7 @@ enum HarmonyState {
 enum HarmonyBody {
     Text,
     Reasoning,
-    /// For this function.
+    /// A call of this function.
     Call(String),
 }
 
@@ -35,14 +35,14 @@ pub struct HarmonyParser {
     state: HarmonyState,
     /// The header, or the body of a call, so far.
     held: String,
-    /// Text (reasoning) was shown: another message of it begins a paragraph.
+    /// Text (reasoning) was shown before: another message of it begins a paragraph.
     said: bool,
     reasoned: bool,
     begins_message: bool,
 }
 
 impl HarmonyParser {
-    /// The prompt may end in the middle of a header, or after it.
+    /// Creates a parser. The prompt may end inside a header or after it.
     pub fn new(prompt: &str, tools: ToolSchemas) -> Self {
         let mut this = Self {
             tools,
@@ -57,7 +57,7 @@ impl HarmonyParser {
             let shows_nothing: &mut ReplySink<'_> = &mut |_| {};
             this.push(&marked::plain(text), shows_nothing);
             if !tag.is_empty() {
-                this.push(&marked::mark(tag, true), shows_nothing);
+                this.push(&marked::enclose(tag, true), shows_nothing);
             }
         }
         this
@@ -95,7 +95,7 @@ impl HarmonyParser {
     fn take(&mut self, text: &str, show: &mut ReplySink<'_>) {
         match &self.state {
             HarmonyState::Between => {
-                // A model that forgets its header still means what it says.
+                // A model that forgets its header still means its text.
                 if !text.trim().is_empty() {
                     self.state = HarmonyState::HarmonyBody(HarmonyBody::Text);
                     self.begins_message = true;
@@ -117,14 +117,14 @@ impl HarmonyParser {
         }
     }
 
-    /// What was taken for a header is text.
+    /// Treats a supposed header as text.
     fn give_up_header(&mut self, show: &mut ReplySink<'_>) {
         let text = marked::shown(&std::mem::take(&mut self.held));
         self.state = HarmonyState::HarmonyBody(HarmonyBody::Text);
         self.show(&text, show);
     }
 
-    /// The header is whole.
+    /// Handles a complete header.
     fn open(&mut self, show: &mut ReplySink<'_>) {
         if !matches!(self.state, HarmonyState::Header { .. }) {
             self.end(show);
@@ -144,13 +144,13 @@ impl HarmonyParser {
         });
     }
 
-    /// The message is over.
+    /// Ends the message.
     fn end(&mut self, show: &mut ReplySink<'_>) {
         let state = std::mem::replace(&mut self.state, HarmonyState::Between);
         let held = std::mem::take(&mut self.held);
         match state {
             HarmonyState::HarmonyBody(HarmonyBody::Call(name)) => self.call(&name, &held, show),
-            // The prompt's own header was never finished: all there is of the reply.
+            // The prompt's own header was never completed: all there is of the reply.
             HarmonyState::Header { is_first: true } => {
                 let text = marked::shown(&held);
                 self.show_as(&HarmonyBody::Text, &text, show);
@@ -167,7 +167,7 @@ impl HarmonyParser {
             Some(calls) => calls.into_iter().for_each(|call| show(ReplyPiece::Call(call))),
             None => {
                 show(ReplyPiece::Malformed(
-                    "The model wanted to call a tool, but its arguments are no JSON object.",
+                    "The model tried to call a tool, but its arguments are not a JSON object.",
                 ));
                 self.begins_message = true;
                 self.show_as(&HarmonyBody::Text, &format!("to={name} {arguments}"), show);
@@ -195,7 +195,7 @@ impl HarmonyParser {
     }
 }
 
-/// Text before each tag, and the tag; the last tag is empty.
+/// Splits into pairs of a tag and the text before it. The last tag is empty.
 fn pieces(text: &str) -> Vec<(&str, &str)> {
     let mut pieces = Vec::new();
     let mut rest = text;

@@ -1,7 +1,7 @@
-//! Values as models write them in calls: JSON, Python's literals, Gemma's own quotes; one reader for all.
+//! Reads literals as models write them in calls: JSON, Python, and Gemma's quotes.
 //!
-//! Strict JSON is read as JSON says. Beside it: single quotes, `True`, `None`, bare keys, tuples, a comma too
-//! many. Nesting is bounded; what cannot be read is None, never a guess.
+//! Accepts strict JSON, and also single quotes, `True`, `None`, bare keys, tuples, trailing commas. Nesting is
+//! bounded. What cannot be read is `None`, never a guess.
 
 use serde_json::{Map, Number, Value};
 
@@ -11,7 +11,7 @@ const MAX_DEPTH: usize = 64;
 /// Gemma writes strings between two of these.
 const GEMMA_QUOTE: &str = "<|\"|>";
 
-/// Reads values from the front of a text.
+/// Reads literals from the front of a text.
 pub struct LiteralReader<'a> {
     pub rest: &'a str,
 }
@@ -36,7 +36,7 @@ impl<'a> LiteralReader<'a> {
         self.rest.is_empty()
     }
 
-    /// A name: letters, digits, `_`, `.`, `-`.
+    /// Reads a name: letters, digits, `_`, `.`, `-`.
     pub fn name(&mut self) -> Option<&'a str> {
         let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-');
         let end = self.rest.find(|c| !is_part(c)).unwrap_or(self.rest.len());
@@ -70,7 +70,7 @@ impl<'a> LiteralReader<'a> {
         self.word()
     }
 
-    /// `key: value` pairs up to `close`; keys may be bare.
+    /// Reads `key: value` pairs up to `close`. Keys may be bare.
     fn object(&mut self, close: &str, depth: usize) -> Option<Map<String, Value>> {
         let mut map = Map::new();
         while !self.take(close) {
@@ -100,7 +100,7 @@ impl<'a> LiteralReader<'a> {
         Some(Value::Array(items))
     }
 
-    /// `name=value` pairs up to `)`; values without a name are refused: nobody knows whose they are.
+    /// Reads `name=value` pairs up to `)`. Values without a name are refused.
     pub fn keywords(&mut self) -> Option<Map<String, Value>> {
         let mut map = Map::new();
         while !self.take(")") {
@@ -153,7 +153,7 @@ impl<'a> LiteralReader<'a> {
         None
     }
 
-    /// A number, or a word that stands for a value.
+    /// Reads a number, or a word with a value such as `true`.
     fn word(&mut self) -> Option<Value> {
         let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-' | '+');
         let end = self.rest.find(|c| !is_part(c)).unwrap_or(self.rest.len());
@@ -178,7 +178,7 @@ fn number(text: &str) -> Option<Number> {
     integer.ok().or_else(|| Number::from_f64(text.parse().ok()?))
 }
 
-/// The character after `\u`, and how many characters it takes.
+/// Reads the character after `\u`, and returns how many characters that took.
 fn unicode(text: &str) -> Option<(char, usize)> {
     let unit = |text: &str| u16::from_str_radix(text.get(..4)?, 16).ok();
     let first = unit(text)?;
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_value() {
+    fn refuses_invalid_values() {
         for text in [
             "",
             "{",

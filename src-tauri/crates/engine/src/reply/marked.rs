@@ -1,35 +1,35 @@
-//! A reply as one text in which tokens with a meaning stand between two characters that no text holds.
+//! A reply as one text in which markup tokens are enclosed by characters that cannot occur in text.
 //!
-//! So a tag that is a token is told from the same letters as text, and both are looked for in the same way.
+//! A tag that is a token thus differs from the same letters as text, and both are found by the same search.
 
-/// Before the text of a control token, before that of another mark, and after either. Noncharacters of Unicode:
-/// no text may hold them.
+/// Noncharacters of Unicode, which no text may contain: before a control token, before another token, and after
+/// either.
 const CONTROL: char = '\u{fdd0}';
 const VISIBLE: char = '\u{fdd2}';
 const END: char = '\u{fdd1}';
 
-/// Text, with what would be read as a mark replaced.
+/// Returns text with these characters replaced.
 pub fn plain(text: &str) -> String {
     text.replace([CONTROL, VISIBLE, END], "\u{fffd}")
 }
 
-/// A token with a meaning.
-pub fn mark(text: &str, is_control: bool) -> String {
+/// Returns a marked token.
+pub fn enclose(text: &str, is_control: bool) -> String {
     let open = if is_control { CONTROL } else { VISIBLE };
     [open.encode_utf8(&mut [0; 4]), text, END.encode_utf8(&mut [0; 4])].concat()
 }
 
-/// Whether a mark is in it.
+/// Returns whether a token is marked in it.
 pub fn has_mark(text: &str) -> bool {
     text.contains(END)
 }
 
-/// As a person may see it: without control tokens.
+/// Returns the visible text, without control tokens.
 pub fn shown(text: &str) -> String {
     strip(text, false)
 }
 
-/// Every token written out.
+/// Returns the text with every token written out.
 pub fn written(text: &str) -> String {
     strip(text, true)
 }

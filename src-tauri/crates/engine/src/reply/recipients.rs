@@ -1,26 +1,26 @@
-//! Replies to recipients, each under a line of its own, `>>>name`: words are for `all`, JSON is for a function. The prompt
-//! ends with the first `>>>` (Functionary 3.2).
+//! Replies to recipients, each after a line `>>>name`: text for `all`, JSON for a function. The prompt ends with the
+//! first `>>>` (Functionary 3.2).
 //!
-//! Such a line counts where it names `all` or a tool of the request: what somebody typed at Python's prompt is text.
+//! Such a line counts only if it names `all` or a tool of the request: a line typed at a Python prompt is text.
 
 use super::tool_call::{self, ToolSchemas};
 use super::{ReplyPiece, ReplySink, marked};
 use crate::stop::held_suffix;
 
-/// Stands in every template of it.
+/// Occurs in every template of this format.
 pub const SIGN: &str = ">>>${recipient}";
 
 const OPEN: &str = ">>>";
 const ALL: &str = "all";
-/// A line longer than this is no name.
+/// Anything longer is not a name.
 const MAX_NAME_BYTES: usize = 128;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum RecipientState {
-    /// Behind the prompt's `>>>`.
+    /// After the prompt's `>>>`.
     Name,
     Text,
-    /// For this function.
+    /// A call of this function.
     Call(String),
 }
 
@@ -54,7 +54,7 @@ impl RecipientParser {
         }
     }
 
-    /// One transition; true if there may be another.
+    /// Makes one transition. Returns true if another may follow.
     fn step(&mut self, show: &mut ReplySink<'_>) -> bool {
         match &self.state {
             RecipientState::Name => self.step_name(),
@@ -82,7 +82,7 @@ impl RecipientParser {
 
     fn step_name(&mut self) -> bool {
         let Some(end) = self.held.find('\n') else {
-            // A model that names nobody speaks to all.
+            // Without a name it is for everyone.
             if self.held.len() > MAX_NAME_BYTES {
                 self.state = RecipientState::Text;
             }
@@ -101,7 +101,7 @@ impl RecipientParser {
         true
     }
 
-    /// Takes what stands before the next message.
+    /// Takes the text before the next message.
     fn next_message(&mut self) -> Option<NextMessage> {
         let found = self.lines.iter().filter_map(|line| Some((self.held.find(line.as_str())?, line)));
         let (at, line) = found.min_by_key(|(at, _)| *at)?;
@@ -127,7 +127,7 @@ fn call(name: &str, arguments: &str, show: &mut ReplySink<'_>) {
         Some(call) => show(ReplyPiece::Call(call)),
         None => {
             show(ReplyPiece::Malformed(
-                "The model wanted to call a tool, but its arguments are no JSON object.",
+                "The model tried to call a tool, but its arguments are not a JSON object.",
             ));
             say(&format!("{name}\n{arguments}"), show);
         }

@@ -1,6 +1,6 @@
-//! Ways of writing calls that one vendor has for itself: a file each, and a line each in `STYLES`.
+//! Call notations of single vendors: one file and one line in `STYLES` each.
 //!
-//! They are told by words of the template, or by the token that a call opens with.
+//! Recognized by words of the template, or by the token that opens a call.
 
 mod atem;
 mod gigachat;
@@ -14,22 +14,22 @@ use super::tool_call::{ToolCall, ToolSchemas};
 /// How a vendor's models write replies with calls.
 #[derive(Debug)]
 pub struct CallStyle {
-    /// Stands in every template of it, and in no other.
+    /// Occurs in every template of this style, and in no other.
     pub sign: &'static str,
-    /// What reasoning stands between.
+    /// Tags around reasoning.
     pub reasoning: Option<(&'static str, &'static str)>,
-    /// What calls stand between.
+    /// Tags around calls.
     pub calls: (&'static str, &'static str),
-    /// Part a reply and say nothing.
+    /// Separators without content.
     pub fences: &'static [&'static str],
-    /// Tokens inside a call that are part of how it is written.
+    /// Tokens inside a call that are part of its notation.
     pub inner: &'static [&'static str],
-    /// The calls of a body; None where it is not wholly made of them, or is written in another way.
+    /// Parses the calls of a body. `None` unless all of it is calls in this notation.
     pub read: fn(&str, &ToolSchemas) -> Option<Vec<ToolCall>>,
 }
 
 impl CallStyle {
-    /// Everything in which a token may have a meaning.
+    /// Iterates over all texts that may contain markup tokens.
     pub fn literals(&self) -> impl Iterator<Item = &'static str> {
         let reasoning = self.reasoning.into_iter().flat_map(|(open, close)| [open, close]);
         let calls = [self.calls.0, self.calls.1];
@@ -40,12 +40,12 @@ impl CallStyle {
 pub const STYLES: &[&CallStyle] =
     &[&atem::STYLE, &gigachat::STYLE, &hunyuan::STYLE, &kimi_k3::STYLE, &minimax_m3::STYLE, &solar::STYLE];
 
-/// The calls of a body that is written in one of these ways.
+/// Parses a body that is written in one of these notations.
 pub fn read(body: &str, tools: &ToolSchemas) -> Option<Vec<ToolCall>> {
     STYLES.iter().find_map(|style| (style.read)(body, tools))
 }
 
-/// The inside of an element that a text begins with, and what follows it.
+/// Splits a text into the content of the element it begins with, and the rest.
 fn between<'a>(text: &'a str, open: &str, close: &str) -> Option<(&'a str, &'a str)> {
     text.trim_start().strip_prefix(open)?.split_once(close)
 }
@@ -56,7 +56,7 @@ mod tests {
 
     use super::*;
 
-    /// The calls of a body, as `name(arguments)` with sorted keys; none: it isn't read.
+    /// The calls of a body as `name(arguments)` with sorted keys. Empty if it cannot be read.
     pub fn check(body: &str, expected: &[&str]) {
         let properties = json!({"x": {"type": "string"}, "n": {"type": "integer"}});
         let function = json!({"name": "f", "parameters": {"properties": properties}});

@@ -1,7 +1,7 @@
-//! Replies whose parts stand between tags: `<think>` … `</think>`, `<tool_call>` … `</tool_call>` and their like.
+//! Replies with tagged parts: `<think>` … `</think>`, `<tool_call>` … `</tool_call>` and the like.
 //!
-//! Tags of reasoning that are text count at the beginning of a reply only; tokens count wherever they stand. Tags
-//! of calls that are text count only where the request brought tools.
+//! Reasoning tags that are text count only at the beginning of a reply; tokens count anywhere. Call tags that are
+//! text count only if the request has tools.
 
 use super::calls;
 use super::format::{ReplyFormat, TagPair, opens};
@@ -9,20 +9,20 @@ use super::tool_call::ToolSchemas;
 use super::{ReplyPiece, ReplySink, marked};
 use crate::stop::held_suffix;
 
-/// A reply that is one JSON object of this kind is a call, for models that call so.
+/// Beginnings of a reply that is a call without tags.
 const BARE_BEGINNINGS: &[&str] =
     &["{\"name\":", "{\"type\":\"function\"", "{\"function\":", "{\"parameters\":", "[{\"name\":"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TagState {
-    /// Nothing but white space so far: an opening tag may follow.
+    /// Only white space so far: an opening tag may follow.
     Start,
     Reasoning(usize),
     /// After a closing tag: white space before the text is dropped.
     After,
     Text,
     Call(usize),
-    /// Everything so far may be one call without tags.
+    /// Everything so far may be a call without tags.
     Bare,
 }
 
@@ -30,19 +30,19 @@ enum TagState {
 pub struct TagParser {
     reasoning: Vec<TagPair>,
     calls: Vec<TagPair>,
-    /// Say nothing.
+    /// Separators without content.
     fences: Vec<String>,
     bare_calls: bool,
-    /// Control tokens that mean something.
+    /// Control tokens with a meaning.
     known: Vec<String>,
     tools: ToolSchemas,
     state: TagState,
     held: String,
-    /// Bytes of `held` that hold no end of the call.
+    /// Bytes of `held` that were searched for the end of the call.
     n_searched: usize,
-    /// White space that begins the reasoning is dropped.
+    /// White space at the beginning of reasoning is dropped.
     reasoning_begun: bool,
-    /// White space before the call, dropped unless it turns out to be none.
+    /// White space before the call. Dropped unless the call cannot be read.
     gap: String,
 }
 
@@ -65,7 +65,7 @@ impl TagParser {
         }
     }
 
-    /// Whether a control token of this text is part of how the model writes.
+    /// Returns whether this control token is part of the format.
     pub fn knows(&self, text: &str) -> bool {
         self.known.iter().any(|known| known == text)
     }
@@ -90,7 +90,7 @@ impl TagParser {
         self.state = TagState::Start;
     }
 
-    /// One transition; true if there may be another.
+    /// Makes one transition. Returns true if another may follow.
     fn step(&mut self, show: &mut ReplySink<'_>) -> bool {
         match self.state {
             TagState::Start => self.step_start(),
@@ -124,7 +124,7 @@ impl TagParser {
             self.state = TagState::Reasoning(tag);
             return true;
         }
-        // A model that need not think may close what nobody opened.
+        // A model may close a block that was never opened.
         if let Some(tag) = self.reasoning.iter().find(|tag| text.starts_with(&tag.close)) {
             self.held.drain(..n_blank + tag.close.len());
             self.state = TagState::After;
@@ -151,7 +151,7 @@ impl TagParser {
             self.reasoning_begun = false;
             return true;
         }
-        // White space that ends the reasoning is dropped too, so it waits for what follows.
+        // White space at the end of reasoning is dropped too, so it waits for what follows.
         let held = held_suffix(&self.held, close);
         let solid = self.held[..self.held.len() - held].trim_end().len();
         if solid > 0 {
@@ -161,7 +161,7 @@ impl TagParser {
         false
     }
 
-    /// What may open something in the middle of the text, how much of it is taken away, and what it opens.
+    /// Iterates over what may open something inside the text: the tag, the bytes to drop, and the next state.
     fn openings(&self) -> impl Iterator<Item = (&str, usize, TagState)> {
         let n_taken = |tag: &TagPair| if tag.keeps_open { 0 } else { tag.open.len() };
         let calls = self.calls.iter().enumerate();
@@ -203,7 +203,7 @@ impl TagParser {
 
     fn step_call(&mut self, at: usize, show: &mut ReplySink<'_>) -> bool {
         let tag = &self.calls[at];
-        // Without an end of its own a call goes on to the next beginning.
+        // Without an end tag a call ends at the next opening tag.
         let end = if tag.close.is_empty() { &tag.open } else { &tag.close };
         let from = self.held.floor_char_boundary(self.n_searched.saturating_sub(end.len()));
         let Some(found) = self.held[from..].find(end.as_str()) else {
@@ -228,7 +228,7 @@ impl TagParser {
         true
     }
 
-    /// The calls of a body; or the body as text, tags and all. True if it was calls.
+    /// Shows the calls of a body, or the body as text with its tags. Returns true for calls.
     fn call(&mut self, at: usize, body: &str, is_closed: bool, show: &mut ReplySink<'_>) -> bool {
         let gap = std::mem::take(&mut self.gap);
         let written = marked::written(body);
@@ -239,9 +239,7 @@ impl TagParser {
         let tag = &self.calls[at];
         let open = if tag.keeps_open { "" } else { tag.open_text.as_str() };
         let close = if is_closed && !tag.keeps_open { tag.close_text.as_str() } else { "" };
-        show(ReplyPiece::Malformed(
-            "The model wanted to call a tool, but what it wrote is no call that can be read.",
-        ));
+        show(ReplyPiece::Malformed("The model tried to call a tool, but its call could not be parsed."));
         show(ReplyPiece::Text(&format!("{gap}{open}{written}{close}")));
         false
     }
@@ -261,7 +259,7 @@ fn reason(text: &str, show: &mut ReplySink<'_>) {
     }
 }
 
-/// Whether a call without tags may begin so.
+/// Returns whether a call without tags may begin like this.
 fn may_be_bare(text: &str) -> bool {
     let longest = BARE_BEGINNINGS.iter().map(|it| it.len()).max().unwrap_or(0);
     let compact: String = text.chars().filter(|c| !c.is_whitespace()).take(longest).collect();

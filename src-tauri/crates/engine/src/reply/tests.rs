@@ -1,4 +1,4 @@
-//! Replies of every style, whole and piece by piece.
+//! Replies in every style, whole and piece by piece.
 
 use serde_json::{Value, json};
 use weights::write::{GgufWriter, OwnedValue};
@@ -33,7 +33,7 @@ fn tokenizer(control: &[&str], user: &[&str]) -> Tokenizer {
     Tokenizer::from_weights(&file).expect("a tokenizer")
 }
 
-/// A model: its template and the tokens of its own.
+/// A model: its template and its control tokens.
 struct TestModel {
     template: &'static str,
     prompt: &'static str,
@@ -92,7 +92,7 @@ impl TestModel {
 }
 
 #[test]
-fn thoughts_are_told_from_words() {
+fn reasoning_is_separated_from_text() {
     let check = |prompt: &'static str, reply: &str, text: &str, reasoning: &str| {
         TestModel { prompt, ..PLAIN }.check(reply, text, reasoning, &[]);
     };
@@ -123,7 +123,7 @@ fn tokens_are_tags_and_letters_are_not() {
         "",
         &["f({\"x\":1})"],
     );
-    // A control token that means nothing here has no text.
+    // A control token without meaning here has no text.
     let other = TestModel { control: &["<|x|>"], ..PLAIN };
     other.check("a<|x|>b", "ab", "", &[]);
     let tokenizer = tokenizer(&[], &["<think>"]);
@@ -140,7 +140,7 @@ fn tokens_are_tags_and_letters_are_not() {
 }
 
 #[test]
-fn calls_of_every_style() {
+fn calls_of_every_style_are_parsed() {
     let tools = |template| TestModel { template, has_tools: true, ..PLAIN };
     let f = ["f({\"x\":\"a\"})"];
     let json = "{\"name\": \"f\", \"arguments\": {\"x\": \"a\"}}";
@@ -205,7 +205,7 @@ fn a_call_that_cannot_be_read_is_text_with_a_notice() {
 }
 
 #[test]
-fn harmony_channels() {
+fn harmony_channels_are_separated() {
     let control =
         &["<|start|>", "<|channel|>", "<|message|>", "<|end|>", "<|return|>", "<|call|>", "<|constrain|>"];
     let harmony = TestModel { prompt: "<|end|><|start|>assistant", control, ..PLAIN };
@@ -256,7 +256,7 @@ fn half_a_tag_is_never_shown() {
     }
 }
 
-/// A way of one vendor's own: its template's sign, and the tokens of its vocabulary (none of them, too).
+/// A vendor's own style: the marker in its template, and the tokens in its vocabulary, if any.
 fn own(template: &'static str, control: &'static [&'static str]) -> [TestModel; 2] {
     [control, &[]].map(|control| TestModel { template, control, has_tools: true, ..PLAIN })
 }
@@ -264,7 +264,7 @@ fn own(template: &'static str, control: &'static [&'static str]) -> [TestModel; 
 const F: [&str; 1] = ["f({\"x\":\"a\"})"];
 
 #[test]
-fn hunyuan_puts_names_keys_and_values_between_tags() {
+fn hunyuan_tags_names_keys_and_values() {
     let tags = &[
         "<tool_calls:opensource>",
         "</tool_calls:opensource>",
@@ -285,7 +285,7 @@ fn hunyuan_puts_names_keys_and_values_between_tags() {
 }
 
 #[test]
-fn solar_writes_messages_of_thoughts_words_and_calls() {
+fn solar_separates_reasoning_text_and_calls() {
     let control = &[
         "<|begin|>",
         "<|end|>",
@@ -337,7 +337,7 @@ fn kimi_k3_opens_and_closes_elements() {
 }
 
 #[test]
-fn minimax_m3_puts_a_token_before_every_tag() {
+fn minimax_m3_prefixes_tags_with_a_token() {
     for minimax in own("ns = ']<]minimax[>[' <mm:think>", &["]<]minimax[>[", "<mm:think>", "</mm:think>"]) {
         let call =
             "]<]minimax[>[<invoke name=\"f\">]<]minimax[>[<x>a]<]minimax[>[</x>]<]minimax[>[</invoke>\n";
@@ -357,7 +357,7 @@ fn minimax_m3_puts_a_token_before_every_tag() {
 }
 
 #[test]
-fn gigachat_calls_in_a_message_of_its_own() {
+fn gigachat_calls_in_a_separate_message() {
     let [gigachat, _] = own("'role': 'function call',", &["<|role_sep|>", "<|message_sep|>"]);
     let call = |arguments: &str| {
         format!(
@@ -385,7 +385,7 @@ fn gigachat_calls_in_a_message_of_its_own() {
 }
 
 #[test]
-fn muse_writes_to_itself_to_tools_and_to_the_user() {
+fn muse_addresses_itself_tools_and_the_user() {
     let control = &["<|start|>", "<|message|>", "<|eom|>", "<|eot|>"];
     let [muse, _] = own("<atem:function_calls>", control);
     let muse = TestModel { prompt: "<|eot|><|start|>assistant", ..muse };
@@ -406,7 +406,7 @@ fn muse_writes_to_itself_to_tools_and_to_the_user() {
 }
 
 #[test]
-fn functionary_names_a_recipient_in_a_line() {
+fn functionary_names_recipients_in_a_line() {
     let functionary = TestModel {
         template: "Respond:\n>>>${recipient}\n",
         prompt: "<|end_header_id|>\n\n>>>",
@@ -418,7 +418,7 @@ fn functionary_names_a_recipient_in_a_line() {
     functionary.check("f\n{\"x\": \"a\"}", "", "", &F);
     functionary.check("f\n{\"x\": \"a\"}>>>f\n{\"x\": \"a\"}", "", "", &[F[0], F[0]]);
     functionary.check("all\nI look.>>>f\n{\"x\": \"a\"}<|eot_id|>", "I look.", "", &F);
-    // At Python's prompt; and who forgets a name speaks to all.
+    // Text like Python's prompt; a message without a recipient is for the user.
     functionary.check("all\n>>> print(1)\n>>>g\n", ">>> print(1)\n>>>g\n", "", &[]);
     functionary.check("Just some words.\nAnd more.", "Just some words.\nAnd more.", "", &[]);
     functionary.check("al", "al", "", &[]);

@@ -1,14 +1,15 @@
-//! A tool call as the application sees it, and what the request's tools say about its arguments.
+//! Tool calls, and what a request's tools say about their arguments.
 
 use serde_json::{Map, Value};
 
 use super::literal::LiteralReader;
 
-/// A function that the model wants called.
+/// A function call of the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolCall {
-    /// As the model named this call, where its way of writing has such a name.
+    /// The model's own id for this call, in notations that have one.
     pub id: Option<String>,
+    /// Name of the function.
     pub name: String,
     /// A JSON object.
     pub arguments: String,
@@ -23,16 +24,17 @@ impl ToolCall {
     }
 }
 
-/// The tools of a request: they tell which arguments are texts, where the way of writing does not.
+/// Tools of a request. They tell which arguments are texts, where the notation does not.
 #[derive(Debug, Clone, Default)]
 pub struct ToolSchemas(Value);
 
 impl ToolSchemas {
-    /// As in a request: a list of `{"type": "function", "function": {…}}`, or null.
+    /// Takes the tools of a request: a list of `{"type": "function", "function": {…}}`, or null.
     pub fn new(tools: &Value) -> Self {
         Self(tools.clone())
     }
 
+    /// Returns whether no tool was described.
     pub fn is_empty(&self) -> bool {
         self.0.as_array().is_none_or(Vec::is_empty)
     }
@@ -45,19 +47,19 @@ impl ToolSchemas {
         self.functions().filter_map(|function| function["name"].as_str())
     }
 
-    /// Of a function's arguments.
+    /// Returns the schema of a function's arguments.
     pub(super) fn schema(&self, function: &str) -> ParameterSchema<'_> {
         let found = self.functions().find(|it| it["name"] == function);
         ParameterSchema(found.and_then(|it| it.get("parameters")))
     }
 
-    /// A bare text as the value it stands for.
+    /// Converts a bare text to the value it stands for.
     pub(super) fn value(&self, function: &str, parameter: &str, text: &str) -> Value {
         self.schema(function).property(parameter).value(text)
     }
 }
 
-/// What is known of a value before it is read.
+/// What is known about a value before it is parsed.
 #[derive(Debug, Clone, Copy)]
 pub struct ParameterSchema<'a>(Option<&'a Value>);
 
@@ -74,19 +76,19 @@ impl ParameterSchema<'_> {
         Self(self.0.and_then(|schema| schema.get("items")))
     }
 
-    /// A bare text as the value it stands for.
+    /// Converts a bare text to the value it stands for.
     pub(super) fn value(self, text: &str) -> Value {
         if self.0.is_some_and(|schema| schema["type"] == "string") {
             return Value::String(text.into());
         }
         let mut reader = LiteralReader::new(text);
-        // A quoted text keeps its quotes: they are its own.
+        // A quoted text keeps its quotes.
         let value = reader.value().filter(|value| reader.is_done() && !value.is_string());
         value.unwrap_or_else(|| Value::String(text.into()))
     }
 }
 
-/// The arguments of one call, where its name is known from elsewhere.
+/// Parses the arguments of a call whose name is known.
 pub fn parse_arguments(name: &str, arguments: &str) -> Option<ToolCall> {
     let arguments = arguments.trim();
     let value = match arguments {
@@ -96,7 +98,7 @@ pub fn parse_arguments(name: &str, arguments: &str) -> Option<ToolCall> {
     ToolCall::new(name, object(value)?)
 }
 
-/// All of `text` as one value.
+/// Parses all of `text` as one value.
 pub(super) fn value(text: &str) -> Option<Value> {
     if let Ok(value) = serde_json::from_str(text) {
         return Some(value);
@@ -105,7 +107,7 @@ pub(super) fn value(text: &str) -> Option<Value> {
     reader.value().filter(|_| reader.is_done())
 }
 
-/// Arguments are an object, or a text that holds one; nothing is an empty one.
+/// Accepts an object or a text that holds one. Nothing is an empty object.
 pub(super) fn object(value: Value) -> Option<Map<String, Value>> {
     match value {
         Value::Object(map) => Some(map),

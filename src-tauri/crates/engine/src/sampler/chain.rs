@@ -1,4 +1,4 @@
-//! The stages in their order, and the draw at the end.
+//! The stages in order, and the final draw.
 
 use kernels::TopKEntry;
 use kernels::ops::top_k::LARGEST_LOGIT;
@@ -13,27 +13,27 @@ use super::top_p::TopPStage;
 use super::{Candidate, Candidates, Rng, SamplerStage, Sampling};
 use crate::tokenizer::TokenId;
 
-/// The sampler of one reply. Allocates when made, never per token.
+/// Sampler of one reply. Allocates when created, never per token.
 #[derive(Debug)]
 pub struct SamplerChain {
     stages: Vec<Box<dyn SamplerStage>>,
     candidates: Candidates,
-    /// None draws nothing: the likeliest token is taken.
+    /// `None` for greedy sampling.
     rng: Option<Rng>,
     needs: CandidateNeeds,
 }
 
-/// What decides the draw.
+/// Candidates that can affect the draw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CandidateNeeds {
-    /// Every token may count.
+    /// Any token.
     All,
-    /// So many of the likeliest, and one for each of the last `last_n` tokens, which may become less likely.
+    /// The `n` most likely, plus one for each of the last `last_n` tokens, which a penalty may lower.
     Likeliest { n: usize, last_n: usize },
 }
 
 impl CandidateNeeds {
-    /// A token that is likely enough yet was so before penalties too: only others can have lost by them.
+    /// A penalty only lowers tokens of the history, so a token that is likely after it was likely before.
     fn of(sampling: &Sampling, penalty: Option<f32>, draws: bool) -> Self {
         let last_n = penalty.map_or(0, |_| sampling.repeat_last_n as usize);
         match (draws, sampling.top_k) {
@@ -46,7 +46,7 @@ impl CandidateNeeds {
 }
 
 impl SamplerChain {
-    /// A value that makes no sense (NaN, a negative temperature) turns its stage off.
+    /// Creates the chain. A meaningless value (NaN, a negative temperature) turns its stage off.
     pub fn new(sampling: &Sampling, n_vocab: usize) -> Self {
         let mut stages: Vec<Box<dyn SamplerStage>> = Vec::new();
         let is_penalty = |penalty: &f32| penalty.is_finite() && *penalty > 0.0 && *penalty != 1.0;
@@ -72,7 +72,7 @@ impl SamplerChain {
         Self { stages, candidates: Candidates::with_capacity(n_vocab), rng, needs }
     }
 
-    /// How many of the likeliest tokens decide what comes after a history of so many. None: every token may.
+    /// Returns how many of the most likely tokens the draw needs after `n_history` tokens. `None`: all.
     pub fn n_top(&self, n_history: usize) -> Option<usize> {
         match self.needs {
             CandidateNeeds::All => None,
@@ -80,15 +80,15 @@ impl SamplerChain {
         }
     }
 
-    /// The next token after `history` (oldest first). `logits`: `(n_vocab)`. NaN is never drawn, nor is a token
-    /// at -∞; None if nothing is left.
+    /// Draws the next token after `history` (oldest first). `logits`: (n_vocab). NaN and -∞ are never drawn. `None`
+    /// if nothing is left.
     pub fn sample(&mut self, logits: &[f32], history: &[TokenId]) -> Option<TokenId> {
         let candidates = &mut self.candidates;
         candidates.items.clear();
         candidates.items.extend((0..).zip(logits).filter(|(_, l)| **l > f32::NEG_INFINITY).map(
             |(id, &l)| Candidate {
                 id,
-                // +∞ is the same as very likely, and differences stay numbers.
+                // +∞ counts as very likely, so that differences stay numbers.
                 logit: l.min(LARGEST_LOGIT),
             },
         ));
@@ -96,7 +96,7 @@ impl SamplerChain {
         self.finish(history)
     }
 
-    /// The same of at least `n_likeliest` tokens, likeliest first, of equals the lowest id, all with finite logits.
+    /// Draws from at least `n_top` most likely tokens, sorted, ties by lower id, with finite logits.
     pub fn sample_top(&mut self, likeliest: &[TopKEntry], history: &[TokenId]) -> Option<TokenId> {
         let candidates = &mut self.candidates;
         candidates.items.clear();
@@ -117,14 +117,14 @@ impl SamplerChain {
         }
     }
 
-    /// As if a token had been sampled: what comes next is what would come after it.
+    /// Advances as if a token had been drawn, so that later draws are unchanged.
     pub fn skip(&mut self) {
         self.rng.iter_mut().for_each(|rng| _ = rng.next_f64());
     }
 }
 
-/// Draws by probability. The order of the candidates is part of the result, so it is made definite first: what
-/// earlier stages sorted stays, the rest follows by id.
+/// Draws by probability. The order of the candidates affects the result, so it is fixed first: sorted ones stay, the
+/// rest follows by id.
 fn draw(candidates: &mut Candidates, rng: &mut Rng) -> Option<TokenId> {
     let largest = candidates.largest()?;
     let n_sorted = candidates.n_sorted;
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn greedy_takes_the_likeliest() {
+    fn greedy_takes_the_most_likely() {
         let check = |logits: &[f32], expected: Option<TokenId>| {
             assert_eq!(
                 SamplerChain::new(&greedy(), logits.len()).sample(logits, &[]),
@@ -190,7 +190,7 @@ mod tests {
         assert_eq!(chain.sample(&[3.0, 2.0, 1.0], &[4_000_000_000]), Some(0));
     }
 
-    /// Which ids are ever drawn from these logits.
+    /// Ids that can be drawn from these logits.
     fn support(sampling: &Sampling, logits: &[f32]) -> Vec<TokenId> {
         let mut chain = SamplerChain::new(sampling, logits.len());
         let mut seen: Vec<TokenId> = (0..2000).filter_map(|_| chain.sample(logits, &[])).collect();
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn stages_cut_what_they_should() {
+    fn stages_keep_the_expected_candidates() {
         // Probabilities 0.5, 0.3, 0.15, 0.05.
         let logits: Vec<f32> = [0.15f32, 0.5, 0.05, 0.3].iter().map(|p| p.ln()).collect();
         let check = |sampling: Sampling, expected: &[TokenId]| {
@@ -247,9 +247,9 @@ mod tests {
         assert_ne!(draw(3), draw(4));
     }
 
-    /// Settings of all kinds, over logits with many equals among them.
+    /// All kinds of settings, over logits with many ties.
     #[test]
-    fn the_likeliest_decide_as_all_would() {
+    fn top_tokens_draw_as_all_tokens_do() {
         let n_vocab = 400;
         let mut rng = Rng::new(5);
         let mut row =
@@ -271,7 +271,7 @@ mod tests {
                         let likeliest = kernels::ops::top_k::scalar(&logits, n);
                         assert_eq!(few.sample_top(&likeliest, &history), expected, "{sampling:?}");
                         history.extend(expected);
-                        // what was likely is among the last as well
+                        // Likely tokens are among the last ones too.
                         history.push(likeliest[0].id);
                     }
                 }

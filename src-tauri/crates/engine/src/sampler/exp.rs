@@ -23,7 +23,7 @@ mod tests {
     use super::exp;
 
     #[test]
-    fn follows_the_system() {
+    fn page_size_follows_the_system() {
         for i in 0..=70_000 {
             let x = -f64::from(i) / 100.0;
             let (ours, theirs) = (exp(x), x.exp());

@@ -1,4 +1,4 @@
-//! The likeliest token; among equals the lowest id.
+//! Takes the most likely token, ties by lower id.
 
 use super::{Candidate, by_likelihood};
 use crate::tokenizer::TokenId;

@@ -1,4 +1,4 @@
-//! Keeps tokens that have at least the share `p` of the likeliest token's probability.
+//! Min-p: keeps tokens with at least the share `p` of the highest probability.
 
 use super::exp::exp;
 use super::{Candidates, SamplerStage};
@@ -6,7 +6,7 @@ use crate::tokenizer::TokenId;
 
 #[derive(Debug)]
 pub struct MinPStage {
-    /// Between 0 and 1; the likeliest token always stays.
+    /// Between 0 and 1. The most likely token always stays.
     pub p: f32,
 }
 

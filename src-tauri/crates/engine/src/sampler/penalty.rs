@@ -1,15 +1,14 @@
-//! Makes tokens of the last stretch of text less likely: repetition penalty.
+//! Repetition penalty: makes recent tokens less likely.
 
 use super::{Candidates, SamplerStage};
 use crate::tokenizer::TokenId;
 
-/// A positive logit is divided by `penalty`, a negative one multiplied; once per token, however often it stands
-/// there.
+/// Divides a positive logit by `penalty` and multiplies a negative one, once per distinct token.
 #[derive(Debug)]
 pub struct RepeatPenaltyStage {
     penalty: f32,
     last_n: usize,
-    /// Which call saw a token last: `(n_vocab)`.
+    /// The call that saw a token last. (n_vocab)
     seen_at: Vec<u32>,
     call: u32,
 }

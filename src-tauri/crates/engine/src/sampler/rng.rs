@@ -1,14 +1,15 @@
-//! A small seeded generator: xoshiro256++, its state filled by SplitMix64.
+//! Seeded random generator: xoshiro256++, seeded by SplitMix64.
 
 use std::hash::{BuildHasher, RandomState};
 
-/// The same seed gives the same numbers on every platform.
+/// Equal seeds give equal numbers on every platform.
 #[derive(Debug, Clone)]
 pub struct Rng {
     state: [u64; 4],
 }
 
 impl Rng {
+    /// Creates a generator; equal seeds give equal numbers.
     pub fn new(seed: u64) -> Self {
         let mut at = seed;
         let mut next = || {
@@ -21,11 +22,12 @@ impl Rng {
         Self { state: [next(), next(), next(), next()] }
     }
 
-    /// Another seed each time, from the operating system.
+    /// Creates a generator with a new seed from the operating system.
     pub fn unseeded() -> Self {
         Self::new(RandomState::new().hash_one(0u8))
     }
 
+    /// Returns the next 64 random bits.
     pub fn next_u64(&mut self) -> u64 {
         let s = &mut self.state;
         let result = s[0].wrapping_add(s[3]).rotate_left(23).wrapping_add(s[0]);
@@ -39,7 +41,7 @@ impl Rng {
         result
     }
 
-    /// Evenly from [0, 1), with 53 bits.
+    /// Returns a number from [0, 1), uniformly with 53 bits.
     pub fn next_f64(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
@@ -55,7 +57,7 @@ mod tests {
         let first: Vec<u64> = (0..8).map(|_| a.next_u64()).collect();
         assert_eq!(first, (0..8).map(|_| b.next_u64()).collect::<Vec<_>>());
         assert_ne!(first, (0..8).map(|_| c.next_u64()).collect::<Vec<_>>());
-        // SplitMix64 of seed 0 is published; the first output follows from its first and fourth value.
+        // SplitMix64 of seed 0 is published. The first output follows from its first and fourth value.
         let [s0, s3] = [0xe220_a839_7b1d_cdaf_u64, 0xf88b_b8a8_724c_81ec];
         assert_eq!(Rng::new(0).next_u64(), s0.wrapping_add(s3).rotate_left(23).wrapping_add(s0));
     }

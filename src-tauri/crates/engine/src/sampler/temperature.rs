@@ -1,4 +1,4 @@
-//! Divides the logits: below 1 the likely become likelier, above 1 all become alike.
+//! Temperature: divides the logits. Below 1 likely tokens become more likely, above 1 less so.
 
 use super::{Candidates, SamplerStage};
 use crate::tokenizer::TokenId;

@@ -1,4 +1,4 @@
-//! Keeps the `k` likeliest tokens.
+//! Top-k: keeps the `k` most likely tokens.
 
 use super::{Candidates, SamplerStage};
 use crate::tokenizer::TokenId;

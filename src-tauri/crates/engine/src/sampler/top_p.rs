@@ -1,4 +1,4 @@
-//! Keeps the likeliest tokens that together reach the probability `p`.
+//! Top-p: keeps the most likely tokens that together reach the probability `p`.
 
 use super::exp::exp;
 use super::{Candidates, SamplerStage};
@@ -6,11 +6,11 @@ use crate::tokenizer::TokenId;
 
 #[derive(Debug)]
 pub struct TopPStage {
-    /// Between 0 and 1; at least one token always stays.
+    /// Between 0 and 1. At least one token always stays.
     pub p: f32,
 }
 
-/// The order is made in growing steps: a whole vocabulary is rarely sorted.
+/// Sorts in growing steps: a whole vocabulary rarely needs sorting.
 const FIRST_STEP: usize = 64;
 
 impl SamplerStage for TopPStage {

@@ -1,4 +1,4 @@
-//! A request in flight: what of it is computed, and how a token of it is drawn.
+//! A request in flight: what is computed of it, and how its tokens are sampled.
 
 use super::prefill_budget::MIN_PREFILL_ROWS;
 use super::{Finish, GenEvent, GenerationStats, Request};
@@ -14,18 +14,17 @@ use crate::speculate::{DraftModel, DraftSource, Drafter, RunCosts};
 use crate::stop::StopStrings;
 use crate::tokenizer::{DetokenizeStream, Tokenizer};
 
-/// Tokens of a prompt between positions that are kept to go back to.
+/// Distance of rewind points in a long prompt.
 const REWIND_POINT_INTERVAL_TOKENS: usize = 1024;
 
-/// A position this far before the prompt's end is kept as well: the tokens that open an answer are often not those
-/// that the next prompt has in their place.
+/// A rewind point this far before the prompt's end: the tokens that open an answer often differ in the next prompt.
 const ANSWER_OPENING_TOKENS: usize = 16;
 
-/// Whoever has this stop text fails at its first token.
+/// A request with this stop text panics at its first token.
 #[cfg(test)]
 pub(super) const PANICS: &str = "panics";
 
-/// A request that has its sequence.
+/// A request with a sequence.
 pub(super) struct ActiveRequest {
     pub request: Request,
     pub sequence: SequenceId,
@@ -36,45 +35,45 @@ pub(super) struct ActiveRequest {
     n_reused: usize,
     n_generated: usize,
     chain: SamplerChain,
-    /// None for a model without tokenizer: then there are ids, but no text.
+    /// `None` without a tokenizer: then there are ids but no text.
     stream: Option<DetokenizeStream>,
     stops: StopStrings,
     budget: Option<BudgetWatch>,
-    /// None: nothing is guessed.
+    /// `None` without speculation.
     pub drafter: Option<Drafter>,
-    /// What of the next batch is this request's: tokens of `history` from `n_done` on, then guesses.
+    /// Tokens of the next batch: those of `history` from `n_done` on, then drafted ones.
     rows: Vec<TokenId>,
     pub n_drafted: usize,
     pub n_accepted: usize,
-    /// guesses of the last step that came true
+    /// Accepted tokens of the last draft.
     n_right: usize,
 }
 
-/// Tokens that both begin with.
+/// Returns the length of the common prefix.
 fn common<'a>(held: &[TokenId], text: impl IntoIterator<Item = &'a TokenId>) -> usize {
     held.iter().zip(text).take_while(|(a, b)| a == b).count()
 }
 
-/// The part that one active request has in a batch.
+/// Rows of one request in a batch.
 pub(super) struct BatchSlot {
     pub index: usize,
-    /// tokens of its text
+    /// Tokens of its text.
     pub n_tokens: usize,
-    /// guesses after them
-    pub n_guesses: usize,
+    /// Drafted tokens after them.
+    pub n_drafted: usize,
     pub logits: LogitsSelection,
 }
 
-/// How a request leaves the active ones.
+/// How a request ends.
 pub(super) enum RequestEnd {
     Finished(Finish),
     Failed(EngineError),
 }
 
 impl ActiveRequest {
-    /// Checks the request against the model, finds its sequence and what of the prompt that holds already.
+    /// Checks the request against the model, and finds its sequence and the part of the prompt that it holds.
     pub fn new(request: Request, model: &mut Model) -> Result<Self> {
-        model.answers()?;
+        model.check_generates()?;
         let n_prompt = request.prompt.len();
         if n_prompt == 0 {
             return Err(EngineError::new(
@@ -86,7 +85,7 @@ impl ActiveRequest {
         if n_prompt > model.n_ctx() {
             return Err(context_full(0, n_prompt, model.n_ctx()));
         }
-        // What a sequence holds already may be stand-ins for what it has forgotten.
+        // Held tokens may be evicted ones, which no vocabulary has.
         let n_held = match request.sequence {
             None => 0,
             Some(sequence) => common(model.tokens(sequence)?, &request.prompt),
@@ -99,14 +98,14 @@ impl ActiveRequest {
         let (stops, budget) = (StopStrings::new(&request.stop), request.budget.clone().map(BudgetWatch::new));
         let drafter = request.speculation.map(|how| Drafter::new(how, model.n_ctx(), &request.prompt));
         let history = request.prompt.clone();
-        // last, so that nothing that fails leaves a sequence behind
+        // Last, so that no failure leaves a sequence behind.
         let (sequence, n_reused) = match request.sequence {
             None => (model.new_sequence()?, 0),
             Some(sequence) => {
                 let held = model.tokens(sequence)?;
                 let text = request.prompt.iter().chain(&request.resumed);
                 let n_common = common(held, text);
-                // The last token is always computed: its logits are wanted.
+                // The last token is always computed: its logits are needed.
                 let n_text = n_prompt + request.resumed.len();
                 let n_reused = model.truncate(sequence, n_common.min(n_text - 1))?;
                 model.save_rewind_point(sequence)?;
@@ -134,7 +133,7 @@ impl ActiveRequest {
         })
     }
 
-    /// Takes the tokens that were sampled before as if they were sampled now. Says whether they end the answer.
+    /// Emits the tokens of an earlier run. Returns whether they end the answer.
     pub fn replay_resumed(
         &mut self,
         tokenizer: Option<&Tokenizer>,
@@ -153,24 +152,24 @@ impl ActiveRequest {
         None
     }
 
-    /// The whole prompt is in the cache.
+    /// Returns whether the whole prompt is in the cache.
     pub fn is_decoding(&self) -> bool {
         self.n_done >= self.request.prompt.len()
     }
 
-    /// There is much of its text to compute before its next token.
+    /// Returns whether much of its text must be computed before the next token.
     pub fn is_prefilling(&self) -> bool {
         !self.is_decoding() || self.history.len() - self.n_done > MIN_PREFILL_ROWS
     }
 
-    /// Tokens until the next position that is kept: before the reply, and at intervals in a long prompt.
+    /// Returns the tokens until the next rewind point: before the reply, and at intervals in a long prompt.
     pub fn n_until_rewind_point(&self) -> usize {
         let (n_prompt, n_done) = (self.request.prompt.len(), self.n_done);
         let before_reply = match self.rewind {
             _ if self.request.sequence.is_none() => return usize::MAX,
             Rewind::Anywhere => return usize::MAX,
             Rewind::Near => [n_prompt, n_prompt],
-            // the last token is computed again when the same prompt comes again
+            // The last token is computed again when the same prompt returns.
             Rewind::Nowhere => [n_prompt.saturating_sub(ANSWER_OPENING_TOKENS), n_prompt - 1],
         };
         let next = (n_done / REWIND_POINT_INTERVAL_TOKENS + 1) * REWIND_POINT_INTERVAL_TOKENS;
@@ -178,46 +177,48 @@ impl ActiveRequest {
         stops.filter(|&stop| stop > n_done).min().map_or(usize::MAX, |stop| stop - n_done)
     }
 
-    /// DraftSource what follows `n_tokens`, at most `n_most` and as far as it could be accepted; nothing where nothing is
-    /// guessed. Error: the draft model's.
-    pub fn guess(
+    /// Drafts what follows `n_tokens`, bounded by `max_tokens` and by how many could be accepted. Empty without
+    /// speculation.
+    ///
+    /// Errors: those of the draft model.
+    pub fn propose_draft(
         &mut self,
-        (n_tokens, n_most): (usize, usize),
+        (n_tokens, max_tokens): (usize, usize),
         n_ctx: usize,
         draft_model: Option<&mut DraftModel>,
     ) -> Result<&[f32]> {
         let n_left = self.request.max_tokens.map_or(usize::MAX, |n| n.saturating_sub(self.n_generated + 1));
-        let n_room = n_ctx.saturating_sub(self.history.len());
-        let n = n_left.min(n_room).min(n_most).min(WINDOW_REWIND_TOKENS.saturating_sub(n_tokens));
+        let n_free = n_ctx.saturating_sub(self.history.len());
+        let n = n_left.min(n_free).min(max_tokens).min(WINDOW_REWIND_TOKENS.saturating_sub(n_tokens));
         let Some(drafter) = &mut self.drafter else { return Ok(&[]) };
-        if drafter.guess(&self.history, n)
+        if drafter.propose(&self.history, n)
             && let Some(draft_model) = draft_model
         {
-            draft_model.guess(self.request.id, &self.history, n, drafter)?;
+            draft_model.propose(self.request.id, &self.history, n, drafter)?;
         }
         Ok(drafter.chances())
     }
 
-    /// Tokens that the draft model guessed ahead, checked or not.
+    /// Returns the tokens that the draft model drafted, checked or not.
     pub fn n_drafted_by_model(&self) -> usize {
         let by_model =
             self.drafter.as_ref().filter(|drafter| drafter.speculation.source == DraftSource::Model);
         by_model.map_or(0, |drafter| drafter.draft().len())
     }
 
-    /// Adds the first `n` guesses to its share of the next batch.
-    pub fn add_guesses(&mut self, slot: &mut BatchSlot, n: usize) {
+    /// Adds the first `n` drafted tokens to its slot.
+    pub fn add_draft_rows(&mut self, slot: &mut BatchSlot, n: usize) {
         let draft = self.drafter.as_ref().map_or(&[][..], Drafter::draft);
         self.rows.clear();
         self.rows.extend_from_slice(&self.history[self.n_done..self.n_done + slot.n_tokens]);
         self.rows.extend_from_slice(&draft[..n]);
-        slot.n_guesses = n;
+        slot.n_drafted = n;
         self.n_drafted += n;
     }
 
     pub fn chunk(&self, slot: &BatchSlot) -> Chunk<'_> {
         let seq = self.sequence;
-        match slot.n_guesses {
+        match slot.n_drafted {
             0 => {
                 let tokens = &self.history[self.n_done..self.n_done + slot.n_tokens];
                 Chunk { seq, tokens, logits: slot.logits }
@@ -226,13 +227,13 @@ impl ActiveRequest {
         }
     }
 
-    /// How many of the likeliest tokens its sampler does with at any of the rows of its slot. None: it looks at all.
+    /// Returns how many of the most likely tokens its sampler needs in any row of the slot. `None`: all.
     pub fn n_top(&self, slot: &BatchSlot) -> Option<usize> {
-        self.chain.n_top(self.history.len() + slot.n_guesses)
+        self.chain.n_top(self.history.len() + slot.n_drafted)
     }
 
-    /// Draws as many tokens as there are guesses that come true, and one more; of the slot's logits the first is
-    /// `row`. Afterwards `n_done` counts what the sequence holds of the text, guesses that were wrong left out.
+    /// Samples until a drafted token is rejected, and one token more. The slot's first row of logits is `row`.
+    /// Afterwards `n_done` counts the accepted tokens of the sequence.
     pub fn take(
         &mut self,
         slot: &BatchSlot,
@@ -242,7 +243,7 @@ impl ActiveRequest {
         sink: &mut dyn FnMut(u64, GenEvent),
     ) -> Option<RequestEnd> {
         self.n_right = 0;
-        for at in 0..=slot.n_guesses {
+        for at in 0..=slot.n_drafted {
             let end = match logits.candidates(row + at) {
                 Ok(row) => self.draw(row, tokenizer, n_ctx, sink),
                 Err(error) => Some(RequestEnd::Failed(error)),
@@ -250,8 +251,8 @@ impl ActiveRequest {
             if end.is_some() {
                 return end;
             }
-            let guess = self.rows.get(slot.n_tokens + at).filter(|_| at < slot.n_guesses);
-            if guess != self.history.last() {
+            let draft = self.rows.get(slot.n_tokens + at).filter(|_| at < slot.n_drafted);
+            if draft != self.history.last() {
                 return None;
             }
             self.n_done += 1;
@@ -261,27 +262,27 @@ impl ActiveRequest {
         None
     }
 
-    /// What was guessed wrong leaves the sequence again, and what the draft model's guesses brought is counted.
-    pub fn drop_rejected_guesses(
+    /// Removes rejected tokens from the sequence, and records whether the draft model paid off.
+    pub fn drop_rejected_drafts(
         &mut self,
         slot: &BatchSlot,
         model: &mut Model,
         costs: &RunCosts,
-        guess_cost: f32,
+        draft_cost: f32,
     ) {
         let n_by_model = self.n_drafted_by_model();
         if let Some(drafter) = self.drafter.as_mut().filter(|_| n_by_model > 0) {
-            let cost = costs.cost(slot.n_tokens + slot.n_guesses) / costs.cost(slot.n_tokens);
-            drafter.record_payoff(1 + self.n_right, cost + n_by_model as f32 * guess_cost);
+            let cost = costs.cost(slot.n_tokens + slot.n_drafted) / costs.cost(slot.n_tokens);
+            drafter.record_payoff(1 + self.n_right, cost + n_by_model as f32 * draft_cost);
         }
-        if slot.n_guesses > 0 {
+        if slot.n_drafted > 0 {
             let held = model.truncate(self.sequence, self.n_done);
             self.n_done = held.expect("the sequence has just run");
         }
-        model.unmark(self.sequence);
+        model.clear_mark(self.sequence);
     }
 
-    /// Samples the next token and says whether it was the last.
+    /// Samples the next token. Returns whether it was the last.
     fn draw(
         &mut self,
         row: LogitsRow,
@@ -304,7 +305,7 @@ impl ActiveRequest {
         self.accept(token, tokenizer, n_ctx, sink)
     }
 
-    /// The next token is there: its text is told, and whether it was the last.
+    /// Takes the next token: emits its text, and returns whether it was the last.
     fn accept(
         &mut self,
         token: TokenId,
@@ -348,7 +349,7 @@ impl ActiveRequest {
         finish.map(RequestEnd::Finished)
     }
 
-    /// What the detokeniser and the stop watch still hold back belongs to the answer.
+    /// Appends what the detokenizer and the stop strings still hold back.
     fn flush(&mut self, text: &mut String) {
         if let Some(stream) = &mut self.stream
             && self.stops.push(stream.finish(), text)
@@ -377,13 +378,13 @@ impl ActiveRequest {
         );
     }
 
-    /// A sequence that the caller gave stays the caller's.
+    /// Releases the sequence. One that the caller gave stays alive.
     pub fn release(self, model: &mut Model) {
         match self.request.sequence {
             None => model.free(self.sequence),
             Some(sequence) => {
-                model.unmark(sequence);
-                // one that lives no more holds nothing
+                model.clear_mark(sequence);
+                // A freed sequence has no window.
                 _ = model.unpin_window(sequence);
             }
         }

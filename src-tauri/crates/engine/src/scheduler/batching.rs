@@ -1,5 +1,6 @@
-//! Who takes part in a batch, and with how much: of each replica of the model those that are there, which run at the same
-//! time.
+//! Row assignment: which requests take part in a batch, and with how many rows.
+//!
+//! Each replica gets the rows of its own sequences; replicas run at the same time.
 
 use super::Scheduler;
 use super::active::{ActiveRequest, BatchSlot};
@@ -8,8 +9,8 @@ use crate::kv::sequence_id::SequenceId;
 use crate::model::{LogitsSelection, Model};
 
 impl Scheduler {
-    /// Who takes part in the next batch: everyone who decodes, then prompts while there are rows, as many for each.
-    /// After a batch that failed its requests go one by one, until it is seen whose fault it was.
+    /// Assigns the rows of the next batch: all decoding requests first, then prompts, which share the remaining rows.
+    /// After a failed batch, its requests run alone until the cause is known.
     pub(super) fn assign_rows(&self, model: &Model, slots: &mut Vec<BatchSlot>) {
         slots.clear();
         let suspect =
@@ -22,7 +23,7 @@ impl Scheduler {
         }
     }
 
-    /// The same of one replica.
+    /// Assigns the rows of one replica.
     fn assign_replica_rows(
         &self,
         takes_part: &dyn Fn(usize, &ActiveRequest) -> bool,
@@ -37,7 +38,7 @@ impl Scheduler {
             n_free -= n_tokens;
             let logits = if n_tokens == n_left { LogitsSelection::Last } else { LogitsSelection::None };
             if n_tokens > 0 {
-                slots.push(BatchSlot { index, n_tokens, n_guesses: 0, logits });
+                slots.push(BatchSlot { index, n_tokens, n_drafted: 0, logits });
             }
             n_tokens
         };
@@ -50,14 +51,14 @@ impl Scheduler {
         }
         let mut n_rows = self.prefill_budget.rows(n_answers > 0, max_rows);
         for (index, active) in active().filter(|(_, active)| active.is_prefilling()) {
-            // what one leaves of its part is the next one's
+            // Unused budget rolls over to the next request.
             let part = (n_rows / n_readers).max(MIN_PREFILL_ROWS).min(n_rows);
             n_rows -= give(index, active, part);
             n_readers -= 1;
         }
     }
 
-    /// A request that begins goes to the replica where fewest are answered, if it holds little elsewhere.
+    /// Moves a new request to the replica with the fewest, if its sequence is small.
     pub(super) fn place_on_idlest_replica(&self, model: &mut Model, sequence: SequenceId) {
         let n_at = |replica: usize| {
             let there = |active: &&ActiveRequest| model.replica_of(active.sequence) == replica;
@@ -66,7 +67,7 @@ impl Scheduler {
         let here = model.replica_of(sequence);
         let idlest = (0..model.n_replicas()).min_by_key(|replica| n_at(*replica)).unwrap_or(here);
         if n_at(idlest) < n_at(here) {
-            // where it can't be moved it is answered where it is
+            // If it cannot be moved, it runs where it is.
             model.move_to_replica(sequence, idlest);
         }
     }

@@ -1,5 +1,6 @@
-//! Who gives way where the cache has fewer pages than its requests need: the youngest pauses, and comes back when
-//! there is room again. Its answer is the same; what it held is computed anew.
+//! Preemption: when the cache is short of pages, the youngest request pauses until there are enough again.
+//!
+//! Its answer is the same; its context is computed again.
 
 use super::prefill_budget::MIN_PREFILL_ROWS;
 use super::{ActiveRequest, BatchSlot, GenEvent, Scheduler};
@@ -7,7 +8,7 @@ use crate::model::Model;
 use crate::speculate::DEFAULT_DRAFT_TOKENS;
 
 impl Scheduler {
-    /// The next step needs more pages than are free. Whoever holds sequences that nobody uses may free them now.
+    /// Returns whether the next step needs more pages than are free. The caller may then free idle sequences.
     pub fn is_short_of_pages(&self, model: &Model) -> bool {
         if !model.is_kv_bounded() {
             return false;
@@ -18,30 +19,30 @@ impl Scheduler {
             || self.next_length().is_some_and(|n| !self.has_pages_for(model, n) && !self.active.is_empty())
     }
 
-    /// Tokens of the request that waits first.
+    /// Returns the length of the next waiting request.
     fn next_length(&self) -> Option<usize> {
         let paused = self.paused.last().map(|paused| paused.history.len());
         paused.or_else(|| self.pending.front().map(|request| request.prompt.len() + request.resumed.len()))
     }
 
-    /// Pages are free for so many tokens, and for those that run to go on a while.
+    /// Returns whether enough pages are free for `n_tokens`, and for running requests to continue a while.
     pub(super) fn has_pages_for(&self, model: &Model, n_tokens: usize) -> bool {
         !model.is_kv_bounded() || model.pages_for(n_tokens) + self.active.len() <= model.n_free_pages()
     }
 
-    /// Pages that a step takes, guesses included.
+    /// Returns the pages that a step needs, with drafts.
     fn n_pages(&self, model: &Model, slots: &[BatchSlot]) -> usize {
         let of = |slot: &BatchSlot| {
             let active = &self.active[slot.index];
-            let n_guesses =
+            let n_drafted =
                 if active.drafter.is_some() && active.is_decoding() { DEFAULT_DRAFT_TOKENS } else { 0 };
-            model.n_pages_to_grow(active.sequence, slot.n_tokens + n_guesses)
+            model.n_pages_to_grow(active.sequence, slot.n_tokens + n_drafted)
         };
         slots.iter().map(of).sum()
     }
 
-    /// Lets contexts age where they do so under pressure, then pauses the youngest until the step has its pages, but none that holds what can't be computed anew. One that is
-    /// alone goes on: the cache holds any one context.
+    /// Requantizes contexts under pressure, then pauses the youngest requests until the step has its pages. Never
+    /// pauses one whose context cannot be recomputed. A lone request continues: the cache holds any one context.
     pub(super) fn preempt(&mut self, model: &mut Model, slots: &mut Vec<BatchSlot>) {
         let lacks =
             |model: &Model| model.is_kv_bounded() && self.n_pages(model, slots) > model.n_free_pages();
@@ -60,7 +61,7 @@ impl Scheduler {
         }
     }
 
-    /// Paused requests go on as soon as there is room. False: some still wait.
+    /// Resumes paused requests when there are enough pages. Returns false if some still wait.
     pub(super) fn resume_paused(&mut self, model: &mut Model, sink: &mut dyn FnMut(u64, GenEvent)) -> bool {
         while let Some(paused) = self.paused.last() {
             let has_place = paused.request.sequence.is_some() || model.has_free_sequence();
@@ -80,13 +81,13 @@ impl Scheduler {
 }
 
 impl ActiveRequest {
-    /// Lets go of what it holds in the cache.
+    /// Releases its cache.
     fn pause(&mut self, model: &mut Model) {
         match self.request.sequence {
             None => model.free(self.sequence),
             Some(sequence) => {
-                model.unmark(sequence);
-                // a sequence that lives no more holds nothing
+                model.clear_mark(sequence);
+                // A freed sequence holds nothing.
                 _ = model.truncate(sequence, 0);
             }
         }

@@ -1,35 +1,37 @@
-//! How many rows of prompts a step takes: many, so that weights are read seldom, but no more than others can wait for.
-//! Knows no clock: how long steps record_step is said by whoever has one.
+//! Prefill budget: how many prompt rows a step takes. Many, so that weights are read seldom, but no more than other
+//! answers can wait for.
+//!
+//! Without a clock: the caller reports how long steps took.
 
-/// An answer that is being written waits no longer than about this for a prompt beside it.
+/// Longest wait of a running answer for a prompt in the same step, about.
 const GAP_S: f32 = 0.25;
 
-/// Nor does a cancel for the end of a step.
+/// Longest step, so that a cancellation does not wait longer.
 const STEP_S: f32 = 1.0;
 
-/// Fewer rows would read all weights for too little.
+/// Below this, all weights would be read for too few rows.
 pub const MIN_PREFILL_ROWS: usize = 16;
 
-/// A measured step moves the figure by this share of the way.
+/// Weight of a new measurement in the moving average.
 const SHARE: f32 = 0.5;
 
-/// What a row of a prompt takes on this machine.
+/// Measured cost of a prompt row on this machine.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PrefillBudget {
-    /// None: nothing was measured yet, or nobody measures.
+    /// `None` before the first measurement.
     row_s: Option<f32>,
 }
 
 impl PrefillBudget {
-    /// Rows of prompts in the next step, of at most `max_rows`.
+    /// Returns the prompt rows of the next step, at most `max_rows`.
     pub fn rows(&self, beside_answers: bool, max_rows: usize) -> usize {
         let Some(row_s) = self.row_s else { return max_rows };
         let bound_s = if beside_answers { GAP_S } else { STEP_S };
-        // a float that is too large, or no number, becomes a bound of usize
+        // The cast saturates: non-finite and large values become bounds of usize.
         ((bound_s / row_s) as usize).max(MIN_PREFILL_ROWS).min(max_rows)
     }
 
-    /// A step of `n_rows` record_step so long.
+    /// Records the time of a step with `n_rows` rows.
     pub fn record_step(&mut self, n_rows: usize, seconds: f32) {
         if n_rows < MIN_PREFILL_ROWS || !(seconds > 0.0 && seconds.is_finite()) {
             return;
@@ -44,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prompts_take_what_others_can_wait_for() {
+    fn prefill_is_bounded_by_what_others_can_wait() {
         let check = |record_step: &[(usize, f32)], beside: bool, expected: usize| {
             let mut prefill_budget = PrefillBudget::default();
             record_step.iter().for_each(|&(n, s)| prefill_budget.record_step(n, s));

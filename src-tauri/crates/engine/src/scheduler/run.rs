@@ -1,5 +1,4 @@
-//! One batch through the model: what its requests make of the logits, which of them end, and what follows where it
-//! fails.
+//! Runs one batch: samples from its logits, ends finished requests, and isolates the cause of a failure.
 
 use kernels::{KernelError, Observer};
 
@@ -51,26 +50,26 @@ impl Scheduler {
                 let end = guarded(|| Ok(active.take(slot, (&logits, row), tokenizer, n_ctx, sink)));
                 let end = end.unwrap_or_else(|error| Some(RequestEnd::Failed(error)));
                 ended.extend(end.map(|end| (slot.index, end)));
-                row += 1 + slot.n_guesses;
+                row += 1 + slot.n_drafted;
             }
         }
         for sequence in at_rewind_point {
-            // what isn't kept is computed again
+            // A position without a rewind point is computed again.
             _ = model.save_rewind_point(sequence);
         }
         let Self { active, costs, draft_model, .. } = self;
         for active in slots.iter().map(|slot| &active[slot.index]).filter(|active| active.is_decoding()) {
-            // the prompt can be gone back through now
+            // Rewind points cover the prompt from here on.
             _ = model.unpin_window(active.sequence);
         }
-        let guess_cost = draft_model.as_ref().map_or(0.0, DraftModel::cost);
+        let draft_cost = draft_model.as_ref().map_or(0.0, DraftModel::cost);
         for slot in slots {
-            active[slot.index].drop_rejected_guesses(slot, model, costs, guess_cost);
+            active[slot.index].drop_rejected_drafts(slot, model, costs, draft_cost);
         }
         self.end(model, ended, sink);
     }
 
-    /// How many of the likeliest tokens all samplers of a batch do with. None: some look at every token.
+    /// Returns how many of the most likely tokens all samplers of the batch need. `None`: some need all.
     fn n_top(&self, slots: &[BatchSlot], n_vocab: usize) -> Option<usize> {
         let draws = slots.iter().filter(|slot| slot.logits != LogitsSelection::None);
         let mut most = 1;
@@ -80,9 +79,9 @@ impl Scheduler {
         (most < n_vocab).then_some(most)
     }
 
-    /// A run that is given up costs what it had computed, no more; never two in a row, so that whoever asks and takes
-    /// back all the time holds up nobody. Where layers have a state, that is so only for sequences that are marked: all
-    /// of a run have to be, and are where some of them read, which takes long, or have guesses anyway.
+    /// Returns whether the run may be interrupted. An interrupt costs what the run had computed, so never two in a
+    /// row: repeated cancellations must not starve others. Recurrent layers need a mark for every sequence of the
+    /// run; marks are set if some read prompts, which takes long, or have drafts anyway.
     fn can_interrupt(&self, model: &mut Model, slots: &[BatchSlot]) -> bool {
         match model.rewind() {
             _ if self.was_interrupted => false,
@@ -90,18 +89,18 @@ impl Scheduler {
             Rewind::Nowhere => {
                 let sequence = |slot: &BatchSlot| self.active[slot.index].sequence;
                 let reads = slots.iter().any(|slot| self.active[slot.index].is_prefilling());
-                let unmarked = || slots.iter().filter(|slot| slot.n_guesses == 0);
-                let all =
-                    unmarked().next().is_none() || reads && unmarked().all(|slot| model.mark(sequence(slot)));
+                let unmarked = || slots.iter().filter(|slot| slot.n_drafted == 0);
+                let all = unmarked().next().is_none()
+                    || reads && unmarked().all(|slot| model.set_mark(sequence(slot)));
                 if !all {
-                    unmarked().for_each(|slot| model.unmark(sequence(slot)));
+                    unmarked().for_each(|slot| model.clear_mark(sequence(slot)));
                 }
                 all
             }
         }
     }
 
-    /// A batch failed, or was given up. Of several requests it isn't known whose fault that was: each is tried alone.
+    /// Handles a failed or interrupted batch. If it had several requests, each then runs alone to find the cause.
     fn failed(
         &mut self,
         model: &mut Model,
@@ -112,7 +111,7 @@ impl Scheduler {
         let is_interrupted = error.code() == KernelError::Interrupted.code();
         if is_interrupted {
             self.was_interrupted = true;
-            // how long it record_step says nothing of its rows
+            // Its duration says nothing about its rows.
             (self.n_rows, self.n_decoded) = (0, None);
         }
         if let ([slot], false) = (slots, is_interrupted) {
@@ -121,7 +120,7 @@ impl Scheduler {
         }
         for slot in slots {
             let active = &mut self.active[slot.index];
-            model.unmark(active.sequence);
+            model.clear_mark(active.sequence);
             active.n_done = model.len(active.sequence).unwrap_or(0).min(active.n_done);
             if !is_interrupted {
                 self.suspects.push(active.request.id);
@@ -129,7 +128,7 @@ impl Scheduler {
         }
     }
 
-    /// Takes those that ended out of the active ones, in order.
+    /// Removes ended requests from the active ones, in order.
     pub(super) fn end(
         &mut self,
         model: &mut Model,

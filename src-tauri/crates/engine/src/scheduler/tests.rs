@@ -1,4 +1,4 @@
-//! A batch that fails, and whose fault it is.
+//! Failing batches: only the request that caused the failure fails.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub(crate) fn model() -> Model {
     small("llama-3.2-1b", 2)
 }
 
-/// A published shape made small: its windows, sinks, norms and experts are as they are.
+/// A small version of a published shape, with its windows, sinks, norms and experts.
 pub(crate) fn small(name: &str, n_layers: u32) -> Model {
     small_on(name, n_layers, Devices::Auto)
 }
@@ -50,7 +50,7 @@ fn request(id: u64, prompt: Vec<TokenId>) -> Request {
     }
 }
 
-/// The tokens of each request, and how it ended.
+/// Tokens of each request, and how it ended.
 type RequestOutcomes = BTreeMap<u64, (Vec<TokenId>, GenEvent)>;
 
 fn take(outcomes: &mut RequestOutcomes, id: u64, event: GenEvent) {
@@ -81,7 +81,7 @@ fn requests() -> Vec<Request> {
     prompts().into_iter().zip(0..).map(|(prompt, id)| request(id, prompt)).collect()
 }
 
-/// Request 2 has failed with this code, the others are as they are without it.
+/// Checks that request 2 fails with this code, and that the others are as without it.
 fn only_the_third_fails(model: &mut Model, requests: Vec<Request>, expected: &RequestOutcomes, code: &str) {
     let outcomes = run(model, requests);
     for (id, outcome) in &outcomes {
@@ -98,7 +98,7 @@ fn only_the_third_fails(model: &mut Model, requests: Vec<Request>, expected: &Re
 }
 
 #[test]
-fn what_fails_fails_only_the_request_whose_fault_it_is() {
+fn only_the_failing_request_fails() {
     let mut model = model();
     let expected = run(&mut model, requests());
     let mut panicking = requests();
@@ -111,7 +111,7 @@ fn what_fails_fails_only_the_request_whose_fault_it_is() {
 }
 
 #[test]
-fn a_run_that_is_given_up_costs_nobody_a_token() {
+fn interrupted_runs_lose_no_token() {
     let mut model = model();
     let expected = run(&mut model, requests());
     let interrupt = Interrupt::default();
@@ -121,14 +121,14 @@ fn a_run_that_is_given_up_costs_nobody_a_token() {
     requests().into_iter().for_each(|request| scheduler.submit(request).unwrap());
     let (mut outcomes, mut n_steps) = (RequestOutcomes::new(), 0);
     loop {
-        // who asks all the time is not heard twice in a row
+        // a constant interrupter does not succeed twice in a row
         let is_interrupted = n_steps % 2 == 0;
         let mut n_events = 0;
         let continues_in = scheduler.step(&mut model, &mut |id, event| {
             n_events += usize::from(!matches!(event, GenEvent::Prefill { .. }));
             take(&mut outcomes, id, event);
         });
-        assert_eq!(n_events == 0, is_interrupted, "step {n_steps}: nothing comes of a run that is given up");
+        assert_eq!(n_events == 0, is_interrupted, "step {n_steps}: an interrupted run has no events");
         n_steps += 1;
         if !continues_in {
             break;
@@ -147,14 +147,14 @@ fn a_run_that_is_given_up_costs_nobody_a_token() {
     assert_eq!(model.kv_usage().n_pages, 0);
 }
 
-/// Requests go where least is to be done, and a batch reads of each replica as much as of one.
+/// Requests go to the replica with the least work, and each replica prefills as much per batch as a single one.
 #[test]
 fn requests_are_spread_over_replicas() {
     let alone = run(&mut model(), requests());
     let mut model = small_on("llama-3.2-1b", 2, Devices::Replicas(vec![BackendKind::Cpu; 2]));
     let mut scheduler = Scheduler::new();
     let held = model.new_sequence().unwrap();
-    assert_eq!(model.replica_of(held), 0, "a context that nobody asks");
+    assert_eq!(model.replica_of(held), 0, "an idle context");
     requests().into_iter().for_each(|request| scheduler.submit(request).unwrap());
     let mut outcomes = RequestOutcomes::new();
     let mut sink = |id: u64, event: GenEvent| take(&mut outcomes, id, event);

@@ -1,4 +1,4 @@
-//! The numbers of published models, by the names that benchmarks know them by.
+//! Published shapes, by the names that benchmarks use.
 
 use super::{Shape, ShapeFact};
 
@@ -16,7 +16,7 @@ pub static SHAPES: &[Shape] = &[
         n_vocab: 128_256,
         context_length: 131_072,
         rope_base: 500_000.0,
-        rope_stretch: Some((32.0, 8192.0)),
+        rope_scaling: Some((32.0, 8192.0)),
         eps: 1e-5,
         tied_embeddings: true,
         more: &[],
@@ -33,7 +33,7 @@ pub static SHAPES: &[Shape] = &[
         n_vocab: 128_256,
         context_length: 131_072,
         rope_base: 500_000.0,
-        rope_stretch: Some((8.0, 8192.0)),
+        rope_scaling: Some((8.0, 8192.0)),
         eps: 1e-5,
         tied_embeddings: false,
         more: &[],
@@ -50,7 +50,7 @@ pub static SHAPES: &[Shape] = &[
         n_vocab: 128_256,
         context_length: 65_536,
         rope_base: 5_000_000.0,
-        rope_stretch: None,
+        rope_scaling: None,
         eps: 1e-6,
         tied_embeddings: true,
         more: &[],
@@ -67,7 +67,7 @@ pub static SHAPES: &[Shape] = &[
         n_vocab: 262_144,
         context_length: 32_768,
         rope_base: 1_000_000.0,
-        rope_stretch: None,
+        rope_scaling: None,
         eps: 1e-6,
         tied_embeddings: true,
         more: &[
@@ -87,7 +87,7 @@ pub static SHAPES: &[Shape] = &[
         n_vocab: 262_208,
         context_length: 131_072,
         rope_base: 1_000_000.0,
-        rope_stretch: None,
+        rope_scaling: None,
         eps: 1e-6,
         tied_embeddings: true,
         more: &[
@@ -109,7 +109,7 @@ pub static SHAPES: &[Shape] = &[
         n_vocab: 151_936,
         context_length: 40_960,
         rope_base: 1_000_000.0,
-        rope_stretch: None,
+        rope_scaling: None,
         eps: 1e-6,
         tied_embeddings: true,
         more: &[],
@@ -126,7 +126,7 @@ pub static SHAPES: &[Shape] = &[
         n_vocab: 201_088,
         context_length: 131_072,
         rope_base: 150_000.0,
-        rope_stretch: None,
+        rope_scaling: None,
         eps: 1e-5,
         tied_embeddings: false,
         more: &[

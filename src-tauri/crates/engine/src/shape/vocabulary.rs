@@ -2,23 +2,23 @@
 
 use weights::write::{GgufWriter, OwnedValue};
 
-/// Ends of the vocabulary, as Llama 3 has them.
+/// Control tokens at the end of the vocabulary, as in Llama 3.
 const CONTROL: [&str; 3] = ["<|begin_of_text|>", "<|end_of_text|>", "<|eot_id|>"];
 
-/// Token types of GGUF.
+/// GGUF token types.
 const NORMAL: i32 = 1;
 const CONTROL_TYPE: i32 = 3;
 
 const TEMPLATE: &str =
     "{% for m in messages %}{{ m.role }}: {{ m.content }}<|eot_id|>{% endfor %}assistant: ";
 
-/// Adds the keys of a vocabulary of `n_vocab` entries. Panics below 256 bytes and the control tokens.
+/// Adds the metadata of a vocabulary with `n_vocab` entries. Panics if it cannot hold all bytes and control tokens.
 pub(super) fn write(n_vocab: usize, writer: &mut GgufWriter) {
-    assert!(n_vocab >= 256 + CONTROL.len(), "a vocabulary of {n_vocab} has no room for every byte");
+    assert!(n_vocab >= 256 + CONTROL.len(), "a vocabulary of {n_vocab} tokens cannot hold every byte");
     let n_text = n_vocab - CONTROL.len();
     let mut tokens: Vec<String> = (0..=255).map(|byte| char_of(byte).to_string()).collect();
     let mut merges = Vec::new();
-    // each entry in turn, followed by each byte
+    // Each entry in turn, followed by each byte.
     for parent in 0.. {
         for byte in 0..256 {
             if tokens.len() == n_text {
@@ -45,12 +45,12 @@ pub(super) fn write(n_vocab: usize, writer: &mut GgufWriter) {
     writer.set("tokenizer.chat_template", OwnedValue::Str(TEMPLATE.into()));
 }
 
-/// The character that stands for a byte in byte-level vocabularies.
+/// Returns the character that stands for a byte in byte-level vocabularies.
 fn char_of(byte: u8) -> char {
     match byte {
         b'!'..=b'~' | 0xA1..=0xAC | 0xAE..=0xFF => char::from(byte),
-        0..=0x20 => char::from_u32(0x100 + u32::from(byte)).expect("a letter"),
-        0x7F..=0xA0 => char::from_u32(0x121 + u32::from(byte - 0x7F)).expect("a letter"),
+        0..=0x20 => char::from_u32(0x100 + u32::from(byte)).expect("a printable character"),
+        0x7F..=0xA0 => char::from_u32(0x121 + u32::from(byte - 0x7F)).expect("a printable character"),
         0xAD => '\u{143}',
     }
 }

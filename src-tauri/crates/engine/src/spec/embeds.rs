@@ -1,45 +1,51 @@
-//! Models whose answer is a vector: where the meaning of a text lies among that of others.
+//! Models that output text embeddings.
 
 use kernels::Mask;
 
 use super::{ModelSpec, Role};
 
-/// How a text becomes a vector: the normed states of its tokens go through linear layers, are pooled, and scaled to
-/// length 1. The layers have no bias and nothing between them, so that it is the same whether they come before a mean or
-/// after it.
+/// How a text becomes a vector: token states pass linear layers, are pooled, and normalized to length 1.
+///
+/// The layers are linear without bias, so they may come before or after a mean.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EmbeddingHead {
+    /// How token rows become one vector.
     pub pooling: Pooling,
-    /// Widths that those layers make, in order.
+    /// Output widths of those layers, in order.
     pub dense: Vec<usize>,
+    /// Texts that go before an input.
     pub before: EmbeddingPrefixes,
 }
 
-/// What a family was trained to have before texts, where one is looked for among others.
+/// Prefixes for retrieval that a family was trained with.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EmbeddingPrefixes {
+    /// Before a search query.
     pub question: &'static str,
+    /// Before a passage that is searched.
     pub passage: &'static str,
 }
 
 impl EmbeddingHead {
-    /// The linear layers with the widths that they make.
+    /// Iterates over the linear layers with their output widths.
     pub fn layers(&self) -> impl Iterator<Item = (Role, usize)> {
         [Role::Dense2, Role::Dense3].into_iter().zip(self.dense.iter().copied())
     }
 }
 
-/// What of a text's tokens counts.
+/// How token states are pooled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pooling {
-    /// All of them alike.
+    /// Mean over all tokens.
     Mean,
+    /// Row of the first token.
     First,
+    /// Row of the last token.
     Last,
 }
 
 impl ModelSpec {
-    /// Numbers in a row of its output: logits of a vocabulary, or a vector.
+    /// Returns the width of an output row: logits of the vocabulary, or an embedding.
     pub fn output_width(&self) -> usize {
         match &self.embeds {
             None => self.n_vocab,
@@ -47,7 +53,7 @@ impl ModelSpec {
         }
     }
 
-    /// Some token sees what comes after it: a text has to be computed as a whole.
+    /// Returns whether some token sees later ones. Such a text must be computed at once.
     pub fn is_bidirectional(&self) -> bool {
         let attentions = self.layers.iter().filter_map(|layer| layer.mixer.attention());
         attentions.into_iter().any(|attention| attention.mask == Mask::Bidirectional)

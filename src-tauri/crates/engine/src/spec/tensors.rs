@@ -1,4 +1,4 @@
-//! Every tensor that a spec asks for, with its shape.
+//! Lists every tensor that a spec requires, with its shape.
 
 use super::{
     Attention, DeltaNet, Dense, Experts, Ffn, KvSource, LayerSpec, Mixer, ModelSpec, Norm, Role, RouterInput,
@@ -9,35 +9,35 @@ use super::{
 type AddTensor<'a> = dyn FnMut(Role, Vec<usize>) + 'a;
 
 impl ModelSpec {
-    /// Every tensor the model needs.
+    /// Returns every tensor that the model requires.
     pub fn tensors(&self) -> Vec<TensorSpec> {
         let d = self.d_model;
         let mut all = Vec::new();
-        let mut own = |role, shape| all.push((role, None, shape));
-        own(Role::TokenEmbedding, vec![self.n_vocab, d]);
+        let mut add = |role, shape| all.push((role, None, shape));
+        add(Role::TokenEmbedding, vec![self.n_vocab, d]);
         if let Some(n_positions) = self.embedding.n_positions {
-            own(Role::PositionEmbedding, vec![n_positions, d]);
+            add(Role::PositionEmbedding, vec![n_positions, d]);
         }
         if let Some(n_kinds) = self.embedding.n_kinds {
-            own(Role::TokenTypes, vec![n_kinds, d]);
+            add(Role::TokenTypes, vec![n_kinds, d]);
         }
         if let Some(of_embedding) = self.embedding.norm {
-            norm(of_embedding, d, [Role::EmbeddingNorm, Role::EmbeddingNormBias], &mut own);
+            norm(of_embedding, d, [Role::EmbeddingNorm, Role::EmbeddingNormBias], &mut add);
         }
         if let Some(per_layer) = &self.embedding.per_layer {
             let width = self.layers.len() * per_layer.width;
-            own(Role::PerLayerEmbedding, vec![self.n_vocab, width]);
-            own(Role::PerLayerProjection, vec![width, d]);
-            norm(per_layer.norm, per_layer.width, [Role::PerLayerProjectionNorm; 2], &mut own);
+            add(Role::PerLayerEmbedding, vec![self.n_vocab, width]);
+            add(Role::PerLayerProjection, vec![width, d]);
+            norm(per_layer.norm, per_layer.width, [Role::PerLayerProjectionNorm; 2], &mut add);
         }
-        norm(self.output_norm, d, [Role::OutputNorm, Role::OutputNormBias], &mut own);
+        norm(self.output_norm, d, [Role::OutputNorm, Role::OutputNormBias], &mut add);
         match &self.embeds {
             None if self.tied_embeddings => {}
-            None => own(Role::Output, vec![self.n_vocab, d]),
+            None => add(Role::Output, vec![self.n_vocab, d]),
             Some(embeds) => {
                 let mut width = d;
                 for (role, out) in embeds.layers() {
-                    own(role, vec![out, width]);
+                    add(role, vec![out, width]);
                     width = out;
                 }
             }
@@ -111,7 +111,7 @@ impl Attention {
             KvSource::OfLayer(_) => (false, false),
         };
         let projections = [(has_keys, Role::Key, Role::KeyBias), (has_values, Role::Value, Role::ValueBias)];
-        for (_, role, bias) in projections.into_iter().filter(|(here, ..)| *here) {
+        for (_, role, bias) in projections.into_iter().filter(|(exists, ..)| *exists) {
             add(role, vec![kv, d]);
             if self.qkv_bias {
                 add(bias, vec![kv]);

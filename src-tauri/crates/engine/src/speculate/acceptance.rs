@@ -1,40 +1,39 @@
-//! How often guesses come true, by what is known of them beforehand: how long the match is that a guess follows, or how
-//! sure the draft model is of it.
+//! Acceptance rates of drafted tokens, by the evidence for them: match length, or the draft model's confidence.
 //!
-//! Counts with a fading memory. A guess counts whether it was checked in a draft or merely compared with what was
-//! sampled anyway, so that a source that becomes good is noticed while nothing is drafted.
+//! Counts decay. A draft is counted whether it was checked or merely compared with what was sampled, so a source that
+//! improves is noticed even while nothing is drafted.
 
-/// What is known of a guess before it is checked.
+/// Evidence for a drafted token before it is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DraftEvidence {
-    /// The text before it equals the text's end for so many tokens; 0: a copy is expected back in its source.
+    /// Length of the match it follows. 0: a copy is expected to resume.
     Match(usize),
-    /// A draft model's own probability of its guess, in percent.
+    /// The draft model's probability of the token, in percent.
     Confidence(u8),
 }
 
-/// First lengths of the classes of matches, and how often the guesses after them come true until it is known better.
+/// Match length from which each class begins, and its prior acceptance rate.
 const MATCH_LENGTHS: [(usize, f32); 8] =
     [(0, 0.3), (1, 0.3), (2, 0.3), (3, 0.4), (4, 0.6), (6, 0.75), (10, 0.85), (20, 0.93)];
 
-/// First percents of the classes of sureness, and the same.
+/// Confidence (percent) from which each class begins, and its prior acceptance rate.
 const CONFIDENCES: [(usize, f32); 6] = [(0, 0.15), (20, 0.3), (40, 0.5), (60, 0.65), (80, 0.8), (95, 0.93)];
 
 const N_CLASSES: usize = MATCH_LENGTHS.len() + CONFIDENCES.len();
 
-/// What is believed beforehand weighs as much as so many guesses.
+/// Weight of the prior, as a number of observations.
 const PRIOR_WEIGHT: f32 = 4.0;
 
-/// A guess weighs so much of the one after it: the last some thirty count.
+/// Decay per observation; half-life about 22 observations.
 const DECAY: f32 = 31.0 / 32.0;
 
-/// No guess is better.
+/// Upper bound of any acceptance rate.
 const MAX_ACCEPTANCE: f32 = 0.995;
 
-/// AcceptanceStats of one text's guesses.
+/// Acceptance statistics of one text's drafts.
 #[derive(Debug, Clone)]
 pub struct AcceptanceStats {
-    /// guesses that came true, and all of them (N_CLASSES)
+    /// Accepted tokens and all observed ones. (N_CLASSES)
     classes: [(f32, f32); N_CLASSES],
 }
 
@@ -49,13 +48,13 @@ impl Default for AcceptanceStats {
 }
 
 impl AcceptanceStats {
-    /// The share of such guesses that come true.
+    /// Returns the acceptance rate for this evidence.
     pub fn rate(&self, evidence: DraftEvidence) -> f32 {
         let (n_true, n) = self.classes[class(evidence)];
         (n_true / n).min(MAX_ACCEPTANCE)
     }
 
-    /// A guess was compared with what came.
+    /// Records whether a drafted token came true.
     pub fn observe(&mut self, evidence: DraftEvidence, came_true: bool) {
         let (n_true, n) = &mut self.classes[class(evidence)];
         *n = *n * DECAY + 1.0;
@@ -77,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn odds_follow_what_is_seen_and_only_in_its_class() {
+    fn rates_follow_observations_of_their_class() {
         let mut stats = AcceptanceStats::default();
         for evidence in [
             DraftEvidence::Match(3),
@@ -92,14 +91,14 @@ mod tests {
             assert!(stats.rate(evidence) < 0.3, "{evidence:?}: {}", stats.rate(evidence));
             assert_eq!(stats.rate(DraftEvidence::Match(6)), other);
         }
-        // 0.93 and 0.93: beliefs are probabilities
+        // 0.93 and 0.93: priors are probabilities.
         assert!(
             (0..256).all(|n| (0.0..1.0).contains(&AcceptanceStats::default().rate(DraftEvidence::Match(n))))
         );
     }
 
     #[test]
-    fn longer_matches_and_surer_models_are_believed_more() {
+    fn longer_matches_and_higher_confidence_have_higher_rates() {
         let stats = AcceptanceStats::default();
         for evidence in [|n: usize| DraftEvidence::Match(n), |n: usize| DraftEvidence::Confidence(n as u8)] {
             let believed: Vec<f32> = (0..=100).map(|n| stats.rate(evidence(n))).collect();

@@ -1,27 +1,26 @@
-//! What checking several tokens at once costs, in runs of one: the price that drafts have to earn.
+//! Cost of checking several tokens in one run, relative to a run of one row: what a draft has to earn.
 //!
-//! Begins with figures measured on one machine, and is corrected by how long runs take here, where the caller says so.
-//! Knows no clock.
+//! Starts from figures measured on one machine and adapts to reported run times. Has no clock.
 
-/// Rows of a run, and what it costs against a run of one row: llama-3.2-1b in Q4_K_M, 2 cores.
+/// Rows of a run and its relative cost: llama-3.2-1b in Q4_K_M, 2 cores.
 const MEASURED: [(usize, f32); 7] =
     [(1, 1.0), (2, 2.0), (4, 2.1), (8, 2.7), (16, 4.0), (32, 6.3), (64, 11.0)];
 
-/// A run's time moves its figure by this share of the way.
+/// Weight of one run time in the moving average.
 const STEP: f32 = 0.25;
 
-/// One run doesn't say more than that it takes so many times as long as thought, or so much less.
+/// Bound on how far one run time can move a figure, as a factor.
 const MAX_STEP_FACTOR: f32 = 2.0;
 
-/// What is not seen again returns to the first figures by this share at every other run.
+/// Share by which unobserved figures return to the built-in ones, per run.
 const FADE: f32 = 1.0 / 512.0;
 
-/// RunCosts of runs of one model.
+/// Relative run costs of one model.
 #[derive(Debug, Clone)]
 pub struct RunCosts {
-    /// Seconds of a run of one row; None: nothing is known of this machine.
+    /// Seconds of a run with one row. `None` before the first measurement.
     unit_s: Option<f32>,
-    /// The first figures' corrections; that of one row stays 1. (MEASURED)
+    /// Corrections of the built-in figures. That of one row stays 1. (MEASURED)
     corrections: [f32; MEASURED.len()],
 }
 
@@ -32,7 +31,7 @@ impl Default for RunCosts {
 }
 
 impl RunCosts {
-    /// Cost of a run of `n` rows; of one: 1. Never less, nor more than `n`.
+    /// Returns the cost of a run of `n` rows, between 1 and `n`. One row costs 1.
     pub fn cost(&self, n: usize) -> f32 {
         let n = n.max(1);
         let at = MEASURED.partition_point(|(rows, _)| *rows <= n) - 1;
@@ -45,7 +44,7 @@ impl RunCosts {
         (cost(at) + (cost(at + 1) - cost(at)) * share).clamp(1.0, n as f32)
     }
 
-    /// A run of `n` rows took so long.
+    /// Records the time of a run with `n` rows.
     pub fn record_step(&mut self, n: usize, seconds: f32) {
         if n == 0 || !(seconds > 0.0 && seconds.is_finite()) {
             return;
@@ -63,12 +62,12 @@ impl RunCosts {
     }
 }
 
-/// The step towards a figure `found` times as large.
+/// Returns the step towards a figure `found` times as large.
 fn toward(found: f32) -> f32 {
     1.0 + STEP * (found - 1.0)
 }
 
-/// The figure whose rows are nearest to `n`, as factors are.
+/// Returns the index of the figure with the nearest number of rows, by ratio.
 fn nearest(n: usize) -> usize {
     MEASURED.iter().skip(1).take_while(|(rows, _)| n * n * 2 > rows * rows).count()
 }
@@ -78,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn first_figures_are_met_and_joined() {
+    fn initial_costs_are_matched_and_interpolated() {
         let costs = RunCosts::default();
         for (rows, cost) in MEASURED {
             assert_eq!(costs.cost(rows), cost);
@@ -91,9 +90,9 @@ mod tests {
     }
 
     #[test]
-    fn figures_follow_what_runs_take_and_return_when_they_are_not_seen() {
+    fn costs_follow_runs_and_decay_without_them() {
         let mut costs = RunCosts::default();
-        // a machine on which a row costs a row, such as a mixture of experts
+        // A machine on which a row costs a row, such as a mixture of experts.
         for n in [1, 2, 4, 8, 16].repeat(40) {
             costs.record_step(n, 0.03 * n as f32);
         }
@@ -104,14 +103,14 @@ mod tests {
         let before = costs.cost(16);
         (0..2000).for_each(|_| costs.record_step(1, 0.03));
         assert!(costs.cost(16) < before * 0.35, "{}", costs.cost(16));
-        // a deeper context: everything takes longer, nothing costs more
+        // A deeper context: everything takes longer, nothing costs more.
         (0..50).for_each(|_| costs.record_step(1, 0.06));
         (0..50).for_each(|_| costs.record_step(4, 0.06 * 1.7));
         assert!((costs.cost(4) - 1.7).abs() < 0.2, "{}", costs.cost(4));
     }
 
     #[test]
-    fn one_slow_run_says_little_and_nonsense_nothing() {
+    fn outliers_count_little_and_invalid_times_not_at_all() {
         let mut costs = RunCosts::default();
         (0..20).for_each(|_| costs.record_step(1, 0.03));
         costs.record_step(8, 30.0);

@@ -1,4 +1,4 @@
-//! A draft model: a smaller one of the same vocabulary goes ahead, and the model checks what it says.
+//! Speculation with a draft model: a smaller model with the same vocabulary drafts, and the model checks.
 
 use super::acceptance::DraftEvidence;
 use super::{DraftLength, Drafter};
@@ -7,14 +7,14 @@ use crate::error::{EngineError, Result};
 use crate::kv::sequence_id::SequenceId;
 use crate::model::{Chunk, GpuIncident, LogitsSelection, Model};
 
-/// A guess that is less likely to be reached costs more than it brings.
+/// A token that is less likely to be reached costs more than it brings.
 const MIN_CHANCE: f32 = 0.4;
 
-/// The model that guesses, and its sequences.
+/// The drafting model and its sequences.
 pub(crate) struct DraftModel {
     model: Model,
     texts: Vec<DraftSequence>,
-    /// Bytes of its weights for each of the model's: what a guess costs.
+    /// Cost of a drafted token relative to a run of the model: the ratio of weight bytes.
     cost: f32,
 }
 
@@ -25,7 +25,9 @@ struct DraftSequence {
 }
 
 impl DraftModel {
-    /// Error `model.draft_vocabulary`: its tokens are not `target`'s.
+    /// Creates the draft model.
+    ///
+    /// Errors: `model.draft_vocabulary` if its tokens differ from `target`'s.
     pub fn new(model: Model, target: &Model) -> Result<Self> {
         check_vocabulary(&model, target)?;
         let bytes = |model: &Model| model.info().n_weight_bytes.max(1) as f32;
@@ -33,17 +35,17 @@ impl DraftModel {
         Ok(Self { model, texts: Vec::new(), cost })
     }
 
-    /// What a guess costs against a run of the model.
+    /// Returns the cost of a drafted token relative to a run of the model.
     pub fn cost(&self) -> f32 {
         self.cost
     }
 
-    /// As `Model::take_gpu_incident`.
+    /// Returns the oldest unfetched GPU incident.
     pub fn take_gpu_incident(&mut self) -> Option<GpuIncident> {
         self.model.take_gpu_incident()
     }
 
-    /// Frees what is kept of requests that have ended.
+    /// Frees the sequences of requests that have ended.
     pub fn retain(&mut self, lives: impl Fn(u64) -> bool) {
         let model = &mut self.model;
         self.texts.retain(|text| {
@@ -55,11 +57,12 @@ impl DraftModel {
         });
     }
 
-    /// DraftSource what follows `history` in the request `id`, at most `n` tokens. No guesses where its context is full, or
-    /// all its sequences are in use.
-    pub fn guess(&mut self, id: u64, history: &[TokenId], n: usize, drafter: &mut Drafter) -> Result<()> {
-        let n =
-            n.min(drafter.speculation.length.most()).min(self.model.n_ctx().saturating_sub(history.len()));
+    /// Drafts what follows `history` in request `id`, at most `n` tokens. No draft if its context is full or all its
+    /// sequences are in use.
+    pub fn propose(&mut self, id: u64, history: &[TokenId], n: usize, drafter: &mut Drafter) -> Result<()> {
+        let n = n
+            .min(drafter.speculation.length.max_tokens())
+            .min(self.model.n_ctx().saturating_sub(history.len()));
         let Some(sequence) = self.sequence(id)? else { return Ok(()) };
         if n == 0 {
             return Ok(());
@@ -67,7 +70,7 @@ impl DraftModel {
         let held = self.model.tokens(sequence)?;
         let n_common = held.iter().zip(history).take_while(|(a, b)| a == b).count();
         let n_held = self.model.truncate(sequence, n_common.min(history.len() - 1))?;
-        self.model.unmark(sequence);
+        self.model.clear_mark(sequence);
         let (before, last) = history.split_at(history.len() - 1);
         self.model.forward(&[Chunk {
             seq: sequence,
@@ -78,12 +81,12 @@ impl DraftModel {
         for at in 0..n {
             let chunk = Chunk { seq: sequence, tokens: &[next], logits: LogitsSelection::Last };
             let logits = self.model.forward(&[chunk])?;
-            let (guess, sureness) = likeliest(logits.row(0)?);
+            let (token, sureness) = likeliest(logits.row(0)?);
             if at == 0 {
-                // where it comes back to nothing is guessed
-                self.model.mark(sequence);
+                // Rewinding returns to before the draft.
+                self.model.set_mark(sequence);
             }
-            let chance = drafter.add(guess, DraftEvidence::Confidence(sureness));
+            let chance = drafter.add(token, DraftEvidence::Confidence(sureness));
             let enough = match drafter.speculation.length {
                 DraftLength::Paying(_) => chance < MIN_CHANCE,
                 DraftLength::Always(_) => false,
@@ -91,12 +94,12 @@ impl DraftModel {
             if enough {
                 break;
             }
-            next = guess;
+            next = token;
         }
         Ok(())
     }
 
-    /// None: all are in use.
+    /// Returns the request's sequence. `None` if all are in use.
     fn sequence(&mut self, id: u64) -> Result<Option<SequenceId>> {
         if let Some(text) = self.texts.iter().find(|text| text.id == id) {
             return Ok(Some(text.sequence));
@@ -110,7 +113,7 @@ impl DraftModel {
     }
 }
 
-/// The likeliest token, of equals the first, and its probability in percent.
+/// Returns the most likely token (ties: the first) and its probability in percent.
 fn likeliest(logits: &[f32]) -> (TokenId, u8) {
     let (mut best, mut largest) = (0, f32::NEG_INFINITY);
     for (id, &logit) in (0..).zip(logits) {
@@ -122,13 +125,15 @@ fn likeliest(logits: &[f32]) -> (TokenId, u8) {
     (best, (100.0 / total) as u8)
 }
 
-/// Every id has to mean the same to both.
+/// Checks that every id means the same to both.
+///
+/// Errors: `model.draft_vocabulary`.
 fn check_vocabulary(draft: &Model, target: &Model) -> Result<()> {
     let different = |what: String| {
         EngineError::new(
             "model.draft_vocabulary",
-            format!("the draft model has another vocabulary: {what}"),
-            "Choose a smaller model of the same family as draft model, or speculate by prompt lookup.",
+            format!("the draft model has a different vocabulary: {what}"),
+            "Choose a smaller model of the same family as the draft model, or use prompt lookup.",
         )
     };
     let n_vocab = [draft, target].map(|model| model.spec().n_vocab);

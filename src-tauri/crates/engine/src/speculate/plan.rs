@@ -1,59 +1,59 @@
-//! How many guesses of each text are worth checking in the next run.
+//! Draft plan: how many drafted tokens of each text the next run checks.
 //!
-//! Of all guesses the likeliest first, as many as make the most tokens for what the run costs: where guesses seldom
-//! come true, none.
+//! Takes the most likely tokens first, as many as maximize expected tokens per cost. If drafts seldom come true,
+//! none.
 
 use super::costs::RunCosts;
 
-/// A guess that may be checked. Its text's earlier guesses are likelier, so that they are chosen before it.
+/// A drafted token that may be checked. Earlier tokens of its text are more likely, so they are chosen first.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DraftCandidate {
-    /// whose it is: index into the texts
+    /// Index of its text.
     pub text: usize,
-    /// that it and all before it come true
+    /// Probability that it and all before it are accepted.
     pub chance: f32,
 }
 
-/// The run without guesses.
+/// The run without drafts.
 #[derive(Debug, Clone, Copy)]
 pub struct UndraftedRun {
-    /// rows of all texts
+    /// Rows of all texts.
     pub n_rows: usize,
-    /// texts that get a token in any case
+    /// Texts that get a token in any case.
     pub n_texts: usize,
-    /// rows that are left for guesses
+    /// Rows left for drafts.
     pub n_free: usize,
-    /// What a draft got right has to be computed again if the rest of it is wrong.
+    /// Accepted tokens must be recomputed if the rest of a draft is rejected.
     pub recomputes: bool,
 }
 
-/// What one text's guesses amount to so far.
+/// Expectation for the draft of one text.
 #[derive(Debug, Clone, Copy)]
 struct ExpectedDraft {
-    /// that all of them come true
+    /// Probability that all of it is accepted.
     chance: f32,
-    /// expected tokens
+    /// Expected tokens.
     n_tokens: f32,
 }
 
-/// Buffers for choosing, used again and again.
+/// Reused buffers of the choice.
 #[derive(Debug, Default)]
 pub struct DraftPlan {
     pub candidates: Vec<DraftCandidate>,
     drafted: Vec<ExpectedDraft>,
-    /// guesses to check (texts)
+    /// Drafted tokens to check. (texts)
     pub lengths: Vec<usize>,
 }
 
 impl DraftPlan {
-    /// No candidates, of so many texts.
+    /// Clears the candidates, for `n_texts` texts.
     pub fn clear(&mut self, n_texts: usize) {
         self.candidates.clear();
         self.lengths.clear();
         self.lengths.resize(n_texts, 0);
     }
 
-    /// Fills `lengths` with what is worth checking of `candidates`; those that are certain are checked in any case.
+    /// Fills `lengths` with the candidates that pay. Certain ones are always checked.
     pub fn choose(&mut self, base: UndraftedRun, costs: &RunCosts) {
         let Self { candidates, drafted, lengths } = self;
         drafted.clear();
@@ -84,14 +84,14 @@ impl DraftPlan {
     }
 }
 
-/// A longer draft has to promise so many times the speed: estimates are rough, and a plain step is sure.
+/// A longer draft must promise this speedup: estimates are rough, and a plain step is certain.
 const WORTH: f32 = 1.02;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Lengths chosen for texts whose every guess comes true with the given odds.
+    /// Lengths chosen for texts whose tokens are accepted at the given rates.
     fn check(odds: &[f32], n_most: usize, recomputes: bool, expected: impl Fn(&[usize]) -> bool) {
         let mut plan = DraftPlan::default();
         plan.clear(odds.len());
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_guesses_are_checked_as_pay() {
+    fn as_many_drafts_are_checked_as_pay() {
         check(&[0.0], 16, false, |n| n == [0]);
         check(&[0.2], 16, false, |n| n == [0]);
         check(&[0.6], 16, false, |n| (1..5).contains(&n[0]));
@@ -115,9 +115,9 @@ mod tests {
         check(&[0.9], 16, false, |n| (4..16).contains(&n[0]));
         check(&[], 16, false, |n| n.is_empty());
         check(&[0.9], 0, false, |n| n == [0]);
-        // rows go to the text whose guesses are better
+        // Rows go to the text with the better drafts.
         check(&[0.1, 0.95, 0.7], 16, false, |n| n[0] == 0 && n[1] > n[2]);
-        // what is lost on a mistake makes drafts shorter
+        // The cost of a rejection makes drafts shorter.
         let of = |recomputes| {
             let mut found = 0;
             check(&[0.8], 16, recomputes, |_| true);

@@ -1,97 +1,96 @@
-//! Prompt lookup: what followed the last tokens when they stood in the text before is guessed to follow again.
+//! Prompt lookup: drafts what followed the last tokens where they stood in the text before.
 //!
-//! The longest earlier stretch that equals the end of the text wins, of equals the latest. Where a copy has just left
-//! its source, the place in the source is not forgotten: edits are short, and the copy goes on behind them. Knows
-//! nothing of models; a guess is only a guess.
+//! The longest earlier match of the text's end wins, ties go to the latest. When a copy leaves its source, the
+//! position there is remembered: edits are short, and the copy usually resumes behind them.
 
 use crate::TokenId;
 
-/// Longer matches are not told apart.
-pub const LONGEST_MATCH: usize = 64;
+/// Longer matches are not distinguished.
+pub const MAX_MATCH_TOKENS: usize = 64;
 
-/// Fewer equal tokens are chance.
-const SHORTEST_MATCH: usize = 2;
+/// Shorter matches are chance.
+const MIN_MATCH_TOKENS: usize = 2;
 
-/// Earlier places that are compared for one guess.
+/// Earlier positions that are compared for one draft.
 const N_COMPARED: usize = 64;
 
-/// A match of so many tokens is a copy, whose place is worth remembering when it ends.
+/// A match of this length is a copy, whose position is remembered when it ends.
 const IS_COPY: usize = 5;
 
-/// Tokens after a copy left its source within which it is expected back there.
-const LONGEST_EDIT: usize = 6;
+/// Tokens after leaving its source within which a copy is expected back.
+const MAX_EDIT_TOKENS: usize = 6;
 
-/// How far behind the place that it left a copy is looked for.
-const LONGEST_SKIP: usize = 12;
+/// Distance behind the position it left within which a copy may resume.
+const MAX_SKIP_TOKENS: usize = 12;
 
-/// Empty places of the tables.
+/// Marks empty table entries.
 const NONE: u32 = u32::MAX;
 
-/// Where the guesses come from.
+/// Where drafts come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct LookupSource {
-    /// the place of the next guess
+    /// Position of the next drafted token.
     next: usize,
-    /// tokens before it that equal the end of the text; 0: a copy is expected back
+    /// Tokens before it that equal the end of the text. 0: a copy is expected to resume.
     n_matched: usize,
 }
 
-/// A copy that left its source.
+/// A copy that has left its source.
 #[derive(Debug, Clone, Copy)]
 struct InterruptedCopy {
-    /// the first place of the source that was not copied
+    /// First position of the source that was not copied.
     at: usize,
-    /// tokens since
+    /// Tokens since.
     age: usize,
 }
 
-/// Places of all pairs of tokens in a text that grows.
+/// Index of all token pairs in a growing text.
 #[derive(Debug)]
 pub struct PromptLookup {
-    /// The last place behind a pair, by the pair's hash. A power of two.
+    /// Last position behind each pair, by the pair's hash. The length is a power of two.
     heads: Vec<u32>,
-    /// For each place the one before it with the same hash. (places)
+    /// For each position the previous one with the same hash. (positions)
     earlier: Vec<u32>,
     source: Option<LookupSource>,
     lost: Option<InterruptedCopy>,
 }
 
 impl PromptLookup {
-    /// For texts of up to `n_ctx` tokens; grows no more.
+    /// Creates an index for texts of up to `n_ctx` tokens. Never grows beyond that.
     pub fn new(n_ctx: usize) -> Self {
         let n_heads = n_ctx.clamp(256, 1 << 20).next_power_of_two();
         let earlier = Vec::with_capacity(n_ctx + 1);
         Self { heads: vec![NONE; n_heads], earlier, source: None, lost: None }
     }
 
-    /// How many tokens before the guess equal the end of the text; None: there is no guess. 0: a copy is expected
-    /// back in its source.
+    /// Returns how many tokens before the draft equal the end of the text. `None` without a draft; 0 if a copy is
+    /// expected to resume.
     pub fn n_matched(&self) -> Option<usize> {
         self.source.map(|source| source.n_matched)
     }
 
-    /// The guess for the next token.
+    /// Returns the draft for the next token.
     pub fn next(&self, history: &[TokenId]) -> Option<TokenId> {
         self.source.and_then(|source| history.get(source.next)).copied()
     }
 
-    /// Appends up to `n` guesses to `draft`. A source that reaches the end of the text goes on in the draft itself.
-    pub fn guess(&self, history: &[TokenId], n: usize, draft: &mut Vec<TokenId>) {
+    /// Appends up to `n` tokens to `draft`. A source that reaches the end of the text continues in the draft itself.
+    pub fn propose(&self, history: &[TokenId], n: usize, draft: &mut Vec<TokenId>) {
         let Some(LookupSource { next, .. }) = self.source else { return };
         let n_before = draft.len();
         for at in next..next + n {
-            let guess = history.get(at).or_else(|| draft.get(n_before + at - history.len()));
-            let Some(&guess) = guess else { return };
-            draft.push(guess);
+            let token = history.get(at).or_else(|| draft.get(n_before + at - history.len()));
+            let Some(&token) = token else { return };
+            draft.push(token);
         }
     }
 
-    /// The text has grown to `history`, by any number of tokens; finds the source of the next guess.
+    /// Records that the text has grown to `history`, and finds the source of the next draft.
     pub fn observe(&mut self, history: &[TokenId]) {
         let n_before = self.earlier.len();
         self.index(history);
         if history.len() != n_before + 1 {
-            // the first time, or after a leap
+            // The first call, or after a jump.
             (self.source, self.lost) = (self.find(history), None);
             return;
         }
@@ -99,8 +98,8 @@ impl PromptLookup {
         let kept = self.source.filter(|source| history[source.next] == token);
         match (kept, self.source) {
             (Some(LookupSource { next, n_matched }), _) => {
-                let n_matched = if n_matched == 0 { SHORTEST_MATCH - 1 } else { n_matched } + 1;
-                let source = LookupSource { next: next + 1, n_matched: n_matched.min(LONGEST_MATCH) };
+                let n_matched = if n_matched == 0 { MIN_MATCH_TOKENS - 1 } else { n_matched } + 1;
+                let source = LookupSource { next: next + 1, n_matched: n_matched.min(MAX_MATCH_TOKENS) };
                 self.source = Some(source);
                 if n_matched >= IS_COPY {
                     self.lost = None;
@@ -111,7 +110,7 @@ impl PromptLookup {
                     (Some(LookupSource { next, n_matched }), _) if n_matched >= IS_COPY => {
                         Some(InterruptedCopy { at: next, age: 1 })
                     }
-                    (_, Some(InterruptedCopy { at, age })) if age < LONGEST_EDIT => {
+                    (_, Some(InterruptedCopy { at, age })) if age < MAX_EDIT_TOKENS => {
                         Some(InterruptedCopy { at, age: age + 1 })
                     }
                     (_, Some(_) | None) => None,
@@ -121,24 +120,24 @@ impl PromptLookup {
         }
     }
 
-    /// The best source; while a copy is away from its own, that has precedence before short matches elsewhere.
+    /// Returns the best source. An interrupted copy takes precedence over short matches elsewhere.
     fn find_or_return(&self, history: &[TokenId]) -> Option<LookupSource> {
         let found = self.find(history);
         let Some(InterruptedCopy { at, age }) = self.lost else { return found };
-        let is_near = |source: &LookupSource| (at..=at + age + LONGEST_SKIP).contains(&source.next);
+        let is_near = |source: &LookupSource| (at..=at + age + MAX_SKIP_TOKENS).contains(&source.next);
         if found.is_some_and(|source| source.n_matched >= IS_COPY || is_near(&source)) {
             return found;
         }
-        // the last token stands a little further on: tokens were left out, or put in before it; else as many were
-        // replaced as have come
-        let end = (at + age + LONGEST_SKIP).min(history.len() - 1);
+        // If the last token stands further on, tokens were removed or inserted before it. Otherwise as many were
+        // replaced as have come.
+        let end = (at + age + MAX_SKIP_TOKENS).min(history.len() - 1);
         let last = history[history.len() - 1];
         let behind = history[at.min(end)..end].iter().position(|&token| token == last);
         let next = behind.map_or(at + age, |n| at + n + 1);
         (next < history.len()).then_some(LookupSource { next, n_matched: 0 })
     }
 
-    /// The longest match of the text's end.
+    /// Returns the longest match of the text's end.
     fn find(&self, history: &[TokenId]) -> Option<LookupSource> {
         let end = history.len();
         let [.., a, b] = history else { return None };
@@ -149,11 +148,11 @@ impl PromptLookup {
             let next = at as usize;
             if next < end {
                 let pairs = history[..next].iter().rev().zip(history.iter().rev());
-                let n_matched = pairs.take(LONGEST_MATCH).take_while(|(a, b)| a == b).count();
-                if n_matched >= SHORTEST_MATCH && best.is_none_or(|best| n_matched > best.n_matched) {
+                let n_matched = pairs.take(MAX_MATCH_TOKENS).take_while(|(a, b)| a == b).count();
+                if n_matched >= MIN_MATCH_TOKENS && best.is_none_or(|best| n_matched > best.n_matched) {
                     best = Some(LookupSource { next, n_matched });
                 }
-                if n_matched == LONGEST_MATCH {
+                if n_matched == MAX_MATCH_TOKENS {
                     break;
                 }
             }
@@ -162,7 +161,7 @@ impl PromptLookup {
         best
     }
 
-    /// Enters the places behind every pair that has a token behind it. `earlier` is as long as the text was.
+    /// Indexes the positions behind every pair. `earlier` is as long as the text was.
     fn index(&mut self, history: &[TokenId]) {
         for place in self.earlier.len()..history.len() {
             let before = match place {
@@ -186,7 +185,7 @@ impl PromptLookup {
 mod tests {
     use super::*;
 
-    /// The text a character a token: after all of it but the last `n_single`, which come one by one.
+    /// The text with one token per character: first all but the last `n_single`, then those one by one.
     fn after(text: &str, n_single: usize) -> (PromptLookup, Vec<TokenId>) {
         let ids: Vec<TokenId> = text.chars().map(u32::from).collect();
         let mut lookup = PromptLookup::new(64);
@@ -196,19 +195,19 @@ mod tests {
         (lookup, ids)
     }
 
-    fn check(text: &str, n_matched: Option<usize>, guesses: &str) {
+    fn check(text: &str, n_matched: Option<usize>, drafts: &str) {
         for n_single in [0, 1, 3, text.chars().count()] {
             let (lookup, ids) = after(text, n_single);
             let mut draft = Vec::new();
-            lookup.guess(&ids, 8, &mut draft);
+            lookup.propose(&ids, 8, &mut draft);
             let draft: String = draft.into_iter().filter_map(char::from_u32).collect();
-            assert_eq!((lookup.n_matched(), draft.as_str()), (n_matched, guesses), "{text:?} {n_single}");
-            assert_eq!(lookup.next(&ids).and_then(char::from_u32), guesses.chars().next());
+            assert_eq!((lookup.n_matched(), draft.as_str()), (n_matched, drafts), "{text:?} {n_single}");
+            assert_eq!(lookup.next(&ids).and_then(char::from_u32), drafts.chars().next());
         }
     }
 
     #[test]
-    fn the_longest_match_wins_and_of_equals_the_latest() {
+    fn the_longest_and_then_latest_match_wins() {
         check("", None, "");
         check("a", None, "");
         check("ab", None, "");
@@ -216,39 +215,39 @@ mod tests {
         check("abcdefghijkl.ab", Some(2), "cdefghij");
         check("xab1 yab2 yab", Some(4), "2 yab2 y");
         check("xab1 yab2 zab", Some(2), "2 zab2 z");
-        // the draft goes on in itself
+        // The draft continues in itself.
         check("ababab", Some(4), "abababab");
         check("aaaa", Some(3), "aaaaaaaa");
-        // one token alone is no match
+        // One token alone is no match.
         check("abcd xd", None, "");
     }
 
-    /// What is guessed at the end of a copy of `source` that has come to `copy`.
-    fn check_copy(source: &str, copy: &str, n_matched: Option<usize>, guesses: &str) {
+    /// The draft at the end of a copy of `source` that has come to `copy`.
+    fn check_copy(source: &str, copy: &str, n_matched: Option<usize>, drafts: &str) {
         let text = format!("{source}|{copy}");
         let (lookup, ids) = after(&text, copy.len());
         let mut draft = Vec::new();
-        lookup.guess(&ids, guesses.len(), &mut draft);
+        lookup.propose(&ids, drafts.len(), &mut draft);
         let draft: String = draft.into_iter().filter_map(char::from_u32).collect();
-        assert_eq!((lookup.n_matched(), draft.as_str()), (n_matched, guesses), "{copy:?}");
+        assert_eq!((lookup.n_matched(), draft.as_str()), (n_matched, drafts), "{copy:?}");
     }
 
     #[test]
-    fn a_copy_is_expected_back_behind_an_edit() {
+    fn copies_resume_behind_an_edit() {
         let source = "0123456789abcdefghijklmnopqrstuvwxyz";
         check_copy(source, "01234567", Some(8), "89abc");
-        // replaced, by one and by three
+        // Replaced: one, then three.
         check_copy(source, "01234567*", Some(0), "9abcd");
         check_copy(source, "01234567***", Some(0), "bcdef");
-        // put in
+        // Inserted.
         check_copy(source, "01234567*8", Some(0), "9abcd");
         check_copy(source, "01234567*89", Some(2), "abcde");
-        // left out
+        // Removed.
         check_copy(source, "01234567d", Some(0), "efghi");
         check_copy(source, "01234567de", Some(2), "fghij");
-        // gone for good
+        // Unrelated from here on.
         check_copy(source, "01234567!@#$%^&", None, "");
-        // was no copy
+        // Was no copy.
         check_copy(source, "012*", None, "");
     }
 
@@ -257,7 +256,7 @@ mod tests {
         let ids: Vec<TokenId> = (0..5000).map(|i| i % 2).collect();
         let mut lookup = PromptLookup::new(5000);
         lookup.observe(&ids);
-        assert_eq!((lookup.n_matched(), lookup.next(&ids)), (Some(LONGEST_MATCH), Some(0)));
+        assert_eq!((lookup.n_matched(), lookup.next(&ids)), (Some(MAX_MATCH_TOKENS), Some(0)));
         lookup.observe(&[&ids[..], &[7, 7]].concat());
         assert_eq!(lookup.n_matched(), None);
     }

@@ -1,4 +1,4 @@
-//! The Jinja that chat templates are written in: what Python's has beyond minijinja, and the bounds.
+//! Jinja environment of chat templates: Python features that minijinja lacks, and the bounds.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,11 +9,11 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Kwargs, Rest, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, Template, UndefinedBehavior, Value};
 
-use super::rewrite::{PLUS, WALKED};
+use super::rewrite::{ITERABLE, PLUS};
 use super::{json, methods, python, strftime};
 use crate::error::{EngineError, Result};
 
-/// Instructions of one rendering: a conversation of thousands of messages needs some millions.
+/// Instructions of one rendering. Thousands of messages need some millions.
 const MAX_STEPS: u64 = 200_000_000;
 
 /// The longest prompt: a million tokens of text.
@@ -35,7 +35,7 @@ pub fn new() -> Environment<'static> {
     environment.add_filter("indent", indent);
     environment.add_filter("string", |value: &Value| python::str(value));
     environment.add_filter("tojson", tojson);
-    environment.add_filter(WALKED, walked);
+    environment.add_filter(ITERABLE, iterable);
     environment.add_filter(PLUS, plus);
     environment.add_test("iterable", |value: &Value| !value.is_none() && value.try_iter().is_ok());
     lazy_filters(&mut environment);
@@ -43,7 +43,7 @@ pub fn new() -> Environment<'static> {
     environment
 }
 
-/// An error that the template itself asked for.
+/// An error raised by the template itself.
 #[derive(Debug)]
 struct TemplateException(String);
 
@@ -60,7 +60,7 @@ fn raise_exception(message: &Value) -> Result<Value, Error> {
     Err(Error::new(ErrorKind::InvalidOperation, message.clone()).with_source(TemplateException(message)))
 }
 
-/// Of anything: a list is shown first, as Python shows it.
+/// Accepts any value: a list is first converted as Python prints it.
 fn trim(value: &Value, characters: Option<&str>) -> String {
     let text = python::str(value);
     match characters {
@@ -96,15 +96,15 @@ fn indent(
 
 const MAX_INDENT: usize = 1024;
 
-/// What a loop walks over: Python refuses `none`.
-fn walked(value: &Value) -> Result<Value, Error> {
+/// Checks what a loop iterates over: Python refuses `none`.
+fn iterable(value: &Value) -> Result<Value, Error> {
     if value.is_none() {
         return Err(Error::new(ErrorKind::InvalidOperation, "none is not iterable"));
     }
     Ok(value.clone())
 }
 
-/// A sum in which a safe string stands: what is not safe is escaped as Python's markupsafe does.
+/// Adds to a safe string: unsafe text is escaped as Python's markupsafe does.
 fn plus(left: &Value, right: &Value) -> Result<Value, Error> {
     let (Some(a), Some(b)) = (left.as_str(), right.as_str()) else {
         let message = format!("cannot add {} and {}", left.kind(), right.kind());
@@ -125,7 +125,7 @@ fn plus(left: &Value, right: &Value) -> Result<Value, Error> {
     Ok(Value::from_safe_string(escaped(left, a) + &escaped(right, b)))
 }
 
-/// Filters whose result Python makes item by item: it has no length and is no JSON until `list` makes it one.
+/// Filters that are lazy in Python: their result has no length and is not JSON until `list` converts it.
 fn lazy_filters(environment: &mut Environment) {
     fn lazy(items: Vec<Value>) -> Value {
         Value::make_iterable(move || items.clone().into_iter())
@@ -181,13 +181,13 @@ fn tojson(value: &Value, indent: Option<Value>, options: Kwargs) -> Result<Value
     json::dumps(value, &style).map(Value::from)
 }
 
-/// `strftime_now(format)`; without a time it is not defined.
+/// Returns the function `strftime_now(format)`. Undefined without a time.
 pub fn strftime_now(now: Option<&str>) -> Value {
     let Some(time) = now.and_then(strftime::LocalTime::parse) else { return Value::UNDEFINED };
     Value::from_function(move |format: &str| time.format(format))
 }
 
-/// Collects the output and refuses more than a prompt can hold.
+/// Collects the output, up to the longest prompt.
 struct BoundedOutput(Vec<u8>);
 
 impl Write for BoundedOutput {
@@ -210,7 +210,7 @@ pub fn render(template: &Template<'_, '_>, variables: Value) -> Result<String> {
     Ok(String::from_utf8(out.0).expect("a template writes strings"))
 }
 
-/// What went wrong, without the engine's own words about where.
+/// Returns the cause without minijinja's description of the place.
 pub fn cause(error: &Error) -> String {
     match error.detail() {
         Some(detail) => detail.to_string(),
@@ -234,7 +234,7 @@ pub fn failure(error: &Error) -> EngineError {
     EngineError::new(
         "template.failed",
         format!("the chat template failed{line}: {}", cause(error)),
-        "This model's template cannot show such a conversation: start a new one, or choose another model.",
+        "This model's template does not support such a conversation: start a new one, or choose another model.",
     )
 }
 

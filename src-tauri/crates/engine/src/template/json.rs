@@ -1,4 +1,4 @@
-//! Values as Python's `json.dumps(…, ensure_ascii=False)` writes them.
+//! Writes values as Python's `json.dumps(…, ensure_ascii=False)` does.
 
 use std::fmt::Write;
 
@@ -7,12 +7,12 @@ use minijinja::{Error, ErrorKind, Value};
 
 #[derive(Debug, Default)]
 pub struct JsonStyle {
-    /// Spaces per level; absent: all on one line.
+    /// Spaces per level. `None`: all on one line.
     pub indent: Option<usize>,
     pub sort_keys: bool,
-    /// Everything beyond ASCII is escaped.
+    /// Escapes everything beyond ASCII.
     pub ascii: bool,
-    /// Between items and after keys; absent: Python's own.
+    /// Between items, and after keys. `None`: Python's defaults.
     pub separators: Option<Vec<String>>,
 }
 
@@ -137,7 +137,7 @@ fn string(text: &str, ascii: bool, out: &mut String) {
     out.push('"');
 }
 
-/// The text of a JSON string without its quotes.
+/// Returns the text of a JSON string without its quotes.
 pub fn escaped(text: &str) -> String {
     let mut out = String::new();
     string(text, false, &mut out);
@@ -152,7 +152,7 @@ fn number(value: &Value, out: &mut String) {
     }
 }
 
-/// Python's `repr` of a float: shortest digits that come back the same, an exponent from 1e16 and below 1e-4.
+/// Python's `repr` of a float: shortest round-trip digits, with an exponent from 1e16 and below 1e-4.
 pub fn float(x: f64) -> String {
     if x.is_nan() {
         return "NaN".into();
@@ -171,7 +171,7 @@ pub fn float(x: f64) -> String {
     if plain.contains('.') { plain } else { plain + ".0" }
 }
 
-/// Whether a value is an iterator, which Python does not serialize, rather than a container.
+/// Returns whether a value is an iterator, which Python does not serialize, rather than a container.
 fn is_iterator(value: &Value) -> bool {
     value.kind() == ValueKind::Iterable
 }
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn undefined_is_no_json() {
+    fn undefined_is_not_json() {
         assert!(dumps(&Value::UNDEFINED, &JsonStyle::default()).is_err());
     }
 }

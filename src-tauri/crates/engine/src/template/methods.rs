@@ -1,4 +1,4 @@
-//! Methods of Python's strings, lists and dictionaries, beyond those that come with minijinja's own set.
+//! Methods of Python's strings, lists and dictionaries that minijinja's own set lacks.
 
 use minijinja::value::{ValueKind, from_args};
 use minijinja::{Error, ErrorKind, State, Value};
@@ -6,7 +6,7 @@ use minijinja_contrib::pycompat::unknown_method_callback;
 
 use super::python;
 
-/// `value.name(arguments)`.
+/// Calls `value.name(arguments)`.
 pub fn call(state: &mut State, value: &Value, name: &str, arguments: &[Value]) -> Result<Value, Error> {
     let ours = match (value.as_str(), value.kind()) {
         (Some(text), _) => of_string(text, name, arguments)?,
@@ -78,7 +78,7 @@ fn of_string(text: &str, name: &str, arguments: &[Value]) -> Result<Option<Value
     Ok(Some(result))
 }
 
-/// A template may not ask for more padding than a prompt could hold.
+/// Bound on padding: no prompt could hold more.
 const MAX_WIDTH: usize = 1 << 20;
 
 fn missing(text: &str, width: usize) -> usize {

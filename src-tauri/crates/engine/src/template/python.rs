@@ -1,4 +1,4 @@
-//! Values as Python shows them: `str()` where a template prints, `repr()` inside lists and dictionaries.
+//! Formats values as Python does: `str()` where a template prints, `repr()` inside lists and dictionaries.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use super::json::float;
 
 const MAX_DEPTH: usize = 128;
 
-/// What printing a value gives.
+/// Python's `str()`.
 pub fn str(value: &Value) -> String {
     match value.as_str() {
         Some(text) => text.to_owned(),
@@ -101,8 +101,8 @@ fn quoted(text: &str, out: &mut String) {
     out.push(quote);
 }
 
-/// Python's `str.isprintable`: no control, format, private or separating character but the space. Characters that
-/// Unicode has not assigned count as printable here.
+/// Python's `str.isprintable`: no control, format, private or separator character except space. Unassigned characters
+/// count as printable here.
 fn is_printable(c: char) -> bool {
     const HIDDEN: &[(u32, u32)] = &[
         (0xa0, 0xa0),
@@ -130,7 +130,7 @@ fn is_printable(c: char) -> bool {
     !c.is_control() && !HIDDEN.iter().any(|(from, to)| (*from..=*to).contains(&code))
 }
 
-/// Python's white space: that of Unicode, and four separators of old.
+/// Python's white space: Unicode's, and four ASCII separators.
 pub fn is_space(c: char) -> bool {
     c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
 }

@@ -1,13 +1,12 @@
-//! Where Python's Jinja and minijinja part, a template's source is rewritten so that both mean the same.
-//!
-//! - `{% generation %}` marks what a model is trained on: it becomes a plain block.
-//! - `{% for x in y %}`: Python refuses to walk over `none`; the rewritten loop asks first.
-//! - `{{ a|safe + b }}`: Python escapes what is added to a safe string; the rewritten sum does.
+//! Rewrites a template's source where Python's Jinja and minijinja differ, so that both mean the same.
+//! - `{% generation %}` marks what a model is trained on. It becomes a plain block.
+//! - `{% for x in y %}`: Python fails on `none`; the rewritten loop checks for it.
+//! - `{{ a|safe + b }}`: Python escapes what is added to a safe string; the rewritten sum does too.
 
 use std::ops::Range;
 
-/// The filters that rewritten sources call.
-pub const WALKED: &str = "__walked";
+/// Filters that rewritten sources call.
+pub const ITERABLE: &str = "__walked";
 pub const PLUS: &str = "__plus";
 
 pub fn rewrite(source: &str) -> String {
@@ -22,7 +21,7 @@ pub fn rewrite(source: &str) -> String {
             b'{' => tag_end(tag, "}}"),
             _ => Some(1),
         };
-        // A tag that never ends is the parser's to complain about.
+        // An unclosed tag is left for the parser to report.
         let Some(end) = end else {
             rest = tag;
             break;
@@ -38,7 +37,7 @@ pub fn rewrite(source: &str) -> String {
     out + rest
 }
 
-/// Where a tag ends that begins `text`; strings in it don't count.
+/// Returns the end of the tag that begins `text`, ignoring strings in it.
 fn tag_end(text: &str, close: &str) -> Option<usize> {
     let mut from = 2;
     while let Some(at) = text[from..].find(['\'', '"', close.as_bytes()[0] as char]).map(|at| from + at) {
@@ -51,7 +50,7 @@ fn tag_end(text: &str, close: &str) -> Option<usize> {
     None
 }
 
-/// Where the string ends whose quote stands at `at`.
+/// Returns the end of the string whose quote is at `at`.
 fn string_end(text: &str, at: usize) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut end = at + 1;
@@ -65,7 +64,7 @@ fn string_end(text: &str, at: usize) -> Option<usize> {
     None
 }
 
-/// The inside of a tag, without the marks that control white space.
+/// Returns the inside of a tag, without the marks that control white space.
 fn inside(tag: &str) -> Range<usize> {
     let marked = |byte: u8| byte == b'-' || byte == b'+';
     let start = 2 + usize::from(marked(tag.as_bytes()[2]));
@@ -77,7 +76,7 @@ fn statement_name(tag: &str) -> &str {
     tag[inside(tag)].split_whitespace().next().unwrap_or("")
 }
 
-/// CopyOnWrite up to and including `{% endraw %}`; gives what follows.
+/// Copies up to and including `{% endraw %}`. Returns the rest.
 fn copy_raw<'a>(tag: &str, rest: &'a str, out: &mut String) -> &'a str {
     out.push_str(tag);
     let mut from = 0;
@@ -112,10 +111,10 @@ fn loop_over(tag: &str) -> Option<String> {
     let start = at("in")? + 2;
     let end = [at("if"), at("recursive")].into_iter().flatten().filter(|at| *at > start).min();
     let end = end.unwrap_or(inside.end);
-    Some(format!("{} ({})|{WALKED} {}", &tag[..start], tag[start..end].trim(), &tag[end..]))
+    Some(format!("{} ({})|{ITERABLE} {}", &tag[..start], tag[start..end].trim(), &tag[end..]))
 }
 
-/// Words and `+` signs outside strings and brackets, with their places.
+/// Returns words and `+` signs outside strings and brackets, with their offsets.
 fn top_level(text: &str) -> Vec<(usize, &str)> {
     let (mut found, mut depth, mut at) = (Vec::new(), 0usize, 0);
     let bytes = text.as_bytes();

@@ -1,17 +1,16 @@
-//! Which stretches of a rendered prompt are the words of people, files and tools.
+//! Finds the spans of a rendered prompt that are the words of people, files and tools.
 //!
-//! The template is rendered a second time with a unique mark in place of every such text. Where the marks come
-//! out, the texts stand in the real rendering, as they are or trimmed or as JSON. A template that looks into a
-//! text (for a tag, say) may render differently with a mark in its place: then each text is tried alone, and what
-//! still cannot be placed is searched for. A text may be marked where it need not be; control tokens that the
-//! template itself writes are never inside a mark.
+//! Renders a second time with unique placeholders for all such texts, and aligns both renderings. If a template
+//! inspects a text and renders differently, each text is tried alone, then searched for.
+//!
+//! A span may be reported where none is needed. Control tokens that the template itself writes are never inside one.
 
 use serde_json::Value;
 
 use super::{ChatTemplate, ContentSpan, RenderInput, RenderedPrompt, json, python};
 use crate::error::Result;
 
-/// A mark is `open`, a number, `close`: characters that the prompt doesn't have, so that nobody can write a mark.
+/// A placeholder is `open`, a number, `close`: characters absent from the prompt, so that no text can forge one.
 #[derive(Debug, Clone, Copy)]
 struct MarkChars {
     open: char,
@@ -19,17 +18,17 @@ struct MarkChars {
 }
 
 impl MarkChars {
-    /// Rare letters (CJK extension B): shown as they are by JSON and by Python, without case, no space.
+    /// Rare letters (CJK extension B): unchanged by JSON and Python, without case, not white space.
     fn absent_from(text: &str) -> Option<Self> {
         let mut absent = ('\u{20000}'..='\u{2a6df}').rev().filter(|c| !text.contains(*c));
         Some(Self { open: absent.next()?, close: absent.next()? })
     }
 }
 
-/// How many texts are tried alone: each costs a rendering.
+/// Texts that are tried alone: each costs a rendering.
 const MAX_RENDERED_ALONE: usize = 64;
 
-/// A text that a message or a tool brings along.
+/// A text from a message or a tool.
 #[derive(Debug, Clone)]
 struct TextLeaf {
     text: String,
@@ -41,7 +40,7 @@ pub fn render(template: &ChatTemplate, input: &RenderInput<'_>) -> Result<Render
     let text = template.render_text(input, input.messages, input.tools)?;
     let mut leaves = Vec::new();
     let Some(marks) = MarkChars::absent_from(&text) else {
-        // every one of 42,720 rare letters: no prompt but an attempt to get around this
+        // All 42,720 rare letters occur: certainly an attempt to evade this.
         let whole = ContentSpan { message: None, range: 0..text.len(), is_content: false };
         return Ok(RenderedPrompt { text, content_spans: vec![whole] });
     };
@@ -56,7 +55,7 @@ pub fn render(template: &ChatTemplate, input: &RenderInput<'_>) -> Result<Render
     Ok(RenderedPrompt { text, content_spans })
 }
 
-/// Each text alone; then the rest by looking for it.
+/// Tries each text alone, then searches for the rest.
 fn one_by_one(
     template: &ChatTemplate,
     input: &RenderInput<'_>,
@@ -67,9 +66,9 @@ fn one_by_one(
     let mut spans = Vec::new();
     let mut from = 0;
     for (at, leaf) in leaves.iter().enumerate() {
-        let alone =
+        let by_itself =
             (at < MAX_RENDERED_ALONE).then(|| marked(input, marks, &mut Vec::new(), &|leaf| leaf == at));
-        let found = alone
+        let found = by_itself
             .and_then(|(messages, tools)| template.render_text(input, &messages, &tools).ok())
             .and_then(|marked| align(marks, &marked, text, leaves));
         match found {
@@ -81,7 +80,7 @@ fn one_by_one(
         }
     }
     spans.sort_by_key(|span| (span.range.start, span.range.end));
-    // Of two that overlap the first stays: both are the words of somebody.
+    // Of overlapping spans the first stays: both are someone's words.
     let mut end = 0;
     spans.retain(|span| {
         let apart = span.range.start >= end;
@@ -101,7 +100,7 @@ fn search(text: &str, leaf: &TextLeaf, from: &mut usize) -> Option<ContentSpan> 
     Some(ContentSpan { message: leaf.message, range, is_content: false })
 }
 
-/// Where the marks of `marked` stand in `text`; None if the two differ in more than the marks.
+/// Returns the spans of the placeholders of `marked` in `text`. `None` if the renderings differ otherwise.
 fn align(marks: MarkChars, marked: &str, text: &str, leaves: &[TextLeaf]) -> Option<Vec<ContentSpan>> {
     let mut spans = Vec::new();
     let mut parts = marked.split(marks.open);
@@ -129,7 +128,7 @@ fn align(marks: MarkChars, marked: &str, text: &str, leaves: &[TextLeaf]) -> Opt
     (at == text.len()).then_some(spans)
 }
 
-/// How a template may write a text: as it is, trimmed, as JSON, as Python shows a string in a list.
+/// Returns the forms in which a template may write a text: as is, trimmed, as JSON, as Python prints it in a list.
 fn forms(text: &str) -> Vec<String> {
     let mut forms = vec![text.to_string()];
     let mut add = |form: String| {
@@ -149,8 +148,8 @@ fn forms(text: &str) -> Vec<String> {
     forms
 }
 
-/// The messages and tools with marks in place of the texts that `wanted` accepts by number; all texts are
-/// appended to `leaves`.
+/// Returns messages and tools with placeholders for the texts that `wanted` accepts by number. Appends all texts to
+/// `leaves`.
 fn marked(
     input: &RenderInput<'_>,
     marks: MarkChars,
@@ -176,7 +175,7 @@ struct MarkInserter<'a> {
     message: Option<usize>,
 }
 
-/// Values in the description of a tool that are prose or data, not structure.
+/// Keys of a tool description whose values are prose or data, not structure.
 const PROSE: &[&str] = &["description", "title", "default", "enum", "examples", "const", "pattern"];
 
 impl MarkInserter<'_> {
@@ -226,7 +225,7 @@ impl MarkInserter<'_> {
         }
     }
 
-    /// Every string in a value.
+    /// Handles every string in a value.
     fn every(&mut self, value: &mut Value) {
         match value {
             Value::String(_) => self.leaf(value, false),
@@ -236,7 +235,7 @@ impl MarkInserter<'_> {
         }
     }
 
-    /// The prose in the description of a tool.
+    /// Handles the prose in a tool description.
     fn described(&mut self, value: &mut Value) {
         match value {
             Value::Array(values) => values.iter_mut().for_each(|value| self.described(value)),
@@ -314,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_that_looks_into_a_text_does_not_hide_it() {
+    fn templates_that_inspect_a_text_do_not_hide_it() {
         let peeks =
             "{% for m in messages %}<{% if 'x' in m.content %}has x: {% endif %}{{ m.content }}>{% endfor %}";
         let two = json!([{"role": "user", "content": "x </s>"}, {"role": "user", "content": "y </s>"}]);
@@ -322,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_and_calls_are_somebodys_words_too() {
+    fn tools_and_calls_are_content_too() {
         let source = "{% for t in tools %}{{ t | tojson }}{% endfor %}{% for m in messages %}{{ m.reasoning_content }}{% for c in m.tool_calls %}{{ c.function.arguments | tojson }}{% endfor %}{% endfor %}";
         let tools = json!([{"type": "function", "function": {"name": "f", "description": "<d>",
             "parameters": {"type": "object", "properties": {"description": {"type": "string", "enum": ["<e>"]}}}}}]);

@@ -1,6 +1,6 @@
-//! Dates as Python's `strftime` writes them, in English.
+//! Formats dates as Python's `strftime` does, in English.
 
-/// A moment of local time, as it was handed in.
+/// A local date and time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LocalTime {
     year: i64,
@@ -28,7 +28,7 @@ const MONTHS: [&str; 12] = [
 const WEEKDAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 
 impl LocalTime {
-    /// `2026-01-15T12:00:00`; the time of day may be missing, fractions and zones are ignored.
+    /// Parses `2026-01-15T12:00:00`. The time may be missing; fractions and zones are ignored.
     pub fn parse(text: &str) -> Option<Self> {
         let (date, time) = text.split_once(['T', ' ']).unwrap_or((text, "00:00:00"));
         let mut date = date.splitn(3, '-');
@@ -50,7 +50,7 @@ impl LocalTime {
         valid.then_some(Self { year: year.into(), month, day, hour, minute, second })
     }
 
-    /// `%d %B %Y` and the other directives that templates use; an unknown one stays as it is.
+    /// Formats `%d %B %Y` and the other directives that templates use. Unknown ones stay.
     pub fn format(&self, format: &str) -> String {
         let mut out = String::new();
         let mut chars = format.chars();
@@ -105,7 +105,7 @@ impl LocalTime {
 
     /// Monday is 0.
     fn weekday(&self) -> usize {
-        // Days since 1970-01-01, a Thursday, by counting years from March.
+        // Days since 1970-01-01, a Thursday, counting years from March.
         let (year, month) = match self.month {
             m @ 3.. => (self.year, i64::from(m) - 3),
             m => (self.year - 1, i64::from(m) + 9),
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_time() {
+    fn refuses_invalid_times() {
         for text in ["", "now", "2026-13-01", "2026-01-00", "2026-01-01T25:00:00", "99999-01-01"] {
             assert_eq!(LocalTime::parse(text), None, "{text}");
         }

@@ -3,7 +3,7 @@
 use minijinja::Value;
 use serde_json::Map;
 
-/// JSON as a template sees it.
+/// Converts a JSON value.
 pub fn value(json: &serde_json::Value) -> Value {
     use serde_json::Value as Json;
     match json {

@@ -1,4 +1,4 @@
-//! Tokens that are matched as a whole before anything is merged: control and user-defined ones.
+//! Added tokens: control and user-defined tokens that are matched as a whole before merging.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -7,16 +7,16 @@ use std::ops::Range;
 use super::TokenId;
 use super::pair_hash::PairHasher;
 
-/// A token with a text of its own.
+/// A token that is matched by its text.
 #[derive(Debug, Clone)]
 pub struct AddedToken {
     pub text: String,
     pub id: TokenId,
     pub is_control: bool,
-    /// White space before (after) it belongs to it.
+    /// Whether it includes white space before it, and after it.
     pub takes_left: bool,
     pub takes_right: bool,
-    /// Not inside a word.
+    /// Whether it is not matched inside a word.
     pub single_word: bool,
 }
 
@@ -26,8 +26,7 @@ impl AddedToken {
         Self { text, id, is_control, takes_left: false, takes_right: false, single_word: false }
     }
 
-    /// Whether a model may read this as a command: markup, but not that of web pages, which some vocabularies
-    /// keep as tokens for its own sake.
+    /// Returns whether a model may read this as a command: markup, except HTML tags that some vocabularies contain.
     pub fn may_steer(&self) -> bool {
         let text = self.text.trim();
         let is_markup = (text.starts_with('<') && text.ends_with('>'))
@@ -41,28 +40,28 @@ impl AddedToken {
 const HTML_TAGS: &str = "a b blockquote br caption code del div em h1 h2 h3 h4 h5 h6 hr i img ins kbd li mark ol p pre \
     s small span strong sub sup table tbody td tfoot th thead tr tt u ul";
 
-/// Where one was found.
+/// A match in a text.
 #[derive(Debug)]
 pub struct AddedTokenMatch<'a> {
-    /// Bytes of the text, white space that it takes included.
+    /// Bytes of the text, including white space that belongs to the token.
     pub range: Range<usize>,
     pub added: &'a AddedToken,
 }
 
-/// All of a model's, as a trie over bytes.
+/// All added tokens of a model, as a trie over bytes.
 #[derive(Debug, Default)]
 pub struct AddedTokens {
     all: Vec<AddedToken>,
-    /// Node and byte → node; node 0 is the root.
+    /// Node and byte → node. Node 0 is the root.
     children: HashMap<(u32, u8), u32, BuildHasherDefault<PairHasher>>,
-    /// What ends at a node: an index into `all`.
+    /// The token that ends at a node: an index into `all`.
     ends: Vec<Option<u32>>,
-    /// The bytes that begin one: most places of a text begin none.
+    /// Bytes that begin a token. Most positions of a text begin none.
     begins: Vec<bool>,
 }
 
 impl AddedTokens {
-    /// Empty texts are left out; of two with the same text the first stays.
+    /// Builds the trie. Empty texts are dropped; of equal texts the first stays.
     pub fn new(all: Vec<AddedToken>) -> Self {
         let mut tokens =
             Self { all, children: HashMap::default(), ends: vec![None], begins: vec![false; 256] };
@@ -86,7 +85,7 @@ impl AddedTokens {
         tokens
     }
 
-    /// Bytes of the longest.
+    /// Returns the bytes of the longest token.
     pub fn longest(&self) -> usize {
         self.all.iter().map(|added| added.text.len()).max().unwrap_or(0)
     }
@@ -95,12 +94,12 @@ impl AddedTokens {
         self.all.iter().map(|added| added.text.as_str())
     }
 
-    /// Whether one that may be typed reaches beyond its own text.
+    /// Returns whether a token that may be typed affects text around it.
     pub fn takes_white_space(&self) -> bool {
         self.all.iter().any(|it| !it.is_control && (it.takes_left || it.takes_right || it.single_word))
     }
 
-    /// The first match at or after byte `from` that `accept` lets through: leftmost, then longest.
+    /// Returns the first match at or after byte `from` that `accept` permits: leftmost, then longest.
     pub fn find(
         &self,
         text: &str,
@@ -180,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_match_makes_room_for_a_shorter_one() {
+    fn a_refused_match_allows_a_shorter_one() {
         let tokens = tokens();
         let found = tokens.find("<a><b>", 0, &|added, _| added.id != 2).map(|m| m.added.id);
         assert_eq!(found, Some(1));

@@ -1,28 +1,28 @@
-//! Byte-pair encoding: pieces of text to tokens by ranked merges.
+//! Byte-pair encoding by ranked merges.
 
 use super::TokenId;
 use super::merge::{MergeScratch, NONE};
 use super::vocab::Vocab;
 
-/// The merges of a model and what happens to text that no token covers.
+/// Merges of a model, and the treatment of text without tokens.
 #[derive(Debug)]
 pub struct Bpe {
     merges: Merges,
     pub options: BpeOptions,
 }
 
-/// Ranks by what a merge makes and where its two parts meet: that says which parts they are, so their own tokens
-/// need not be looked up. A vocabulary is read before the first answer, and most of its merges are never used.
+/// Merge ranks by resulting token and length of the left part, which determine both parts. The parts need no lookup:
+/// vocabularies load before the first answer, and most merges are never used.
 #[derive(Debug, Default)]
 struct Merges {
-    /// Where the merges of each token end in `rows`: `(n_vocab)`.
+    /// End of each token's merges in `rows`. (n_vocab)
     ends: Vec<u32>,
-    /// Bytes of the left part, and rank; ascending within a token, no left part twice.
+    /// Bytes of the left part, and rank. Ascending per token, without duplicate left parts.
     rows: Vec<(u32, u32)>,
 }
 
 impl Merges {
-    /// `found`: the token made, bytes of the left part, rank.
+    /// `found`: resulting token, bytes of the left part, rank.
     fn new(n_vocab: usize, mut found: Vec<(TokenId, u32, u32)>) -> Self {
         if !found.is_sorted() {
             found.sort_unstable();
@@ -49,19 +49,19 @@ impl Merges {
 
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BpeOptions {
-    /// A piece that is a token as a whole is taken as it is.
+    /// A piece that is a token as a whole is not merged.
     pub ignore_merges: bool,
     /// A character without a token becomes byte tokens.
     pub byte_fallback: bool,
-    /// What stands for a character without a token; absent: nothing.
+    /// Token for a character without a token. `None`: it is dropped.
     pub unknown: Option<TokenId>,
-    /// Several unknown characters in a row become one token.
+    /// Consecutive unknown characters become one token.
     pub fuse_unknown: bool,
 }
 
 impl Bpe {
-    /// `merges`: left and right text, best first. A merge that makes no token can never happen and is left out; one
-    /// of texts that are no tokens is never asked for.
+    /// Builds the merges. `merges`: left and right text, best first. One that yields no token is dropped; one of
+    /// texts that are no tokens is never used.
     pub fn new<'a>(
         vocab: &Vocab,
         merges: impl ExactSizeIterator<Item = (&'a [u8], &'a [u8])>,
@@ -69,7 +69,7 @@ impl Bpe {
     ) -> Self {
         let mut found = Vec::with_capacity(merges.len());
         let mut text = Vec::new();
-        let mut next = 0; // merges come in the order of what they make, nearly always
+        let mut next = 0; // merges are nearly always ordered by their result
         for (rank, (left, right)) in (0..).zip(merges) {
             text.clear();
             text.extend_from_slice(left);
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranks_are_found_whatever_the_order_of_the_file() {
+    fn ranks_do_not_depend_on_file_order() {
         // token, bytes of the left part, rank
         let merges = Merges::new(6, vec![(3, 1, 5), (3, 2, 4), (0, 1, 9), (5, 7, 0), (3, 1, 2), (3, 2, 8)]);
         let check = |whole, left, expected| assert_eq!(merges.rank(whole, left), expected, "{whole} {left}");

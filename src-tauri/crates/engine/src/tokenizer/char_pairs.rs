@@ -1,5 +1,5 @@
-//! Which characters stand side by side inside some token: between two that never do, no token reaches, and both
-//! sides can be encoded alone.
+//! Character pairs that occur inside tokens. No token spans two characters that never pair, so both sides can be
+//! encoded separately.
 
 use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
@@ -31,19 +31,20 @@ impl CharPairs {
         Self { pairs }
     }
 
-    /// Places inside `text` between which its parts can be encoded alone, in order.
+    /// Returns the offsets in `text` at which its parts can be encoded separately, in order.
     pub fn cuts<'a>(&'a self, vocab: &'a Vocab, text: &'a str) -> impl Iterator<Item = usize> + 'a {
         let pairs = text.char_indices().zip(text.char_indices().skip(1));
         pairs.filter(|((_, a), (_, b))| self.are_strangers(vocab, *a, *b)).map(|(_, (at, _))| at)
     }
 
-    /// No token holds the one before the other, and both have tokens or bytes: unknown ones in a row become one.
+    /// Returns whether no token contains the pair, and both characters are known: unknown ones in a row become one
+    /// token.
     fn are_strangers(&self, vocab: &Vocab, a: char, b: char) -> bool {
         let [a, b] = [a, b].map(space_to_mark);
         let is_known = |c: char| {
             vocab.byte_ids().is_some() || vocab.find(c.encode_utf8(&mut [0; 4]).as_bytes()).is_some()
         };
-        // Line ends are split off by some vocabularies' rules, a run of them as one.
+        // Some vocabularies split off line ends, a run of them as one piece.
         a != '\n'
             && b != '\n'
             && !self.pairs.contains(&(u32::from(a), u32::from(b)))

@@ -1,5 +1,6 @@
-//! The tokenizer of a safetensors folder as the keys of a GGUF, checked by reading it back: what does not encode
-//! the same texts to the same ids is refused, never written.
+//! Exports the tokenizer of a safetensors folder to GGUF keys, verified by reading it back.
+//!
+//! A tokenizer that would encode texts differently is refused.
 
 use serde_json::Value;
 use weights::WeightFile;
@@ -12,7 +13,7 @@ use super::vocab::{Decoding, TokenKind};
 use super::{MergeModel, Special, TokenId, Tokenizer};
 use crate::error::{EngineError, Result};
 
-/// Texts that tell pre-tokenisers apart: contractions, digits, runs of spaces and lines, scripts, marks, code.
+/// Texts that distinguish pre-tokenizers: contractions, digits, runs of spaces and lines, scripts, punctuation, code.
 const PROBES: &[&str] = &[
     "Hello world! It's 1 test, we'LL see; THEY'RE 12 of 123, 1234 and 1234567.89.",
     "  two spaces,   three\n\n\nlines\r\n\ttab \n end  ",
@@ -25,7 +26,7 @@ const PROBES: &[&str] = &[
     "<|im_end|> </s> <eos> [INST] \u{2581}mark <0x0A>",
 ];
 
-/// Numbers of GGUF token types.
+/// Returns the GGUF number of a token type.
 fn number(kind: TokenKind) -> i32 {
     match kind {
         TokenKind::Normal => 1,
@@ -37,7 +38,7 @@ fn number(kind: TokenKind) -> i32 {
     }
 }
 
-/// A vocabulary that owns its texts.
+/// A vocabulary with owned texts.
 #[derive(Default)]
 struct OwnedVocab {
     model: &'static str,
@@ -51,8 +52,9 @@ struct OwnedVocab {
     remove_extra_whitespaces: bool,
 }
 
-/// The keys `tokenizer.ggml.*` of a folder's tokenizer, for an embedding of `n_vocab` rows. Errors:
-/// `convert.tokenizer` where a GGUF cannot say it.
+/// Returns the keys `tokenizer.ggml.*` of a folder's tokenizer, for an embedding of `n_vocab` rows.
+///
+/// Errors: `convert.tokenizer` if GGUF cannot express it.
 pub fn gguf_pairs(file: &WeightFile, n_vocab: usize) -> Result<Vec<(String, OwnedValue)>> {
     let source = Tokenizer::from_weights(file)?;
     let mut owned = match (file.side_file("tokenizer.json"), file.side_file("tokenizer.model")) {
@@ -78,15 +80,15 @@ pub fn gguf_pairs(file: &WeightFile, n_vocab: usize) -> Result<Vec<(String, Owne
 fn refused(why: &str) -> EngineError {
     EngineError::new(
         "convert.tokenizer",
-        format!("the tokenizer cannot be written into a GGUF: {why}"),
+        format!("the tokenizer cannot be written into a GGUF file: {why}"),
         "Use the model as it is, or get it as a GGUF file.",
     )
 }
 
-/// The score of a token that merging does not reach.
+/// Score of a token that merging does not reach.
 const UNREACHED: f32 = -1e6;
 
-/// What the keys say of single tokens.
+/// Special tokens of the keys.
 struct ExportRoles {
     bos: Option<TokenId>,
     eos: Option<TokenId>,
@@ -167,25 +169,25 @@ impl OwnedVocab {
     }
 }
 
-/// Every probe must become the same ids, and they the same text; the same tokens must end a reply.
+/// Checks that every probe has the same ids and these the same text, and that the same tokens end a reply.
 fn compare(source: &Tokenizer, back: &Tokenizer) -> Result<()> {
     for text in PROBES {
         for special in [Special::Plain, Special::Parse] {
             let (ours, theirs) = (source.encode(text, special), back.encode(text, special));
             if ours != theirs {
-                return Err(refused(&format!("{text:?} would become other tokens")));
+                return Err(refused(&format!("{text:?} would be encoded differently")));
             }
             if source.decode(&ours) != back.decode(&ours) {
-                return Err(refused(&format!("the tokens of {text:?} would become another text")));
+                return Err(refused(&format!("the tokens of {text:?} would be decoded differently")));
             }
         }
     }
     if (source.bos, source.eos, &source.eog) != (back.bos, back.eos, &back.eog) {
-        return Err(refused("more kinds of tokens end a reply than it has keys for"));
+        return Err(refused("more tokens end a reply than GGUF has keys for"));
     }
     match source.add_special(Vec::new()) == back.add_special(Vec::new()) {
         true => Ok(()),
-        false => Err(refused("a text has more tokens around it than BOS and EOS")),
+        false => Err(refused("it adds more tokens to a text than BOS and EOS")),
     }
 }
 
@@ -193,13 +195,13 @@ fn from_json(source: &Tokenizer, json: &[u8], model: Option<&[u8]>) -> Result<Ow
     let json: Value = serde_json::from_slice(json).map_err(|error| refused(&error.to_string()))?;
     let MergeModel::Bpe { splitter, .. } = &source.merging else {
         return model.map_or_else(
-            || Err(refused("a Unigram tokenizer needs its tokenizer.model beside it")),
+            || Err(refused("a Unigram tokenizer also needs its tokenizer.model")),
             from_sentencepiece,
         );
     };
     let merges = json["model"]["merges"].as_array().map_or(&[][..], Vec::as_slice);
     let merges = merges.iter().map(merge).collect::<Option<Vec<_>>>();
-    let merges = merges.ok_or_else(|| refused("its merges are no pairs of texts"))?;
+    let merges = merges.ok_or_else(|| refused("its merges are not pairs of texts"))?;
     match source.vocab.decoding {
         Decoding::ByteLevel => byte_level(source, splitter, merges, &json),
         Decoding::SentencePiece { .. } => match model {
@@ -209,7 +211,7 @@ fn from_json(source: &Tokenizer, json: &[u8], model: Option<&[u8]>) -> Result<Ow
     }
 }
 
-/// A merge, in either of the two spellings of a tokenizer.json.
+/// Reads a merge, in either spelling of a tokenizer.json.
 fn merge(value: &Value) -> Option<(String, String)> {
     match value {
         Value::String(both) => {
@@ -225,9 +227,11 @@ fn merge(value: &Value) -> Option<(String, String)> {
     }
 }
 
-/// Texts and kinds of all tokens. Error: one that is no UTF-8.
+/// Returns texts and types of all tokens.
+///
+/// Errors: invalid UTF-8.
 fn tokens(source: &Tokenizer) -> Result<(Vec<String>, Vec<i32>)> {
-    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).map_err(|_| refused("a token is no UTF-8"));
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).map_err(|_| refused("a token is not UTF-8"));
     let all = source.vocab.ids().map(|(_, bytes, kind)| Ok((text(bytes)?, number(kind))));
     Ok(all.collect::<Result<Vec<_>>>()?.into_iter().unzip())
 }
@@ -243,7 +247,7 @@ fn byte_level(
         NamedPreTokenizer::find(Some(name))
             .is_ok_and(|pre| pre.ignore_merges == ignore_merges && same_pieces(splitter, &pre.splitter))
     });
-    let pre = named.ok_or_else(|| refused("no GGUF name stands for its pre-tokeniser"))?.to_owned();
+    let pre = named.ok_or_else(|| refused("GGUF has no name for its pre-tokenizer"))?.to_owned();
     let (tokens, kinds) = tokens(source)?;
     let merges = merges.into_iter().map(|(left, right)| format!("{left} {right}")).collect();
     Ok(OwnedVocab { model: "gpt2", pre, tokens, kinds, merges, ..OwnedVocab::default() })
@@ -258,7 +262,7 @@ fn same_pieces(a: &Splitter, b: &Splitter) -> bool {
     PROBES.iter().all(|text| [true, false].iter().all(|&at| pieces(a, text, at) == pieces(b, text, at)))
 }
 
-/// Merges by rank as the scores that SentencePiece merges by: the earlier the merge, the higher.
+/// Converts merge ranks to SentencePiece scores: the earlier the merge, the higher.
 fn scored(source: &Tokenizer, merges: &[(String, String)], json: &Value) -> Result<OwnedVocab> {
     let (tokens, kinds) = tokens(source)?;
     let mut scores = vec![UNREACHED; tokens.len()];
@@ -282,7 +286,7 @@ fn scored(source: &Tokenizer, merges: &[(String, String)], json: &Value) -> Resu
     })
 }
 
-/// Whether a text begins with a space that nobody wrote.
+/// Returns whether a space is added before a text.
 fn first_has_mark(source: &Tokenizer) -> bool {
     let first = source.encode("a", Special::Plain).first().copied();
     first.is_some_and(|id| source.vocab.text(id).starts_with("▁".as_bytes()))
@@ -291,7 +295,7 @@ fn first_has_mark(source: &Tokenizer) -> bool {
 fn from_sentencepiece(model: &[u8]) -> Result<OwnedVocab> {
     let description = SentencePieceModel::parse(model)?;
     if !description.charsmap.is_empty() && description.is_unigram {
-        return Err(refused("it normalises texts by a table of its own"));
+        return Err(refused("it normalizes texts with a custom table"));
     }
     let mut owned = OwnedVocab {
         model: if description.is_unigram { "t5" } else { "llama" },
@@ -302,7 +306,7 @@ fn from_sentencepiece(model: &[u8]) -> Result<OwnedVocab> {
         ..OwnedVocab::default()
     };
     for (text, score, kind) in &description.pieces {
-        let text = std::str::from_utf8(text).map_err(|_| refused("a token is no UTF-8"))?;
+        let text = std::str::from_utf8(text).map_err(|_| refused("a token is not UTF-8"))?;
         owned.tokens.push(match kind {
             TokenKind::UserDefined => text.replace('▁', " "),
             TokenKind::Normal

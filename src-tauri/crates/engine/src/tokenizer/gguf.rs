@@ -1,4 +1,4 @@
-//! A tokenizer from the metadata of a GGUF file.
+//! Builds a tokenizer from GGUF metadata.
 
 use super::bpe::{Bpe, BpeOptions};
 use super::json::split_merge;
@@ -14,14 +14,14 @@ use tokenizers::normalizers::replace::Replace;
 use tokenizers::pre_tokenizers::bert::BertPreTokenizer;
 use tokenizers::{NormalizerWrapper, PreTokenizerWrapper};
 
-/// What `tokenizer.ggml.*` says.
+/// Contents of `tokenizer.ggml.*`.
 #[derive(Debug, Default)]
 pub struct GgufVocab<'a> {
     /// `gpt2`, `llama`, `gemma4` …
     pub model: &'a str,
     pub pre: Option<&'a str>,
     pub tokens: Vec<&'a [u8]>,
-    /// Empty or one per token, as is `kinds`.
+    /// Empty or one per token, as `kinds`.
     pub scores: Vec<f32>,
     pub kinds: Vec<i64>,
     /// `"left right"`, best first.
@@ -29,7 +29,7 @@ pub struct GgufVocab<'a> {
     pub bos: Option<TokenId>,
     pub eos: Option<TokenId>,
     pub unknown: Option<TokenId>,
-    /// Before and after a text, where there are no sentences to begin and end.
+    /// BERT's tokens before and after a text.
     pub class: Option<TokenId>,
     pub separator: Option<TokenId>,
     /// End of turn, end of message.
@@ -46,7 +46,7 @@ impl GgufVocab<'_> {
         self.kinds.get(at).map_or(TokenKind::Normal, |number| TokenKind::from_number(*number))
     }
 
-    /// Each list must be as long as the list of tokens, or absent.
+    /// Checks that each list has one entry per token, or none.
     fn check(&self) -> Result<()> {
         let n = self.tokens.len();
         for (name, len) in [("scores", self.scores.len()), ("token_type", self.kinds.len())] {
@@ -81,14 +81,14 @@ impl Tokenizer {
             "bert" => wordpiece(source),
             other => Err(EngineError::new(
                 "tokenizer.unsupported",
-                format!("a tokenizer of the kind `{other}` (tokenizer.ggml.model) is not supported"),
+                format!("a tokenizer of kind `{other}` (tokenizer.ggml.model) is not supported"),
                 "Choose a model with a BPE, SentencePiece or WordPiece tokenizer.",
             )),
         }
     }
 }
 
-/// PreTokenizerRow-tokenisers of vocabularies whose spaces are `▁`, whatever the file calls its kind.
+/// Pre-tokenizers of vocabularies with `▁` for spaces, whatever the file calls its type.
 const SPACED: &[&str] = &["gemma4", "sarvam-moe", "granite-embed-multi-311m"];
 
 fn vocabulary(source: &GgufVocab<'_>, decoding: Decoding, roles: &TokenRoles) -> Result<Vocab> {
@@ -121,7 +121,7 @@ fn byte_level(source: &GgufVocab<'_>) -> Result<Tokenizer> {
     Ok(tokenizer)
 }
 
-/// BPE over text whose spaces are `▁`, with byte tokens: Gemma 4. Only line ends are split off.
+/// BPE over text with `▁` for spaces, and byte tokens: Gemma 4. Only line ends are split off.
 fn spaced_bpe(source: &GgufVocab<'_>) -> Result<Tokenizer> {
     let roles = source.roles(true);
     let vocab = vocabulary(source, Decoding::SentencePiece { strips_space: false }, &roles)?;
@@ -139,7 +139,7 @@ fn spaced_bpe(source: &GgufVocab<'_>) -> Result<Tokenizer> {
     Ok(Tokenizer::assemble(vocab, MergeModel::Bpe { splitter, bpe }, added, roles))
 }
 
-/// BERT's: letters without case and accents; every text between two marks.
+/// BERT's: letters without case and accents, and a token before and after every text.
 fn wordpiece(source: &GgufVocab<'_>) -> Result<Tokenizer> {
     let (first, last) = (source.class.or(source.bos), source.separator.or(source.eos));
     let mut roles = source.roles(true);
@@ -171,7 +171,7 @@ fn sentencepiece(source: &GgufVocab<'_>, is_unigram: bool) -> Result<Tokenizer> 
         prefix: source.add_space_prefix.unwrap_or(true),
         collapse: source.remove_extra_whitespaces,
         charsmap: source.charsmap,
-        // Conversions write such pieces as they stand in a text.
+        // Converters write such pieces as they occur in text.
         marks_added_spaces: false,
     };
     Tokenizer::from_description(&description, source.roles(!is_unigram))

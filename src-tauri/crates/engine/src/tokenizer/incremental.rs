@@ -1,22 +1,21 @@
-//! Encoding a text that changes: after each change the ids are those of encoding the whole text, and only what is
-//! near the change is encoded again.
+//! Incremental encoding of a changing text: after each change the ids equal those of the whole text, but only the
+//! surroundings of the change are encoded again.
 //!
-//! While a text is encoded, places are noted from which encoding may begin again: where a piece begins, or between
-//! two characters that stand side by side in no token. Such a place counts once the text after it is long enough
-//! that nothing written later can reach back to it.
+//! Encoding records restart points: starts of pieces, or gaps between characters that are adjacent in no token. A
+//! restart point is valid once the text after it is long enough that later text cannot affect it.
 
 use std::ops::Range;
 
 use super::{AddedToken, KnownIds, TokenId, Tokenizer};
 use crate::template::{ContentSpan, RenderedPrompt};
 
-/// Bytes that a rule for pieces may look ahead beyond a run of like characters.
+/// Bytes that a splitting rule may look ahead beyond a run of similar characters.
 const LOOKAHEAD: usize = 16;
 
-/// Bytes that are encoded at once.
+/// Bytes encoded at once.
 const WINDOW: usize = if cfg!(test) { 256 } else { 4096 };
 
-/// A place from which encoding may begin again.
+/// A point from which encoding may restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RestartMark {
     pub byte: usize,
@@ -24,7 +23,7 @@ pub struct RestartMark {
     pub n_ids: usize,
 }
 
-/// The ids of a text that changes. Belongs to the tokenizer it is first used with.
+/// The ids of a changing text. Belongs to the tokenizer it is first used with.
 #[derive(Debug, Clone, Default)]
 pub struct IncrementalEncoder {
     text: String,
@@ -36,7 +35,7 @@ pub struct IncrementalEncoder {
     n_encoded: usize,
 }
 
-/// What is encoded: a text alone, or a rendered prompt with stretches whose ids are known.
+/// What is encoded: a plain text, or a rendered prompt with known ids.
 #[derive(Clone, Copy)]
 struct EncodeInput<'a> {
     text: &'a str,
@@ -44,16 +43,17 @@ struct EncodeInput<'a> {
 }
 
 impl IncrementalEncoder {
+    /// Creates an encoder without text.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// As [`Tokenizer::encode`] with control tokens as text.
+    /// Encodes a text as [`Tokenizer::encode`] with control tokens as text.
     pub fn encode(&mut self, tokenizer: &Tokenizer, text: &str) -> &[TokenId] {
         self.update(tokenizer, EncodeInput { text, rendered: None })
     }
 
-    /// As [`Tokenizer::encode_rendered`].
+    /// Encodes a prompt as [`Tokenizer::encode_rendered`].
     pub fn encode_rendered(
         &mut self,
         tokenizer: &Tokenizer,
@@ -63,12 +63,12 @@ impl IncrementalEncoder {
         self.update(tokenizer, EncodeInput { text: &rendered.text, rendered: Some((rendered, known)) })
     }
 
-    /// The ids of the text as it is.
+    /// Returns the ids of the current text.
     pub fn ids(&self) -> &[TokenId] {
         &self.ids
     }
 
-    /// Bytes that were encoded since the beginning, those encoded again included.
+    /// Returns the bytes encoded so far, including those encoded repeatedly.
     pub fn n_encoded(&self) -> usize {
         self.n_encoded
     }
@@ -80,7 +80,7 @@ impl IncrementalEncoder {
         self.marks.extend_from_slice(kept.map_or(&[], |at| &old_marks[..=at]));
         let begin = kept.map_or(RestartMark { byte: 0, n_ids: 0 }, |at| old_marks[at]);
         self.ids.extend_from_slice(&old_ids[..begin.n_ids]);
-        // What follows the change is as it was, if the rest of both texts is the same.
+        // What follows the change is unchanged if both texts end the same.
         let same_end = match source.rendered {
             None => common_end(&self.text[changed..], &source.text[changed..]),
             Some(_) => 0,
@@ -97,11 +97,11 @@ impl IncrementalEncoder {
         let (spans, known) =
             source.rendered.map_or((&[][..], &[][..]), |(it, known)| (&it.content_spans, known));
         spans.clone_into(&mut self.spans);
-        self.known = known.iter().map(|stretch| stretch.range.clone()).collect();
+        self.known = known.iter().map(|span| span.range.clone()).collect();
         &self.ids
     }
 
-    /// The first byte that is another, is somebody else's, or has other known ids than before.
+    /// Returns the first byte that differs in text, content span or known ids.
     fn first_change(&self, source: EncodeInput<'_>) -> usize {
         let text = source.text;
         let mut at = self.text.bytes().zip(text.bytes()).take_while(|(a, b)| a == b).count();
@@ -116,21 +116,21 @@ impl IncrementalEncoder {
         };
         let n = self.spans.iter().zip(spans).take_while(|(a, b)| a.range == b.range).count();
         at = at.min(first(self.spans.get(n).map(|it| &it.range), spans.get(n).map(|it| &it.range)));
-        // Known ids may be others for the same text: what they are is compared with what was written.
+        // Known ids may differ for the same text, so they are compared with what was written.
         let n = self.known.iter().zip(known).take_while(|(a, b)| *a == b.range).count();
         let begins = [self.known.get(n).map(|it| it.start), known.get(n).map(|it| it.range.start)];
         at = begins.into_iter().flatten().fold(at, usize::min);
         text.floor_char_boundary(at)
     }
 
-    /// Encodes from `from` on, window by window, until the end or until it meets what is known from before.
+    /// Encodes from `from` on, window by window, until the end or until old results apply again.
     fn run(&mut self, tokenizer: &Tokenizer, source: EncodeInput<'_>, from: usize, tail: &OldTail<'_>) {
         let (mut from, mut window) = (from, WINDOW);
         while from < source.text.len() {
             let (n_ids, n_marks) = (self.ids.len(), self.marks.len());
             let until = source.text.floor_char_boundary(from.saturating_add(window).min(source.text.len()));
-            // A stretch with known ids is one whole.
-            let until = source.stretch_at(until).map_or(until, |stretch| stretch.end);
+            // A span with known ids is not split.
+            let until = source.span_at(until).map_or(until, |span| span.end);
             let begins_mark = RestartMark { byte: from, n_ids };
             source.encode(tokenizer, from..until, &mut self.ids, &mut self.marks);
             self.n_encoded += until - from;
@@ -150,7 +150,7 @@ impl IncrementalEncoder {
             if until == source.text.len() {
                 return;
             }
-            // The end of a window is like the end of what has been written so far.
+            // The end of a window is like the end of the text written so far.
             let last =
                 self.marks[n_marks..].iter().rposition(|it| counts(tokenizer, source.text, it.byte, until));
             match last {
@@ -170,7 +170,7 @@ impl IncrementalEncoder {
     }
 }
 
-/// What was known of the text before the change and still holds after it.
+/// Results from before the change that are still valid after it.
 struct OldTail<'a> {
     marks: &'a [RestartMark],
     ids: &'a [TokenId],
@@ -180,7 +180,7 @@ struct OldTail<'a> {
 }
 
 impl OldTail<'_> {
-    /// The first of the new marks that stands where an old one did, and that old one.
+    /// Returns the first new restart point that matches an old one, and the old one.
     fn met(
         &self,
         marks: &[RestartMark],
@@ -207,8 +207,8 @@ impl OldTail<'_> {
 }
 
 impl EncodeInput<'_> {
-    /// The known stretch that `at` lies inside.
-    fn stretch_at(&self, at: usize) -> Option<Range<usize>> {
+    /// Returns the known span around `at`.
+    fn span_at(&self, at: usize) -> Option<Range<usize>> {
         let known = self.rendered.map_or(&[][..], |(_, known)| known);
         known.iter().map(|it| it.range).find(|range| range.start < at && at < range.end).cloned()
     }
@@ -228,11 +228,11 @@ impl EncodeInput<'_> {
         };
         let inside = known.iter().filter(|it| it.range.start >= range.start && it.range.end <= range.end);
         let inside: Vec<KnownIds<'_>> = inside.copied().collect();
-        tokenizer.encode_stretches(rendered, &inside, range, ids, Some(marks));
+        tokenizer.encode_spans(rendered, &inside, range, ids, Some(marks));
     }
 }
 
-/// Whether encoding may begin again at `byte`, if everything before `until` stays as it is.
+/// Returns whether encoding may restart at `byte` if the text before `until` stays the same.
 fn counts(tokenizer: &Tokenizer, text: &str, byte: usize, until: usize) -> bool {
     let margin = tokenizer.longest_added().max(LOOKAHEAD);
     let Some(after) = text.get(byte..until.min(text.len())).filter(|after| after.len() >= 2 * margin) else {
@@ -243,7 +243,7 @@ fn counts(tokenizer: &Tokenizer, text: &str, byte: usize, until: usize) -> bool 
     run.is_some_and(|run| run + margin <= after.len())
 }
 
-/// Rules for pieces look as far as a run of like characters goes.
+/// Splitting rules look as far as a run of similar characters.
 fn class(c: char) -> u8 {
     match c {
         c if c.is_whitespace() => 0,
@@ -255,20 +255,20 @@ fn class(c: char) -> u8 {
 
 fn common_end(old: &str, new: &str) -> usize {
     let n = old.bytes().rev().zip(new.bytes().rev()).take_while(|(a, b)| a == b).count();
-    // Not in the middle of a character.
+    // Not inside a character.
     (0..=n).rev().find(|n| new.is_char_boundary(new.len() - n)).unwrap_or(0)
 }
 
-/// Notes marks for a text that begins at byte `at` of the whole.
+/// Records restart points of a text that begins at byte `at` of the whole.
 pub struct MarkRecorder<'a> {
     pub at: usize,
     pub marks: &'a mut Vec<RestartMark>,
 }
 
 impl MarkRecorder<'_> {
-    /// Encoding may begin again `offset` bytes into this text, before which there are `n_ids`.
+    /// Records that encoding may restart `offset` bytes into this text, after `n_ids` ids.
     pub fn note(&mut self, offset: usize, n_ids: usize) {
-        // All of them: thinned out by distance, old and new ones might never meet again after a change.
+        // All of them: after thinning, old and new ones might never meet again.
         self.marks.push(RestartMark { byte: self.at + offset, n_ids });
     }
 }

@@ -1,4 +1,4 @@
-//! A tokenizer from `tokenizer.json`, with what `tokenizer_config.json` and `generation_config.json` add.
+//! Builds a tokenizer from `tokenizer.json`, `tokenizer_config.json` and `generation_config.json`.
 
 use std::fmt;
 
@@ -58,7 +58,7 @@ struct ModelJson {
     ignore_merges: bool,
 }
 
-/// A merge, in either of the two spellings.
+/// A merge, in either spelling.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum MergeJson {
@@ -102,7 +102,7 @@ impl<'de> Deserialize<'de> for VocabJson {
     }
 }
 
-/// The files beside a `tokenizer.json` that say more about it.
+/// Files beside a `tokenizer.json` with further settings.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SideFiles<'a> {
     pub tokenizer_config: Option<&'a [u8]>,
@@ -110,7 +110,7 @@ pub struct SideFiles<'a> {
     pub config: Option<&'a Value>,
 }
 
-/// Ids in files may leave holes; a hole this large is damage.
+/// Ids may have gaps; one this large is damage.
 const MAX_MISSING_IDS: usize = 1 << 16;
 
 impl Tokenizer {
@@ -139,12 +139,12 @@ impl Tokenizer {
 fn unsupported(kind: &str) -> EngineError {
     EngineError::new(
         "tokenizer.unsupported",
-        format!("a tokenizer of the kind `{kind}` is not supported"),
+        format!("a tokenizer of kind `{kind}` is not supported"),
         "Choose a model with a BPE, SentencePiece or Unigram tokenizer.",
     )
 }
 
-/// `[("a", 0), …]` → texts and kinds by id, added tokens included.
+/// Returns texts and types by id, including added tokens.
 fn vocabulary(
     model: &ModelJson,
     added: Vec<AddedTokenEntry>,
@@ -204,7 +204,7 @@ fn bpe(vocab: &Vocab, model: &ModelJson) -> Bpe {
     Bpe::new(vocab, merges, options)
 }
 
-/// `"Ġ t"` → `("Ġ", "t")`; the left part is never empty, since a token may be a space.
+/// `"Ġ t"` → `("Ġ", "t")`. The left part is never empty, since a token may be a space.
 pub(super) fn split_merge(both: &[u8]) -> (&[u8], &[u8]) {
     let space = both.iter().skip(1).position(|b| *b == b' ').map(|at| at + 1);
     space.map_or((both, &[]), |at| (&both[..at], &both[at + 1..]))
@@ -212,7 +212,7 @@ pub(super) fn split_merge(both: &[u8]) -> (&[u8], &[u8]) {
 
 fn unigram(vocab: &Vocab, model: &ModelJson, splitter: Splitter) -> Result<MergeModel> {
     let VocabJson::Scores(tokens) = &model.vocab else {
-        return Err(broken("tokenizer.json: a Unigram vocabulary has scores"));
+        return Err(broken("tokenizer.json: a Unigram vocabulary needs scores"));
     };
     if model.unk_id.is_some_and(|id| id >= tokens.len()) {
         return Err(broken("tokenizer.json: the unknown token is outside the vocabulary"));
@@ -233,7 +233,7 @@ fn splitter(normalizer: Option<Value>, pre_tokenizer: Option<Value>, decoding: D
     Ok(Splitter { normalizer, pre_tokenizer, inner, restarts })
 }
 
-/// Where this way of splitting may begin in the middle of a text; what is not known to allow it does not.
+/// Returns where this splitting may restart in a text. Unknown steps never allow it.
 fn restarts(normalizer: Option<&Value>, pre_tokenizer: Option<&Value>, decoding: Decoding) -> RestartPoints {
     let are_all = |value: Option<&Value>, names: &[&str]| value.is_none_or(|value| kinds(value, names));
     let adds_space =
@@ -256,7 +256,7 @@ fn restarts(normalizer: Option<&Value>, pre_tokenizer: Option<&Value>, decoding:
     }
 }
 
-/// Whether `value` and all of its parts have one of these types.
+/// Returns whether `value` and all of its parts have one of these types.
 fn kinds(value: &Value, names: &[&str]) -> bool {
     let Some(kind) = value["type"].as_str() else { return value.is_null() };
     let parts =
@@ -264,7 +264,7 @@ fn kinds(value: &Value, names: &[&str]) -> bool {
     names.contains(&kind) && parts.into_iter().all(|part| kinds(part, names))
 }
 
-/// A space before the first piece only: what follows an added token is split without it.
+/// Returns whether a space is added only before the first piece: text after an added token is split without it.
 fn mentions_first(value: &Value) -> bool {
     match value {
         Value::Object(map) => {
@@ -292,7 +292,7 @@ fn never_first(mut value: Value) -> Value {
     value
 }
 
-/// Byte-level where decoder or pre-tokeniser say so; SentencePiece's way otherwise.
+/// Byte-level if decoder or pre-tokenizer say so, else SentencePiece.
 fn decoding(decoder: Option<&Value>, pre_tokenizer: Option<&Value>) -> Decoding {
     let names = |value: Option<&Value>, name| value.is_some_and(|value| mentions(value, name));
     if names(decoder, "ByteLevel") || (decoder.is_none() && names(pre_tokenizer, "ByteLevel")) {
@@ -302,7 +302,7 @@ fn decoding(decoder: Option<&Value>, pre_tokenizer: Option<&Value>) -> Decoding 
     Decoding::SentencePiece { strips_space }
 }
 
-/// Whether some part of `value` has this `type`.
+/// Returns whether some part of `value` has this `type`.
 fn mentions(value: &Value, name: &str) -> bool {
     match value {
         Value::Object(map) => {
@@ -346,7 +346,7 @@ fn roles(vocab: &Vocab, post_processor: Option<&Value>, side: SideFiles<'_>) -> 
     TokenRoles { bos, eos, ends, before, after }
 }
 
-/// The special tokens that a template post-processor puts around one text.
+/// Returns the special tokens that a template post-processor puts around one text.
 fn around(vocab: &Vocab, value: &Value) -> (Vec<TokenId>, Vec<TokenId>) {
     if let Some(processors) = value["processors"].as_array() {
         let found = processors.iter().map(|value| around(vocab, value));

@@ -1,4 +1,4 @@
-//! Where a tokenizer comes from: a model file, or a vocabulary alone.
+//! Loads a tokenizer from a model file, or from a vocabulary alone.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,9 @@ use crate::error::{EngineError, Result};
 const MAX_BYTES: u64 = 1 << 30;
 
 impl Tokenizer {
-    /// The tokenizer that a model file carries: in its GGUF metadata, or as `tokenizer.json` beside it.
+    /// Loads the tokenizer of a model file: from GGUF metadata, or `tokenizer.json` beside it.
+    ///
+    /// Errors: `tokenizer.*`.
     pub fn from_weights(file: &WeightFile) -> Result<Self> {
         match file.container() {
             Container::Gguf { .. } => Self::from_gguf_vocab(&gguf_vocab(file.metadata())?),
@@ -34,8 +36,10 @@ impl Tokenizer {
         }
     }
 
-    /// From a GGUF file (a vocabulary alone will do), a directory with a `tokenizer.json`, a `tokenizer.json` or a
+    /// Loads a GGUF file (a vocabulary alone will do), a directory with a `tokenizer.json`, a `tokenizer.json`, or a
     /// SentencePiece `.model`.
+    ///
+    /// Errors: `tokenizer.*`, `weights.*`.
     pub fn from_path(path: &Path) -> Result<Self> {
         let json = path.join("tokenizer.json");
         if path.is_dir() && !weights::is_model_folder(path) && json.exists() {
@@ -66,7 +70,7 @@ fn missing(path: &Path) -> EngineError {
     EngineError::new(
         "tokenizer.missing",
         format!("{}: no tokenizer.json beside the weights", path.display()),
-        "Put the model's tokenizer.json into the same directory.",
+        "Put the model's tokenizer.json into the same folder.",
     )
 }
 
@@ -75,17 +79,19 @@ fn read(path: &Path) -> Result<Vec<u8>> {
         EngineError::new(
             "tokenizer.unreadable",
             format!("{}: {cause}", path.display()),
-            "Check the path and that the file may be read.",
+            "Check the path and the file's permissions.",
         )
     };
     let n = fs::metadata(path).map_err(|error| unreadable(error.to_string()))?.len();
     if n > MAX_BYTES {
-        return Err(unreadable(format!("{n} bytes are too many for a tokenizer")));
+        return Err(unreadable(format!("a tokenizer of {n} bytes is too large")));
     }
     fs::read(path).map_err(|error| unreadable(error.to_string()))
 }
 
-/// What the keys `tokenizer.ggml.*` say. Errors: a key of the wrong type, or no tokens at all.
+/// Reads the keys `tokenizer.ggml.*`.
+///
+/// Errors: a key of the wrong type, or no tokens.
 fn gguf_vocab(metadata: &Metadata) -> Result<GgufVocab<'_>> {
     let key = |name: &str| format!("tokenizer.ggml.{name}");
     let id = |name: &str| -> Result<Option<TokenId>> { Ok(metadata.opt_u32(&key(name))?) };
@@ -98,7 +104,7 @@ fn gguf_vocab(metadata: &Metadata) -> Result<GgufVocab<'_>> {
         eos: id("eos_token_id")?,
         unknown: id("unknown_token_id")?,
         class: id("cls_token_id")?,
-        // the format spells it so
+        // The format's own spelling.
         separator: id("seperator_token_id")?,
         ends: id("eot_token_id")?.into_iter().chain(id("eom_token_id")?).collect(),
         add_bos: flag("add_bos_token")?,

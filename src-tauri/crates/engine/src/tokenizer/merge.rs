@@ -1,4 +1,4 @@
-//! MergeModel neighbours, the best pair first: what byte-pair encoding and SentencePiece have in common.
+//! Merging of neighbors, best pair first: the common part of BPE and SentencePiece.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -7,26 +7,26 @@ use super::TokenId;
 
 pub const NONE: u32 = u32::MAX;
 
-/// A stretch of text that is one token so far.
+/// A piece of text that is one token so far.
 #[derive(Debug, Clone, Copy)]
 pub struct Symbol {
-    /// Bytes of the text. An empty stretch was merged into its neighbour.
+    /// Bytes of the text. Empty if it was merged into its neighbor.
     pub start: u32,
     pub end: u32,
-    /// `NONE` where the vocabulary has no token for it.
+    /// `NONE` if the vocabulary has no token for it.
     pub id: TokenId,
     prev: u32,
     next: u32,
 }
 
-/// A merge that was possible when it was noted down.
+/// A merge that was possible when it was queued.
 #[derive(Debug, PartialEq, Eq)]
 struct MergeCandidate {
-    /// The smallest goes first; among equals the leftmost.
+    /// The smallest goes first, ties from the left.
     rank: u32,
     left: u32,
     right: u32,
-    /// Where the right symbol ended: it has grown since if it ends elsewhere now.
+    /// End of the right symbol when queued. A different end means it has grown since.
     end: u32,
     id: TokenId,
 }
@@ -43,7 +43,7 @@ impl PartialOrd for MergeCandidate {
     }
 }
 
-/// Room that is kept from piece to piece.
+/// Buffers reused between pieces.
 #[derive(Debug, Default)]
 pub struct MergeScratch {
     symbols: Vec<Symbol>,
@@ -65,7 +65,7 @@ impl MergeScratch {
         self.symbols.push(Symbol { start, end, id, prev, next: NONE });
     }
 
-    /// Merges until nothing can be. `pair` gives the rank and the new token of two neighbours.
+    /// Merges until no pair is left. `pair` returns the rank and new token of two neighbors.
     pub fn merge(&mut self, pair: impl Fn(&Symbol, &Symbol) -> Option<(u32, TokenId)>) {
         for right in 1..self.symbols.len() as u32 {
             self.offer(right - 1, right, &pair);
@@ -91,7 +91,7 @@ impl MergeScratch {
         }
     }
 
-    /// What is left, in order.
+    /// Iterates over the remaining symbols, in order.
     pub fn symbols(&self) -> impl Iterator<Item = &Symbol> {
         self.symbols.iter().filter(|s| s.start < s.end)
     }

@@ -1,4 +1,4 @@
-//! A hasher for pairs of small numbers from a file: a collision only costs time.
+//! Hasher for pairs of small numbers. The numbers come from a file; a collision only costs time.
 
 use std::hash::Hasher;
 

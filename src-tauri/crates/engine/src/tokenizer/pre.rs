@@ -1,7 +1,7 @@
-//! How a text is split into pieces before anything is merged.
+//! Pre-tokenization: how a text is split before merging.
 //!
-//! The table holds the pre-tokenisers that GGUF files name, with the patterns of the models' own
-//! `tokenizer.json`; the splitting itself is the `tokenizers` crate's.
+//! The table holds the pre-tokenizers that GGUF files name, with the patterns of the models' own `tokenizer.json`.
+//! Splitting uses the `tokenizers` crate.
 
 use tokenizers::normalizers::NFC;
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
@@ -19,12 +19,12 @@ use crate::error::{EngineError, Result};
 
 /// A row of the table.
 struct PreTokenizerRow {
-    /// What GGUF files call it.
+    /// Names in GGUF files.
     names: &'static [&'static str],
-    /// Applied one after another; every match is a piece, and so is what lies between.
+    /// Applied in order. Every match is a piece, and so is the text between.
     patterns: &'static [&'static str],
     ignore_merges: bool,
-    /// The text is brought to NFC first.
+    /// Normalizes the text to NFC first.
     nfc: bool,
     add_bos: bool,
 }
@@ -44,9 +44,9 @@ const YOUTU: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\
 const SPARK: &str = r##"[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+|[\r\n]|\s+(?!\S)|\s+"##;
 /// Runs of white space in lengths that are powers of two.
 const JAIS_2: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s{512}(?!\S)|\s{256}(?!\S)|\s{128}(?!\S)|\s{64}(?!\S)|\s{32}(?!\S)|\s{16}(?!\S)|\s{8}(?!\S)|\s{4}(?!\S)|\s{1,2}(?!\S)|\s{1}";
-/// Scripts that are written without spaces, and their kin.
+/// Scripts written without spaces, and related ones.
 const ASIAN: &str = "[一-\u{9fff}㐀-\u{4dbf}\u{f900}-\u{faff}\u{3040}-ゟ゠-ヿ･-ﾟ⼀-\u{2fdf}เ-\u{e7f}\u{e80}-\u{eff}ក-\u{17ff}က-႟ꩠ-ꩿꧠ-\u{a9ff}가-\u{d7af}ᄀ-ᇿ]+";
-/// Letters with two cases, as they were when that vocabulary was made.
+/// Letters with two cases, as of when that vocabulary was made.
 const DEEPSEEK_LETTERS: &str = r"\s?[A-Za-z\x{b5}\x{c0}-\x{d6}\x{d8}-\x{f6}\x{f8}-\x{1ba}\x{1bc}-\x{1bf}\x{1c4}-\x{293}\x{295}-\x{2af}\x{370}-\x{373}\x{376}\x{377}\x{37b}-\x{37d}\x{37f}\x{386}\x{388}-\x{38a}\x{38c}\x{38e}-\x{3a1}\x{3a3}-\x{3f5}\x{3f7}-\x{481}\x{48a}-\x{52f}\x{531}-\x{556}\x{10a0}-\x{10c5}\x{13a0}-\x{13f5}\x{13f8}-\x{13fd}\x{1c90}-\x{1cba}\x{1cbd}-\x{1cbf}\x{1d00}-\x{1d2b}\x{1d6b}-\x{1d77}\x{1d79}-\x{1d9a}\x{1e00}-\x{1f15}\x{1f18}-\x{1f1d}\x{1f20}-\x{1f45}\x{1f48}-\x{1f4d}\x{1f50}-\x{1f57}\x{1f59}\x{1f5b}\x{1f5d}\x{1f5f}-\x{1f7d}\x{1f80}-\x{1fb4}\x{1fb6}-\x{1fbc}\x{1fbe}\x{1fc2}-\x{1fc4}\x{1fc6}-\x{1fcc}\x{1fd0}-\x{1fd3}\x{1fd6}-\x{1fdb}\x{1fe0}-\x{1fec}\x{1ff2}-\x{1ff4}\x{1ff6}-\x{1ffc}\x{2102}\x{2107}\x{210a}-\x{2113}\x{2115}\x{2119}-\x{211d}\x{2124}\x{2126}\x{2128}\x{212a}-\x{212d}\x{212f}-\x{2134}\x{2139}\x{213c}-\x{213f}\x{2145}-\x{2149}\x{214e}\x{2183}\x{2184}\x{2c00}-\x{2c7b}\x{2c7e}-\x{2ce4}\x{2ceb}-\x{2cee}\x{2cf2}\x{2cf3}\x{a640}-\x{a66d}\x{a680}-\x{a69b}\x{a722}-\x{a76f}\x{a771}-\x{a787}\x{a78b}-\x{a78e}\x{ab70}-\x{abbf}\x{fb00}-\x{fb06}\x{fb13}-\x{fb17}\x{ff21}-\x{ff3a}\x{ff41}-\x{ff5a}\x{10400}-\x{1044f}\x{104b0}-\x{104d3}\x{104d8}-\x{104fb}\x{10c80}-\x{10cb2}\x{10cc0}-\x{10cf2}\x{118a0}-\x{118df}\x{1e900}-\x{1e943}]+";
 const DIGIT: &str = r"\p{N}";
 
@@ -228,20 +228,20 @@ const PRE_TOKENIZERS: &[PreTokenizerRow] = &[
     PreTokenizerRow { names: &["jais-2"], patterns: &[JAIS_2], ..PLAIN },
 ];
 
-/// A file says nothing of its pre-tokeniser, or it calls it so: the rules of GPT-2's first followers.
+/// For files that name no pre-tokenizer, or this one: the rules of GPT-2's first successors.
 const DEFAULT: &str = "default";
 
-/// Prepares a text for merging: normalises it, then splits it.
+/// Normalizes a text and splits it.
 #[derive(Debug, Clone)]
 pub struct Splitter {
     pub normalizer: Option<NormalizerWrapper>,
     pub pre_tokenizer: Option<PreTokenizerWrapper>,
-    /// The same for what doesn't begin the text, where that differs.
+    /// Pre-tokenizer for text that does not begin a text, if different.
     pub inner: Option<PreTokenizerWrapper>,
     pub restarts: RestartPoints,
 }
 
-/// What a name in the table stands for.
+/// A row of the table, compiled.
 #[derive(Debug)]
 pub struct NamedPreTokenizer {
     pub splitter: Splitter,
@@ -250,18 +250,20 @@ pub struct NamedPreTokenizer {
 }
 
 impl NamedPreTokenizer {
-    /// A name of every row.
+    /// Returns one name of every row.
     pub fn names() -> impl Iterator<Item = &'static str> {
         PRE_TOKENIZERS.iter().filter_map(|row| row.names.first().copied())
     }
 
-    /// `name` as in `tokenizer.ggml.pre`. Error: `tokenizer.unknown_pre`.
+    /// Finds a pre-tokenizer by `tokenizer.ggml.pre`.
+    ///
+    /// Errors: `tokenizer.unknown_pre`.
     pub fn find(name: Option<&str>) -> Result<Self> {
         let name = name.unwrap_or(DEFAULT);
         let row = PRE_TOKENIZERS.iter().find(|row| row.names.contains(&name)).ok_or_else(|| {
             EngineError::new(
                 "tokenizer.unknown_pre",
-                format!("the pre-tokeniser `{name}` is unknown"),
+                format!("the pre-tokenizer `{name}` is unknown"),
                 "This model is newer than this program: update it, or choose another model.",
             )
         })?;
@@ -280,17 +282,17 @@ impl NamedPreTokenizer {
     }
 }
 
-/// Every match of `pattern` is a piece, and so is what lies between.
+/// Splits so that every match of `pattern` is a piece, and so is the text between.
 pub fn split(pattern: &str) -> Result<Split> {
     Split::new(SplitPattern::Regex(pattern.to_string()), SplitDelimiterBehavior::Isolated, false).map_err(
-        |error| broken(format!("the pattern of the pre-tokeniser is no regular expression: {error}")),
+        |error| broken(format!("the pattern of the pre-tokenizer is not a regular expression: {error}")),
     )
 }
 
 impl Splitter {
-    /// Whether normalising leaves what stands before `at` and what follows it apart.
+    /// Returns whether normalization does not join text across `at`.
     pub fn is_apart(&self, text: &str, at: usize) -> bool {
-        /// More characters than any sequence of marks that a person writes.
+        /// Longer than any sequence of combining marks in real text.
         const AROUND: usize = 16;
         let Some(normalizer) = &self.normalizer else { return true };
         let (before, after) = text.split_at(at);
@@ -307,8 +309,7 @@ impl Splitter {
         parts.is_some_and(|(a, b)| normal(&text[from..until]).is_some_and(|whole| whole == a + &b))
     }
 
-    /// Calls `each` with every piece of `text` and the byte of the text at which it begins, in order. `begins`:
-    /// nothing stands before `text`.
+    /// Calls `each` with every piece of `text` and its byte offset, in order. `begins`: nothing precedes `text`.
     pub fn for_each(&self, text: &str, begins: bool, mut each: impl FnMut(usize, &str)) {
         let mut normalized = NormalizedString::from(text);
         if let Some(normalizer) = &self.normalizer

@@ -1,6 +1,6 @@
-//! A tokenizer from a SentencePiece `.model` file, and from its kin in GGUF.
+//! Builds a tokenizer from a SentencePiece `.model` file, or its equivalent in GGUF.
 //!
-//! The file is a protocol buffer; the few fields that matter are read by hand, everything checked.
+//! The file is a protocol buffer; the few relevant fields are read by hand, with all checks.
 
 use tokenizers::NormalizerWrapper;
 use tokenizers::normalizers::Sequence;
@@ -17,7 +17,7 @@ use super::vocab::{Decoding, TokenKind, Vocab, broken};
 use super::{MergeModel, RestartPoints, SpaceRules, TokenId, Tokenizer};
 use crate::error::{EngineError, Result};
 
-/// A field of a message: its number and what it holds.
+/// A field of a message: its number and value.
 enum ProtoField<'a> {
     Number(u64, u64),
     Fixed32(u64, [u8; 4]),
@@ -25,7 +25,7 @@ enum ProtoField<'a> {
     Other,
 }
 
-/// The fields of one protocol buffer message.
+/// The fields of a protocol buffer message.
 struct ProtoFields<'a> {
     rest: &'a [u8],
 }
@@ -68,29 +68,32 @@ impl<'a> ProtoFields<'a> {
         })
     }
 
-    /// Calls `each` with every field; an error if the message is damaged.
+    /// Calls `each` with every field.
+    ///
+    /// Errors: a damaged message.
     fn for_each(bytes: &'a [u8], mut each: impl FnMut(ProtoField<'a>) -> Result<()>) -> Result<()> {
         let mut fields = ProtoFields { rest: bytes };
         while !fields.rest.is_empty() {
-            let field = fields.field().ok_or_else(|| broken("the SentencePiece model is cut or damaged"))?;
+            let field =
+                fields.field().ok_or_else(|| broken("the SentencePiece model is truncated or damaged"))?;
             each(field)?;
         }
         Ok(())
     }
 }
 
-/// What a SentencePiece model says, wherever it is written down.
+/// A SentencePiece model from any container.
 pub struct SentencePieceModel<'a> {
     pub pieces: Vec<(&'a [u8], f32, TokenKind)>,
     pub is_unigram: bool,
     pub unknown: Option<TokenId>,
     pub bos: Option<TokenId>,
     pub eos: Option<TokenId>,
-    /// A text begins with a space.
+    /// Whether a space is added before a text.
     pub prefix: bool,
     pub collapse: bool,
     pub charsmap: &'a [u8],
-    /// User-defined pieces write `▁` for a space, as the rest do.
+    /// Whether user-defined pieces write `▁` for a space, as the others do.
     pub marks_added_spaces: bool,
 }
 
@@ -137,7 +140,7 @@ impl<'a> SentencePieceModel<'a> {
     }
 
     fn trainer(&mut self, bytes: &'a [u8]) -> Result<()> {
-        // A negative id is written as a huge number: there is no such token.
+        // A negative id is encoded as a huge number: there is no such token.
         let id = |number: u64| TokenId::try_from(number).ok();
         ProtoFields::for_each(bytes, |field| {
             match field {

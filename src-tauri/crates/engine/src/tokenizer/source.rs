@@ -1,4 +1,4 @@
-//! What every container tells about its tokenizer, and the tokenizer made of it.
+//! What containers share when they describe a tokenizer, and how a tokenizer is built from it.
 
 use std::sync::{Arc, OnceLock};
 
@@ -6,18 +6,18 @@ use super::added::{AddedToken, AddedTokens};
 use super::vocab::{TokenKind, Vocab};
 use super::{MergeModel, TokenId, Tokenizer};
 
-/// The roles that a file gives to tokens. Ids that don't exist are dropped.
+/// Tokens with a role in the file. Ids that do not exist are dropped.
 #[derive(Debug, Default)]
 pub struct TokenRoles {
     pub bos: Option<TokenId>,
     pub eos: Option<TokenId>,
-    /// Others that end a reply.
+    /// Further tokens that end a reply.
     pub ends: Vec<TokenId>,
     pub before: Vec<TokenId>,
     pub after: Vec<TokenId>,
 }
 
-/// Tokens that end a turn, whatever the file says of them.
+/// Tokens that end a turn, even if the file does not say so.
 const END_NAMES: &[&str] = &[
     "<|eot_id|>",
     "<|im_end|>",
@@ -37,7 +37,7 @@ const END_NAMES: &[&str] = &[
     "<｜end▁of▁sentence｜>",
 ];
 
-/// Where one of these exists, `<|end|>` only ends one message of several.
+/// Where one of these exists, `<|end|>` ends only one message of several.
 const MESSAGES_ENDS: &[&str] = &["<|return|>", "<|flush|>"];
 
 impl Tokenizer {
@@ -68,7 +68,7 @@ impl Tokenizer {
     }
 }
 
-/// Marks tokens that steer the model as control tokens where a careless conversion calls them normal ones.
+/// Marks tokens that steer the model as control tokens where a careless conversion calls them normal.
 pub fn mend_kinds(vocab: &mut Vocab, roles: &TokenRoles) {
     let named: Vec<TokenId> = vocab
         .ids()
@@ -92,7 +92,7 @@ pub fn mend_kinds(vocab: &mut Vocab, roles: &TokenRoles) {
     }
 }
 
-/// The tokens that are matched as a whole, by their kinds.
+/// Returns the tokens that are matched as a whole, by their kinds.
 pub fn added_by_kind(vocab: &Vocab) -> Vec<AddedToken> {
     vocab
         .ids()

@@ -1,17 +1,17 @@
-//! SentencePiece BPE: neighbours merge by the score of what they become; what has no token becomes bytes.
+//! SentencePiece BPE: neighbours merge by the score of the result. Characters without a token become bytes.
 
 use super::TokenId;
 use super::merge::{MergeScratch, NONE};
 use super::vocab::Vocab;
 
-/// What stands for a character that is neither in the vocabulary nor written as bytes.
+/// Tokens of a character that is neither in the vocabulary nor written as bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Spm {
     pub unknown: Option<TokenId>,
 }
 
 impl Spm {
-    /// Appends the tokens of `text`, whose spaces are `▁` already.
+    /// Appends the tokens of `text`, whose spaces are already `▁`.
     pub fn encode(&self, vocab: &Vocab, text: &str, scratch: &mut MergeScratch, out: &mut Vec<TokenId>) {
         scratch.clear();
         for (start, c) in text.char_indices() {
@@ -41,7 +41,7 @@ impl Spm {
     }
 }
 
-/// A higher score is a smaller rank.
+/// Maps a higher score to a smaller rank.
 fn rank(score: f32) -> u32 {
     let bits = score.to_bits();
     let ordered = if bits >> 31 == 0 { bits | 1 << 31 } else { !bits };

@@ -1,28 +1,29 @@
-//! Token by token to text: never half a character, never U+FFFD for one that completes later.
+//! Decodes token by token. It emits no half characters, and no U+FFFD for one that may still complete.
 
 use std::sync::Arc;
 
 use super::TokenId;
 use super::vocab::{TokenKind, Vocab};
 
-/// Decodes one reply; owns what it needs, so that it can outlive any borrow of the tokenizer.
+/// Decoder of one reply. Owns its data, so that it can outlive any borrow of the tokenizer.
 #[derive(Debug, Clone)]
 pub struct DetokenizeStream {
     vocab: Arc<Vocab>,
-    /// Bytes of a character that isn't complete yet: at most three.
+    /// Bytes of an incomplete character, at most three.
     pending: Vec<u8>,
     text: String,
 }
 
 impl DetokenizeStream {
     pub(super) fn new(vocab: Arc<Vocab>) -> Self {
-        // room for the longest token, and for U+FFFD in the place of each of its bytes: no push allocates
+        // capacity for the longest token, or U+FFFD for each of its bytes: no push allocates
         let longest = vocab.longest() + 4;
         Self { vocab, pending: Vec::with_capacity(longest), text: String::with_capacity(3 * longest) }
     }
 
-    /// The text that `id` completes; often one piece, sometimes nothing yet. Valid until the next call. Control
-    /// tokens have no text. A space that begins a piece stays: the reply continues what stands before it.
+    /// Returns the text that `id` completes: often one piece, sometimes empty. Valid until the next call.
+    ///
+    /// Control tokens have no text. A leading space stays, since the reply continues the text before it.
     pub fn push(&mut self, id: TokenId) -> &str {
         self.text.clear();
         if self.vocab.kind(id).is_some_and(|kind| kind != TokenKind::Control) {
@@ -32,7 +33,7 @@ impl DetokenizeStream {
         &self.text
     }
 
-    /// What is left at the end: an incomplete character shows as U+FFFD.
+    /// Returns the rest: an incomplete character becomes U+FFFD.
     pub fn finish(&mut self) -> &str {
         self.text.clear();
         if !self.pending.is_empty() {
@@ -43,8 +44,7 @@ impl DetokenizeStream {
     }
 }
 
-/// Moves everything but an incomplete last character from `pending` to `text`; what can never become a character
-/// is written as U+FFFD.
+/// Moves everything but an incomplete last character from `pending` to `text`. Invalid bytes become U+FFFD.
 fn take_complete(pending: &mut Vec<u8>, text: &mut String) {
     let mut done = 0;
     while done < pending.len() {
@@ -55,7 +55,7 @@ fn take_complete(pending: &mut Vec<u8>, text: &mut String) {
             }
             Err(error) => {
                 let good = &pending[done..done + error.valid_up_to()];
-                text.push_str(std::str::from_utf8(good).expect("checked up to here"));
+                text.push_str(std::str::from_utf8(good).expect("checked by from_utf8"));
                 done += error.valid_up_to();
                 let Some(bad) = error.error_len() else { break };
                 text.push(char::REPLACEMENT_CHARACTER);

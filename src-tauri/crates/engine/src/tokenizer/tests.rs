@@ -1,4 +1,4 @@
-//! Small vocabularies made up here: the rules one by one, and what a hostile file can do.
+//! Small vocabularies: each rule by itself, and hostile files.
 
 use weights::write::{GgufWriter, OwnedValue};
 use weights::{SharedBytes, WeightFile};
@@ -12,10 +12,10 @@ const CONTROL: i32 = 3;
 const USER: i32 = 4;
 const BYTE: i32 = 6;
 
-/// Metadata of a vocabulary, changed at will.
-struct Source(GgufWriter);
+/// Metadata of a vocabulary, freely changed.
+struct VocabWriter(GgufWriter);
 
-impl Source {
+impl VocabWriter {
     fn new(model: &str, tokens: &[(&str, f32, i32)]) -> Self {
         let mut writer = GgufWriter::new();
         let strings = tokens.iter().map(|(text, _, _)| (*text).to_owned()).collect();
@@ -46,7 +46,7 @@ impl Source {
     }
 }
 
-fn spm() -> Source {
+fn spm() -> VocabWriter {
     let mut tokens: Vec<(String, f32, i32)> = vec![
         ("<unk>".into(), 0.0, UNKNOWN),
         ("<s>".into(), 0.0, CONTROL),
@@ -61,12 +61,12 @@ fn spm() -> Source {
     ];
     tokens.extend((0..256).map(|byte| (format!("<0x{byte:02X}>"), 0.0, BYTE)));
     let tokens: Vec<_> = tokens.iter().map(|(text, score, kind)| (text.as_str(), *score, *kind)).collect();
-    let mut source = Source::new("llama", &tokens);
+    let mut source = VocabWriter::new("llama", &tokens);
     source.set("bos_token_id", OwnedValue::U32(1)).set("eos_token_id", OwnedValue::U32(2));
     source
 }
 
-fn bpe() -> Source {
+fn bpe() -> VocabWriter {
     let tokens = [
         ("a", 0.0, NORMAL),
         ("b", 0.0, NORMAL),
@@ -79,7 +79,7 @@ fn bpe() -> Source {
         ("<|im_end|>", 0.0, CONTROL),
         ("<think>", 0.0, USER),
     ];
-    let mut source = Source::new("gpt2", &tokens);
+    let mut source = VocabWriter::new("gpt2", &tokens);
     source.set("pre", OwnedValue::Str("gpt-2".into())).merges(&["b c", "a b", "a bc"]);
     source
 }
@@ -117,7 +117,7 @@ fn sentencepiece_without_prefix_or_bytes() {
     check(&tokenizer, " ab", Special::Plain, &[8]);
     assert_eq!(tokenizer.decode(&[8]), " ab");
     let tokens = [("<unk>", 0.0, UNKNOWN), ("a", 0.0, NORMAL), ("▁", 0.0, NORMAL)];
-    let bare = Source::new("llama", &tokens).build().expect("builds");
+    let bare = VocabWriter::new("llama", &tokens).build().expect("builds");
     check(&bare, "aéé", Special::Plain, &[2, 1, 0]);
 }
 
@@ -128,7 +128,7 @@ fn bpe_merges_by_rank() {
     check(&tokenizer, "abcab", Special::Plain, &[5, 3]);
     check(&tokenizer, "ab c", Special::Plain, &[3, 6, 2]);
     check(&tokenizer, "<|im_end|>", Special::Parse, &[8]);
-    // Bytes that no token has leave nothing.
+    // Bytes without a token leave nothing.
     check(&tokenizer, "<|im_end|>a", Special::Plain, &[0]);
     check(&tokenizer, "a<think>b", Special::Plain, &[0, 9, 1]);
     assert_eq!(tokenizer.decode(&[3, 6, 8]), "ab <|im_end|>");
@@ -157,13 +157,13 @@ fn steering_tokens_are_plain_in_contents_only() {
 
 #[test]
 fn hostile_vocabularies_are_clear_errors_or_harmless() {
-    let refused = |source: &Source, code: &str| {
+    let refused = |source: &VocabWriter, code: &str| {
         let error = source.build().expect_err(code);
         assert_eq!(error.code(), code, "{error}");
         assert!(!error.to_string().is_empty() && !error.remedy().is_empty());
     };
-    refused(&Source::new("llama", &[]), "tokenizer.broken");
-    refused(&Source::new("wordpiece", &[("a", 0.0, NORMAL)]), "tokenizer.unsupported");
+    refused(&VocabWriter::new("llama", &[]), "tokenizer.broken");
+    refused(&VocabWriter::new("wordpiece", &[("a", 0.0, NORMAL)]), "tokenizer.unsupported");
     refused(bpe().set("pre", OwnedValue::Str("nonesuch".into())), "tokenizer.unknown_pre");
     refused(bpe().set("scores", OwnedValue::F32s(vec![0.0])), "tokenizer.broken");
     refused(bpe().set("token_type", OwnedValue::I32s(vec![1])), "tokenizer.broken");
@@ -171,7 +171,7 @@ fn hostile_vocabularies_are_clear_errors_or_harmless() {
     refused(bpe().set("bos_token_id", OwnedValue::Str("a".into())), "weights.key_invalid");
     refused(bpe().set("model", OwnedValue::U32(1)), "weights.key_invalid");
 
-    let harmless = |source: &mut Source| {
+    let harmless = |source: &mut VocabWriter| {
         let tokenizer = source.build().expect("tolerated");
         let ids = tokenizer.encode("abc <|im_end|> \u{0} é", Special::Parse);
         tokenizer.decode(&ids);
@@ -180,8 +180,8 @@ fn hostile_vocabularies_are_clear_errors_or_harmless() {
     harmless(bpe().merges(&["x y", "ab", "", " ", "a  b", "abc abc"]));
     harmless(bpe().set("bos_token_id", OwnedValue::U32(4_000_000_000)));
     harmless(bpe().set("token_type", OwnedValue::I32s(vec![99; 10])));
-    harmless(&mut Source::new("gpt2", &[("", 0.0, CONTROL), ("", 0.0, NORMAL), ("", f32::NAN, USER)]));
-    harmless(&mut Source::new(
+    harmless(&mut VocabWriter::new("gpt2", &[("", 0.0, CONTROL), ("", 0.0, NORMAL), ("", f32::NAN, USER)]));
+    harmless(&mut VocabWriter::new(
         "llama",
         &[("ab", f32::NAN, NORMAL), ("a", f32::NAN, NORMAL), ("b", f32::INFINITY, BYTE)],
     ));
@@ -191,7 +191,7 @@ fn hostile_vocabularies_are_clear_errors_or_harmless() {
 fn a_damaged_sentencepiece_model_is_an_error() {
     let piece = b"\x0a\x0d\x0a\x01a\x15\x00\x00\x80\xbf\x18\x01";
     for cut in 0..piece.len() {
-        // Whatever comes of it, it comes to an end.
+        // With any outcome, it must terminate.
         let _ = Tokenizer::from_sentencepiece(&piece[..cut]);
     }
     for bytes in

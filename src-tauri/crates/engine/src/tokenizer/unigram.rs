@@ -1,26 +1,26 @@
-//! Unigram: of all ways to cut a text into tokens the likeliest one, found by Viterbi over the tokens' scores.
+//! Unigram: the most likely segmentation of a text, found by Viterbi over token scores.
 //!
-//! What no token covers costs more than the rarest token; it becomes byte tokens where the vocabulary has them.
+//! A character without a token costs more than the rarest token. It becomes byte tokens if the vocabulary has them.
 
 use super::TokenId;
 use super::vocab::{TokenKind, Vocab};
 
-/// How much worse than the rarest token a character without one is, as SentencePiece has it.
+/// Distance of an uncovered character's score from the lowest score, as in SentencePiece.
 const UNKNOWN_PENALTY: f64 = 10.0;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Unigram {
     pub unknown: Option<TokenId>,
-    /// Score of a character that no token covers.
+    /// Score of a character without a token.
     unknown_score: f64,
 }
 
-/// The best way to reach a place in the text.
+/// Best segmentation up to a position in the text.
 #[derive(Clone, Copy)]
 struct LatticeStep {
     score: f64,
     from: usize,
-    /// None: one character that no token covers.
+    /// `None`: one character without a token.
     id: Option<TokenId>,
 }
 
@@ -31,9 +31,9 @@ impl Unigram {
         Self { unknown, unknown_score: least.fold(0.0, f64::min) - UNKNOWN_PENALTY }
     }
 
-    /// Appends the tokens of `text`, whose spaces are `▁` already.
+    /// Appends the tokens of `text`, whose spaces are already `▁`.
     pub fn encode(&self, vocab: &Vocab, text: &str, out: &mut Vec<TokenId>) {
-        let mut best: Vec<Option<LatticeStep>> = vec![None; text.len() + 1]; // by byte at which a way ends
+        let mut best: Vec<Option<LatticeStep>> = vec![None; text.len() + 1]; // [t] byte at which a segmentation ends
         best[0] = Some(LatticeStep { score: 0.0, from: 0, id: None });
         for (start, c) in text.char_indices() {
             let Some(LatticeStep { score, .. }) = best[start] else { continue };
@@ -42,7 +42,7 @@ impl Unigram {
             for end in ends.take_while(|end| end - start <= vocab.longest()) {
                 let Some(id) = vocab.find(&text.as_bytes()[start..end]) else { continue };
                 has_single |= end - start == c.len_utf8();
-                // A score that is no number never wins.
+                // NaN scores never win.
                 let way =
                     LatticeStep { score: score + f64::from(vocab.score(id)), from: start, id: Some(id) };
                 offer(&mut best[end], way);
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn the_likeliest_way_wins() {
+    fn the_most_likely_segmentation_wins() {
         let tokens = [
             ("<unk>", 0.0, TokenKind::Unknown),
             ("</s>", 0.0, TokenKind::Control),
@@ -118,9 +118,9 @@ mod tests {
         check(&tokens, "", &[]);
     }
 
-    /// The crate's own Viterbi, which this stands in for, finds the same ways.
+    /// Agrees with the Viterbi search of the `tokenizers` crate.
     #[test]
-    fn ways_are_those_of_the_crate() {
+    fn segmentations_match_the_tokenizers_crate() {
         use tokenizers::Model;
         let mut state = 7_u64;
         let mut below = |n: u64| {
@@ -131,7 +131,7 @@ mod tests {
             let mut pieces = vec![("<unk>".to_string(), 0.0_f64)];
             for at in 0..35 {
                 let n = if at < 5 { 1 } else { below(3) + 2 };
-                // Every character has a token, so that nothing is unknown.
+                // Every character has a token, so that none is unknown.
                 let letter = |n: u64| ['a', 'b', 'é', '▁', '好'][n as usize];
                 let text: String = (0..n).map(|_| letter(if n == 1 { at } else { below(5) })).collect();
                 if !pieces.iter().any(|(known, _)| *known == text) {
@@ -157,7 +157,7 @@ mod tests {
                 let score = |ids: &[TokenId]| ids.iter().map(|id| f64::from(vocab.score(*id))).sum::<f64>();
                 let expected: Vec<TokenId> =
                     theirs.tokenize(&text).expect("splits").iter().map(|it| it.id).collect();
-                // Of ways that are equally likely either may be taken.
+                // Either of two equally likely segmentations may be chosen.
                 assert!(!ids.contains(&0), "{text}: {ids:?}");
                 assert_eq!(score(&ids), score(&expected), "{text}: {ids:?} for {expected:?}");
             }

@@ -1,17 +1,17 @@
-//! The tokens of a model: their text, what they are for, and how a text finds its token.
+//! Vocabulary: texts and kinds of all tokens, and the lookup from text to token.
 //!
-//! Texts lie in one arena; the table that finds them holds ids only. Texts come from files and may be any bytes.
+//! All texts lie in one arena, and the lookup table holds only ids. Texts come from files and may be any bytes.
 
 use super::TokenId;
 use crate::error::{DAMAGED, EngineError, Result};
 
-/// What a token is for. The numbers are those of GGUF and SentencePiece.
+/// Kind of a token. The numbers are those of GGUF and SentencePiece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenKind {
     Normal,
     Unknown,
     Control,
-    /// Matched as a whole wherever its text stands.
+    /// Matched as a whole wherever its text occurs.
     UserDefined,
     Unused,
     /// One byte, written `<0x0A>`.
@@ -19,7 +19,7 @@ pub enum TokenKind {
 }
 
 impl TokenKind {
-    /// A number that no format defines counts as a normal token: other programs load such files too.
+    /// Maps undefined numbers to normal tokens: other programs load such files too.
     pub fn from_number(number: i64) -> Self {
         match number {
             2 => Self::Unknown,
@@ -31,7 +31,7 @@ impl TokenKind {
         }
     }
 
-    /// Whether merging text may end in this token.
+    /// Returns whether merging may produce this token.
     fn is_found_by_text(self) -> bool {
         match self {
             Self::Normal | Self::UserDefined => true,
@@ -43,9 +43,9 @@ impl TokenKind {
 /// How a token's text becomes bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decoding {
-    /// Every character stands for a byte, as GPT-2 has it.
+    /// Every character encodes a byte, as in GPT-2.
     ByteLevel,
-    /// `▁` stands for a space, `<0x0A>` for a byte; `strips_space`: a text loses the space it begins with.
+    /// `▁` encodes a space, `<0x0A>` a byte. With `strips_space`, a text loses its leading space.
     SentencePiece { strips_space: bool },
 }
 
@@ -55,23 +55,23 @@ const EMPTY: u32 = u32::MAX;
 #[derive(Debug)]
 pub struct Vocab {
     texts: Vec<u8>,
-    /// End of each token's text in `texts`: `(n_vocab)`.
+    /// End of each token's text in `texts`. (n_vocab)
     ends: Vec<u32>,
     kinds: Vec<TokenKind>,
     scores: Vec<f32>,
-    /// Open addressing, a power of two long; `EMPTY`, or an id and half of its text's hash: other texts in the way
-    /// are told apart without being read.
+    /// Open addressing, with a power of two of slots: `EMPTY`, or an id and half of its text's hash. The hash rules
+    /// out most colliding texts without reading them.
     slots: Vec<(u32, u32)>,
-    /// Bytes of the longest text that can be found.
+    /// Bytes of the longest text that lookup can return.
     longest: usize,
-    /// Some text stands twice: the id alone doesn't say whether it is the one that is found.
+    /// Whether two tokens have equal texts, so that an id alone does not tell which one lookup returns.
     has_twins: bool,
     byte_ids: Option<Box<[TokenId; 256]>>,
     pub decoding: Decoding,
 }
 
 impl Vocab {
-    /// `tokens`: text and kind by id. `scores` is empty or one per token.
+    /// Creates a vocabulary from texts and kinds by id. `scores` is empty or has one per token.
     pub fn new<'a>(
         tokens: impl Iterator<Item = (&'a [u8], TokenKind)>,
         scores: Vec<f32>,
@@ -105,7 +105,7 @@ impl Vocab {
         self.ends.len()
     }
 
-    /// The text of a token as the file has it; empty for an id that does not exist.
+    /// Returns a token's text as stored in the file; empty for an id that does not exist.
     pub fn text(&self, id: TokenId) -> &[u8] {
         let at = id as usize;
         let Some(&end) = self.ends.get(at) else { return &[] };
@@ -125,7 +125,7 @@ impl Vocab {
         self.kinds.iter().zip(0..).map(|(kind, id)| (id, self.text(id), *kind))
     }
 
-    /// The token whose whole text this is: normal and user-defined ones only.
+    /// Finds the token with exactly this text. Only normal and user-defined tokens are found.
     pub fn find(&self, text: &[u8]) -> Option<TokenId> {
         if text.is_empty() || text.len() > self.longest {
             return None;
@@ -141,41 +141,41 @@ impl Vocab {
         }
     }
 
-    /// As `find`, quick where the token is `near` or the one after it.
+    /// As `find`, faster if the token is `near` or the one after it.
     pub fn find_near(&self, text: &[u8], near: TokenId) -> Option<TokenId> {
         let is_it = |id: &TokenId| {
             self.kind(*id).is_some_and(TokenKind::is_found_by_text)
                 && self.text(*id) == text
                 && !text.is_empty()
         };
-        let guess = [near, near.saturating_add(1)].into_iter().find(is_it).filter(|_| !self.has_twins);
-        guess.or_else(|| self.find(text))
+        let nearby = [near, near.saturating_add(1)].into_iter().find(is_it).filter(|_| !self.has_twins);
+        nearby.or_else(|| self.find(text))
     }
 
-    /// Bytes of the longest text that can be found.
+    /// Returns the bytes of the longest text that lookup can return.
     pub fn longest(&self) -> usize {
         self.longest
     }
 
-    /// Any token with this text, whatever its kind. Slow: for the few names that a loader asks for.
+    /// Finds a token of any kind with this text. Slow: for the few names that a loader looks up.
     pub fn find_any(&self, text: &str) -> Option<TokenId> {
         self.find(text.as_bytes())
             .or_else(|| self.ids().find(|(_, t, _)| *t == text.as_bytes()).map(|(id, _, _)| id))
     }
 
-    /// The tokens `<0x00>` … `<0xFF>`, if all of them are there.
+    /// Returns the tokens `<0x00>` … `<0xFF>` if all of them exist.
     pub fn byte_ids(&self) -> Option<&[TokenId; 256]> {
         self.byte_ids.as_deref()
     }
 
-    /// Changes what a token is for; before [`Vocab::reindex`] the old kind may still be found by text.
+    /// Changes a token's kind. Until [`Vocab::reindex`], lookup uses the old one.
     pub fn set_kind(&mut self, id: TokenId, kind: TokenKind) {
         if let Some(slot) = self.kinds.get_mut(id as usize) {
             *slot = kind;
         }
     }
 
-    /// Finds texts by the kinds as they are now.
+    /// Rebuilds the lookup table with the current kinds.
     pub fn reindex(&mut self) {
         self.slots.fill((EMPTY, 0));
         (self.longest, self.has_twins) = (0, false);
@@ -183,7 +183,7 @@ impl Vocab {
         self.byte_ids = self.find_bytes();
     }
 
-    /// Appends the bytes that a token stands for.
+    /// Appends the bytes that a token encodes.
     pub fn append_bytes(&self, id: TokenId, out: &mut Vec<u8>) {
         let text = self.text(id);
         let kind = self.kind(id).unwrap_or(TokenKind::Unused);
@@ -200,7 +200,7 @@ impl Vocab {
         }
     }
 
-    /// Where two tokens have the same text the lower id is found.
+    /// Adds a token to the lookup table. Of tokens with equal texts, the lower id is found.
     fn index(&mut self, id: TokenId) {
         let text = self.text(id);
         if text.is_empty() || !self.kinds[id as usize].is_found_by_text() {
@@ -236,7 +236,7 @@ pub(super) fn broken(message: impl Into<String>) -> EngineError {
     EngineError::new("tokenizer.broken", message, DAMAGED)
 }
 
-/// Eight bytes a step; good enough for texts that nobody chose to collide, and a collision only costs time.
+/// Hashes eight bytes per step. Collisions only cost time, and nobody constructs these texts to collide.
 fn hash(text: &[u8]) -> u64 {
     let mut hash = text.len() as u64;
     for chunk in text.chunks(8) {
@@ -247,7 +247,7 @@ fn hash(text: &[u8]) -> u64 {
     hash
 }
 
-/// Where a text is looked for first, and half of its hash.
+/// Returns the first slot to probe, and half of the hash.
 fn place(text: &[u8], mask: usize) -> (usize, u32) {
     let hash = hash(text);
     ((hash ^ (hash >> 32)) as usize & mask, (hash >> 32) as u32)
@@ -257,7 +257,7 @@ pub(super) fn mix(hash: u64, word: u64) -> u64 {
     (hash.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// `<0x0A>` to 10.
+/// Parses `<0x0A>` as 10.
 pub fn parse_byte(text: &[u8]) -> Option<u8> {
     let hex = text.strip_prefix(b"<0x")?.strip_suffix(b">")?;
     let hex = std::str::from_utf8(hex).ok().filter(|h| h.len() == 2 && !h.starts_with('+'))?;
@@ -278,7 +278,8 @@ fn append_spaced(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// GPT-2's alphabet: printable bytes are themselves, the others are the characters from U+0100 on, in order.
+/// Returns the byte of a character in GPT-2's alphabet. Printable bytes are themselves; the others are U+0100
+/// onwards, in order.
 fn byte_of(c: char) -> Option<u8> {
     const PRINTABLE: [(u32, u32); 3] = [(0x21, 0x7e), (0xa1, 0xac), (0xae, 0xff)];
     let code = c as u32;
@@ -293,7 +294,7 @@ fn byte_of(c: char) -> Option<u8> {
     }
 }
 
-/// Characters outside the alphabet stay what they are; so does a text that is no UTF-8.
+/// Appends the bytes of a text in that alphabet. Other characters, and text that is not UTF-8, stay unchanged.
 fn append_byte_level(text: &[u8], out: &mut Vec<u8>) {
     let Ok(text) = std::str::from_utf8(text) else { return out.extend_from_slice(text) };
     for c in text.chars() {
@@ -314,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_what_may_be_found() {
+    fn lookup_returns_mergeable_tokens_only() {
         let v = vocab(
             &[
                 ("a", TokenKind::Normal),
@@ -330,7 +331,7 @@ mod tests {
         check("é", Some(3));
         check("", None);
         check("b", None);
-        assert_eq!(v.find_near(b"a", 2), Some(0), "the lower of two ids, whatever was guessed");
+        assert_eq!(v.find_near(b"a", 2), Some(0), "the lower of two ids, whatever the hint");
         assert_eq!(v.find_near("é".as_bytes(), 2), Some(3));
         assert_eq!(
             (v.find_near(b"<s>", 1), v.find_near(b"", 9), v.find_near(b"a", u32::MAX)),
@@ -341,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn the_byte_alphabet_is_that_of_the_crate() {
+    fn the_byte_alphabet_matches_the_tokenizers_crate() {
         let mut bytes: Vec<u8> = tokenizers::pre_tokenizers::byte_level::ByteLevel::alphabet()
             .into_iter()
             .map(|c| byte_of(c).expect("every character of the alphabet is a byte"))

@@ -1,23 +1,24 @@
-//! WordPiece: every word is cut from its beginning into the longest tokens that there are. A token that begins a word
-//! begins with `▁`, as GGUF files have it.
+//! WordPiece: each word is cut from its beginning into the longest possible tokens.
+//!
+//! A token that begins a word starts with `▁`, as in GGUF files.
 
 use super::TokenId;
 use super::vocab::Vocab;
 
-/// Before a token that begins a word.
+/// Prefix of a token that begins a word.
 const BEGINS: char = '▁';
 
-/// Longer words are unknown, as in BERT's own tokenizer. Characters.
+/// Longer words are unknown, as in BERT's tokenizer. In characters.
 const MAX_CHARS: usize = 100;
 
 #[derive(Debug, Clone, Copy)]
 pub struct WordPiece {
-    /// A word of which some part is no token.
+    /// Token of a word that cannot be cut into tokens.
     pub unknown: Option<TokenId>,
 }
 
 impl WordPiece {
-    /// Appends the tokens of `word`, which has no white space.
+    /// Appends the tokens of `word`, which contains no white space.
     pub fn encode(&self, vocab: &Vocab, word: &str, out: &mut Vec<TokenId>) {
         if word.is_empty() {
             return;
@@ -27,7 +28,7 @@ impl WordPiece {
         let mut rest = text.as_str();
         let fits = word.chars().count() <= MAX_CHARS;
         while fits && !rest.is_empty() {
-            // the mark alone is no part of a word
+            // the prefix alone is no token of a word
             let least = if rest.len() == text.len() { BEGINS.len_utf8() + 1 } else { 1 };
             let mut ends =
                 rest.char_indices().rev().map(|(at, c)| at + c.len_utf8()).filter(|end| *end >= least);

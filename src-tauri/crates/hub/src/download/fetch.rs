@@ -379,8 +379,11 @@ impl FileFetch {
                 if self.n_bad_chunks.fetch_add(1, Relaxed) + 1 >= MAX_BAD_CHUNKS {
                     return Err(RequestFailure::Fatal(FetchEnd::Failed(damaged(&self.path))));
                 }
-                let error =
-                    HubError::new("download.bad_chunk", "A part arrived damaged.", "It is fetched again.");
+                let error = HubError::new(
+                    "download.bad_chunk",
+                    "A part of the file arrived damaged.",
+                    "It is downloaded again.",
+                );
                 return Err(RequestFailure::Broken(error));
             }
             self.n_bad_chunks.store(0, Relaxed);
@@ -434,7 +437,7 @@ impl FileFetch {
         if rate < best / SLOW_FACTOR || n_slow >= SPEED_CHECKS {
             let error = HubError::new(
                 "hub.slow",
-                format!("{} sends almost nothing over this connection.", host(location)),
+                format!("{} is sending almost no data over this connection.", host(location)),
                 "A new connection is opened.",
             );
             return Err(RequestFailure::Broken(error));
@@ -459,8 +462,8 @@ fn value(text: &str) -> Result<HeaderValue, RequestFailure> {
 fn broke(location: &Url) -> HubError {
     HubError::new(
         "hub.cut",
-        format!("The connection to {} broke off.", host(location)),
-        "It resumes automatically where it was.",
+        format!("The connection to {} was lost.", host(location)),
+        "The download resumes automatically.",
     )
 }
 
@@ -468,9 +471,9 @@ pub(crate) fn damaged(path: &str) -> HubError {
     HubError::new(
         "download.damaged",
         format!(
-            "What arrives of {path} is not what its publisher lists: the source is damaged, or was changed."
+            "The data of {path} does not match the publisher's hash: the source is damaged or was changed."
         ),
-        "Try again later, or choose another file. Nothing of it was taken into the library.",
+        "Try again later, or choose another file. Nothing was added to the library.",
     )
 }
 

@@ -9,7 +9,7 @@ use engine::{LoadOptions, Model, perplexity};
 use io::Io;
 use weights::WeightFile;
 
-use super::{ConvertArgs, Progress, Wanted};
+use super::{ConversionTarget, ConvertArgs, Progress};
 use contract::{Error, ErrorKind, Result};
 
 /// Share of the free memory that weights may take: the context, the program and others need the rest.
@@ -21,17 +21,17 @@ const WINDOW: usize = 256;
 /// The formats, and the divergence where it was measured.
 pub fn formats(
     io: &dyn Io,
-    wanted: &Wanted,
+    wanted: &ConversionTarget,
     file: &Arc<WeightFile>,
     args: &ConvertArgs,
     progress: &mut Progress<'_>,
 ) -> Result<(Formats, Option<f64>)> {
     let choice = || FormatChoice::measure(file, args.threads);
     match wanted {
-        Wanted::Named(formats) => Ok((formats.clone(), None)),
-        Wanted::MaxBytes(max_bytes) => Ok((choice()?.within(*max_bytes)?, None)),
-        Wanted::FreeMemory => Ok((choice()?.within(memory_for_weights()?)?, None)),
-        Wanted::MaxKl { max_kl, max_bytes } => {
+        ConversionTarget::Named(formats) => Ok((formats.clone(), None)),
+        ConversionTarget::MaxBytes(max_bytes) => Ok((choice()?.within(*max_bytes)?, None)),
+        ConversionTarget::FreeMemory => Ok((choice()?.within(memory_for_weights()?)?, None)),
+        ConversionTarget::MaxKl { max_kl, max_bytes } => {
             let probe = probe_path(&args.out);
             let mut search = Search::new(io, file, choice()?, probe, args.threads)?;
             let (n_steps, kl) = search.smallest(*max_kl, progress)?;

@@ -91,7 +91,7 @@ mod tests {
     use engine::shape;
     use weights::WeightFile;
 
-    use super::super::{Known, Speeds, estimate};
+    use super::super::{EstimateBasis, Speeds, estimate};
     use super::*;
     use contract::types::{FitVerdict, ModelFit};
 
@@ -109,7 +109,7 @@ mod tests {
         let card = Some(Card { name: "Card X".into(), memory_bytes });
         let here = MachineFacts { free_bytes: Some(free), total_bytes: Some(2 * free), speeds, card };
         let asked = LoadDefaults { context: 8192, on_card, ..LoadDefaults::default() };
-        estimate(&memory_estimate(), Known::Exactly, &here, asked, None)
+        estimate(&memory_estimate(), EstimateBasis::Exactly, &here, asked, None)
     }
 
     #[test]

@@ -16,12 +16,12 @@ const COMFORT: (u64, u64) = (7, 10);
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    model: BTreeMap<String, Row>,
+    model: BTreeMap<String, OfferRow>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Row {
+struct OfferRow {
     /// Megabytes.
     mb: u64,
     /// Millions.
@@ -40,7 +40,7 @@ pub fn facts() -> Result<&'static BTreeMap<String, FitFacts>> {
 fn parse() -> Result<BTreeMap<String, FitFacts>> {
     let wrong = |error: toml::de::Error| Error::bug(format!("models/sizes.toml: {error}"));
     let File { model } = toml::from_str(SOURCE).map_err(wrong)?;
-    let facts = |row: Row| FitFacts {
+    let facts = |row: OfferRow| FitFacts {
         bytes: row.mb * 1_000_000,
         parameters: Some(row.parameters * 1_000_000),
         active_parameters: row.active.map(|n| n * 1_000_000),
@@ -72,7 +72,7 @@ pub fn best<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::estimate::{Known, LoadDefaults, MachineFacts, Speeds, estimate, published};
+    use crate::estimate::{EstimateBasis, LoadDefaults, MachineFacts, Speeds, estimate, published};
 
     #[test]
     fn a_machine_gets_the_most_that_it_runs_well() {
@@ -88,7 +88,7 @@ mod tests {
             };
             let of = |facts| {
                 let asked = LoadDefaults { context: 4096, ..LoadDefaults::default() };
-                estimate(&published(facts), Known::About, &here, asked, None)
+                estimate(&published(facts), EstimateBasis::About, &here, asked, None)
             };
             let all = facts().unwrap().iter().map(|(id, facts)| (id.as_str(), facts, of(facts)));
             let (id, fit) = best(all).unwrap();

@@ -9,9 +9,9 @@ use super::offers;
 /// id, mix of its file, and as its config.json has it: architecture, layers, width, heads, of them for keys, length of
 /// one, feed-forward width, vocabulary, thousands of positions; whether the output is the table of embeddings. Families
 /// whose tensors are the same in other pieces count as llama.
-type Row = (&'static str, &'static str, &'static str, [u32; 8], bool);
+type ShapeRow = (&'static str, &'static str, &'static str, [u32; 8], bool);
 
-const ROWS: &[Row] = &[
+const ROWS: &[ShapeRow] = &[
     ("smollm2-135m", "q8_0", "llama", [30, 576, 9, 3, 64, 1536, 49_152, 8], true),
     ("smollm2-360m", "q8_0", "llama", [32, 960, 15, 5, 64, 2560, 49_152, 8], true),
     ("smollm2-1.7b", "q4_k_m", "llama", [24, 2048, 32, 32, 64, 8192, 49_152, 8], true),
@@ -64,7 +64,7 @@ fn computed(shape: &Shape, mix: &str) -> engine::Result<(u64, u64)> {
     Ok((stored.iter().map(|part| part.n_values).sum(), MemoryEstimate::of(&outline)?.weights))
 }
 
-fn shape_of(row: &Row) -> Shape {
+fn shape_of(row: &ShapeRow) -> Shape {
     let (name, _, architecture, numbers, tied_embeddings) = *row;
     let [n_layers, d_model, n_heads, n_kv_heads, head_dim, d_ff, n_vocab, thousands] = numbers;
     // what a family has beside these numbers is as in a shape of it, where there is one
@@ -84,7 +84,7 @@ fn shape_of(row: &Row) -> Shape {
         context_length: thousands * 1024,
         tied_embeddings,
         more,
-        rope_stretch: None,
+        rope_scaling: None,
         ..base
     }
 }

@@ -38,7 +38,8 @@ fn verdicts_follow_memory_then_speed() {
         ("gpt-oss-20b", "mxfp4_moe", 10 * GB, 20.0, 8192, WontFit),
         ("llama-3.2-1b", "q4_k_m", 0, 20.0, 1, WontFit),
     ] {
-        let fit = estimate(&sizes(name, mix), Known::Exactly, &here(free, gb_s), asked(context), None);
+        let fit =
+            estimate(&sizes(name, mix), EstimateBasis::Exactly, &here(free, gb_s), asked(context), None);
         assert_eq!(fit.verdict, expected, "{name} in {free}: {}", fit.reason);
         assert_eq!(fit.needs.total > free, expected == WontFit);
         assert!(fit.longest_context.is_none_or(|n| (n >= context) == (expected != WontFit)), "{fit:?}");
@@ -47,8 +48,13 @@ fn verdicts_follow_memory_then_speed() {
 
 #[test]
 fn numbers_of_a_known_model() {
-    let fit =
-        estimate(&sizes("llama-3.1-8b", "q4_k_m"), Known::Exactly, &here(16 * GB, 40.0), asked(8192), None);
+    let fit = estimate(
+        &sizes("llama-3.1-8b", "q4_k_m"),
+        EstimateBasis::Exactly,
+        &here(16 * GB, 40.0),
+        asked(8192),
+        None,
+    );
     assert!((fit.needs.weights / 1_000_000).abs_diff(4921) < 60, "{fit:?}");
     assert_eq!(fit.needs.context, 8192 * 131_072);
     let parts = [fit.needs.weights, fit.needs.context, fit.needs.activations, fit.needs.vocabulary];
@@ -57,8 +63,13 @@ fn numbers_of_a_known_model() {
     assert!((8.0..9.0).contains(&begin) && full < begin, "{begin} {full}");
     assert!(fit.reason.contains("6.1 GB of 16.0 GB"), "{}", fit.reason);
     // a context beyond the model's own is its own
-    let fit =
-        estimate(&sizes("gemma-3-1b", "q8_0"), Known::Exactly, &here(16 * GB, 40.0), asked(99_999), None);
+    let fit = estimate(
+        &sizes("gemma-3-1b", "q8_0"),
+        EstimateBasis::Exactly,
+        &here(16 * GB, 40.0),
+        asked(99_999),
+        None,
+    );
     assert_eq!((fit.context, fit.longest_context), (32_768, Some(32_768)));
 }
 
@@ -91,14 +102,25 @@ fn tokens_cost_more_than_their_weights() {
 
 #[test]
 fn a_refusal_says_what_would_fit() {
-    let long =
-        estimate(&sizes("llama-3.1-8b", "q4_k_m"), Known::Exactly, &here(7 * GB, 40.0), asked(65_536), None);
+    let long = estimate(
+        &sizes("llama-3.1-8b", "q4_k_m"),
+        EstimateBasis::Exactly,
+        &here(7 * GB, 40.0),
+        asked(65_536),
+        None,
+    );
     let n = long.longest_context.unwrap();
     assert!(long.reason.contains(&format!("context of {n} tokens")), "{}", long.reason);
-    let short =
-        estimate(&sizes("llama-3.1-8b", "q4_k_m"), Known::Exactly, &here(7 * GB, 40.0), asked(n), None);
+    let short = estimate(
+        &sizes("llama-3.1-8b", "q4_k_m"),
+        EstimateBasis::Exactly,
+        &here(7 * GB, 40.0),
+        asked(n),
+        None,
+    );
     assert_ne!(short.verdict, FitVerdict::WontFit);
-    let none = estimate(&sizes("llama-3.1-8b", "q4_k_m"), Known::Exactly, &here(GB, 40.0), asked(64), None);
+    let none =
+        estimate(&sizes("llama-3.1-8b", "q4_k_m"), EstimateBasis::Exactly, &here(GB, 40.0), asked(64), None);
     assert_eq!(none.longest_context, None);
     assert!(none.reason.ends_with("Choose a smaller model."), "{}", none.reason);
 }
@@ -106,7 +128,7 @@ fn a_refusal_says_what_would_fit() {
 #[test]
 fn what_is_not_known_is_not_claimed() {
     let sizes = sizes("llama-3.2-1b", "q8_0");
-    let fit = estimate(&sizes, Known::About, &MachineFacts::default(), asked(4096), None);
+    let fit = estimate(&sizes, EstimateBasis::About, &MachineFacts::default(), asked(4096), None);
     assert_eq!((fit.verdict, fit.exact, fit.tok_s), (FitVerdict::RunsWell, false, None));
     assert_eq!((fit.free_bytes, fit.longest_context), (None, Some(131_072)));
 }
@@ -122,7 +144,8 @@ fn a_run_corrects_the_next_estimate() {
         tokens: 100,
         at_ms: 0,
     };
-    let with = |run| estimate(&sizes, Known::Exactly, &here(16 * GB, 40.0), asked(4096), run).tok_s.unwrap();
+    let with =
+        |run| estimate(&sizes, EstimateBasis::Exactly, &here(16 * GB, 40.0), asked(4096), run).tok_s.unwrap();
     let plain = with(None);
     for (measured, expected) in [(20.0, plain), (22.0, plain * 1.1), (16.0, plain * 0.8), (2.0, plain)] {
         assert!((with(Some(run(measured))) - expected).abs() < 0.11, "{measured}");
@@ -145,14 +168,16 @@ fn published_facts_come_near_the_file() {
             dtype: Some(dtype.into()),
             context_length: Some(65_536),
         };
-        let of =
-            |sizes: &MemoryEstimate| estimate(sizes, Known::About, &here(64 * GB, 40.0), asked(8192), None);
+        let of = |sizes: &MemoryEstimate| {
+            estimate(sizes, EstimateBasis::About, &here(64 * GB, 40.0), asked(8192), None)
+        };
         let (about, exact) = (of(&published(&facts)), of(&exact));
         let off = |a: f64, b: f64| (a / b - 1.0).abs();
         let memory = off(about.needs.total as f64, exact.needs.total as f64);
         let speed = off(about.tok_s.unwrap(), exact.tok_s.unwrap());
         assert!(memory < 0.15 && speed < 0.25, "{name}: memory off by {memory:.2}, speed by {speed:.2}");
     }
-    let nothing = estimate(&published(&FitFacts::default()), Known::About, &here(GB, 40.0), asked(64), None);
+    let nothing =
+        estimate(&published(&FitFacts::default()), EstimateBasis::About, &here(GB, 40.0), asked(64), None);
     assert_eq!(nothing.needs.weights, 0);
 }

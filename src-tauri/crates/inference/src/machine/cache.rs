@@ -14,7 +14,7 @@ const MAX_KEPT: usize = 16;
 
 /// Which processor, and which version looked at it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Key {
+pub struct CpuKey {
     pub name: String,
     pub cores: usize,
     pub version: String,
@@ -22,7 +22,7 @@ pub struct Key {
 
 /// What was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Checked {
+pub struct CheckedCpu {
     /// The best level whose kernels are right.
     pub level: String,
     /// Kernels that are not.
@@ -31,7 +31,7 @@ pub struct Checked {
     pub few_threads: usize,
 }
 
-impl Checked {
+impl CheckedCpu {
     /// None: a level that this processor doesn't have, or nobody knows.
     pub fn level(&self) -> Option<IsaLevel> {
         IsaLevel::present().find(|level| level.name() == self.level)
@@ -39,36 +39,36 @@ impl Checked {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Entry {
+struct CpuCacheEntry {
     #[serde(flatten)]
-    key: Key,
+    key: CpuKey,
     #[serde(flatten)]
-    checked: Checked,
+    checked: CheckedCpu,
 }
 
 /// The file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Record {
+pub struct CpuCache {
     /// Oldest first.
-    processors: Vec<Entry>,
+    processors: Vec<CpuCacheEntry>,
 }
 
-impl Record {
+impl CpuCache {
     pub fn read(io: &dyn Io, folder: &Path) -> Self {
         let bytes = io.read(&path(folder)).unwrap_or_default();
         serde_json::from_slice(&bytes).unwrap_or_default()
     }
 
     /// None: never looked at, or what was found can't be.
-    pub fn find(&self, key: &Key) -> Option<&Checked> {
+    pub fn find(&self, key: &CpuKey) -> Option<&CheckedCpu> {
         let found = self.processors.iter().find(|entry| entry.key == *key).map(|entry| &entry.checked);
         found.filter(|checked| checked.level().is_some() && checked.few_threads > 0)
     }
 
     /// In place of what earlier versions found.
-    pub fn set(&mut self, key: Key, checked: Checked) {
+    pub fn set(&mut self, key: CpuKey, checked: CheckedCpu) {
         self.processors.retain(|entry| (&entry.key.name, entry.key.cores) != (&key.name, key.cores));
-        self.processors.push(Entry { key, checked });
+        self.processors.push(CpuCacheEntry { key, checked });
         let n_old = self.processors.len().saturating_sub(MAX_KEPT);
         self.processors.drain(..n_old);
     }
@@ -91,21 +91,21 @@ mod tests {
     use super::*;
     use test_support::TempDir;
 
-    fn key(name: &str, version: &str) -> Key {
-        Key { name: name.into(), cores: 2, version: version.into() }
+    fn key(name: &str, version: &str) -> CpuKey {
+        CpuKey { name: name.into(), cores: 2, version: version.into() }
     }
 
-    fn checked(level: &str, few_threads: usize) -> Checked {
-        Checked { level: level.into(), wrong: Vec::new(), few_threads }
+    fn checked(level: &str, few_threads: usize) -> CheckedCpu {
+        CheckedCpu { level: level.into(), wrong: Vec::new(), few_threads }
     }
 
     #[test]
     fn what_was_written_is_found_by_the_same_version_only() {
         let folder = TempDir::new();
-        let mut record = Record::read(&RealIo, folder.path());
+        let mut record = CpuCache::read(&RealIo, folder.path());
         record.set(key("a", "1"), checked("portable", 2));
         record.write(&RealIo, folder.path()).unwrap();
-        let mut record = Record::read(&RealIo, folder.path());
+        let mut record = CpuCache::read(&RealIo, folder.path());
         assert_eq!(record.find(&key("a", "1")), Some(&checked("portable", 2)));
         assert_eq!((record.find(&key("a", "2")), record.find(&key("b", "1"))), (None, None));
         record.set(key("a", "2"), checked("no level", 2));

@@ -25,8 +25,8 @@ use crate::engine_types;
 use contract::protocol::Backend;
 use contract::{CpuRequest, Error, ErrorKind, GpuRequest, GpuSpread, Result};
 
-pub use benchmark::{Measured, Rates};
-use cache::Record;
+pub use benchmark::{GpuMeasurement, Rates};
+use cache::GpuRecord;
 pub use detect::Finder;
 pub use layer_split::room;
 
@@ -42,7 +42,7 @@ pub struct Cards<'a> {
 
 /// A card, and its number among all that there are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Chosen {
+pub struct ChosenGpu {
     pub at: usize,
     pub info: AdapterInfo,
 }
@@ -51,12 +51,12 @@ pub struct Chosen {
 #[derive(Debug, Clone, Default)]
 pub struct Choice {
     /// Best first. Empty: the processor.
-    pub gpus: Vec<Chosen>,
+    pub gpus: Vec<ChosenGpu>,
     pub why: String,
     /// What the user should know though nothing failed.
     pub notice: Option<Error>,
     /// What was measured of gpus that are here.
-    pub measured: Vec<Measured>,
+    pub measured: Vec<GpuMeasurement>,
 }
 
 /// Models of fewer bytes of weights are no work for a card: the processor has answered before one is opened.
@@ -75,7 +75,12 @@ impl<'a> Cards<'a> {
 impl Cards<'_> {
     /// The devices for a model, written into `options`, where threads and the like are already. Errors: no family knows
     /// the model.
-    pub fn place(&self, backend: Backend, file: &WeightFile, options: &mut LoadOptions) -> Result<Placed> {
+    pub fn place(
+        &self,
+        backend: Backend,
+        file: &WeightFile,
+        options: &mut LoadOptions,
+    ) -> Result<GpuPlacement> {
         options.gpu_precision = engine_types::gpu_precision(self.asked.precision);
         let is_small = file.len_bytes() < MIN_BYTES && !self.finder.software;
         let choice = match backend {
@@ -93,7 +98,7 @@ impl Cards<'_> {
                 Backend::Scalar => Devices::Scalar,
             };
             options.gpus = self.asked.devices.iter().map(|name| GpuSelector::parse(name)).collect();
-            return Ok(Placed { notice: choice.notice, why: choice.why, ..Placed::default() });
+            return Ok(GpuPlacement { notice: choice.notice, why: choice.why, ..GpuPlacement::default() });
         }
         let (record, keys) = (self.record(), choice.keys());
         options.gpu_cache = record.notebook(self.io, self.asked.cache.as_deref(), keys.clone());
@@ -106,7 +111,7 @@ impl Cards<'_> {
             self.begin();
         }
         let (gpu_cache, before) = (options.gpu_cache.clone(), options.gpu_cache.all());
-        Ok(Placed { notice, gpu_cache, before, keys, is_marked, why: choice.why })
+        Ok(GpuPlacement { notice, gpu_cache, before, keys, is_marked, why: choice.why })
     }
 
     /// The whole model on each of several, if it fits. Otherwise, where nobody names them, more than one only where one is
@@ -117,7 +122,7 @@ impl Cards<'_> {
         memory_estimate: &MemoryEstimate,
         options: &LoadOptions,
     ) -> layer_split::Parts {
-        let chosen: Vec<&Chosen> = choice.gpus.iter().collect();
+        let chosen: Vec<&ChosenGpu> = choice.gpus.iter().collect();
         if let Some(copies) = layer_split::copies(&chosen, memory_estimate, self.asked, options) {
             return copies;
         }
@@ -138,8 +143,8 @@ impl Cards<'_> {
     pub fn choose(&self, recall: Recall, cpu: &LoadOptions) -> Choice {
         let found = if self.folder.is_some() { (self.finder.look)(self.io) } else { Vec::new() };
         let is_card = |info: &AdapterInfo| info.kind.is_hardware() || self.finder.software;
-        let mut gpus: Vec<Chosen> =
-            found.into_iter().enumerate().map(|(at, info)| Chosen { at, info }).collect();
+        let mut gpus: Vec<ChosenGpu> =
+            found.into_iter().enumerate().map(|(at, info)| ChosenGpu { at, info }).collect();
         gpus.retain(|card| is_card(&card.info));
         if gpus.is_empty() {
             return Choice { why: "no GPU with a suitable driver was found".into(), ..Choice::default() };
@@ -159,11 +164,11 @@ impl Cards<'_> {
             match self.judge(card, recall, cpu, &mut choice) {
                 Ok(why) => {
                     let first = card.clone();
-                    let like = |other: &&Chosen| {
+                    let like = |other: &&ChosenGpu| {
                         let (a, b) = (&other.info, &first.info);
                         other.at != first.at && (a.kind, &a.api) == (b.kind, &b.api)
                     };
-                    let others: Vec<Chosen> = gpus.iter().filter(like).cloned().collect();
+                    let others: Vec<ChosenGpu> = gpus.iter().filter(like).cloned().collect();
                     choice.gpus = std::iter::once(first.clone()).chain(others).collect();
                     choice.why = why;
                     choice.notice = None;
@@ -179,7 +184,7 @@ impl Cards<'_> {
     /// Why a card is taken. Errors: why not.
     fn judge(
         &self,
-        card: &Chosen,
+        card: &ChosenGpu,
         recall: Recall,
         cpu: &LoadOptions,
         choice: &mut Choice,
@@ -209,7 +214,7 @@ impl Cards<'_> {
     }
 
     /// Measures a card against the processor, and keeps what came of it.
-    fn race(&self, card: &Chosen, cpu: &LoadOptions, processor: &str) {
+    fn race(&self, card: &ChosenGpu, cpu: &LoadOptions, processor: &str) {
         let (key, cache) = (card.info.key(), self.asked.cache.as_deref());
         self.begin();
         let gpu_cache = self.record().notebook(self.io, cache, vec![key.clone()]);
@@ -246,16 +251,16 @@ impl Cards<'_> {
         let found = (self.finder.all)();
         let wanted = self.asked.devices.iter().map(|name| GpuSelector::parse(name));
         let wanted = wanted.chain(self.asked.devices.is_empty().then_some(GpuSelector::Any));
-        let mut gpus: Vec<Chosen> = Vec::new();
+        let mut gpus: Vec<ChosenGpu> = Vec::new();
         for at in wanted.filter_map(|card| pick(&found, &card)) {
-            gpus.push(Chosen { at, info: found[at].clone() });
+            gpus.push(ChosenGpu { at, info: found[at].clone() });
         }
         Choice { gpus, why: "as requested".into(), ..Choice::default() }
     }
 
     /// Keeps what was found out in a load, and since. `placed`: what `place` returned for it; `went_well`: a model came
     /// of it.
-    pub fn keep(&self, placed: &Placed, went_well: bool) {
+    pub fn keep(&self, placed: &GpuPlacement, went_well: bool) {
         let gpu_cache = placed.gpu_cache.all();
         if self.folder.is_none() || (gpu_cache == placed.before && !placed.is_marked) {
             return;
@@ -278,12 +283,12 @@ impl Cards<'_> {
         self.write(&record);
     }
 
-    fn record(&self) -> Record {
-        self.folder.map(|folder| Record::read(self.io, folder)).unwrap_or_default()
+    fn record(&self) -> GpuRecord {
+        self.folder.map(|folder| GpuRecord::read(self.io, folder)).unwrap_or_default()
     }
 
     /// A disk that is full must not keep a model from loading.
-    fn write(&self, record: &Record) {
+    fn write(&self, record: &GpuRecord) {
         let Some(folder) = self.folder else { return };
         if let Err(error) = record.write(self.io, folder) {
             tracing::warn!("what was found of graphics gpus is not kept: {error}");
@@ -304,7 +309,7 @@ impl Choice {
 
 /// How a model was placed, and what was gpu_cache before.
 #[derive(Debug, Default)]
-pub struct Placed {
+pub struct GpuPlacement {
     pub notice: Option<Error>,
     pub why: String,
     /// What is gpu_cache of its gpus, as it is found out.
@@ -321,7 +326,7 @@ pub fn listed(text: &str) -> Vec<String> {
 
 /// The card that `auto` takes, and what a model may have of it, as far as is kept: no driver is asked. None: none.
 pub fn remembered(io: &dyn Io, folder: &Path) -> Option<(String, Option<u64>)> {
-    Record::read(io, folder).best()
+    GpuRecord::read(io, folder).best()
 }
 
 fn given_up() -> Choice {

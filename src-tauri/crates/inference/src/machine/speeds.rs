@@ -16,7 +16,7 @@ use weights::{SharedBytes, WeightFile};
 
 use super::Machine;
 use super::overhead;
-use crate::estimate::Speeds as Known;
+use crate::estimate::Speeds as KnownSpeeds;
 use contract::Result;
 
 /// In the data folder. A damaged one counts as none.
@@ -54,7 +54,7 @@ const MAX_LAYERS: u32 = 4;
 
 /// On what.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Key {
+struct SpeedKey {
     name: String,
     level: String,
     threads: usize,
@@ -62,17 +62,17 @@ struct Key {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Entry {
+struct SpeedEntry {
     #[serde(flatten)]
-    key: Key,
-    speeds: Known,
+    key: SpeedKey,
+    speeds: KnownSpeeds,
 }
 
 /// What is known of a machine, and a way to learn more.
 pub struct Speeds<'a> {
     io: &'a dyn Io,
     folder: &'a Path,
-    key: Key,
+    key: SpeedKey,
 }
 
 impl<'a> Speeds<'a> {
@@ -80,16 +80,20 @@ impl<'a> Speeds<'a> {
         let name = kernels::devices::describe().map(|cpu| cpu.name).unwrap_or_default();
         let level = machine.level.map_or("", |level| level.name()).to_owned();
         let threads = machine.few_threads;
-        Self { io, folder, key: Key { name, level, threads, version: env!("CARGO_PKG_VERSION").to_owned() } }
+        Self {
+            io,
+            folder,
+            key: SpeedKey { name, level, threads, version: env!("CARGO_PKG_VERSION").to_owned() },
+        }
     }
 
     /// Without formats where nothing was measured yet.
-    pub fn known(&self) -> Known {
+    pub fn known(&self) -> KnownSpeeds {
         let entry = self.read().into_iter().find(|entry| entry.key == self.key);
         let mut known = entry.map(|entry| entry.speeds).unwrap_or_default();
         let is_time = |seconds: f64| seconds.is_finite() && seconds >= 0.0;
         if !is_time(known.beside.layer_s) || !is_time(known.beside.attended_s) {
-            return Known::default();
+            return KnownSpeeds::default();
         }
         for speeds in [&mut known.formats, &mut known.cached] {
             speeds.retain(|_, speed| speed.is_finite() && *speed > 0.0);
@@ -127,7 +131,7 @@ impl<'a> Speeds<'a> {
             (&entry.key.name, &entry.key.level, entry.key.threads)
                 != (&self.key.name, &self.key.level, self.key.threads)
         });
-        all.push(Entry { key: self.key.clone(), speeds });
+        all.push(SpeedEntry { key: self.key.clone(), speeds });
         let n_old = all.len().saturating_sub(MAX_KEPT);
         all.drain(..n_old);
         let bytes = serde_json::to_vec_pretty(&all).expect("plain data becomes JSON");
@@ -139,7 +143,7 @@ impl<'a> Speeds<'a> {
         Ok(())
     }
 
-    fn read(&self) -> Vec<Entry> {
+    fn read(&self) -> Vec<SpeedEntry> {
         let bytes = self.io.read(&self.folder.join(FILE)).unwrap_or_default();
         serde_json::from_slice(&bytes).unwrap_or_default()
     }
@@ -149,7 +153,7 @@ impl<'a> Speeds<'a> {
 fn measure(
     format: &str,
     file: WeightFile,
-    known: &Known,
+    known: &KnownSpeeds,
     options: &LoadOptions,
     clock: &dyn Clock,
 ) -> Result<f64> {
@@ -273,8 +277,8 @@ mod tests {
         );
         machine.few_threads = 2;
         let other = Speeds::of(&RealIo, folder.path(), &machine);
-        assert!(other.known() == Known::default());
+        assert!(other.known() == KnownSpeeds::default());
         RealIo.write_atomic(&folder.path().join(FILE), b"[{\"speeds\":").unwrap();
-        assert!(speeds.known() == Known::default());
+        assert!(speeds.known() == KnownSpeeds::default());
     }
 }

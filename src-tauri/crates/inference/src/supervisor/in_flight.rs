@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use contract::protocol::{GenerateRequest, KvStats, Loaded, Resume, Step, WorkerEvent, WorkerRequest};
+use contract::protocol::{GenerateRequest, KvStats, LoadState, Resume, Step, WorkerEvent, WorkerRequest};
 use contract::{Error, ErrorKind};
 
 /// Processes that one request may bring down before it fails.
@@ -11,7 +11,7 @@ const MAX_FALLS: u32 = 2;
 
 /// Everything in flight.
 #[derive(Default)]
-pub struct Flights {
+pub struct InFlight {
     /// In order of arrival.
     turns: Vec<Turn>,
     questions: BTreeMap<u64, Question>,
@@ -44,12 +44,12 @@ struct Counts {
 }
 
 /// Whether a step is to be told.
-enum News {
-    Yes,
+enum Replay {
+    Forward,
     /// It was heard before, from a process that died.
-    No,
+    Duplicate,
     /// It is, and nothing follows.
-    Last,
+    Final,
 }
 
 struct Question {
@@ -57,7 +57,7 @@ struct Question {
     n_falls: u32,
 }
 
-impl Flights {
+impl InFlight {
     /// Nothing is waited for.
     pub fn is_empty(&self) -> bool {
         self.turns.is_empty() && self.questions.is_empty()
@@ -100,28 +100,28 @@ impl Flights {
             WorkerEvent::Turn { turn, step } => {
                 let at = self.turns.iter().position(|it| it.request.turn == *turn)?;
                 match self.turns[at].is_news(step) {
-                    News::No => return None,
-                    News::Yes => {}
-                    News::Last => _ = self.turns.remove(at),
+                    Replay::Duplicate => return None,
+                    Replay::Forward => {}
+                    Replay::Final => _ = self.turns.remove(at),
                 }
             }
             WorkerEvent::Model { id, state } => {
                 self.models.retain(|it| it != id);
                 match state {
-                    Loaded::Loading { .. } | Loaded::Ready => self.models.push(id.clone()),
-                    Loaded::Unloaded | Loaded::Failed { .. } => {}
+                    LoadState::Loading { .. } | LoadState::Ready => self.models.push(id.clone()),
+                    LoadState::Unloaded | LoadState::Failed { .. } => {}
                 }
             }
             WorkerEvent::Inspected { request, .. }
-            | WorkerEvent::Counted { request, .. }
+            | WorkerEvent::TokenCounts { request, .. }
             | WorkerEvent::Looked { request, .. }
-            | WorkerEvent::Embedded { request, .. }
-            | WorkerEvent::Fitted { request, .. }
+            | WorkerEvent::EmbeddingBatch { request, .. }
+            | WorkerEvent::FitOutcome { request, .. }
             | WorkerEvent::Stored { request, .. }
             | WorkerEvent::KvStats { request, .. } => {
                 self.questions.remove(request)?;
             }
-            WorkerEvent::Checkpoints(_) | WorkerEvent::Ran(_) | WorkerEvent::Profiled(_) => {}
+            WorkerEvent::Checkpoints(_) | WorkerEvent::RunFacts(_) | WorkerEvent::MeasuredAnswer(_) => {}
         }
         Some(event)
     }
@@ -169,11 +169,11 @@ impl Flights {
 
 impl Turn {
     /// Counts a step.
-    fn is_news(&mut self, step: &Step) -> News {
+    fn is_news(&mut self, step: &Step) -> Replay {
         let (said, told) = match step {
-            Step::Queued { .. } | Step::Loading { .. } | Step::Prefill { .. } => return News::Yes,
+            Step::Queued { .. } | Step::Loading { .. } | Step::Prefill { .. } => return Replay::Forward,
             // One that wants a summary is asked for again.
-            Step::Done(_) | Step::Failed { .. } | Step::Wanting { .. } => return News::Last,
+            Step::Done(_) | Step::Failed { .. } | Step::Wanting { .. } => return Replay::Final,
             Step::Began { .. } => (&mut self.said.begins, &mut self.told.begins),
             Step::Token { .. } => (&mut self.said.tokens, &mut self.told.tokens),
             Step::ToolCall { .. } => (&mut self.said.calls, &mut self.told.calls),
@@ -183,13 +183,13 @@ impl Turn {
         };
         *said += 1;
         if *said <= *told {
-            return News::No;
+            return Replay::Duplicate;
         }
         *told = *said;
         if let Step::Token { id, .. } = step {
             self.ids.push(*id);
         }
-        News::Yes
+        Replay::Forward
     }
 
     fn again(&mut self) -> Vec<WorkerRequest> {
@@ -211,16 +211,16 @@ fn unanswered(request: WorkerRequest, error: &Error) -> Option<WorkerEvent> {
             Some(WorkerEvent::Inspected { request, outcome: Err(error.clone()) })
         }
         WorkerRequest::Count { request, .. } => {
-            Some(WorkerEvent::Counted { request, outcome: Err(error.clone()) })
+            Some(WorkerEvent::TokenCounts { request, outcome: Err(error.clone()) })
         }
         WorkerRequest::Look { request, .. } => {
             Some(WorkerEvent::Looked { request, outcome: Err(error.clone()) })
         }
         WorkerRequest::Embed { request, .. } => {
-            Some(WorkerEvent::Embedded { request, outcome: Err(error.clone()) })
+            Some(WorkerEvent::EmbeddingBatch { request, outcome: Err(error.clone()) })
         }
         WorkerRequest::Fit { request, .. } => {
-            Some(WorkerEvent::Fitted { request, outcome: Err(error.clone()) })
+            Some(WorkerEvent::FitOutcome { request, outcome: Err(error.clone()) })
         }
         WorkerRequest::Store { request, .. } => {
             Some(WorkerEvent::Stored { request, outcome: Err(error.clone()) })
@@ -277,7 +277,7 @@ mod tests {
     #[test]
     fn what_was_heard_is_not_heard_again_and_a_second_fall_is_the_last() {
         let error = Error::bug("it broke");
-        let mut flights = Flights::default();
+        let mut flights = InFlight::default();
         flights.asked(&request("a"), 5);
         for id in [7, 8, 9] {
             assert_eq!(flights.heard(token("a", id)), Some(token("a", id)));
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn questions_are_asked_again_and_cancels_hold() {
-        let mut flights = Flights::default();
+        let mut flights = InFlight::default();
         let location = contract::protocol::Location::BuiltIn;
         flights.asked(&WorkerRequest::Inspect { request: 3, location }, 0);
         flights.asked(&request("a"), 0);

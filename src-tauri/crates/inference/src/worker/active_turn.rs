@@ -8,13 +8,13 @@ use engine::tokenizer::Tokenizer;
 use engine::{Finish, GenEvent, GenerationStats, TokenId};
 
 use contract::Error;
-use contract::protocol::{Finished, Ids, Step};
+use contract::protocol::{Ids, Step, TurnResult};
 
 use crate::engine_types;
 use contract::limits::Bounds;
 
 /// One turn in a model's scheduler.
-pub struct Running {
+pub struct ActiveTurn {
     /// Its name there.
     pub number: u64,
     pub turn: String,
@@ -35,7 +35,7 @@ pub struct Running {
 
 /// What a token or the end of the answer brought.
 #[derive(Default)]
-pub(super) struct Brought {
+pub(super) struct TurnOutput {
     pub text: String,
     pub reasoning: String,
     calls: Vec<ToolCall>,
@@ -82,7 +82,7 @@ struct Log {
 #[cfg(test)]
 pub const PANICS: &str = "panics";
 
-impl Running {
+impl ActiveTurn {
     /// `splitter` knows the text that the answer continues.
     pub fn new(
         number: u64,
@@ -128,7 +128,7 @@ impl Running {
                 self.times.first_token.get_or_insert(now);
                 self.times.last_token = Some(now);
                 let brought = self.token(id, &text, context);
-                let Brought { text, reasoning, .. } = &brought;
+                let TurnOutput { text, reasoning, .. } = &brought;
                 emit(&self.turn, Step::Token { id, text: text.clone(), reasoning: reasoning.clone() });
                 self.tell(brought, emit);
             }
@@ -140,7 +140,7 @@ impl Running {
                 let done = GenerationStats { finish, ..done };
                 let brought = self.split(|splitter, show| splitter.finish(show));
                 if !brought.text.is_empty() || !brought.reasoning.is_empty() {
-                    let Brought { text, reasoning, .. } = &brought;
+                    let TurnOutput { text, reasoning, .. } = &brought;
                     emit(&self.turn, Step::Rest { text: text.clone(), reasoning: reasoning.clone() });
                 }
                 self.tell(brought, emit);
@@ -152,7 +152,7 @@ impl Running {
     }
 
     /// The text that came with a token, then the token itself where it is markup.
-    pub(super) fn token(&mut self, id: TokenId, text: &str, context: &Context) -> Brought {
+    pub(super) fn token(&mut self, id: TokenId, text: &str, context: &Context) -> TurnOutput {
         self.whole.push(id);
         let is_control = context.tokenizer.is_some_and(|tokenizer| tokenizer.is_control(id));
         if !is_control && self.marks.binary_search(&id).is_err() {
@@ -171,8 +171,8 @@ impl Running {
         brought
     }
 
-    fn split(&mut self, push: impl FnOnce(&mut ReplySplitter, &mut ReplySink)) -> Brought {
-        let mut brought = Brought::default();
+    fn split(&mut self, push: impl FnOnce(&mut ReplySplitter, &mut ReplySink)) -> TurnOutput {
+        let mut brought = TurnOutput::default();
         push(&mut self.splitter, &mut |shown| match shown {
             ReplyPiece::Text(piece) => brought.text.push_str(piece),
             ReplyPiece::Reasoning(piece) => brought.reasoning.push_str(piece),
@@ -188,7 +188,7 @@ impl Running {
         brought
     }
 
-    fn tell(&mut self, brought: Brought, emit: &mut dyn FnMut(&str, Step)) {
+    fn tell(&mut self, brought: TurnOutput, emit: &mut dyn FnMut(&str, Step)) {
         for ToolCall { id, name, arguments } in brought.calls {
             let id = id.unwrap_or_else(|| call_id(&self.turn, self.n_calls));
             self.n_calls += 1;
@@ -201,7 +201,7 @@ impl Running {
         }
     }
 
-    fn finished(&mut self, done: GenerationStats, context: &Context) -> Finished {
+    fn finished(&mut self, done: GenerationStats, context: &Context) -> TurnResult {
         let mut ids = std::mem::take(&mut self.log.ids);
         ids.append(&mut self.log.undecided);
         if let (Some(false), Some(tokenizer)) = (self.log.begins_blank, context.tokenizer) {
@@ -217,7 +217,7 @@ impl Running {
         let computed = done.n_prompt.saturating_sub(done.n_reused);
         let prefill = times.first_token.map(|first| first.saturating_sub(times.submitted));
         let decode = times.first_token.zip(times.last_token).map(|(first, last)| last.saturating_sub(first));
-        Finished {
+        TurnResult {
             finish: engine_types::finish(done.finish),
             called: self.n_calls > 0,
             prompt_tokens: count(done.n_prompt),

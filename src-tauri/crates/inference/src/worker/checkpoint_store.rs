@@ -22,12 +22,12 @@ const MAX_TRIES: usize = 8;
 
 /// What is still to be written of a sequence, and what has been.
 #[derive(Default)]
-pub struct Due {
+pub struct PendingCheckpoint {
     pieces: VecDeque<CheckpointPiece>,
     pub told: Checkpoints,
 }
 
-impl Due {
+impl PendingCheckpoint {
     /// Of a sequence whose last turn went on from `n_reused` tokens and asked `n_prompt`: its end, and where a template
     /// that drops old reasoning, or a new version of the answer, goes back to.
     pub fn of(model: &Model, sequence: SequenceId, (n_reused, n_prompt): (usize, usize)) -> Self {
@@ -79,7 +79,7 @@ impl Due {
 
 /// Where files lead to along a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct CheckpointMatch {
     pub n_tokens: usize,
     /// None: whole stretches only.
     head: Option<String>,
@@ -93,7 +93,7 @@ pub fn find(
     folder: &CheckpointDir,
     prompt: &[TokenId],
     told: &mut Checkpoints,
-) -> Option<Found> {
+) -> Option<CheckpointMatch> {
     let names = folder.names().ok().filter(|names| !names.is_empty())?;
     let most = prompt.len().saturating_sub(1);
     let keys = model.chunk_keys(prompt);
@@ -117,12 +117,12 @@ pub fn find(
     };
     (0..=keys.n_chunks()).rev().find_map(|n| {
         if let Some((n_tokens, head, stretches)) = heads(n) {
-            return Some(Found { n_tokens, head: Some(head), stretches });
+            return Some(CheckpointMatch { n_tokens, head: Some(head), stretches });
         }
         let bare = keys.match_without_head(n);
         let ChunkMatch { n_tokens, .. } = bare;
         let is_enough = model.has_complete_chunks() && n_tokens <= most && n_tokens > 0 && has_all(&bare);
-        is_enough.then_some(Found { n_tokens, head: None, stretches: bare.chunks })
+        is_enough.then_some(CheckpointMatch { n_tokens, head: None, stretches: bare.chunks })
     })
 }
 
@@ -136,13 +136,14 @@ pub fn restore(
     model: &mut Model,
     folder: &CheckpointDir,
     prompt: &[TokenId],
-    found: Found,
+    found: CheckpointMatch,
     least: usize,
     told: &mut Checkpoints,
 ) -> Option<SequenceId> {
     let mut found = Some(found);
     for _ in 0..MAX_TRIES {
-        let Found { n_tokens, head, stretches } = found.take().filter(|found| found.n_tokens >= least)?;
+        let CheckpointMatch { n_tokens, head, stretches } =
+            found.take().filter(|found| found.n_tokens >= least)?;
         let mut reading = head.clone().unwrap_or_default();
         let mut read = Vec::new();
         let brought = restore_one(

@@ -8,11 +8,11 @@ use engine::template::ChatTemplate;
 use engine::tokenizer::{IncrementalEncoder, Special, Tokenizer};
 
 use crate::model_file;
-use compaction::Room;
+use compaction::TokenBudget;
 use prompt::render::{Vocabulary, no_vocabulary};
 
 use contract::Result;
-use contract::protocol::{CountRequest, Counted, FitRequest, Fitted, LoadSpec, ModelRef};
+use contract::protocol::{CountRequest, FitOutcome, FitRequest, LoadSpec, ModelRef, TokenCounts};
 use prompt::context_fit::{Fit, Fitting, Why};
 
 /// Drafts whose ids are kept: the one that is written, and a few that are gone back to.
@@ -48,12 +48,12 @@ impl Counter {
     }
 
     /// `now` as templates want it.
-    pub fn count(&mut self, request: &CountRequest, now: &str) -> Result<Counted> {
+    pub fn count(&mut self, request: &CountRequest, now: &str) -> Result<TokenCounts> {
         let kept = self.drafts.iter().position(|(conversation, _)| *conversation == request.conversation);
         let mut encoder = kept.map_or_else(IncrementalEncoder::new, |at| self.drafts.remove(at).1);
         let vocabulary = self.vocabulary(now);
         let shown = request.compression.as_ref().map(|compression| {
-            let room = Room::new(self.limit(&request.load), None);
+            let room = TokenBudget::new(self.limit(&request.load), None);
             Fitting::new(&vocabulary, &request.chat, compression, &request.messages, room).messages_now()
         });
         let messages = shown.as_ref().unwrap_or(&request.messages);
@@ -67,7 +67,7 @@ impl Counter {
         let limit = self.limit(&request.load);
         let clamp = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let of_text = |text: &String| clamp(self.tokenizer.encode(text, Special::Plain).len());
-        Ok(Counted {
+        Ok(TokenCounts {
             tokens: clamp(tokens),
             context_limit: clamp(limit),
             can_think_or_not: source.contains("enable_thinking"),
@@ -78,20 +78,22 @@ impl Counter {
     }
 
     /// Makes a conversation shorter, or looks ahead.
-    pub fn fit(&self, request: &FitRequest, now: &str) -> Result<Fitted> {
+    pub fn fit(&self, request: &FitRequest, now: &str) -> Result<FitOutcome> {
         let FitRequest { count, max_tokens, ahead } = request;
-        let Some(compression) = &count.compression else { return Ok(Fitted::Nothing) };
+        let Some(compression) = &count.compression else { return Ok(FitOutcome::Nothing) };
         let vocabulary = self.vocabulary(now);
-        let room = Room::new(self.limit(&count.load), *max_tokens);
+        let room = TokenBudget::new(self.limit(&count.load), *max_tokens);
         let fitting = Fitting::new(&vocabulary, &count.chat, compression, &count.messages, room);
         if *ahead {
             let wanted = fitting.ahead()?;
-            return Ok(wanted.map_or(Fitted::Nothing, |wanted| Fitted::Wanting { wanted: Box::new(wanted) }));
+            return Ok(
+                wanted.map_or(FitOutcome::Nothing, |wanted| FitOutcome::Wanting { wanted: Box::new(wanted) })
+            );
         }
         Ok(match fitting.fit(Why::Asked)? {
-            Fit::Ready { folded: Some(folded), .. } => Fitted::Folded { folded },
-            Fit::Ready { folded: None, .. } => Fitted::Nothing,
-            Fit::Wanting(wanted) => Fitted::Wanting { wanted: Box::new(wanted) },
+            Fit::Ready { folded: Some(folded), .. } => FitOutcome::Compacted { folded },
+            Fit::Ready { folded: None, .. } => FitOutcome::Nothing,
+            Fit::Wanting(wanted) => FitOutcome::Wanting { wanted: Box::new(wanted) },
         })
     }
 

@@ -13,7 +13,7 @@ use super::{Worker, guarded, loading};
 use crate::machine::gpus;
 use crate::machine::{self, Recall};
 use crate::memory_budget;
-use contract::protocol::{Backend, EmbedAs, EmbedRequest, Embedded, LoadSpec, ModelRef, WorkerEvent};
+use contract::protocol::{Backend, EmbedAs, EmbedRequest, EmbeddingBatch, LoadSpec, ModelRef, WorkerEvent};
 use contract::{Error, GpuRequest, GpuSpread, Result};
 
 /// How long a model stays that is asked nothing.
@@ -25,7 +25,7 @@ const MAX_TOKENS: usize = 2048;
 /// The thread, and what it has been asked.
 pub struct Embedding {
     jobs: Sender<(u64, EmbedRequest)>,
-    heard: Receiver<(u64, Result<Embedded>)>,
+    heard: Receiver<(u64, Result<EmbeddingBatch>)>,
     /// The model that was asked last, by its id.
     model: String,
     /// Requests without an answer.
@@ -68,7 +68,7 @@ impl Worker<'_> {
             match embedding.heard.try_recv() {
                 Ok((request, outcome)) => {
                     embedding.open.retain(|open| *open != request);
-                    self.say(WorkerEvent::Embedded { request, outcome });
+                    self.say(WorkerEvent::EmbeddingBatch { request, outcome });
                 }
                 Err(mpsc::TryRecvError::Empty) => return,
                 Err(mpsc::TryRecvError::Disconnected) => {
@@ -97,7 +97,7 @@ impl Worker<'_> {
 
     fn not_embedded(&mut self, open: Vec<u64>, error: &Error) {
         for request in open {
-            self.say(WorkerEvent::Embedded { request, outcome: Err(error.clone()) });
+            self.say(WorkerEvent::EmbeddingBatch { request, outcome: Err(error.clone()) });
         }
     }
 }
@@ -114,7 +114,7 @@ struct Embedder {
 /// Until nobody asks any more.
 fn work(
     asked: &Receiver<(u64, EmbedRequest)>,
-    tell: &Sender<(u64, Result<Embedded>)>,
+    tell: &Sender<(u64, Result<EmbeddingBatch>)>,
     session: (&dyn Clock, &GpuHealth),
 ) {
     let mut kept: Option<Embedder> = None;
@@ -189,8 +189,8 @@ impl Embedder {
         Ok(Self { reference, load, model, notices })
     }
 
-    fn embed(&mut self, kind: EmbedAs, texts: &[String]) -> Result<Embedded> {
-        let mut embedded = Embedded::default();
+    fn embed(&mut self, kind: EmbedAs, texts: &[String]) -> Result<EmbeddingBatch> {
+        let mut embedded = EmbeddingBatch::default();
         let before = match kind {
             EmbedAs::Text => "",
             EmbedAs::Question => self.model.embedding_prefixes().question,

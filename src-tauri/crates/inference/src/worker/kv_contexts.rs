@@ -13,9 +13,9 @@ use engine::{GenerationStats, Model, Scheduler, SequenceId, TokenId};
 use io::CheckpointDir;
 use io::RealIo;
 
-use super::checkpoint_store::{self, Due};
+use super::checkpoint_store::{self, PendingCheckpoint};
 use contract::Result;
-use contract::protocol::{Checkpoints, Hits, Keeping, ModelKv, PoolKv};
+use contract::protocol::{Checkpoints, ContextRetention, Hits, ModelKv, PoolKv};
 
 /// A token takes so many times longer to compute than to read from a file.
 const TIMES_QUICKER: usize = 128;
@@ -26,8 +26,8 @@ const SHARE_GAIN: usize = 32;
 #[derive(Default)]
 pub struct Contexts {
     /// Least recently used first.
-    kept: Vec<Kept>,
-    keeping: Keeping,
+    kept: Vec<KvContext>,
+    keeping: ContextRetention,
     /// The last moment that was told.
     now: Duration,
     hits: Hits,
@@ -35,7 +35,7 @@ pub struct Contexts {
     told: Vec<Checkpoints>,
 }
 
-struct Kept {
+struct KvContext {
     /// None: of a request without one.
     conversation: Option<String>,
     sequence: SequenceId,
@@ -48,7 +48,7 @@ struct Kept {
     n_unstored: u32,
     /// Where its last turn began, and where its answer did.
     last: (usize, usize),
-    due: Due,
+    due: PendingCheckpoint,
 }
 
 /// Where a turn's context came from.
@@ -61,7 +61,7 @@ enum Origin {
 
 impl Contexts {
     /// How contexts are kept from here on.
-    pub fn keep_as(&mut self, keeping: &Keeping) {
+    pub fn keep_as(&mut self, keeping: &ContextRetention) {
         if self.keeping != *keeping {
             self.keeping = keeping.clone();
         }
@@ -102,7 +102,7 @@ impl Contexts {
 
     /// A turn could have a context now; a conversation has one at a time.
     pub fn has_room(&self, model: &Model, conversation: Option<&str>) -> bool {
-        let is_it = |kept: &Kept| conversation.is_some() && kept.conversation.as_deref() == conversation;
+        let is_it = |kept: &KvContext| conversation.is_some() && kept.conversation.as_deref() == conversation;
         let in_use = self.kept.iter().any(|kept| kept.turn.is_some() && is_it(kept));
         !in_use && (model.has_free_sequence() || self.kept.iter().any(|kept| kept.turn.is_none()))
     }
@@ -117,11 +117,11 @@ impl Contexts {
     ) -> Option<SequenceId> {
         // the last token is computed in any case
         let most = prompt.len().saturating_sub(1);
-        let is_own = |kept: &Kept| {
+        let is_own = |kept: &KvContext| {
             kept.turn.is_none() && conversation.is_some() && kept.conversation.as_deref() == conversation
         };
         let own = self.kept.iter().position(is_own);
-        let of = |(at, kept): (usize, &Kept)| match own == Some(at) {
+        let of = |(at, kept): (usize, &KvContext)| match own == Some(at) {
             true => reach(model, kept.sequence, prompt, most),
             false => shared_reach(model, kept.sequence, prompt, most),
         };
@@ -146,7 +146,7 @@ impl Contexts {
             }
         }
         if let Some(own) = self.kept.iter().position(is_own) {
-            self.set_due(own, Due::default());
+            self.set_due(own, PendingCheckpoint::default());
             let mut kept = self.kept.remove(own);
             (kept.turn, kept.from, kept.since) = (turn, Origin::Own, self.now);
             let sequence = kept.sequence;
@@ -166,9 +166,9 @@ impl Contexts {
         from: Origin,
     ) -> SequenceId {
         let conversation = conversation.map(Into::into);
-        let (last, due) = ((0, 0), Due::default());
+        let (last, due) = ((0, 0), PendingCheckpoint::default());
         let since = self.now;
-        self.kept.push(Kept { conversation, sequence, turn, from, since, n_unstored: 0, last, due });
+        self.kept.push(KvContext { conversation, sequence, turn, from, since, n_unstored: 0, last, due });
         sequence
     }
 
@@ -201,7 +201,7 @@ impl Contexts {
 
     /// A conversation has one context: what it had is stored and goes, unless it is `source`.
     fn drop_own(&mut self, model: &mut Model, conversation: Option<&str>, source: SequenceId) {
-        let is_own = |kept: &Kept| {
+        let is_own = |kept: &KvContext| {
             conversation.is_some()
                 && kept.conversation.as_deref() == conversation
                 && kept.turn.is_none()
@@ -215,7 +215,7 @@ impl Contexts {
     /// Until a sequence is free. False: all are in use.
     fn make_room(&mut self, model: &mut Model, source: Option<SequenceId>) -> bool {
         while !model.has_free_sequence() {
-            let idle = |kept: &Kept| kept.turn.is_none() && Some(kept.sequence) != source;
+            let idle = |kept: &KvContext| kept.turn.is_none() && Some(kept.sequence) != source;
             let Some(at) = self.kept.iter().position(idle) else { return false };
             self.give_up(model, at);
         }
@@ -234,7 +234,7 @@ impl Contexts {
         if self.give_up_oldest(model) {
             return true;
         }
-        let waits = |kept: &&Kept| {
+        let waits = |kept: &&KvContext| {
             let is_waiting = scheduler.pending_ids().any(|number| kept.turn == Some(number));
             // what was forgotten can't be read again from the prompt
             let can_go = !model.has_evicted(kept.sequence);
@@ -302,14 +302,14 @@ impl Contexts {
         let kept = &mut self.kept[at];
         if self.keeping.folder.is_some() && kept.conversation.is_some() && kept.n_unstored > 0 {
             kept.n_unstored = 0;
-            let due = Due::of(model, kept.sequence, kept.last);
+            let due = PendingCheckpoint::of(model, kept.sequence, kept.last);
             self.set_due(at, due);
         }
     }
 
     /// What was due before and isn't written yet never will be; what is written is told.
-    fn set_due(&mut self, at: usize, due: Due) {
-        let Kept { conversation, due: before, .. } = &mut self.kept[at];
+    fn set_due(&mut self, at: usize, due: PendingCheckpoint) {
+        let KvContext { conversation, due: before, .. } = &mut self.kept[at];
         let Checkpoints { written, read, error, .. } = std::mem::replace(before, due).told;
         if !written.is_empty() || !read.is_empty() || error.is_some() {
             let conversation = conversation.clone().unwrap_or_default();
@@ -320,12 +320,12 @@ impl Contexts {
     /// Writes one file that is due. False: none was.
     fn store_one(&mut self, model: &Model, at: usize) -> bool {
         let Some(folder) = self.folder() else { return false };
-        let Kept { sequence, due, .. } = &mut self.kept[at];
+        let KvContext { sequence, due, .. } = &mut self.kept[at];
         if !due.store_one(model, *sequence, &folder) {
             return false;
         }
         if due.is_done() {
-            self.set_due(at, Due::default());
+            self.set_due(at, PendingCheckpoint::default());
         }
         true
     }
@@ -346,7 +346,8 @@ impl Contexts {
 
     /// Stores a conversation's context now: names of the files that lead to its end. None: it isn't in memory.
     pub fn store_now(&mut self, model: &Model, conversation: &str) -> Result<Option<Vec<String>>> {
-        let is_it = |kept: &Kept| kept.conversation.as_deref() == Some(conversation) && kept.turn.is_none();
+        let is_it =
+            |kept: &KvContext| kept.conversation.as_deref() == Some(conversation) && kept.turn.is_none();
         let Some(at) = self.kept.iter().position(is_it) else { return Ok(None) };
         let sequence = self.kept[at].sequence;
         self.kept[at].n_unstored = 1;
@@ -365,7 +366,7 @@ impl Contexts {
     pub fn forget(&mut self, model: &mut Model, conversation: &str) {
         for at in 0..self.kept.len() {
             if self.kept[at].conversation.as_deref() == Some(conversation) {
-                self.set_due(at, Due::default());
+                self.set_due(at, PendingCheckpoint::default());
                 self.kept[at].conversation = None;
             }
         }
@@ -381,7 +382,7 @@ impl Contexts {
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let tokens = self.kept.iter().map(|kept| model.len(kept.sequence).map_or(0, |n| n as u64)).sum();
         let pools = model.kv_pools().map(|pool| PoolKv {
-            places: count(pool.n_places),
+            places: count(pool.n_slots),
             held: count(pool.n_held),
             shared: count(pool.n_shared),
             touched: count(pool.n_touched),

@@ -8,9 +8,9 @@ use std::time::Duration;
 use engine::memory_estimate::MemoryEstimate;
 
 use super::model::LoadedModel;
-use super::{Waiting, Worker, guarded};
+use super::{WaitingTurn, Worker, guarded};
 use crate::{engine_types, starter};
-use contract::protocol::{Finished, GenerateRequest, LoadSpec, Loaded, ModelRef, Step};
+use contract::protocol::{GenerateRequest, LoadSpec, LoadState, ModelRef, Step, TurnResult};
 use contract::settings::DEFAULT_CONTEXT;
 use contract::types::ErrorAction;
 use contract::{Error, Result};
@@ -28,10 +28,10 @@ const PROGRESS_STEP: f32 = 0.02;
 pub const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// A model that is being loaded, and the turn that it is loaded for.
-pub struct Bringing {
-    waiting: Waiting,
+pub struct LoadJob {
+    waiting: WaitingTurn,
     begun: Duration,
-    heard: Receiver<Heard>,
+    heard: Receiver<LoaderMessage>,
     /// The fraction that was told last.
     told: f32,
     /// Its turn was cancelled, and has been told so.
@@ -40,13 +40,13 @@ pub struct Bringing {
     unwanted: bool,
 }
 
-enum Heard {
+enum LoaderMessage {
     Fraction(f32),
     Ended(Box<Result<LoadedModel>>),
 }
 
 /// What a turn has to wait for.
-enum Way {
+enum LoadPlan {
     /// Its model is there.
     Start,
     /// Its model can be loaded now.
@@ -57,7 +57,7 @@ enum Way {
     Full,
 }
 
-impl Bringing {
+impl LoadJob {
     fn request(&self) -> &GenerateRequest {
         &self.waiting.request
     }
@@ -69,13 +69,13 @@ impl Worker<'_> {
         let mut at = 0;
         while at < self.waiting.len() {
             match self.way(at) {
-                Way::Full => break,
-                Way::Loading => at += 1,
-                Way::Start => {
+                LoadPlan::Full => break,
+                LoadPlan::Loading => at += 1,
+                LoadPlan::Start => {
                     let Some(waiting) = self.waiting.remove(at) else { break };
                     self.start(waiting, Duration::ZERO);
                 }
-                Way::Load => {
+                LoadPlan::Load => {
                     let Some(waiting) = self.waiting.remove(at) else { break };
                     self.load(waiting);
                 }
@@ -86,23 +86,23 @@ impl Worker<'_> {
         }
     }
 
-    fn way(&mut self, at: usize) -> Way {
+    fn way(&mut self, at: usize) -> LoadPlan {
         let request = &self.waiting[at].request;
         match self.models.iter().find(|model| model.reference == request.model) {
             Some(model) if model.load == request.load => {
                 return if model.has_context(request.conversation.as_deref()) {
-                    Way::Start
+                    LoadPlan::Start
                 } else {
-                    Way::Full
+                    LoadPlan::Full
                 };
             }
-            Some(model) if model.is_busy() => return Way::Full,
+            Some(model) if model.is_busy() => return LoadPlan::Full,
             Some(_) | None => {}
         }
         if self.bringing.is_some() {
-            return Way::Loading;
+            return LoadPlan::Loading;
         }
-        if self.make_room(at) { Way::Load } else { Way::Full }
+        if self.make_room(at) { LoadPlan::Load } else { LoadPlan::Full }
     }
 
     /// Lets models go until the one that a turn needs fits beside those that are left. False: they are answering.
@@ -117,7 +117,7 @@ impl Worker<'_> {
             let need = match self.waiting[at].need {
                 Some(need) => need,
                 None => {
-                    let Waiting { request, need, .. } = &mut self.waiting[at];
+                    let WaitingTurn { request, need, .. } = &mut self.waiting[at];
                     *need.insert(need_of(&request.model, &request.load))
                 }
             };
@@ -136,7 +136,7 @@ impl Worker<'_> {
     }
 
     /// Begins to load the model of a turn.
-    fn load(&mut self, waiting: Waiting) {
+    fn load(&mut self, waiting: WaitingTurn) {
         let (send, heard) = mpsc::channel();
         let (reference, load) = (waiting.request.model.clone(), waiting.request.load.clone());
         let (clock, interrupt) = (self.clock.clone(), self.requests.interrupt().clone());
@@ -145,14 +145,14 @@ impl Worker<'_> {
             let loaded = guarded(|| {
                 LoadedModel::load(reference, load, (&*clock, health), interrupt, &mut |fraction| {
                     // who doesn't listen any more has let go of the model
-                    let _ = send.send(Heard::Fraction(fraction));
+                    let _ = send.send(LoaderMessage::Fraction(fraction));
                 })
             });
-            let _ = send.send(Heard::Ended(Box::new(loaded)));
+            let _ = send.send(LoaderMessage::Ended(Box::new(loaded)));
         };
         let (begun, told) = (self.clock.monotonic(), f32::NEG_INFINITY);
         let thread = std::thread::Builder::new().name("inglenook-load".into()).spawn(work);
-        self.bringing = Some(Bringing { waiting, begun, heard, told, cancelled: false, unwanted: false });
+        self.bringing = Some(LoadJob { waiting, begun, heard, told, cancelled: false, unwanted: false });
         if let Err(error) = thread {
             self.brought(Err(no_thread(&error)));
         }
@@ -162,8 +162,8 @@ impl Worker<'_> {
     pub fn hear_loading(&mut self) {
         while let Some(bringing) = &mut self.bringing {
             match bringing.heard.try_recv() {
-                Ok(Heard::Fraction(fraction)) => self.told_fraction(fraction),
-                Ok(Heard::Ended(loaded)) => self.brought(*loaded),
+                Ok(LoaderMessage::Fraction(fraction)) => self.told_fraction(fraction),
+                Ok(LoaderMessage::Ended(loaded)) => self.brought(*loaded),
                 Err(TryRecvError::Empty) => return,
                 Err(TryRecvError::Disconnected) => {
                     self.brought(Err(Error::bug("the thread that loads a model ended without a word")));
@@ -182,18 +182,18 @@ impl Worker<'_> {
         if !bringing.cancelled {
             self.tell(&turn, Step::Loading { fraction });
         }
-        self.tell_model(&id, Loaded::Loading { fraction });
+        self.tell_model(&id, LoadState::Loading { fraction });
     }
 
     /// A model is there, or will not come.
     fn brought(&mut self, loaded: Result<LoadedModel>) {
-        let Some(Bringing { waiting, begun, cancelled, unwanted, .. }) = self.bringing.take() else { return };
+        let Some(LoadJob { waiting, begun, cancelled, unwanted, .. }) = self.bringing.take() else { return };
         let (id, turn) = (waiting.request.model.id.clone(), waiting.request.turn.clone());
         let loaded = loaded.and_then(|model| if unwanted { Err(removed()) } else { Ok(model) });
         match loaded {
             Ok(model) => {
                 self.models.push(model);
-                self.tell_model(&id, Loaded::Ready);
+                self.tell_model(&id, LoadState::Ready);
                 if !cancelled {
                     let loading = self.clock.monotonic().saturating_sub(begun);
                     self.start(waiting, loading);
@@ -201,7 +201,8 @@ impl Worker<'_> {
             }
             Err(error) => {
                 let error = if unwanted { error } else { with_starter(error, &id) };
-                let state = if unwanted { Loaded::Unloaded } else { Loaded::Failed { error: error.clone() } };
+                let state =
+                    if unwanted { LoadState::Unloaded } else { LoadState::Failed { error: error.clone() } };
                 self.tell_model(&id, state);
                 if !cancelled {
                     self.tell(&turn, Step::Failed { error });
@@ -212,8 +213,8 @@ impl Worker<'_> {
     }
 
     /// Hands a turn to its model, which is there.
-    fn start(&mut self, waiting: Waiting, loading: Duration) {
-        let Waiting { request, arrived, .. } = waiting;
+    fn start(&mut self, waiting: WaitingTurn, loading: Duration) {
+        let WaitingTurn { request, arrived, .. } = waiting;
         let Some(at) = self.models.iter().position(|model| model.reference == request.model) else { return };
         // the one that was used last stands last
         let model = self.models.remove(at);
@@ -231,7 +232,7 @@ impl Worker<'_> {
     pub fn cancel_loading(&mut self, turn: &str) {
         let Some(bringing) = &mut self.bringing else { return };
         if bringing.request().turn == turn && !std::mem::replace(&mut bringing.cancelled, true) {
-            self.tell(turn, Step::Done(Box::new(Finished::never_started())));
+            self.tell(turn, Step::Done(Box::new(TurnResult::never_started())));
         }
     }
 

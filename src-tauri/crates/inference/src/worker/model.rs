@@ -14,20 +14,20 @@ use engine::tokenizer::Tokenizer;
 use engine::{Devices, GpuHealth, Interrupt, LoadOptions, Model, Request, Scheduler, TokenId};
 use io::{Clock, RealIo};
 
-use compaction::Room;
+use compaction::TokenBudget;
 
-use super::active_turn::{Context, Running, Times};
+use super::active_turn::{ActiveTurn, Context, Times};
 use super::attention_eviction::Reading;
 use super::guarded;
 use super::kv_contexts::Contexts;
 use super::resume;
 use crate::convert::on_load;
-use crate::machine::gpus::{Cards, Placed};
+use crate::machine::gpus::{Cards, GpuPlacement};
 use crate::machine::{self, Recall};
 use crate::{engine_types, memory_budget};
 use contract::protocol::{
-    Backend, Checkpoints, GenerateRequest, Hits, Keeping, LoadSpec, Location, ModelKv, ModelRef,
-    PrefetchRequest, Profiled, Prompt, Step,
+    Backend, Checkpoints, ContextRetention, GenerateRequest, Hits, LoadSpec, Location, MeasuredAnswer,
+    ModelKv, ModelRef, PrefetchRequest, Prompt, Step,
 };
 use contract::{Error, ErrorKind, Result};
 use platform::calendar;
@@ -43,19 +43,19 @@ pub struct LoadedModel {
     pub load: LoadSpec,
     pub(super) model: Model,
     pub(super) scheduler: Scheduler,
-    running: Vec<Running>,
+    running: Vec<ActiveTurn>,
     /// Turns among them whose prompts are read before the scheduler has them.
     pub(super) reading: VecDeque<Reading>,
     pub(super) contexts: Contexts,
     /// How it was placed, while there is something to find out about its cards.
-    placed: Option<Placed>,
+    placed: Option<GpuPlacement>,
     /// Names for the scheduler.
     next_number: u64,
     /// What the user should know about the machine; told once.
     notices: Vec<Error>,
     /// None: no turn wants to know where its time goes.
     profiling: Option<Profiling>,
-    found: Vec<Profiled>,
+    found: Vec<MeasuredAnswer>,
     /// When it was asked or answered last, and how long after that it leaves memory. None: never.
     used: Duration,
     unload_after: Option<Duration>,
@@ -133,7 +133,7 @@ impl LoadedModel {
         let loaded = Model::load(file, &options, &mut progress);
         cards.keep(&placed, loaded.is_ok());
         let mut model = loaded?;
-        model.answers()?;
+        model.check_generates()?;
         model.adapt(&load.lora)?;
         model.set_interrupt(interrupt);
         let mut scheduler = Scheduler::new();
@@ -237,7 +237,7 @@ impl LoadedModel {
         }
         request.bounds.concurrent.into_iter().for_each(|n| self.scheduler.set_max_active(n));
         let (turn, bounds) = (request.turn, request.bounds);
-        let mut running = Running::new(number, turn, splitter, &prepared.format, times, bounds);
+        let mut running = ActiveTurn::new(number, turn, splitter, &prepared.format, times, bounds);
         let fingerprint = &self.model.info().fingerprint;
         let began = match self.model.tokenizer() {
             Some(tokenizer) => running.read(had, tokenizer, fingerprint),
@@ -263,7 +263,7 @@ impl LoadedModel {
     }
 
     /// A turn begins: what becomes of its context afterwards, and of the model when nobody asks it any more.
-    fn begins(&mut self, now: Duration, keeping: Option<&Keeping>) {
+    fn begins(&mut self, now: Duration, keeping: Option<&ContextRetention>) {
         self.used = now;
         self.contexts.at(now);
         if let Some(keeping) = keeping {
@@ -288,7 +288,7 @@ impl LoadedModel {
         let (Some(compression), Prompt::Chat(messages)) = (&request.compression, &request.prompt) else {
             return Ok(None);
         };
-        let room = Room::new(self.model.n_ctx().saturating_sub(n_had), request.max_tokens);
+        let room = TokenBudget::new(self.model.n_ctx().saturating_sub(n_had), request.max_tokens);
         Fitting::new(vocabulary, &request.chat, compression, messages, room).fit(Why::Need).map(Some)
     }
 
@@ -375,7 +375,11 @@ impl LoadedModel {
     }
 
     /// Names of the files that lead to the end of a conversation's context. None: it isn't here.
-    pub fn store_now(&mut self, conversation: &str, keeping: &Keeping) -> Result<Option<Vec<String>>> {
+    pub fn store_now(
+        &mut self,
+        conversation: &str,
+        keeping: &ContextRetention,
+    ) -> Result<Option<Vec<String>>> {
         self.contexts.keep_as(keeping);
         self.contexts.store_now(&self.model, conversation)
     }

@@ -3,7 +3,7 @@
 use engine::TokenId;
 use engine::tokenizer::Tokenizer;
 
-use super::active_turn::{Context, Running};
+use super::active_turn::{ActiveTurn, Context};
 use contract::protocol::{Ids, Step};
 use contract::{Error, ErrorKind, Result};
 
@@ -34,7 +34,7 @@ fn ends_in_half_a_character(ids: &[TokenId], tokenizer: &Tokenizer) -> bool {
     !stream.finish().is_empty()
 }
 
-impl Running {
+impl ActiveTurn {
     /// Reads what the answer has; the first step of its turn.
     pub fn read(&mut self, ids: Vec<TokenId>, tokenizer: &Tokenizer, fingerprint: &str) -> Step {
         let context = Context { tokenizer: Some(tokenizer), fingerprint, n_ctx: 0 };

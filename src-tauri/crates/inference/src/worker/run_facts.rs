@@ -1,11 +1,11 @@
 //! What a turn took, told once it has ended, where it had the model and the machine to itself.
 
 use super::model::LoadedModel;
-use contract::protocol::{Finished, Ran, Step};
+use contract::protocol::{RunFacts, Step, TurnResult};
 use platform::memory;
 
 /// The last turn that ended among `steps`. `is_alone`: no other model is in memory.
-pub fn of(model: &LoadedModel, steps: &[(String, Step)], is_alone: bool) -> Option<Ran> {
+pub fn of(model: &LoadedModel, steps: &[(String, Step)], is_alone: bool) -> Option<RunFacts> {
     let finished = steps.iter().rev().find_map(|(_, step)| match step {
         Step::Done(finished) => Some(finished),
         Step::Queued { .. }
@@ -20,13 +20,13 @@ pub fn of(model: &LoadedModel, steps: &[(String, Step)], is_alone: bool) -> Opti
         | Step::Rest { .. }
         | Step::Failed { .. } => None,
     })?;
-    let Finished { accepted_tokens, generated_tokens, prompt_tokens, decode_tok_s, .. } = **finished;
+    let TurnResult { accepted_tokens, generated_tokens, prompt_tokens, decode_tok_s, .. } = **finished;
     // tokens that were guessed come several at once: they say nothing about one; contexts that age take less than theirs
     if model.is_busy() || accepted_tokens > 0 || model.load.kv_aging != contract::KvAging::Off {
         return None;
     }
     let grown = || Some(memory::used_bytes()?.saturating_sub(model.used_before?));
-    Some(Ran {
+    Some(RunFacts {
         model: model.reference.id.clone(),
         kv: model.load.kv,
         generated: generated_tokens,

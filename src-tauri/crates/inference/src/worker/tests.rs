@@ -39,10 +39,10 @@ fn generate(turn: &str) -> WorkerRequest {
 }
 
 /// How a turn ended: what it generated, or the code of its error.
-type Ended = (String, std::result::Result<Vec<u32>, String>);
+type TurnEnd = (String, std::result::Result<Vec<u32>, String>);
 
 /// The end of each turn, and how often the model went.
-fn ends(turns: &[&str]) -> (Vec<Ended>, usize) {
+fn ends(turns: &[&str]) -> (Vec<TurnEnd>, usize) {
     let (send, requests) = channel();
     turns.iter().for_each(|turn| send.send(generate(turn)).unwrap());
     let (mut ends, mut n_gone) = (Vec::new(), 0);
@@ -52,7 +52,7 @@ fn ends(turns: &[&str]) -> (Vec<Ended>, usize) {
             WorkerEvent::Turn { turn, step: Step::Failed { error } } => {
                 ends.push((turn, Err(error.code().to_owned())));
             }
-            WorkerEvent::Model { state: Loaded::Unloaded, .. } => n_gone += 1,
+            WorkerEvent::Model { state: LoadState::Unloaded, .. } => n_gone += 1,
             _ => {}
         }
         if ends.len() == turns.len() {

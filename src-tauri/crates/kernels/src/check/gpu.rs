@@ -1,12 +1,12 @@
-//! What of a graph a card is checked for, check by check, so that what passed one needs it no more.
+//! The checks that a graph needs on a GPU. Each is recorded by name, so that it runs only once.
 
 use std::sync::Arc;
 
 use weights::DType;
 
 use super::{
-    BATCHES, BEFORE, FLOAT, KV, N_VOCAB, Noise, PRODUCT, attention, capacity, compare_on, experts, finish,
-    matrix, products, recurrent, rope, row_by_row, with_batches,
+    BATCH_TOKENS, CheckNoise, FLOAT_TOLERANCE, KV, MATMUL_TOLERANCE, N_VOCAB, PREFILL_TOKENS, attention,
+    capacity, compare_on, experts, finish, matmuls, matrix, recurrent, rope, row_ops, with_batches,
 };
 use crate::backend::Backend;
 use crate::compare::{largest_difference, nodes_until_kv_write};
@@ -22,34 +22,34 @@ use crate::precision::Precision;
 use crate::scalar::Scalar;
 use crate::tensor::Tensor;
 
-/// Products of weights that a card has as halves, each off by up to 5e-4 of itself, in rows that may be several times
-/// the mean.
-const HALVED: f32 = 4e-3;
-/// Attention over what a card has stored: where it rounds the other way, a value is one of 15 off.
-const STORED: f32 = 3e-2;
+/// Tolerance of weights stored in half precision: each is off by up to 5e-4 of itself, in rows of up to several times the
+/// mean.
+const HALF_TOLERANCE: f32 = 4e-3;
+/// Tolerance of attention over stored values: a value that rounds the other way is off by 1/15.
+const STORED_TOLERANCE: f32 = 3e-2;
 
-/// One thing that a card may do wrong.
+/// One group of kernels that is verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum GpuCheck {
-    RowByRow,
-    Product(DType),
+    RowOps,
+    MatMul(DType),
     Attention(KvDType),
     Recurrent,
     Experts(DType),
-    /// a layer of such weights, with all that runs together in it
+    /// a layer with such weights, including its fused steps
     Layer(KvDType, DType),
-    /// the same, of heads that are normed before they are rotated
+    /// as `Layer`, with norms of heads before their rotation
     NormedLayer(KvDType, DType),
 }
 
 impl GpuCheck {
-    /// What occurs in `graph`.
+    /// The checks that `graph` needs.
     pub fn of(graph: &Graph) -> Vec<Self> {
-        let mut checks = vec![Self::RowByRow];
+        let mut checks = vec![Self::RowOps];
         for node in graph.nodes() {
             match &node.op {
                 Op::MatMul { weight, .. } | Op::Embed { table: weight, .. } => {
-                    checks.push(Self::Product(weight.dtype()));
+                    checks.push(Self::MatMul(weight.dtype()));
                 }
                 Op::ExpertMatMul { experts, .. } => {
                     checks.extend(experts.weights.iter().map(|weight| Self::Experts(weight.dtype())));
@@ -58,7 +58,7 @@ impl GpuCheck {
             }
         }
         let whole = if has_normed_heads(graph) { Self::NormedLayer } else { Self::Layer };
-        let dtype = most_used(graph);
+        let dtype = most_used_dtype(graph);
         for layer in &graph.kv().layers {
             checks.extend([Self::Attention(layer.dtype), whole(layer.dtype, dtype)]);
         }
@@ -70,31 +70,31 @@ impl GpuCheck {
         checks
     }
 
-    /// Whether it has products, whose operands are rounded in `precision`.
+    /// Whether it multiplies matrices, whose operands `precision` rounds.
     pub fn depends_on(self, precision: Precision) -> bool {
-        let has_products = match self {
-            Self::Product(_) | Self::Experts(_) | Self::Layer(..) | Self::NormedLayer(..) => true,
-            Self::RowByRow | Self::Attention(_) | Self::Recurrent => false,
+        let has_matmuls = match self {
+            Self::MatMul(_) | Self::Experts(_) | Self::Layer(..) | Self::NormedLayer(..) => true,
+            Self::RowOps | Self::Attention(_) | Self::Recurrent => false,
         };
-        has_products && precision.in_use() != Precision::F32
+        has_matmuls && precision.in_use() != Precision::F32
     }
 
-    /// By which it is remembered.
-    pub fn name(self, precision: Precision, sharing: LaneReduction) -> String {
-        let mut name = self.what();
+    /// The name in the cache.
+    pub fn name(self, precision: Precision, reduction: LaneReduction) -> String {
+        let mut name = self.label();
         if self.depends_on(precision) {
             name += &format!(" in {}", precision.name());
         }
-        match sharing {
+        match reduction {
             LaneReduction::Subgroups => name,
             LaneReduction::SharedMemory => name + " without subgroups",
         }
     }
 
-    fn what(self) -> String {
+    fn label(self) -> String {
         match self {
-            Self::RowByRow => "row by row".into(),
-            Self::Product(dtype) => format!("product of {dtype}"),
+            Self::RowOps => "row by row".into(),
+            Self::MatMul(dtype) => format!("product of {dtype}"),
             Self::Attention(kv) => format!("attention over {kv:?}"),
             Self::Recurrent => "recurrent layers".into(),
             Self::Experts(dtype) => format!("product of experts of {dtype}"),
@@ -103,49 +103,49 @@ impl GpuCheck {
         }
     }
 
-    /// The first kernel that is wrong on a card that multiplies in `precision`.
+    /// Returns the first wrong kernel on a GPU that multiplies in `precision`.
     pub fn run(
         self,
-        make: &dyn Fn() -> Box<dyn Backend>,
+        open: &dyn Fn() -> Box<dyn Backend>,
         precision: Precision,
     ) -> Result<Option<String>, KernelError> {
-        let of_weights = |dtype| if gpu_packing::is_exact(dtype) { PRODUCT } else { HALVED };
+        let of_weights = |dtype| if gpu_packing::is_exact(dtype) { MATMUL_TOLERANCE } else { HALF_TOLERANCE };
         let (graph, tolerance) = match self {
-            Self::RowByRow => (row_by_row()?, FLOAT),
-            Self::Product(dtype) => (products(std::iter::once(dtype))?, of_weights(dtype)),
-            Self::Attention(kv) => (attention(kv)?, STORED),
-            Self::Recurrent => (recurrent()?, FLOAT),
+            Self::RowOps => (row_ops()?, FLOAT_TOLERANCE),
+            Self::MatMul(dtype) => (matmuls(std::iter::once(dtype))?, of_weights(dtype)),
+            Self::Attention(kv) => (attention(kv)?, STORED_TOLERANCE),
+            Self::Recurrent => (recurrent()?, FLOAT_TOLERANCE),
             Self::Experts(dtype) => (experts(dtype)?, of_weights(dtype)),
             Self::Layer(kv, dtype) | Self::NormedLayer(kv, dtype) => {
                 let norms_heads = matches!(self, Self::NormedLayer(..));
                 let graph = Arc::new(layer(kv, dtype, norms_heads)?);
-                let is_wrong = self.is_far_at_once(&graph, &mut *make())?;
-                return Ok(is_wrong.then(|| self.what()));
+                let is_wrong = self.is_wrong_as_a_whole(&graph, &mut *open())?;
+                return Ok(is_wrong.then(|| self.label()));
             }
         };
-        let tolerance = if self.depends_on(precision) { tolerance.max(HALVED) } else { tolerance };
-        compare_on(&Arc::new(graph), &mut *make(), self.before(), tolerance)
+        let tolerance = if self.depends_on(precision) { tolerance.max(HALF_TOLERANCE) } else { tolerance };
+        compare_on(&Arc::new(graph), &mut *open(), self.prefill(), tolerance)
     }
 
-    /// Where there is attention, batches go over more than one stretch of the context.
-    fn before(self) -> &'static [usize] {
+    /// Batches that fill the KV store before checks with attention.
+    fn prefill(self) -> &'static [usize] {
         match self {
-            Self::Attention(_) | Self::Layer(..) | Self::NormedLayer(..) => &BEFORE,
-            Self::RowByRow | Self::Product(_) | Self::Recurrent | Self::Experts(_) => &[],
+            Self::Attention(_) | Self::Layer(..) | Self::NormedLayer(..) => &PREFILL_TOKENS,
+            Self::RowOps | Self::MatMul(_) | Self::Recurrent | Self::Experts(_) => &[],
         }
     }
 
-    /// Whether the whole graph, run at once as a model's is, ends elsewhere than the reference.
-    fn is_far_at_once(self, graph: &Arc<Graph>, device: &mut dyn Backend) -> Result<bool, KernelError> {
+    /// Whether the output of the whole graph, run in one piece as a model's, differs from the reference.
+    fn is_wrong_as_a_whole(self, graph: &Arc<Graph>, device: &mut dyn Backend) -> Result<bool, KernelError> {
         let mut reference = Scalar::new();
-        let lengths = [self.before(), &BATCHES].concat();
+        let lengths = [self.prefill(), &BATCH_TOKENS].concat();
         for backend in [&mut reference as &mut dyn Backend, &mut *device] {
             backend.prepare(graph, DeviceId(0), capacity(&lengths), ValueLifetime::Needed)?;
         }
         let (n_nodes, output) = (graph.nodes().len(), graph.output());
         with_batches(graph, &lengths, &mut |batches| {
             for (i, batch) in batches.iter().enumerate() {
-                let fills = i < self.before().len();
+                let fills = i < self.prefill().len();
                 for backend in [&mut reference as &mut dyn Backend, &mut *device] {
                     backend.begin(batch)?;
                     backend.run(if fills { nodes_until_kv_write(graph) } else { 0..n_nodes }, batch, None)?;
@@ -155,7 +155,7 @@ impl GpuCheck {
                 }
                 let n_rows = batch.rows(graph.value(output).rows);
                 let (expected, found) = (reference.read(output, n_rows), device.read(output, n_rows));
-                if largest_difference(expected, found).is_some_and(|(_, off)| off > STORED) {
+                if largest_difference(expected, found).is_some_and(|(_, off)| off > STORED_TOLERANCE) {
                     return Ok(true);
                 }
             }
@@ -164,11 +164,11 @@ impl GpuCheck {
     }
 }
 
-/// Width of a layer that is checked: whole blocks of every format.
+/// Width of the checked layer: whole blocks of every format.
 const K: usize = 256;
 
-/// The format of most of a graph's matrices that can be made up.
-fn most_used(graph: &Graph) -> DType {
+/// The most frequent weight format of a graph among those with an encoder.
+fn most_used_dtype(graph: &Graph) -> DType {
     let mut counts: Vec<(DType, usize)> = Vec::new();
     for node in graph.nodes() {
         let Op::MatMul { weight, .. } = &node.op else { continue };
@@ -181,7 +181,7 @@ fn most_used(graph: &Graph) -> DType {
     counts.into_iter().max_by_key(|(_, n)| *n).map_or(DType::F16, |(dtype, _)| dtype)
 }
 
-/// Whether norms of heads are followed by rotations.
+/// Whether any rotation follows a norm of heads.
 fn has_normed_heads(graph: &Graph) -> bool {
     let nodes = graph.nodes();
     nodes.iter().any(|node| match &node.op {
@@ -192,24 +192,24 @@ fn has_normed_heads(graph: &Graph) -> bool {
     })
 }
 
-/// A layer as most models have it, whose steps are joined as theirs are.
+/// A typical transformer layer, whose steps fuse as in models.
 fn layer(kv: KvDType, dtype: DType, norms_heads: bool) -> Result<Graph, KernelError> {
     let KvLayerLayout { n_kv_heads, head_dim, .. } = KV;
     let n_heads = 2 * n_kv_heads;
-    let mut noise = Noise(6);
+    let mut noise = CheckNoise(6);
     let mut b = GraphBuilder::new(KvLayout::uniform(1, KvLayerLayout { dtype: kv, ..KV }))?;
     let mut weight = |rows, cols| -> Result<Tensor, KernelError> { matrix(dtype, rows, cols, &mut noise) };
     let [q, k, v] = [n_heads, n_kv_heads, n_kv_heads].map(|n| weight(n * head_dim, K));
     let [o, gate, up, down] = [(K, n_heads * head_dim), (K, K), (K, K), (K, K)].map(|(r, c)| weight(r, c));
-    let norms = [Noise(7).tensor(&[K])?, Noise(8).tensor(&[K])?, Noise(9).tensor(&[K])?];
-    let x = b.embed("embedding", &Noise(10).tensor(&[N_VOCAB, K])?, 1.0)?;
+    let norms = [CheckNoise(7).tensor(&[K])?, CheckNoise(8).tensor(&[K])?, CheckNoise(9).tensor(&[K])?];
+    let x = b.embed("embedding", &CheckNoise(10).tensor(&[N_VOCAB, K])?, 1.0)?;
     let h = b.rms_norm("norm before attention", x, &norms[0], 1e-5)?;
     let q = b.matmul("queries", h, &q?, None)?;
     let k = b.matmul("keys", h, &k?, None)?;
     let v = b.matmul("values", h, &v?, None)?;
     let (q, k) = match norms_heads {
         true => {
-            let weights = Noise(11).tensor(&[head_dim])?;
+            let weights = CheckNoise(11).tensor(&[head_dim])?;
             let mut norm = |name, x| b.rms_norm_groups(name, x, Some(&weights), 1.0, 1e-5, head_dim);
             (norm("norm of queries", q)?, norm("norm of keys", k)?)
         }
@@ -232,7 +232,7 @@ fn layer(kv: KvDType, dtype: DType, norms_heads: bool) -> Result<Graph, KernelEr
     let a = b.attention("attention", q, shape)?;
     let mut a = b.matmul("output of attention", a, &o?, None)?;
     if norms_heads {
-        // models that norm heads may norm what is added too
+        // models that norm heads may also norm the residual branch
         a = b.rms_norm("norm of attention", a, &norms[2], 1e-5)?;
     }
     let x = b.add("residual of attention", x, a)?;
@@ -253,10 +253,10 @@ mod tests {
     use crate::cpu::isa::IsaLevel;
     use crate::ops::Kernels;
 
-    /// The processor in place of a card, with one kernel that may be wrong.
-    fn processor(spoil: bool) -> Box<dyn Backend> {
+    /// The CPU in place of a GPU, optionally with a wrong kernel.
+    fn cpu_backend(is_wrong: bool) -> Box<dyn Backend> {
         let mut kernels = Kernels::at(IsaLevel::Portable);
-        if spoil {
+        if is_wrong {
             kernels.add = |a, b, out| {
                 crate::ops::add::scalar(a, b, out);
                 out[8] = a[8];
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_graph_names_what_it_needs_checked_and_a_wrong_kernel_is_found() {
+    fn a_graph_lists_its_checks_and_a_wrong_kernel_is_found() {
         let normed = GpuCheck::of(&layer(KvDType::F16, DType::Q8_0, true).unwrap());
         assert!(normed.contains(&GpuCheck::NormedLayer(KvDType::F16, DType::Q8_0)), "{normed:?}");
         let graph = layer(KvDType::F16, DType::F16, false).unwrap();
@@ -284,14 +284,14 @@ mod tests {
             ]
         );
         for check in checks {
-            let right = check.run(&|| processor(false), Precision::F32).unwrap();
+            let right = check.run(&|| cpu_backend(false), Precision::F32).unwrap();
             assert_eq!(right, None, "{check:?}");
             let expected = match check {
-                GpuCheck::RowByRow => Some("addition".to_owned()),
+                GpuCheck::RowOps => Some("addition".to_owned()),
                 GpuCheck::Layer(..) => Some("a layer of F16 over F16".to_owned()),
                 _ => None,
             };
-            assert_eq!(check.run(&|| processor(true), Precision::F32).unwrap(), expected, "{check:?}");
+            assert_eq!(check.run(&|| cpu_backend(true), Precision::F32).unwrap(), expected, "{check:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Attention on the thread pool. Queries that share a KV head are processed together, so that keys and values
+//! Attention on the thread pool. PageQueries that share a KV head are processed together, so that keys and values
 //! are unpacked once for all of them.
 //! A prompt is divided by tiles of rows and KV heads. A few rows with a long context are divided by chunks of
 //! positions; the last task to finish merges the partial results in order. Both ways do the same arithmetic
@@ -41,7 +41,7 @@ pub struct CpuAttention {
 }
 
 /// Returns (head_dim, n_heads), each the largest of any attention of `graph` on `device`.
-fn widest(graph: &Graph, device: DeviceId) -> (usize, usize) {
+fn max_head_dim_and_heads(graph: &Graph, device: DeviceId) -> (usize, usize) {
     let shapes = graph.nodes().iter().filter(|n| n.device == device).filter_map(|n| match &n.op {
         Op::Attention { attention, .. } => Some(attention),
         _ => None,
@@ -51,7 +51,7 @@ fn widest(graph: &Graph, device: DeviceId) -> (usize, usize) {
 
 /// Returns the bytes of partial attention results over `n_pages`, before they are merged.
 pub fn partial_bytes(graph: &Graph, device: DeviceId, n_pages: usize) -> u64 {
-    let (d, n_heads) = widest(graph, device);
+    let (d, n_heads) = max_head_dim_and_heads(graph, device);
     shared_attention_bytes(n_heads, d, n_pages * PAGE_LEN)
 }
 
@@ -69,7 +69,7 @@ impl CpuAttention {
         capacity: &Capacity,
         n_threads: usize,
     ) -> Result<Self, KernelError> {
-        let (d, n_heads) = widest(graph, device);
+        let (d, n_heads) = max_head_dim_and_heads(graph, device);
         let max_chunks = (capacity.all_pages(Retention::All) * PAGE_LEN).div_ceil(CHUNK);
         let n_partials = if n_threads > 1 { MAX_SPLIT_ROWS * n_heads * max_chunks } else { 0 };
         let workers: Result<Vec<AttentionScratch>, KernelError> =
@@ -115,7 +115,7 @@ impl CpuAttention {
         self.cut_tiles(&job);
         let n_rows = cx.batch.n_rows();
         let n_chunks = self.tiles.iter().map(|rows| job.chunks_of(rows.clone()).len()).max().unwrap_or(0);
-        let n_seen: usize = (0..n_rows).map(|row| job.seen(row).len()).sum();
+        let n_seen: usize = (0..n_rows).map(|row| job.seen_positions(row).len()).sum();
         let alone = n_seen * shape.n_heads * shape.head_dim <= MIN_PARALLEL_MACS;
         if cx.pool.n_threads() > 1 && n_rows <= MAX_SPLIT_ROWS && n_chunks > 1 && !alone {
             return self.run_split(cx.pool, &job, n_chunks);

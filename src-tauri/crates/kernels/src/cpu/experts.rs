@@ -9,7 +9,7 @@ use super::StepContext;
 use super::arena::AlignedVec;
 use super::disjoint_slices::{DisjointSlices, OutTile};
 use super::isa::IsaLevel;
-use super::matmul_jobs::{GatedOutput, gated};
+use super::matmul_jobs::{GatedOutput, gated_output};
 use super::memory::HostMemory;
 use super::quantized_activations::{
     ActivationBuffers, BufferSizes, MAX_MEMORY_BOUND_TOKENS, MatMulWeight, PROMPT_ROWS, QuantizedActivations,
@@ -131,18 +131,18 @@ struct ExpertInput {
     n_used: usize,
     n_pairs: usize,
     /// All slots of a token share one row; otherwise each has its own.
-    shared: bool,
+    is_shared: bool,
 }
 
 impl ExpertInput {
     /// A single token needs no sorting: its rows are read where they are.
-    fn in_place(&self) -> bool {
+    fn is_in_place(&self) -> bool {
         self.n_pairs == self.n_used
     }
 
     /// Returns the input row of a pair.
     fn row(&self, pair: u32) -> usize {
-        if self.shared { pair as usize / self.n_used } else { pair as usize }
+        if self.is_shared { pair as usize / self.n_used } else { pair as usize }
     }
 }
 
@@ -204,27 +204,27 @@ impl ExpertMatMulJobs {
         nodes: &[usize],
         glu: Option<usize>,
     ) -> Result<(), String> {
-        let (x, route, experts, _) = parts_of(graph, nodes[0]);
+        let (x, route, experts, _) = expert_matmul_operands(graph, nodes[0]);
         let HostMemory { values, vectors, .. } = &mut *cx.memory;
         let (n_tokens, n_used) = (values.n_rows(x), values.width(route) / 2);
         let k = experts.weights[0].n_cols();
-        let shared = values.width(x) == k;
-        let x = ExpertInput { span: values.span(x), k, n_used, n_pairs: n_tokens * n_used, shared };
+        let is_shared = values.width(x) == k;
+        let x = ExpertInput { span: values.span(x), k, n_used, n_pairs: n_tokens * n_used, is_shared };
         self.groups.sort(values.read(route, n_tokens), n_used, experts.weights.len());
         self.take_inputs(cx.pool, nodes, &values.arena()[x.span.clone()], &x)?;
         let mut products = [None; MAX_JOINED_PRODUCTS];
         for (slot, i) in products.iter_mut().zip(nodes) {
-            let (_, _, experts, out) = parts_of(graph, *i);
+            let (_, _, experts, out) = expert_matmul_operands(graph, *i);
             let (fast, bias, out) = (self.fast[*i], &vectors[*i][..], values.span(out).start);
             *slot = Some(ExpertMatMulOp { experts, fast, bias, out });
         }
-        let glu = glu.map(|i| gated(values, graph, i, nodes[0]));
-        let rows = if x.in_place() { &self.unsorted } else { &self.gathered };
+        let glu = glu.map(|i| gated_output(values, graph, i, nodes[0]));
+        let rows = if x.is_in_place() { &self.unsorted } else { &self.gathered };
         let job = ExpertStep {
             kernels: cx.kernels,
             groups: &self.groups,
-            quants: rows.acts(if x.in_place() { x.span.len() / k } else { x.n_pairs }, k),
-            floats: if x.in_place() { &[] } else { rows.floats(x.n_pairs, k) },
+            quants: rows.acts(if x.is_in_place() { x.span.len() / k } else { x.n_pairs }, k),
+            floats: if x.is_in_place() { &[] } else { rows.floats(x.n_pairs, k) },
             x,
             arena: DisjointSlices::new(values.arena()),
             scratch: DisjointSlices::new(&mut self.scratch),
@@ -245,7 +245,7 @@ impl ExpertMatMulJobs {
     ) -> Result<(), String> {
         let order = &self.groups.order[..];
         let row = |i: usize| x.row(order[i]);
-        if !x.in_place() && nodes.iter().any(|i| takes_floats(self.fast[*i])) {
+        if !x.is_in_place() && nodes.iter().any(|i| takes_floats(self.fast[*i])) {
             self.gathered.gather_floats(pool, data, x.k, &row, x.n_pairs)?;
         }
         for (at, i) in nodes.iter().enumerate() {
@@ -253,16 +253,16 @@ impl ExpertMatMulJobs {
             if nodes[..at].iter().any(|before| self.fast[*before].map(|row| row.act) == Some(fast.act)) {
                 continue;
             }
-            if x.in_place() {
+            if x.is_in_place() {
                 self.unsorted.fill(pool, fast, data, x.k, None)?;
-            } else if x.shared {
+            } else if x.is_shared {
                 self.unsorted.fill(pool, fast, data, x.k, None)?;
                 let rows = self.unsorted.acts(data.len() / x.k, x.k).of(fast);
                 self.gathered.gather(pool, fast, &rows, &row, x.n_pairs)?;
             } else {
                 self.gathered.fill(pool, fast, data, x.k, Some(order))?;
             }
-            if !x.in_place() {
+            if !x.is_in_place() {
                 let packs = &self.groups.packs;
                 self.gathered.interleave(pool, fast, (x.n_pairs, x.k), packs.len(), &|pack| packs[pack])?;
             }
@@ -282,7 +282,7 @@ fn takes_floats(fast: Option<&MatMulRow>) -> bool {
 }
 
 /// Returns input, route, weights and output of a product.
-fn parts_of(graph: &Graph, i: usize) -> (ValueId, ValueId, &Experts, ValueId) {
+fn expert_matmul_operands(graph: &Graph, i: usize) -> (ValueId, ValueId, &Experts, ValueId) {
     let node = &graph.nodes()[i];
     match (&node.op, node.output) {
         (Op::ExpertMatMul { x, route, experts }, Some(out)) => (*x, *route, experts, out),
@@ -315,20 +315,23 @@ impl ExpertStep<'_> {
             let following = assigned.next.map(part).zip(products().next());
             let following = following.map(|((expert, _, rows), product)| product.weight(expert).rows(&rows));
             // rows in place need not be consecutive, so that a tile is one pair
-            let per_tile =
-                if self.x.in_place() { 1 } else { whole_packs((TILE_FLOATS / rows.len()).min(TOKEN_TILE)) };
+            let per_tile = if self.x.is_in_place() {
+                1
+            } else {
+                whole_packs((TILE_FLOATS / rows.len()).min(TOKEN_TILE))
+            };
             for start in pairs.clone().step_by(per_tile) {
                 let tile = start..(start + per_tile).min(pairs.end);
                 for (i, product) in products().enumerate() {
                     let other = products().nth(i + 1).map(|product| product.weight(expert).rows(&rows));
                     let next = other.or(following).unwrap_or(&[]);
-                    self.tile(product, expert, &rows, &tile, next, assigned.worker);
+                    self.multiply_tile(product, expert, &rows, &tile, next, assigned.worker);
                 }
                 if let (Some(glu), [Some(first), Some(second)]) =
                     (glu, [products().next(), products().nth(1)])
                 {
-                    let (gate, up) = if glu.gate_first { (first, second) } else { (second, first) };
-                    self.gate(gate, up, glu, &rows, &tile);
+                    let (gate, up) = if glu.is_gate_first { (first, second) } else { (second, first) };
+                    self.join_gated(gate, up, glu, &rows, &tile);
                 }
             }
         };
@@ -341,7 +344,7 @@ impl ExpertStep<'_> {
 
     /// Multiplies weight rows `rows` of one expert with the inputs of the pairs `tile` of the order. `next`
     /// is what this worker reads afterwards.
-    fn tile(
+    fn multiply_tile(
         &self,
         product: &ExpertMatMulOp,
         expert: usize,
@@ -357,7 +360,7 @@ impl ExpertStep<'_> {
         let (outputs, decoded) = unsafe { self.scratch.slice_mut(scratch) }.split_at_mut(TILE_FLOATS);
         let outputs = &mut outputs[..tile.len() * rows.len()];
         let mut out = OutTile::whole(outputs, rows.len());
-        let (inputs, x) = if self.x.in_place() {
+        let (inputs, x) = if self.x.is_in_place() {
             let row = self.x.row(self.groups.order[tile.start]);
             let at = self.x.span.start + row * k..self.x.span.start + (row + 1) * k;
             // SAFETY: no task writes the input during the step: the plan gives outputs other memory.
@@ -369,7 +372,7 @@ impl ExpertStep<'_> {
         let bias = product.bias.get(expert * self.n_out..(expert + 1) * self.n_out);
         for (outputs, pair) in outputs.chunks_exact(rows.len()).zip(&self.groups.order[tile.clone()]) {
             // SAFETY: these columns of the pair's output belong to this task alone.
-            let out = unsafe { self.arena.slice_mut(self.columns(product, *pair, rows)) };
+            let out = unsafe { self.arena.slice_mut(self.output_columns(product, *pair, rows)) };
             out.copy_from_slice(outputs);
             if let Some(bias) = bias {
                 out.iter_mut().zip(&bias[rows.clone()]).for_each(|(out, bias)| *out += bias);
@@ -378,7 +381,7 @@ impl ExpertStep<'_> {
     }
 
     /// Joins the two products of a gated unit while they are in cache.
-    fn gate(
+    fn join_gated(
         &self,
         gate: &ExpertMatMulOp,
         up: &ExpertMatMulOp,
@@ -387,13 +390,13 @@ impl ExpertStep<'_> {
         tile: &Range<usize>,
     ) {
         for pair in &self.groups.order[tile.clone()] {
-            let columns = self.columns(gate, *pair, rows);
+            let columns = self.output_columns(gate, *pair, rows);
             let out = columns.start - gate.out + glu.out..columns.end - gate.out + glu.out;
             // SAFETY: these columns of gate, up and out belong to this task alone.
             let (gate, up, out) = unsafe {
                 (
                     self.arena.slice(columns),
-                    self.arena.slice(self.columns(up, *pair, rows)),
+                    self.arena.slice(self.output_columns(up, *pair, rows)),
                     self.arena.slice_mut(out),
                 )
             };
@@ -402,7 +405,7 @@ impl ExpertStep<'_> {
     }
 
     /// Returns columns `rows` of a pair's output, in the arena.
-    fn columns(&self, product: &ExpertMatMulOp, pair: u32, rows: &Range<usize>) -> Range<usize> {
+    fn output_columns(&self, product: &ExpertMatMulOp, pair: u32, rows: &Range<usize>) -> Range<usize> {
         let start = product.out + pair as usize * self.n_out;
         start + rows.start..start + rows.end
     }

@@ -194,6 +194,7 @@ impl Mac for FmaMac16 {
 macro_rules! levels {
     ($(#[$doc:meta])* $vis:vis $name:ident = $body:ident ($($arg:ident : $ty:ty),* $(,)?) $(-> $ret:ty)?) => {
         $(#[$doc])*
+        #[doc = concat!("`", stringify!($body), "`, compiled for every level.")]
         #[allow(unsafe_code)]
         $vis static $name: $crate::cpu::isa::Levels<fn($($ty),*) $(-> $ret)?> = {
             fn portable($($arg: $ty),*) $(-> $ret)? {

@@ -65,7 +65,7 @@ pub struct GatedOutput {
     /// Activation of the gate.
     pub act: Activation,
     /// The first product is the gate; otherwise the second is.
-    pub gate_first: bool,
+    pub is_gate_first: bool,
     /// Where the output begins in the arena.
     pub out: usize,
 }
@@ -129,7 +129,7 @@ impl MatMulJobs {
         nodes: &[usize],
         glu: Option<usize>,
     ) -> Result<(), String> {
-        let (x, weight, _) = parts_of(graph, nodes[0]);
+        let (x, weight, _) = matmul_operands(graph, nodes[0]);
         let HostMemory { values, vectors, .. } = &mut *cx.memory;
         let x = MatMulInput { span: values.span(x), k: weight.n_cols(), n_tokens: values.n_rows(x) };
         if x.n_tokens == 0 {
@@ -147,12 +147,12 @@ impl MatMulJobs {
         }
         let mut products = [None; MAX_MATMULS];
         for (slot, i) in products.iter_mut().zip(nodes) {
-            let (_, weight, out) = parts_of(graph, *i);
+            let (_, weight, out) = matmul_operands(graph, *i);
             let factor = MatMulWeight { weight, fast: self.fast[*i] };
             let (bias, out) = (&vectors[*i][..], values.span(out).start);
             *slot = Some(MatMulOp { factor, bias, out, n_out: weight.n_rows() });
         }
-        let glu = glu.map(|i| gated(values, graph, i, nodes[0]));
+        let glu = glu.map(|i| gated_output(values, graph, i, nodes[0]));
         let job = MatMulStep {
             kernels: cx.kernels,
             quants: self.inputs.acts(x.n_tokens, x.k),
@@ -171,7 +171,7 @@ impl MatMulJobs {
 }
 
 /// Returns input, weight and output of a product.
-fn parts_of(graph: &Graph, i: usize) -> (ValueId, &Tensor, ValueId) {
+fn matmul_operands(graph: &Graph, i: usize) -> (ValueId, &Tensor, ValueId) {
     let node = &graph.nodes()[i];
     match (&node.op, node.output) {
         (Op::MatMul { x, weight, .. }, Some(out)) => (*x, weight, out),
@@ -180,12 +180,12 @@ fn parts_of(graph: &Graph, i: usize) -> (ValueId, &Tensor, ValueId) {
 }
 
 /// Returns how node `i` joins two products, of which node `first` comes first.
-pub fn gated(values: &ValueArena, graph: &Graph, i: usize, first: usize) -> GatedOutput {
+pub fn gated_output(values: &ValueArena, graph: &Graph, i: usize, first: usize) -> GatedOutput {
     let node = &graph.nodes()[i];
     match (&node.op, node.output) {
         (Op::Glu { gate, act, .. }, Some(out)) => GatedOutput {
             act: *act,
-            gate_first: graph.nodes()[first].output == Some(*gate),
+            is_gate_first: graph.nodes()[first].output == Some(*gate),
             out: values.span(out).start,
         },
         _ => unreachable!("`fuse` joins products by a gated unit only"),
@@ -247,7 +247,13 @@ impl MatMulStep<'_> {
             let next = assigned.next.and_then(rows_of);
             let next = next.as_ref().map_or(&[][..], |(product, rows)| product.factor.rows(rows));
             if let Some((product, rows)) = rows_of(assigned.task) {
-                self.product(product, &rows, &tiles.tokens(assigned.task / per_tile), next, assigned.worker);
+                self.multiply_in_arena(
+                    product,
+                    &rows,
+                    &tiles.tokens(assigned.task / per_tile),
+                    next,
+                    assigned.worker,
+                );
             }
         };
         let n_tasks = tiles.n * per_tile;
@@ -266,7 +272,7 @@ impl MatMulStep<'_> {
         let [Some(first), Some(second), ..] = products else {
             unreachable!("`fuse` joins exactly two products");
         };
-        let (gate, up) = if glu.gate_first { (first, second) } else { (second, first) };
+        let (gate, up) = if glu.is_gate_first { (first, second) } else { (second, first) };
         let n_rows = gate.n_out;
         let row_bytes = gate.factor.weight.row_bytes() + up.factor.weight.row_bytes();
         let tiles = self.tiles();
@@ -302,8 +308,8 @@ impl MatMulStep<'_> {
         next: &[u8],
         worker: usize,
     ) {
-        self.product(gate, columns, tokens, up.factor.rows(columns), worker);
-        self.product(up, columns, tokens, next, worker);
+        self.multiply_in_arena(gate, columns, tokens, up.factor.rows(columns), worker);
+        self.multiply_in_arena(up, columns, tokens, next, worker);
         for t in tokens.clone() {
             let span =
                 |start: usize| start + t * gate.n_out + columns.start..start + t * gate.n_out + columns.end;
@@ -335,8 +341,15 @@ impl MatMulStep<'_> {
         // SAFETY: a worker runs one task at a time, and this range is its own.
         let (gates, ups) = unsafe { self.gates.slice_mut(scratch) }.split_at_mut(self.gate_stride / 2);
         let (gates, ups) = (&mut gates[..tokens.len() * width], &mut ups[..tokens.len() * width]);
-        self.tile(gate, columns, tokens, up.factor.rows(columns), worker, &mut OutTile::whole(gates, width));
-        self.tile(up, columns, tokens, next, worker, &mut OutTile::whole(ups, width));
+        self.multiply_tile(
+            gate,
+            columns,
+            tokens,
+            up.factor.rows(columns),
+            worker,
+            &mut OutTile::whole(gates, width),
+        );
+        self.multiply_tile(up, columns, tokens, next, worker, &mut OutTile::whole(ups, width));
         for (t, (gate, up)) in tokens.clone().zip(gates.chunks_exact(width).zip(ups.chunks_exact(width))) {
             let out = glu.out + t * n_rows;
             // SAFETY: these columns of the output belong to this task alone.
@@ -347,7 +360,7 @@ impl MatMulStep<'_> {
 
     /// Multiplies weight rows `rows` with `tokens`, stored where the plan has put the product; `next` is what
     /// this worker reads afterwards.
-    fn product(
+    fn multiply_in_arena(
         &self,
         product: &MatMulOp,
         rows: &Range<usize>,
@@ -358,11 +371,11 @@ impl MatMulStep<'_> {
         // SAFETY: these columns of these tokens' output belong to this task alone.
         let mut out =
             unsafe { OutTile::of(&self.arena, product.out, product.n_out, tokens.clone(), rows.clone()) };
-        self.tile(product, rows, tokens, next, worker, &mut out);
+        self.multiply_tile(product, rows, tokens, next, worker, &mut out);
     }
 
     /// Multiplies weight rows `rows` with `tokens` into `out` and adds the bias.
-    fn tile(
+    fn multiply_tile(
         &self,
         product: &MatMulOp,
         rows: &Range<usize>,

@@ -51,14 +51,18 @@ impl HostMemory {
         let programs: Vec<(Range<usize>, Arc<[Step]>)> =
             runs_of(graph, device).map(|nodes| (nodes.clone(), steps(graph, nodes, fusion).into())).collect();
         let all: Vec<Step> = programs.iter().flat_map(|(_, steps)| steps.iter().cloned()).collect();
-        let here = || graph.nodes().iter().map(|node| (&node.op, node.device == device));
+        let on_device = || graph.nodes().iter().map(|node| (&node.op, node.device == device));
         Ok(Self {
             graph: graph.clone(),
             values: ValueArena::new(graph, device, &all, capacity, lifetime)?,
             kv: KvStore::new(graph, device, &capacity)?,
             states: StateStore::new(graph, device, capacity.n_states)?,
-            vectors: here().map(|(op, here)| if here { vector(op) } else { Vec::new() }).collect(),
-            biases: here().map(|(op, here)| if here { bias(op) } else { Vec::new() }).collect(),
+            vectors: on_device()
+                .map(|(op, on_device)| if on_device { decode_vector(op) } else { Vec::new() })
+                .collect(),
+            biases: on_device()
+                .map(|(op, on_device)| if on_device { decode_bias(op) } else { Vec::new() })
+                .collect(),
             angles: RopeAngles::new(graph, device, capacity.max_rows),
             fusion,
             programs,
@@ -82,7 +86,7 @@ impl HostMemory {
     }
 }
 
-fn vector(op: &Op) -> Vec<f32> {
+fn decode_vector(op: &Op) -> Vec<f32> {
     match op {
         Op::RmsNorm { weight, offset, width, .. } => match weight {
             Some(weight) => weight.decode().iter().map(|w| w + offset).collect(),
@@ -96,7 +100,7 @@ fn vector(op: &Op) -> Vec<f32> {
     }
 }
 
-fn bias(op: &Op) -> Vec<f32> {
+fn decode_bias(op: &Op) -> Vec<f32> {
     match op {
         Op::LayerNorm { weight, bias, .. } => match bias {
             Some(bias) => bias.decode(),

@@ -122,7 +122,7 @@ impl ActivationBuffers {
             let out = unsafe { floats.slice_mut(i * k..(i + 1) * k) };
             out.copy_from_slice(&x[order(i) * k..(order(i) + 1) * k]);
         };
-        each(pool, n_rows, k, &row)
+        for_each_row(pool, n_rows, k, &row)
     }
 
     /// Copies row `order(i)` of `from` to row i, in the quantized format that `fast` takes.
@@ -207,7 +207,7 @@ impl QuantizedBuffer {
             };
             f(t, q, scales, sums);
         };
-        each(pool, n_rows, k, &row)
+        for_each_row(pool, n_rows, k, &row)
     }
 
     /// Packs the eight rows from `first(i)` into pack i.
@@ -234,7 +234,7 @@ impl QuantizedBuffer {
             PackedActivations::None => Ok(()),
             PackedActivations::Q8_0(all) => {
                 let (all, fill) = (DisjointSlices::new(all), PACK_Q8_0.at(level));
-                each(pool, n_packs, PACK_TOKENS * k, &|i| {
+                for_each_row(pool, n_packs, PACK_TOKENS * k, &|i| {
                     let Some(first) = first(i) else { return };
                     // SAFETY: each pack is visited once, and packs do not overlap.
                     fill(&acts, first, unsafe { all.slice_mut(part(i)) });
@@ -242,7 +242,7 @@ impl QuantizedBuffer {
             }
             PackedActivations::Q8K(all) => {
                 let (all, fill) = (DisjointSlices::new(all), PACK_Q8K.at(level));
-                each(pool, n_packs, PACK_TOKENS * k, &|i| {
+                for_each_row(pool, n_packs, PACK_TOKENS * k, &|i| {
                     let Some(first) = first(i) else { return };
                     // SAFETY: as above.
                     fill(&acts, first, unsafe { all.slice_mut(part(i)) });
@@ -275,7 +275,12 @@ impl QuantizedBuffer {
 }
 
 /// Calls `f` for each row.
-fn each(pool: &mut ThreadPool, n_rows: usize, k: usize, f: &(dyn Fn(usize) + Sync)) -> Result<(), String> {
+fn for_each_row(
+    pool: &mut ThreadPool,
+    n_rows: usize,
+    k: usize,
+    f: &(dyn Fn(usize) + Sync),
+) -> Result<(), String> {
     if n_rows * k <= MIN_PARALLEL_FLOATS {
         return pool.run(1, &|_, _| (0..n_rows).for_each(f));
     }

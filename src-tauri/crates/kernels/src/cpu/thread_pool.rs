@@ -111,7 +111,7 @@ impl ThreadPool {
             let thread = std::thread::Builder::new().name(format!("kernel-{index}"));
             let cpu = cpus.get(index).copied();
             let worker = thread.spawn(move || {
-                cpu.inspect(|cpu| bind(*cpu));
+                cpu.inspect(|cpu| bind_to_cpu(*cpu));
                 // the receiver is gone if a later thread failed to start
                 _ = ready.send(());
                 drop(ready);
@@ -201,7 +201,7 @@ impl Drop for ThreadPool {
 fn run_alone(n_tasks: usize, work: TaskFn) -> Result<(), String> {
     let next = |task: usize| Some(task + 1).filter(|next| *next < n_tasks);
     let all = || (0..n_tasks).for_each(|task| work(AssignedTask { task, next: next(task), worker: 0 }));
-    catch_unwind(AssertUnwindSafe(all)).map_err(|panic| message(&*panic))
+    catch_unwind(AssertUnwindSafe(all)).map_err(|panic| panic_message(&*panic))
 }
 
 /// Runs tasks until none is left. After a panic no further task is taken by any worker.
@@ -223,11 +223,11 @@ fn run_tasks(shared: &PoolShared, job: PoolJob, worker: usize) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(all)) {
         shared.ranges.iter().for_each(|range| range.set(0..0));
         let mut slot = shared.panic.lock().unwrap_or_else(PoisonError::into_inner);
-        slot.get_or_insert_with(|| message(&*panic));
+        slot.get_or_insert_with(|| panic_message(&*panic));
     }
 }
 
-fn message(panic: &(dyn Any + Send)) -> String {
+fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "panic".to_owned())
 }
@@ -238,7 +238,7 @@ fn wait_until_empty(shared: &PoolShared) {
         if empty() {
             return;
         }
-        relax(round);
+        wait_round(round);
     }
     *shared.caller.lock().unwrap_or_else(PoisonError::into_inner) = Some(std::thread::current());
     shared.caller_sleeps.store(true, Ordering::SeqCst);
@@ -250,7 +250,7 @@ fn wait_until_empty(shared: &PoolShared) {
 
 /// Binds this thread to a processor. Does nothing if it is absent or not permitted.
 #[cfg(target_os = "linux")]
-fn bind(cpu: usize) {
+fn bind_to_cpu(cpu: usize) {
     // SAFETY: an all-zero set is an empty set, and the call reads no more than its size.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
@@ -262,10 +262,10 @@ fn bind(cpu: usize) {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn bind(_cpu: usize) {}
+fn bind_to_cpu(_cpu: usize) {}
 
 /// Waits one round: spins first, yields the time slice later.
-fn relax(round: u32) {
+fn wait_round(round: u32) {
     if round < SPIN_ROUNDS {
         std::hint::spin_loop();
     } else {
@@ -281,7 +281,7 @@ fn work_until_stopped(shared: &PoolShared, index: usize) {
         let epoch = state & !(OPEN | COUNT);
         if epoch == seen || state & OPEN == 0 || index >= shared.limit.load(Ordering::Relaxed) {
             if idle < SPIN_ROUNDS + YIELD_ROUNDS {
-                relax(idle);
+                wait_round(idle);
                 idle += 1;
             } else {
                 std::thread::park();

@@ -38,12 +38,12 @@ pub struct InputBuffer {
     ends: Vec<u32>,
     /// scratch: cosines and sines of one position
     angles: [Vec<f32>; 2],
-    tables: Vec<RopeAngles>,
+    tables: Vec<GpuRopeAngles>,
     /// (n_nodes) index of the rotation's table; unused for other nodes
     table_of: Vec<usize>,
 }
 
-struct RopeAngles {
+struct GpuRopeAngles {
     rope: RopeShape,
     /// (cos, sin) pairs of a row before this table
     first: usize,
@@ -181,15 +181,15 @@ fn allocate(gpu: &Device, n_words: usize) -> Result<wgpu::Buffer, KernelError> {
 }
 
 /// One table per distinct rotation, the table of each node, and the number of angles per row.
-fn angle_tables(graph: &Graph, device: DeviceId) -> (Vec<RopeAngles>, Vec<usize>, usize) {
-    let mut tables: Vec<RopeAngles> = Vec::new();
+fn angle_tables(graph: &Graph, device: DeviceId) -> (Vec<GpuRopeAngles>, Vec<usize>, usize) {
+    let mut tables: Vec<GpuRopeAngles> = Vec::new();
     let mut table_of = vec![usize::MAX; graph.nodes().len()];
     let mut n = 0;
     for (i, node) in graph.nodes().iter().enumerate().filter(|(_, node)| node.device == device) {
         let Op::Rope { rope, .. } = &node.op else { continue };
-        let same = |t: &RopeAngles| t.rope.inv_freq == rope.inv_freq && t.rope.mscale == rope.mscale;
+        let same = |t: &GpuRopeAngles| t.rope.inv_freq == rope.inv_freq && t.rope.mscale == rope.mscale;
         table_of[i] = tables.iter().position(same).unwrap_or_else(|| {
-            tables.push(RopeAngles { rope: rope.clone(), first: n });
+            tables.push(GpuRopeAngles { rope: rope.clone(), first: n });
             n += rope.n_rot / 2;
             tables.len() - 1
         });

@@ -2,7 +2,7 @@
 //! Pages have the CPU's layout, so that they can be moved between devices. They are allocated up front; with
 //! requantization they are allocated as they are used, of either format, since few pages are unquantized at a time.
 
-use super::PreparedGraph;
+use super::PreparedGpuGraph;
 use super::device::Device;
 use crate::batch::Batch;
 use crate::capacity::Capacity;
@@ -12,7 +12,7 @@ use crate::graph::{DeviceId, Graph, KvLayerLayout, Retention};
 /// The KV and state buffers of the layers of one device.
 pub struct SequenceBuffers {
     pages: Vec<Option<LayerPages>>,
-    states: Vec<Option<LayerStates>>,
+    states: Vec<Option<GpuLayerStates>>,
     /// passed through by copies within one buffer
     bounce: wgpu::Buffer,
 }
@@ -107,7 +107,7 @@ impl LayerPages {
 }
 
 /// The states of one recurrent layer.
-pub struct LayerStates {
+pub struct GpuLayerStates {
     pub buffer: wgpu::Buffer,
     /// bytes per slot
     pub n_bytes: u64,
@@ -133,7 +133,7 @@ impl SequenceBuffers {
             states.push(match *at == device {
                 true => {
                     let buffer = gpu.storage("recurrent states", n_bytes * capacity.n_states as u64)?;
-                    Some(LayerStates { buffer, n_bytes })
+                    Some(GpuLayerStates { buffer, n_bytes })
                 }
                 false => None,
             });
@@ -149,7 +149,7 @@ impl SequenceBuffers {
     }
 
     /// The states of a recurrent layer of this device.
-    pub fn states(&self, layer: usize) -> &LayerStates {
+    pub fn states(&self, layer: usize) -> &GpuLayerStates {
         self.states[layer].as_ref().expect("the executor asks the device that a layer is on")
     }
 
@@ -212,7 +212,7 @@ impl SequenceBuffers {
     }
 }
 
-impl PreparedGraph {
+impl PreparedGpuGraph {
     /// Allocates the pages that a batch writes.
     pub(super) fn allocate_pages_of(&mut self, gpu: &Device, batch: &Batch) -> Result<(), KernelError> {
         self.sequences.unallocated_page(batch).map_or(Ok(()), |page| self.allocate_page(gpu, page))

@@ -1,6 +1,6 @@
 //! Observed runs: step by step with access to queries, or timed by the GPU's clock.
 
-use super::PreparedGraph;
+use super::PreparedGpuGraph;
 use super::buffers::floats_of;
 use super::device::Device;
 use super::program::{Dispatch, n_fitting};
@@ -12,7 +12,7 @@ use crate::graph::Op;
 use crate::plan::step::Step;
 use crate::profile::{Observer, StepProfile};
 
-impl PreparedGraph {
+impl PreparedGpuGraph {
     /// Runs and waits for each step, then calls `observe`, which can read the queries of attention.
     pub(super) fn run_observed(
         &mut self,

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::PreparedGraph;
+use super::PreparedGpuGraph;
 use super::buffers::floats_of;
 use super::device::Device;
 use super::top_k::TopKSelector;
@@ -26,7 +26,7 @@ pub fn results(graph: &Graph, nodes: Range<usize>, lifetime: ValueLifetime) -> V
     nodes.filter_map(|i| graph.nodes()[i].output).filter(is_read).collect()
 }
 
-impl PreparedGraph {
+impl PreparedGpuGraph {
     /// The k that a program selects on the GPU. None: it returns whole rows.
     pub(super) fn gpu_k(&self, at: usize, batch: &Batch) -> Option<usize> {
         let top_k = self.programs[at].top_k.as_ref();

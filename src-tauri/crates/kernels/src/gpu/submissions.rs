@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::PreparedGraph;
+use super::PreparedGpuGraph;
 use super::context::GpuContext;
 use super::device::Device;
 use super::program::{Dispatch, n_fitting};
@@ -51,7 +51,7 @@ fn submissions<'a>(
     })
 }
 
-impl PreparedGraph {
+impl PreparedGpuGraph {
     /// Encodes dispatches and submits all but the last submission, which is returned.
     pub(super) fn encode(gpu: &Device, dispatches: &[Dispatch], batch: &Batch) -> wgpu::CommandEncoder {
         let (mut all, mut submissions) = (encoder(gpu), submissions(gpu, dispatches, batch).peekable());

@@ -1,4 +1,4 @@
-//! Builds a `Graph` node by node and refuses every shape that does not fit.
+//! Builds a `Graph` node by node and rejects every shape that does not fit.
 
 use super::{
     Activation, AttentionShape, Columns, DeviceId, Graph, KvLayout, Lookup, Mask, Node, Op, PAGE_LEN,
@@ -10,10 +10,10 @@ use crate::tensor::Tensor;
 mod experts;
 mod recurrent;
 
-/// Largest head that attention keeps in its fixed scratch buffers; the largest published head is 512.
+/// Largest attention head: kernels have scratch buffers of this size. The largest published head is 512.
 pub const MAX_HEAD_DIM: usize = 512;
 
-/// Appends nodes; nodes go to the device last set with `on`.
+/// Appends nodes to a graph. Nodes go to the device last set with `on`; `name` is the node's name.
 pub struct GraphBuilder {
     values: Vec<Value>,
     nodes: Vec<Node>,
@@ -25,10 +25,10 @@ pub struct GraphBuilder {
     n_positions: Option<usize>,
 }
 
-type Built = Result<ValueId, KernelError>;
+type NodeResult = Result<ValueId, KernelError>;
 
 impl GraphBuilder {
-    /// Errors: a page length other than `PAGE_LEN`, an empty or oversized head, a head the KV dtype cannot block.
+    /// Begins a graph. Errors: a page length other than `PAGE_LEN`, an empty or oversized head, a head the KV dtype cannot block.
     pub fn new(kv: KvLayout) -> Result<Self, KernelError> {
         if kv.page_len != PAGE_LEN {
             return Err(KernelError::mismatch("kv", "page length", PAGE_LEN, kv.page_len));
@@ -68,24 +68,24 @@ impl GraphBuilder {
         })
     }
 
-    /// Following nodes belong to `device`; values must be copied there first.
+    /// Assigns the following nodes to `device`; their inputs must be copied there first.
     pub fn on(&mut self, device: DeviceId) -> &mut Self {
         self.device = device;
         self
     }
 
-    /// The device that the next node goes to.
+    /// The device of the next node.
     pub fn device(&self) -> DeviceId {
         self.device
     }
 
-    /// Width in elements of a value made earlier.
+    /// Width in elements of an existing value.
     pub fn width(&self, x: ValueId) -> usize {
         self.values[x.index()].width
     }
 
-    /// table [n_vocab, d] → (tokens, d)
-    pub fn embed(&mut self, name: impl Into<String>, table: &Tensor, scale: f32) -> Built {
+    /// Token embedding: table [n_vocab, d] → (tokens, d)
+    pub fn embed(&mut self, name: impl Into<String>, table: &Tensor, scale: f32) -> NodeResult {
         let name = name.into();
         let [n_vocab, d] = self.matrix(&name, table)?;
         if self.n_vocab_in.replace(n_vocab).is_some_and(|n| n != n_vocab) {
@@ -95,8 +95,8 @@ impl GraphBuilder {
         Ok(self.push(name, op, Rows::Tokens, d))
     }
 
-    /// table [n_positions, d] → (tokens, d): learned positions; batches stay below n_positions
-    pub fn embed_position(&mut self, name: impl Into<String>, table: &Tensor) -> Built {
+    /// Learned position embedding: table [n_positions, d] → (tokens, d); batches must stay below n_positions
+    pub fn embed_position(&mut self, name: impl Into<String>, table: &Tensor) -> NodeResult {
         let name = name.into();
         let [n_positions, d] = self.matrix(&name, table)?;
         self.n_positions = Some(self.n_positions.map_or(n_positions, |n| n.min(n_positions)));
@@ -104,16 +104,16 @@ impl GraphBuilder {
         Ok(self.push(name, op, Rows::Tokens, d))
     }
 
-    /// table [n, d] → (tokens, d): its first row, for every token
-    pub fn embed_first(&mut self, name: impl Into<String>, table: &Tensor) -> Built {
+    /// The first row of table [n, d] for every token → (tokens, d)
+    pub fn embed_first(&mut self, name: impl Into<String>, table: &Tensor) -> NodeResult {
         let name = name.into();
         let [_, d] = self.matrix(&name, table)?;
         let op = Op::Embed { table: table.clone(), scale: 1.0, by: Lookup::First };
         Ok(self.push(name, op, Rows::Tokens, d))
     }
 
-    /// weight [width of x]
-    pub fn rms_norm(&mut self, name: impl Into<String>, x: ValueId, weight: &Tensor, eps: f32) -> Built {
+    /// Root mean square norm; weight [width of x]
+    pub fn rms_norm(&mut self, name: impl Into<String>, x: ValueId, weight: &Tensor, eps: f32) -> NodeResult {
         let name = name.into();
         let value = self.input(&name, x)?;
         self.vector(&name, "norm weight", weight, value.width)?;
@@ -121,7 +121,7 @@ impl GraphBuilder {
         Ok(self.push(name, op, value.rows, value.width))
     }
 
-    /// Each group of `width` columns by itself; weight [width], which `offset` is added to.
+    /// Root mean square norm of each group of `width` columns; weight [width], to which `offset` is added.
     pub fn rms_norm_groups(
         &mut self,
         name: impl Into<String>,
@@ -130,7 +130,7 @@ impl GraphBuilder {
         offset: f32,
         eps: f32,
         width: usize,
-    ) -> Built {
+    ) -> NodeResult {
         let name = name.into();
         let value = self.input(&name, x)?;
         if width == 0 || !value.width.is_multiple_of(width) {
@@ -148,7 +148,7 @@ impl GraphBuilder {
         Ok(self.push(name, op, value.rows, value.width))
     }
 
-    /// weight, bias [width of x]
+    /// Layer norm; weight, bias [width of x]
     pub fn layer_norm(
         &mut self,
         name: impl Into<String>,
@@ -156,7 +156,7 @@ impl GraphBuilder {
         weight: &Tensor,
         bias: Option<&Tensor>,
         eps: f32,
-    ) -> Built {
+    ) -> NodeResult {
         let name = name.into();
         let value = self.input(&name, x)?;
         self.vector(&name, "norm weight", weight, value.width)?;
@@ -167,14 +167,14 @@ impl GraphBuilder {
         Ok(self.push(name, op, value.rows, value.width))
     }
 
-    /// weight [out, width of x], bias [out] → (rows of x, out)
+    /// Matrix multiplication; weight [out, width of x], bias [out] → (rows of x, out)
     pub fn matmul(
         &mut self,
         name: impl Into<String>,
         x: ValueId,
         weight: &Tensor,
         bias: Option<&Tensor>,
-    ) -> Built {
+    ) -> NodeResult {
         let name = name.into();
         let value = self.input(&name, x)?;
         let [n_out, n_in] = self.matrix(&name, weight)?;
@@ -186,8 +186,8 @@ impl GraphBuilder {
         Ok(self.push(name, op, value.rows, n_out))
     }
 
-    /// x (tokens, n_heads · head_dim)
-    pub fn rope(&mut self, name: impl Into<String>, x: ValueId, rope: &RopeShape) -> Built {
+    /// Rotary embedding; x (tokens, n_heads · head_dim)
+    pub fn rope(&mut self, name: impl Into<String>, x: ValueId, rope: &RopeShape) -> NodeResult {
         let name = name.into();
         let value = self.token_input(&name, x)?;
         check_product(&name, "width of x", rope.n_heads, rope.head_dim, value.width)?;
@@ -200,14 +200,14 @@ impl GraphBuilder {
         Ok(self.push(name, op, value.rows, value.width))
     }
 
-    /// x · (1 + beta · ln(1 + ⌊position / original_context⌋))
+    /// Position-dependent scale: x · (1 + beta · ln(1 + ⌊position / original_context⌋))
     pub fn position_scale(
         &mut self,
         name: impl Into<String>,
         x: ValueId,
         beta: f32,
         original_context: u32,
-    ) -> Built {
+    ) -> NodeResult {
         let name = name.into();
         let value = self.token_input(&name, x)?;
         if original_context == 0 {
@@ -216,7 +216,7 @@ impl GraphBuilder {
         Ok(self.push(name, Op::PositionScale { x, beta, original_context }, value.rows, value.width))
     }
 
-    /// k, v (tokens, n_kv_heads · head_dim) of KV layer `layer`
+    /// Stores k, v (tokens, n_kv_heads · head_dim) of KV layer `layer`
     pub fn kv_write(
         &mut self,
         name: impl Into<String>,
@@ -245,8 +245,13 @@ impl GraphBuilder {
         Ok(())
     }
 
-    /// q (tokens, n_heads · head_dim) → same shape; sees what `kv_write` of the same layer wrote before
-    pub fn attention(&mut self, name: impl Into<String>, q: ValueId, attention: AttentionShape) -> Built {
+    /// Attention; q (tokens, n_heads · head_dim) → same shape; sees the keys and values that `kv_write` of the layer stored
+    pub fn attention(
+        &mut self,
+        name: impl Into<String>,
+        q: ValueId,
+        attention: AttentionShape,
+    ) -> NodeResult {
         let name = name.into();
         let value = self.token_input(&name, q)?;
         let a = &attention;
@@ -299,36 +304,36 @@ impl GraphBuilder {
     }
 
     /// a + b, same shape
-    pub fn add(&mut self, name: impl Into<String>, a: ValueId, b: ValueId) -> Built {
+    pub fn add(&mut self, name: impl Into<String>, a: ValueId, b: ValueId) -> NodeResult {
         let name = name.into();
         let value = self.same_shape(&name, a, b)?;
         Ok(self.push(name, Op::Add { a, b }, value.rows, value.width))
     }
 
     /// x · factor
-    pub fn scale(&mut self, name: impl Into<String>, x: ValueId, factor: f32) -> Built {
+    pub fn scale(&mut self, name: impl Into<String>, x: ValueId, factor: f32) -> NodeResult {
         let name = name.into();
         let value = self.input(&name, x)?;
         Ok(self.push(name, Op::Scale { x, factor }, value.rows, value.width))
     }
 
-    /// cap · tanh(x / cap)
-    pub fn softcap(&mut self, name: impl Into<String>, x: ValueId, cap: f32) -> Built {
+    /// Soft cap: cap · tanh(x / cap)
+    pub fn softcap(&mut self, name: impl Into<String>, x: ValueId, cap: f32) -> NodeResult {
         let name = name.into();
         let value = self.input(&name, x)?;
         Ok(self.push(name, Op::Softcap { x, cap }, value.rows, value.width))
     }
 
-    /// act(x)
-    pub fn activate(&mut self, name: impl Into<String>, x: ValueId, act: Activation) -> Built {
+    /// Nonlinearity: act(x)
+    pub fn activate(&mut self, name: impl Into<String>, x: ValueId, act: Activation) -> NodeResult {
         let name = name.into();
         let value = self.input(&name, x)?;
         unary(&name, act)?;
         Ok(self.push(name, Op::Activate { x, act }, value.rows, value.width))
     }
 
-    /// σ(gate) · x; gate (rows of x, 1)
-    pub fn row_gate(&mut self, name: impl Into<String>, gate: ValueId, x: ValueId) -> Built {
+    /// Row gate: σ(gate) · x; gate (rows of x, 1)
+    pub fn row_gate(&mut self, name: impl Into<String>, gate: ValueId, x: ValueId) -> NodeResult {
         let name = name.into();
         let (value, gates) = (self.input(&name, x)?, self.input(&name, gate)?);
         check(&name, "width of the gate", 1, gates.width)?;
@@ -339,8 +344,8 @@ impl GraphBuilder {
         Ok(self.push(name, Op::RowGate { gate, x }, value.rows, value.width))
     }
 
-    /// (rows, n_groups · stride) → (rows, n_groups · width)
-    pub fn columns(&mut self, name: impl Into<String>, x: ValueId, columns: Columns) -> Built {
+    /// Selects columns: (rows, n_groups · stride) → (rows, n_groups · width)
+    pub fn columns(&mut self, name: impl Into<String>, x: ValueId, columns: Columns) -> NodeResult {
         let name = name.into();
         let value = self.input(&name, x)?;
         let Columns { n_groups, stride, start, width } = columns;
@@ -356,22 +361,28 @@ impl GraphBuilder {
         Ok(self.push(name, Op::Columns { x, columns }, value.rows, n_groups * width))
     }
 
-    /// act(gate) · up, same shape
-    pub fn glu(&mut self, name: impl Into<String>, gate: ValueId, up: ValueId, act: Activation) -> Built {
+    /// Gated unit: act(gate) · up, same shape
+    pub fn glu(
+        &mut self,
+        name: impl Into<String>,
+        gate: ValueId,
+        up: ValueId,
+        act: Activation,
+    ) -> NodeResult {
         let name = name.into();
         let value = self.same_shape(&name, gate, up)?;
         Ok(self.push(name, Op::Glu { gate, up, act }, value.rows, value.width))
     }
 
-    /// (tokens, w) → (outputs, w)
-    pub fn output_rows(&mut self, name: impl Into<String>, x: ValueId) -> Built {
+    /// Selects the output rows: (tokens, w) → (outputs, w)
+    pub fn output_rows(&mut self, name: impl Into<String>, x: ValueId) -> NodeResult {
         let name = name.into();
         let value = self.token_input(&name, x)?;
         Ok(self.push(name, Op::OutputRows { x }, Rows::Outputs, value.width))
     }
 
-    /// `x` of another device onto the current one; `x` itself when it is already there.
-    pub fn copy(&mut self, name: impl Into<String>, x: ValueId) -> Built {
+    /// Copies `x` to the current device; returns `x` itself if it is there already.
+    pub fn copy(&mut self, name: impl Into<String>, x: ValueId) -> NodeResult {
         let value = self.values[x.index()];
         if value.device == self.device {
             return Ok(x);
@@ -379,7 +390,7 @@ impl GraphBuilder {
         Ok(self.push(name.into(), Op::Copy { x }, value.rows, value.width))
     }
 
-    /// The finished graph with `output` (outputs, width) as its result.
+    /// Finishes the graph with `output` (outputs, width) as its result.
     /// Errors: no embedding, an output that is not of output rows, a KV layer that nothing writes.
     pub fn finish(self, output: ValueId) -> Result<Graph, KernelError> {
         let Some(n_vocab_in) = self.n_vocab_in else {
@@ -481,7 +492,7 @@ fn check(name: &str, what: &'static str, expected: usize, found: usize) -> Resul
     Ok(())
 }
 
-/// An activation of one operand.
+/// Rejects gated activations.
 fn unary(name: &str, act: Activation) -> Result<(), KernelError> {
     match act {
         Activation::ClampedSwish { .. } => {

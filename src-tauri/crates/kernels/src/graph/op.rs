@@ -183,6 +183,7 @@ pub enum HeadOrder {
 }
 
 /// An operation with its operands and parameters.
+#[allow(missing_docs)] // the formulas name the fields
 #[derive(Clone, Debug)]
 pub enum Op {
     /// rows of `table` [n, d] times `scale` → (tokens, d)
@@ -197,7 +198,7 @@ pub enum Op {
     Rope { x: ValueId, rope: RopeShape },
     /// x · (1 + beta · ln(1 + ⌊position / original_context⌋))
     PositionScale { x: ValueId, beta: f32, original_context: u32 },
-    /// k, v (tokens, n_kv_heads · head_dim) into the store at each row's position; no output value
+    /// stores k, v (tokens, n_kv_heads · head_dim) at each row's position; no output value
     KvWrite { k: ValueId, v: ValueId, layer: usize },
     /// q (tokens, n_heads · head_dim) → same shape
     Attention { q: ValueId, attention: AttentionShape },
@@ -215,11 +216,11 @@ pub enum Op {
     RowGate { gate: ValueId, x: ValueId },
     /// (rows, n_groups · stride) → (rows, n_groups · width)
     Columns { x: ValueId, columns: Columns },
-    /// router logits (tokens, n_experts) → (tokens, 2 · n_used): numbers of the chosen experts, largest first, then
+    /// router logits (tokens, n_experts) → (tokens, 2 · n_used): indices of the chosen experts, largest first, then
     /// their weights
     MoeRoute { logits: ValueId, routing: Routing },
-    /// each chosen expert's product: x (tokens, in), or (tokens, n_used · in) with a part for each →
-    /// (tokens, n_used · out); `route` is what `MoeRoute` made
+    /// multiplication with each chosen expert: x (tokens, in), or (tokens, n_used · in) with one part per expert →
+    /// (tokens, n_used · out); `route` is the output of `MoeRoute`
     ExpertMatMul { x: ValueId, route: ValueId, experts: Experts },
     /// x (tokens, n_used · w) → (tokens, w): the sum weighted by `route`
     ExpertSum { x: ValueId, route: ValueId },
@@ -228,7 +229,7 @@ pub enum Op {
     /// qkv (tokens, 2 · n_k_heads · k_dim + n_v_heads · v_dim), beta and alpha (tokens, n_v_heads) →
     /// (tokens, n_v_heads · v_dim); reads and advances the sequence's state
     DeltaNet { qkv: ValueId, beta: ValueId, alpha: ValueId, delta: DeltaShape },
-    /// (tokens, w) → (outputs, w): the rows whose logits are wanted
+    /// (tokens, w) → (outputs, w): the rows whose logits are computed
     OutputRows { x: ValueId },
     /// the same value on another device
     Copy { x: ValueId },

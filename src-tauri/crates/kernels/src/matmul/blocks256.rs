@@ -209,7 +209,7 @@ impl<L: Simd> GroupVisitor<L> for TransposedBlock256<L> {
 /// # Safety
 /// Same requirements as `Simd`.
 #[inline(always)]
-pub unsafe fn finish<B: Block256, L: Simd>(
+pub unsafe fn finish_block<B: Block256, L: Simd>(
     acc: L::F,
     (sum, minima): (L::I, L::I),
     (d, dmin_factor): (L::F, L::F),
@@ -227,7 +227,7 @@ pub unsafe fn finish<B: Block256, L: Simd>(
 }
 
 /// Subtracts the zero point from the integer sum of a block. `offset`: the activation sums times the scales.
-/// Integer arithmetic, so that nothing cancels in floats. Mins are left to `finish`.
+/// Integer arithmetic, so that nothing cancels in floats. Mins are left to `finish_block`.
 ///
 /// # Safety
 /// Same requirements as `Simd`.
@@ -246,7 +246,7 @@ pub unsafe fn subtract_zero_point<B: Block256, L: Simd>(sum: L::I, offset: L::I)
 
 /// Returns the number of header offsets in use and their activation sums, one pair each.
 #[inline(always)]
-const fn pairs<B: Block256>(sums: &[i32; 12]) -> (usize, &[i32]) {
+const fn offset_sums<B: Block256>(sums: &[i32; 12]) -> (usize, &[i32]) {
     let (of_16, of_32) = sums.split_at(8);
     match (B::ZERO_POINT, B::SCALES_BY_16) {
         (ZeroPoint::Mins, false) => (4, of_32),
@@ -281,7 +281,7 @@ impl<B: Block256> BlockFormat for Panel256<B> {
         prefetcher: &mut RowPrefetcher,
     ) -> L::F {
         let q = token.q.as_chunks::<LEN>().0;
-        let (n_pairs, pairs) = pairs::<B>(&token.sums.as_chunks::<12>().0[block]);
+        let (n_pairs, pairs) = offset_sums::<B>(&token.sums.as_chunks::<12>().0[block]);
         // SAFETY: guaranteed by the caller.
         unsafe {
             let header = B::header::<L>(rows, offset);
@@ -301,7 +301,7 @@ impl<B: Block256> BlockFormat for Panel256<B> {
             }
             let sums = (subtract_zero_point::<B, L>(visitor.sum, offset), offset);
             let factors = (header.d, header.dmin);
-            finish::<B, L>(acc, sums, factors, L::splat_f(token.scales[block]))
+            finish_block::<B, L>(acc, sums, factors, L::splat_f(token.scales[block]))
         }
     }
 
@@ -358,7 +358,7 @@ impl<B: Block256> BlockFormat for Panel256<B> {
             };
             let factors = (L::load_f(transposed.d.as_ptr()), L::load_f(transposed.dmin.as_ptr()));
             for t in 0..T {
-                let (n_pairs, pairs) = pairs::<B>(&tokens[t].sums.as_chunks::<12>().0[block]);
+                let (n_pairs, pairs) = offset_sums::<B>(&tokens[t].sums.as_chunks::<12>().0[block]);
                 let mut offset = L::zero();
                 for i in 0..n_pairs {
                     let pair = L::splat(pairs[i]);
@@ -366,7 +366,7 @@ impl<B: Block256> BlockFormat for Panel256<B> {
                 }
                 let sums = (subtract_zero_point::<B, L>(sums[t], offset), offset);
                 let (acc, scale) = (L::load_f(accs[t].as_ptr()), L::splat_f(tokens[t].scales[block]));
-                L::store_f(accs[t].as_mut_ptr(), finish::<B, L>(acc, sums, factors, scale));
+                L::store_f(accs[t].as_mut_ptr(), finish_block::<B, L>(acc, sums, factors, scale));
             }
         }
     }

@@ -277,7 +277,7 @@ impl<B: Block32> BlockFormat for Panel32<B> {
             for (block, packed) in packed.iter().enumerate() {
                 let mut dots = [[L::zero(); T]; P];
                 for t in 0..T {
-                    let bias = bias::<B, L>(*packed.sums.get_unchecked(first + t));
+                    let bias = zero_point_bias::<B, L>(*packed.sums.get_unchecked(first + t));
                     for p in 0..P {
                         dots[p][t] = bias;
                     }
@@ -365,7 +365,7 @@ unsafe fn add_block<B: Block32, L: Simd, const T: usize, const P: usize>(
 /// # Safety
 /// Same requirements as `Simd`.
 #[inline(always)]
-pub unsafe fn bias<B: Block32, L: Simd>(sum: i32) -> L::I {
+pub unsafe fn zero_point_bias<B: Block32, L: Simd>(sum: i32) -> L::I {
     // SAFETY: guaranteed by the caller.
     unsafe {
         let sum = L::splat(sum);

@@ -73,7 +73,7 @@ pub unsafe fn run<E: GemvRows8>(w: WeightRows, acts: Activations, out: &mut OutT
     // Spread the prefetches of the next rows evenly over the tokens.
     let prefetch_bytes = (2 * E::BYTES).div_ceil(acts.n_tokens);
     for first in (0..w.n_rows()).step_by(ROWS) {
-        let (pointers, rows) = (panel::pointers(&w, first), first..(first + ROWS).min(w.n_rows()));
+        let (pointers, rows) = (panel::row_pointers(&w, first), first..(first + ROWS).min(w.n_rows()));
         let mut prefetcher = RowPrefetcher::after(&w, rows.clone());
         for t in 0..acts.n_tokens {
             let token = TokenActivations::of(&acts, t);
@@ -81,7 +81,7 @@ pub unsafe fn run<E: GemvRows8>(w: WeightRows, acts: Activations, out: &mut OutT
                 token.q.len() == w.k && token.scales.len() == n_blocks && token.sums.len() == n_blocks * 12
             );
             let mut sums = [0.0; ROWS];
-            // SAFETY: guaranteed by the caller; the lengths were compared above, and `pointers` gives whole
+            // SAFETY: guaranteed by the caller; the lengths were compared above, and `row_pointers` gives whole
             // rows of `w`.
             unsafe {
                 let mut acc = _mm256_setzero_ps();

@@ -62,7 +62,7 @@ pub unsafe fn run<S: GemvRowMajor>(w: WeightRows, acts: Activations, out: &mut O
                 token.q.len() == w.k && token.scales.len() == n_blocks && token.sums.len() == n_blocks * 12
             );
             // SAFETY: guaranteed by the caller; the lengths were compared above.
-            unsafe { self::rows::<S>(&part, &token, &mut out.token(t)[rows.clone()]) }
+            unsafe { multiply_rows::<S>(&part, &token, &mut out.token(t)[rows.clone()]) }
         }
     }
     true
@@ -74,23 +74,23 @@ pub unsafe fn run<S: GemvRowMajor>(w: WeightRows, acts: Activations, out: &mut O
 /// # Safety
 /// Same requirements as `run`; the token has the activations of all blocks of a row.
 #[inline(always)]
-unsafe fn rows<S: GemvRowMajor>(w: &WeightRows, token: &TokenActivations, out: &mut [f32]) {
+unsafe fn multiply_rows<S: GemvRowMajor>(w: &WeightRows, token: &TokenActivations, out: &mut [f32]) {
     let n_blocks = w.k / BLOCK_LEN;
     let (n_rows, n_fours) = (w.n_rows(), n_blocks.div_ceil(4));
     assert!(out.len() == n_rows && n_rows > 0 && n_fours > 0);
     // SAFETY: guaranteed by the caller.
     unsafe {
         let mut acc = _mm_setzero_ps();
-        let mut blocks = four_blocks::<S>(w.row(0), token, 0);
+        let mut blocks = multiply_four_blocks::<S>(w.row(0), token, 0);
         for (r, out) in out.iter_mut().enumerate() {
             for four in 0..n_fours {
                 let (next_row, next_four) = if four + 1 < n_fours { (r, four + 1) } else { (r + 1, 0) };
                 let next = match next_row < n_rows {
-                    true => four_blocks::<S>(w.row(next_row), token, next_four * 4),
+                    true => multiply_four_blocks::<S>(w.row(next_row), token, next_four * 4),
                     false => blocks,
                 };
                 let scales = &token.scales[four * 4..(four * 4 + 4).min(n_blocks)];
-                acc = add::<S>(acc, blocks, scales);
+                acc = add_blocks::<S>(acc, blocks, scales);
                 blocks = next;
             }
             *out = _mm_cvtss_f32(acc);
@@ -102,19 +102,23 @@ unsafe fn rows<S: GemvRowMajor>(w: &WeightRows, token: &TokenActivations, out: &
 /// Multiplies four blocks from `first`. Past the end of the row it repeats the last block.
 ///
 /// # Safety
-/// Same requirements as `rows`.
+/// Same requirements as `multiply_rows`.
 #[inline(always)]
-unsafe fn four_blocks<S: GemvRowMajor>(row: &[u8], token: &TokenActivations, first: usize) -> [BlockSums; 4] {
+unsafe fn multiply_four_blocks<S: GemvRowMajor>(
+    row: &[u8],
+    token: &TokenActivations,
+    first: usize,
+) -> [BlockSums; 4] {
     let last = row.len() / S::BYTES - 1;
     let at = |i: usize| (first + i).min(last);
     // SAFETY: guaranteed by the caller.
     unsafe {
         let start = row.as_ptr();
         prefetch_ahead(start.add(first * S::BYTES), 4 * S::BYTES);
-        let a = one_block::<S>(start.add(at(0) * S::BYTES), token, at(0));
-        let b = one_block::<S>(start.add(at(1) * S::BYTES), token, at(1));
-        let c = one_block::<S>(start.add(at(2) * S::BYTES), token, at(2));
-        let d = one_block::<S>(start.add(at(3) * S::BYTES), token, at(3));
+        let a = multiply_block::<S>(start.add(at(0) * S::BYTES), token, at(0));
+        let b = multiply_block::<S>(start.add(at(1) * S::BYTES), token, at(1));
+        let c = multiply_block::<S>(start.add(at(2) * S::BYTES), token, at(2));
+        let d = multiply_block::<S>(start.add(at(3) * S::BYTES), token, at(3));
         [a, b, c, d]
     }
 }
@@ -145,7 +149,7 @@ struct BlockSums {
 /// # Safety
 /// Same requirements as `run`.
 #[inline(always)]
-unsafe fn add<S: GemvRowMajor>(acc: __m128, blocks: [BlockSums; 4], scales: &[f32]) -> __m128 {
+unsafe fn add_blocks<S: GemvRowMajor>(acc: __m128, blocks: [BlockSums; 4], scales: &[f32]) -> __m128 {
     let [a, b, c, d] = blocks;
     // SAFETY: guaranteed by the caller.
     unsafe {
@@ -181,7 +185,11 @@ unsafe fn add<S: GemvRowMajor>(acc: __m128, blocks: [BlockSums; 4], scales: &[f3
 /// # Safety
 /// Same requirements as `run`; the block is whole, and the token has activations for it.
 #[inline(always)]
-unsafe fn one_block<S: GemvRowMajor>(block: *const u8, token: &TokenActivations, at: usize) -> BlockSums {
+unsafe fn multiply_block<S: GemvRowMajor>(
+    block: *const u8,
+    token: &TokenActivations,
+    at: usize,
+) -> BlockSums {
     // SAFETY: guaranteed by the caller.
     unsafe {
         let block = S::block(block);

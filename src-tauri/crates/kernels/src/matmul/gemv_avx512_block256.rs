@@ -42,7 +42,7 @@ pub unsafe fn run<M: GemvBlock256>(w: WeightRows, acts: Activations, out: &mut O
     // Spread the prefetches of the next rows over the tokens.
     let prefetch_bytes = (ROWS * M::BYTES).div_ceil(acts.n_tokens);
     for first in (0..w.n_rows()).step_by(ROWS) {
-        let (pointers, rows) = (panel::pointers(&w, first), first..(first + ROWS).min(w.n_rows()));
+        let (pointers, rows) = (panel::row_pointers(&w, first), first..(first + ROWS).min(w.n_rows()));
         let mut prefetcher = RowPrefetcher::after(&w, rows.clone());
         for t in 0..acts.n_tokens {
             let token = TokenActivations::of(&acts, t);
@@ -50,13 +50,13 @@ pub unsafe fn run<M: GemvBlock256>(w: WeightRows, acts: Activations, out: &mut O
                 token.q.len() == w.k && token.scales.len() == n_blocks && token.sums.len() == n_blocks * 12
             );
             let mut sums = [0.0; ROWS];
-            // SAFETY: guaranteed by the caller; the lengths were compared above, and `pointers` gives whole
+            // SAFETY: guaranteed by the caller; the lengths were compared above, and `row_pointers` gives whole
             // rows of `w`.
             unsafe {
                 let mut acc = _mm_setzero_ps();
                 for block in 0..n_blocks {
                     prefetcher.prefetch_lines::<ZmmI32>(prefetch_bytes);
-                    acc = add::<M>(acc, &pointers, &token, block);
+                    acc = add_block::<M>(acc, &pointers, &token, block);
                 }
                 _mm_storeu_ps(sums.as_mut_ptr(), acc);
             }
@@ -71,7 +71,7 @@ pub unsafe fn run<M: GemvBlock256>(w: WeightRows, acts: Activations, out: &mut O
 /// # Safety
 /// Same requirements as `run`; the rows and the token have this block.
 #[inline(always)]
-unsafe fn add<M: GemvBlock256>(
+unsafe fn add_block<M: GemvBlock256>(
     acc: __m128,
     rows: &[*const u8; ROWS],
     token: &TokenActivations,
@@ -84,7 +84,7 @@ unsafe fn add<M: GemvBlock256>(
         let bytes = unpack_scales_and_mins(headers);
         let integers =
             _mm_cvtepi32_ps(scaled_dots::<M>(&blocks, bytes, token.q.as_ptr().add(at * BLOCK_LEN)));
-        let mins = _mm_cvtepi32_ps(mins(bytes, token.sums.as_ptr().add(at * 12 + 8)));
+        let mins = _mm_cvtepi32_ps(dot_mins(bytes, token.sums.as_ptr().add(at * 12 + 8)));
         // d and dmin of each row.
         let heads = _mm512_permutexvar_epi32(
             _mm512_setr_epi32(0, 4, 8, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0),
@@ -121,7 +121,7 @@ unsafe fn unpack_scales_and_mins(headers: __m512i) -> __m512i {
 /// Returns (rows): the integers times the activations, each group times its scale.
 ///
 /// # Safety
-/// Same requirements as `add`; `q` has the activations of the block.
+/// Same requirements as `add_block`; `q` has the activations of the block.
 #[inline(always)]
 unsafe fn scaled_dots<M: GemvBlock256>(blocks: &[*const u8; ROWS], bytes: __m512i, q: *const i8) -> __m128i {
     // SAFETY: guaranteed by the caller.
@@ -178,7 +178,7 @@ unsafe fn scale_shuffle() -> __m512i {
 /// # Safety
 /// Same requirements as `run`; the sums of a block lie at `sums`.
 #[inline(always)]
-unsafe fn mins(bytes: __m512i, sums: *const i32) -> __m128i {
+unsafe fn dot_mins(bytes: __m512i, sums: *const i32) -> __m128i {
     // SAFETY: guaranteed by the caller.
     unsafe {
         let mins = _mm512_unpackhi_epi8(bytes, _mm512_setzero_si512());

@@ -51,15 +51,15 @@ pub unsafe fn run<S: GemvBlock32>(w: WeightRows, acts: Activations, out: &mut Ou
     // Spread the prefetches of the next rows over the tokens.
     let prefetch_bytes = (ROWS * BLOCKS * S::BYTES).div_ceil(acts.n_tokens);
     for first in (0..w.n_rows()).step_by(ROWS) {
-        let (pointers, rows) = (panel::pointers(&w, first), first..(first + ROWS).min(w.n_rows()));
+        let (pointers, rows) = (panel::row_pointers(&w, first), first..(first + ROWS).min(w.n_rows()));
         let mut prefetcher = RowPrefetcher::after(&w, rows.clone());
         for t in 0..acts.n_tokens {
             let token = TokenActivations::of(&acts, t);
             assert!(token.q.len() == w.k && token.scales.len() == n_blocks && token.sums.len() == n_blocks);
-            // SAFETY: guaranteed by the caller; the lengths were compared above, and `pointers` gives whole
+            // SAFETY: guaranteed by the caller; the lengths were compared above, and `row_pointers` gives whole
             // rows of `w`.
             let sums =
-                unsafe { four_rows::<S>(&pointers, &token, n_blocks, &mut prefetcher, prefetch_bytes) };
+                unsafe { multiply_rows::<S>(&pointers, &token, n_blocks, &mut prefetcher, prefetch_bytes) };
             out.token(t)[rows.clone()].copy_from_slice(&sums[..rows.len()]);
         }
     }
@@ -72,7 +72,7 @@ pub unsafe fn run<S: GemvBlock32>(w: WeightRows, acts: Activations, out: &mut Ou
 /// # Safety
 /// Same requirements as `run`; the rows and the token have these blocks.
 #[inline(always)]
-unsafe fn four_rows<S: GemvBlock32>(
+unsafe fn multiply_rows<S: GemvBlock32>(
     rows: &[*const u8; ROWS],
     token: &TokenActivations,
     n_blocks: usize,
@@ -86,7 +86,7 @@ unsafe fn four_rows<S: GemvBlock32>(
         let mut acc = _mm_setzero_ps();
         for at in (0..n_whole).step_by(BLOCKS) {
             prefetcher.prefetch_lines::<ZmmI32>(prefetch_bytes);
-            let [a, b, c, d] = four_blocks::<S>(rows, token, at);
+            let [a, b, c, d] = multiply_four_blocks::<S>(rows, token, at);
             acc = _mm_fmadd_ps(a.0, a.1, acc);
             acc = _mm_fmadd_ps(b.0, b.1, acc);
             acc = _mm_fmadd_ps(c.0, c.1, acc);
@@ -94,7 +94,7 @@ unsafe fn four_rows<S: GemvBlock32>(
         }
         if n_whole < n_blocks {
             // The last four blocks, some of which are already added.
-            let last = four_blocks::<S>(rows, token, n_blocks - BLOCKS);
+            let last = multiply_four_blocks::<S>(rows, token, n_blocks - BLOCKS);
             for (dots, scales) in &last[n_whole + BLOCKS - n_blocks..] {
                 acc = _mm_fmadd_ps(*dots, *scales, acc);
             }
@@ -109,7 +109,7 @@ unsafe fn four_rows<S: GemvBlock32>(
 /// # Safety
 /// Same requirements as `run`; the rows and the token have these blocks.
 #[inline(always)]
-unsafe fn four_blocks<S: GemvBlock32>(
+unsafe fn multiply_four_blocks<S: GemvBlock32>(
     rows: &[*const u8; ROWS],
     token: &TokenActivations,
     at: usize,

@@ -164,7 +164,7 @@ impl<'a> TokenActivations<'a> {
 
 /// Points to the first bytes of `N` rows from `first`. Past the last row it repeats that row.
 #[inline(always)]
-pub fn pointers<const N: usize>(w: &WeightRows, first: usize) -> [*const u8; N] {
+pub fn row_pointers<const N: usize>(w: &WeightRows, first: usize) -> [*const u8; N] {
     let last = w.n_rows() - 1;
     let mut rows = [std::ptr::null(); N];
     for (i, row) in rows.iter_mut().enumerate() {
@@ -186,7 +186,7 @@ pub unsafe fn run<F: BlockFormat, L: Simd>(w: WeightRows, acts: Activations, out
     // SAFETY: guaranteed by the caller; the lengths were compared above.
     unsafe {
         match acts.n_tokens {
-            1 => one_token::<F, L>(w, &TokenActivations::of(&acts, 0), out.token(0)),
+            1 => gemv::<F, L>(w, &TokenActivations::of(&acts, 0), out.token(0)),
             _ => gemm::gemm::<F, L>(w, &acts, out),
         }
     }
@@ -195,13 +195,13 @@ pub unsafe fn run<F: BlockFormat, L: Simd>(w: WeightRows, acts: Activations, out
 /// # Safety
 /// Same requirements as `Simd`; the token has `w.k` activations.
 #[inline(always)]
-unsafe fn one_token<F: BlockFormat, L: Simd>(w: WeightRows, token: &TokenActivations, out: &mut [f32]) {
+unsafe fn gemv<F: BlockFormat, L: Simd>(w: WeightRows, token: &TokenActivations, out: &mut [f32]) {
     for first in (0..w.n_rows()).step_by(L::ROWS) {
-        let rows = pointers(&w, first);
+        let rows = row_pointers(&w, first);
         let after = (first + L::ROWS).min(w.n_rows());
         let prefetcher = RowPrefetcher::after(&w, first..after);
-        // SAFETY: guaranteed by the caller; `pointers` gives whole rows of `w`.
-        let sums = unsafe { one::<F, L>(&rows, w.k / F::BLOCK_LEN, token, prefetcher, first == 0) };
+        // SAFETY: guaranteed by the caller; `row_pointers` gives whole rows of `w`.
+        let sums = unsafe { gemv_panel::<F, L>(&rows, w.k / F::BLOCK_LEN, token, prefetcher, first == 0) };
         let out = &mut out[first..after];
         out.copy_from_slice(&sums[..out.len()]);
     }
@@ -223,7 +223,7 @@ pub unsafe fn prefetch<L: Simd>(rows: &RowPointers, offset: usize, len: usize) {
 
 /// Returns the products of one panel with one token. `cold`: no earlier call prefetched these rows.
 #[inline(always)]
-unsafe fn one<F: BlockFormat, L: Simd>(
+unsafe fn gemv_panel<F: BlockFormat, L: Simd>(
     rows: &RowPointers,
     n_blocks: usize,
     token: &TokenActivations,

@@ -23,7 +23,7 @@ impl TestNoise {
 }
 
 /// Fills blocks of a format without encoder: arbitrary bytes, but a finite d that is not negative.
-fn any_blocks(dtype: DType, noise: &mut TestNoise, bytes: &mut [u8]) {
+fn fill_random_blocks(dtype: DType, noise: &mut TestNoise, bytes: &mut [u8]) {
     bytes.fill_with(|| ((noise.next() + 1.0) * 128.0) as u8);
     let last_of_factor = if dtype == DType::IQ1_M { 55 } else { 1 };
     for block in bytes.chunks_exact_mut(dtype.block_bytes()) {
@@ -46,7 +46,7 @@ impl MatMulCase {
         let mut weights = vec![0; n_rows * row_bytes];
         match dtype.encoder() {
             Some(encode) => encode(&noise.many(n_rows * k), &mut weights),
-            None => any_blocks(dtype, &mut noise, &mut weights),
+            None => fill_random_blocks(dtype, &mut noise, &mut weights),
         }
         Self { k, row_bytes, weights, x: noise.many(n_tokens * k) }
     }
@@ -56,7 +56,7 @@ impl MatMulCase {
     }
 
     /// Computes (tokens, rows) by the entry's kernel, over the given weight rows and tokens alone.
-    fn fast(
+    fn run_kernel(
         &self,
         row: &MatMulRow,
         rows: std::ops::Range<usize>,
@@ -115,7 +115,7 @@ impl MatMulCase {
 
     /// Computes (tokens, rows) from decoded weights and `x` in double precision, with the sum of the
     /// magnitudes.
-    fn exact(&self, dtype: DType, x: &[f32]) -> Vec<(f64, f64)> {
+    fn expected(&self, dtype: DType, x: &[f32]) -> Vec<(f64, f64)> {
         let codec = dtype.codec().expect("fast formats have codecs");
         let mut weights = vec![0.0; self.n_rows() * self.k];
         (codec.decode)(&self.weights, &mut weights);
@@ -153,8 +153,8 @@ fn every_entry_matches_its_specification_within_rounding() {
         for k in widths(row) {
             for (n_rows, n_tokens) in [(1, 1), (16, 1), (35, 1), (16, 2), (20, 5), (33, 13), (16, 70)] {
                 let case = MatMulCase::new(row.dtype, n_rows, n_tokens, k);
-                let got = case.fast(row, 0..n_rows, 0..n_tokens);
-                let expected = case.exact(row.dtype, &case.quantized(row));
+                let got = case.run_kernel(row, 0..n_rows, 0..n_tokens);
+                let expected = case.expected(row.dtype, &case.quantized(row));
                 for (i, (got, (expected, size))) in got.iter().zip(expected).enumerate() {
                     let error = (f64::from(*got) - expected).abs();
                     let (dtype, level) = (row.dtype, row.level);
@@ -173,7 +173,7 @@ fn a_product_has_the_same_bits_in_any_batch() {
     for row in rows() {
         for k in widths(row) {
             let case = MatMulCase::new(row.dtype, 50, 67, k);
-            let all = case.fast(row, 0..50, 0..67);
+            let all = case.run_kernel(row, 0..50, 0..67);
             for (rows, tokens) in [
                 (0..50, 3..4),
                 (16..33, 0..67),
@@ -182,7 +182,7 @@ fn a_product_has_the_same_bits_in_any_batch() {
                 (49..50, 66..67),
                 (5..21, 1..3),
             ] {
-                let part = case.fast(row, rows.clone(), tokens.clone());
+                let part = case.run_kernel(row, rows.clone(), tokens.clone());
                 for (t, token) in tokens.clone().enumerate() {
                     for (r, weight_row) in rows.clone().enumerate() {
                         let (a, b) = (part[t * rows.len() + r], all[token * 50 + weight_row]);
@@ -206,9 +206,9 @@ fn gemm_over_several_slabs_equals_each_token_alone() {
     for row in rows() {
         let case = MatMulCase::new(row.dtype, 33, n_tokens, k);
         for n_rows in [1, 33] {
-            let all = case.fast(row, 0..n_rows, 0..n_tokens);
+            let all = case.run_kernel(row, 0..n_rows, 0..n_tokens);
             for t in [0, 100, n_tokens - 1] {
-                let alone = case.fast(row, 0..n_rows, t..t + 1).into_iter().map(f32::to_bits);
+                let alone = case.run_kernel(row, 0..n_rows, t..t + 1).into_iter().map(f32::to_bits);
                 let of_all = all[t * n_rows..(t + 1) * n_rows].iter().map(|x| x.to_bits());
                 assert!(alone.eq(of_all), "{} {} rows={n_rows}: token {t}", row.dtype, row.level);
             }
@@ -231,7 +231,7 @@ fn levels_that_differ_in_speed_only_give_the_same_bits() {
             // Full packs, and remainders of four, two and one.
             for n_tokens in [1, 2, 3, 13, 23] {
                 let case = MatMulCase::new(row.dtype, 20, n_tokens, k);
-                let all = |row| case.fast(row, 0..20, 0..n_tokens);
+                let all = |row| case.run_kernel(row, 0..20, 0..n_tokens);
                 let bits = |row| all(row).into_iter().map(f32::to_bits).collect::<Vec<_>>();
                 assert_eq!(bits(row), bits(plain), "{} {} k={k} tokens={n_tokens}", row.dtype, row.level);
             }
@@ -269,8 +269,8 @@ fn extreme_weights_do_not_saturate() {
             case.x.iter_mut().enumerate().for_each(|(i, x)| *x = if i % 2 == 0 { 1.0 } else { -1.0 });
             case.x[..k].fill(1.0);
             case.x[k..2 * k].fill(-1.0);
-            let got = case.fast(row, 0..16, 0..9);
-            for (got, (expected, size)) in got.iter().zip(case.exact(row.dtype, &case.quantized(row))) {
+            let got = case.run_kernel(row, 0..16, 0..9);
+            for (got, (expected, size)) in got.iter().zip(case.expected(row.dtype, &case.quantized(row))) {
                 let error = (f64::from(*got) - expected).abs();
                 assert!(
                     error <= ROUNDING * size,

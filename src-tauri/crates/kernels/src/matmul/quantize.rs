@@ -49,11 +49,11 @@ fn quantize_blocks<const LEN: usize>(x: &[f32], q: &mut [i8], scales: &mut [f32]
     for ((x, q), scale) in x.iter().zip(q).zip(scales) {
         // Otherwise the compiler interleaves short blocks, with one load for each element.
         let x = black_box(x);
-        let largest = largest(x);
+        let largest = max_magnitude(x);
         *scale = largest / 127.0;
         let inverse = if largest > 0.0 { 127.0 / largest } else { 0.0 };
         for (q, x) in q.iter_mut().zip(x) {
-            *q = nearest(x * inverse);
+            *q = round_to_i8(x * inverse);
         }
     }
 }
@@ -62,13 +62,13 @@ fn quantize_blocks<const LEN: usize>(x: &[f32], q: &mut [i8], scales: &mut [f32]
 /// Adding 1.5 · 2²³, whose last bit is worth one, leaves the integer in the last byte. NaN gives an arbitrary
 /// integer; its scale is NaN too.
 #[inline(always)]
-fn nearest(x: f32) -> i8 {
+fn round_to_i8(x: f32) -> i8 {
     ((x + 12_582_912.0).to_bits() as i8).max(-127)
 }
 
 /// Returns the largest magnitude, or NaN if there is one, so that it shows in the result.
 #[inline(always)]
-fn largest(x: &[f32]) -> f32 {
+fn max_magnitude(x: &[f32]) -> f32 {
     // Magnitudes order as their bits do, with infinity and NaN above all numbers.
     let bits = x.iter().fold(0u32, |most, x| most.max(x.to_bits() & 0x7FFF_FFFF));
     f32::from_bits(bits)

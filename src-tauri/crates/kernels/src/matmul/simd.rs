@@ -36,13 +36,13 @@ pub struct ColumnGroups {
 #[derive(Clone, Copy)]
 pub enum GroupScales {
     /// The first scale applies to the whole group.
-    PerGroup,
+    Group,
     /// The first scale applies to the whole group; i16 sums hold only four columns at a time.
-    PerGroupInHalves,
+    GroupInHalves,
     /// Each half has its own scale.
-    PerHalf,
+    Halves,
     /// Each half has its own scale; `ColumnGroups::bias` is added first.
-    PerHalfBiased,
+    BiasedHalves,
 }
 
 /// Operations on the lanes of one instruction set.

@@ -1,14 +1,15 @@
-//! Nonlinearities of one operand, element by element. SiLU is x·σ(x); the tanh approximation of GELU is x·σ(2z);
-//! GELU itself takes the error function from a polynomial fitted to ln erfc.
+//! Element-wise nonlinearities of one operand. SiLU is x·σ(x); the tanh approximation of GELU is x·σ(2z); exact GELU
+//! uses a polynomial fitted to ln erfc.
 
 use super::OpRow;
 use super::exp::exp;
 use crate::cpu::isa::{Mac, levels};
 use crate::graph::Activation;
 
+/// Row in the table of operations.
 pub static ROW: OpRow = OpRow { name: "activate", formula: "act(x)" };
 
-/// In place; `act` is one of a single operand.
+/// x (n), in place; `act` must not be a gated activation
 pub type Activate = fn(x: &mut [f32], act: Activation);
 
 /// √(2/π) and the cubic coefficient of the tanh approximation
@@ -24,7 +25,7 @@ pub fn scalar(x: &mut [f32], act: Activation) {
     }
 }
 
-/// act(x); a gated activation passes as if its other operand were 0.
+/// act(x); for a gated activation the other operand is taken as 0.
 pub(super) fn single(x: f32, act: Activation) -> f32 {
     match act {
         Activation::Identity => x,
@@ -48,7 +49,7 @@ pub(super) fn clamped_swish(gate: f32, up: f32, limit: f32, sigmoid: impl Fn(f32
     gate * sigmoid(SWISH * gate) * (up + 1.0)
 }
 
-/// The error function by its power series, which has terms of one sign after e^(−x²) is taken out; 1 beyond 6.
+/// The error function by its power series. With e^(−x²) factored out, all terms have one sign; beyond 6 the result is ±1.
 fn erf(x: f64) -> f64 {
     if x.abs() > 6.0 {
         return x.signum();
@@ -80,8 +81,8 @@ pub(super) fn gelu_tanh<M: Mac>(x: f32) -> f32 {
     x / (1.0 + exp::<M>(-2.0 * z))
 }
 
-/// Interpolates ln(erfc(z)/t) + z² over t = 1 / (1 + z/2) at Chebyshev points, z from 0 to 10: erfc within 6e-8 of
-/// itself. Lowest power first.
+/// Interpolates ln(erfc(z)/t) + z² over t = 1 / (1 + z/2) at Chebyshev points, z from 0 to 10, with a relative error of
+/// erfc below 6e-8. Lowest power first.
 const LN_ERFC: [f32; 10] = [
     -1.265_454_9,
     0.998_782_46,
@@ -127,7 +128,9 @@ fn each(x: &mut [f32], f: impl Fn(f32) -> f32) {
     }
 }
 
-levels!(pub LEVELS = body(x: &mut [f32], act: Activation));
+levels!(
+    /// The kernel at each instruction-set level.
+    pub LEVELS = body(x: &mut [f32], act: Activation));
 
 #[cfg(test)]
 mod tests {

@@ -1,4 +1,4 @@
-// Nonlinearities of one operand.
+// Element-wise nonlinearities of one operand.
 #import exp
 
 fn sigmoid(x: f32) -> f32 {

@@ -3,6 +3,7 @@
 use super::OpRow;
 use crate::cpu::isa::{Mac, levels};
 
+/// Row in the table of operations.
 pub static ROW: OpRow = OpRow { name: "add", formula: "a + b" };
 
 /// a, b, out of one length
@@ -24,4 +25,6 @@ fn body<M: Mac>(a: &[f32], b: &[f32], out: &mut [f32]) {
     }
 }
 
-levels!(pub LEVELS = body(a: &[f32], b: &[f32], out: &mut [f32]));
+levels!(
+    /// The kernel at each instruction-set level.
+    pub LEVELS = body(a: &[f32], b: &[f32], out: &mut [f32]));

@@ -1,9 +1,10 @@
-//! Attention of one query head: softmax(q·k · scale) · v over the positions it sees, with scores capped where the
-//! model does so, and with a sink: a further score that takes its share of the softmax and has no value.
-//! The fast path cuts positions into chunks at absolute multiples of `CHUNK`, takes a softmax in each, and merges
-//! the chunks in rising order: what is computed for a row depends on its position alone.
+//! Attention of one query head: softmax(q·k · scale) · v over the visible positions, optionally with capped scores and a
+//! sink: an additional score that takes part in the softmax and has no value.
+//! The fast path splits positions into chunks at absolute multiples of `CHUNK`, computes a softmax for each, and merges
+//! them in rising order, so that the result of a row depends on its position alone.
 
 mod merge;
+pub mod page_operands;
 pub mod pages;
 pub mod partials;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -14,17 +15,18 @@ mod simd;
 pub use merge::{MERGE, Merge, Partial};
 
 use super::OpRow;
-use super::dot::{LANES, fold};
+use super::dot::{LANES, sum_lanes};
 use super::exp::exp;
 use crate::cpu::isa::{Mac, levels};
 use crate::graph::{AttentionShape, KvDType, Mask};
 
+/// Row in the table of operations.
 pub static ROW: OpRow = OpRow { name: "attention", formula: "softmax(q·kᵀ · scale) · v" };
 
 /// Positions of one partial softmax; a multiple of the page.
 pub const CHUNK: usize = 256;
 
-/// The positions that a token at `position` sees, of a sequence that has `end` of them.
+/// The positions that a token at `position` sees, in a sequence of `end` positions.
 pub fn visible(shape: &AttentionShape, position: usize, end: usize) -> std::ops::Range<usize> {
     let start = shape.window.map_or(0, |w| (position + 1).saturating_sub(w));
     match shape.mask {
@@ -59,16 +61,19 @@ pub fn shader_defines(dtype: KvDType, has_requantized: bool, is_wide: bool) -> &
     }
 }
 
-/// What becomes of q·k before the softmax.
+/// How q·k becomes a score.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scoring {
+    /// factor on q·k
     pub scale: f32,
+    /// scores become cap · tanh(score / cap)
     pub softcap: Option<f32>,
+    /// additional score without a value
     pub sink: Option<f32>,
 }
 
 impl Scoring {
-    /// That of one query head.
+    /// The scoring of one query head.
     pub fn of(shape: &AttentionShape, head: usize) -> Self {
         let sink = shape.sinks.as_ref().map(|sinks| sinks[head]);
         Self { scale: shape.scale, softcap: shape.softcap, sink }
@@ -124,10 +129,12 @@ fn softmax<M: Mac>(scores: &mut [f32]) -> Partial {
             sum[i] += s[i];
         }
     }
-    Partial { max, sum: fold(sum) }
+    Partial { max, sum: sum_lanes(sum) }
 }
 
-levels!(pub SOFTMAX = softmax(scores: &mut [f32]) -> Partial);
+levels!(
+    /// The kernel at each instruction-set level.
+    pub SOFTMAX = softmax(scores: &mut [f32]) -> Partial);
 
 #[cfg(test)]
 mod tests {

@@ -1,18 +1,18 @@
-// softmax(q·kᵀ · scale) · v over paged keys and values. A workgroup has some queries of one KV head, in fours, that go
-// through keys and values together: the query heads that share the KV head, of one row or of several.
+// softmax(q·kᵀ · scale) · v over paged keys and values. A workgroup takes several queries of one KV head, in groups of
+// four, through keys and values together: the query heads that share the KV head, of one row or of several.
 //
-// Positions are cut at absolute multiples of CHUNK, each chunk has a softmax of its own, and they are merged in rising
-// order: here, or, where each chunk has a workgroup to itself, by `attention/merge.wgsl` in the same way. Within a chunk
-// the order of sums is one of positions alone. So what is computed for a row depends on nothing but its position.
+// Positions are split at absolute multiples of CHUNK. Each chunk has its own softmax, and chunks are merged in rising
+// order: here, or with one workgroup per chunk by `attention/merge.wgsl` in the same way. Within a chunk the order of
+// sums depends on positions alone. So the result of a row depends only on its position.
 #define LANES 128u
 #define CHUNK 256u
-// queries at a time, in fours
+// groups of four queries at a time
 #ifdef EIGHT
 #define FOURS 2u
 #else
 #define FOURS 1u
 #endif
-// lanes that a reduction goes through in between, and how many each of them takes together
+// lanes of the second stage of a reduction, and how many inputs each of them takes
 #define FEW 16u
 #define NEIGHBOURS 8u
 #import batch
@@ -27,29 +27,29 @@ struct Params {
   page_words: u32,
   // TABLES or WINDOW_TABLES
   tables: u32,
-  // 0: sees all positions
+  // 0: unlimited
   window: u32,
   scale: f32,
   // 0: none
   cap: f32,
   // 1: each head has a sink
   has_sinks: u32,
-  // 1: sees what comes after it too
+  // 1: rows see later positions too
   ahead: u32,
-  // query heads of a workgroup, and workgroups that share the heads of a KV head
+  // query heads per workgroup, and workgroups per KV head
   heads: u32,
   blocks: u32,
-  // rows of a workgroup
+  // rows per workgroup
   rows: u32,
-  // positions that go through the values at the same time: a power of two
+  // positions whose values are summed in parallel: a power of two
   strands: u32,
-  // 1: a chunk each, for `attention/merge.wgsl`
+  // 1: one chunk per workgroup, for `attention/merge.wgsl`
   is_part: u32,
-  // pages from this one on have aged; where they lie, in words
+  // first requantized page; its offset in words
   n_exact: u32,
-  first_aged: u32,
-  aged_block_words: u32,
-  // the first of the workgroups of the third dimension
+  first_requantized: u32,
+  requantized_block_words: u32,
+  // index of the first workgroup of the third dimension
   first_group: u32,
 }
 @group(0) @binding(1) var<uniform> p: Params;
@@ -59,7 +59,7 @@ struct Params {
 @group(0) @binding(4) var<storage, read> kv: array<u32>;
 // (n_heads)
 @group(0) @binding(5) var<storage, read> sinks: array<f32>;
-// (tokens, n_heads, head_dim); of parts (tokens, n_heads, n_chunks, head_dim + 2): sums, largest score, total
+// (tokens, n_heads, head_dim); of partial results (tokens, n_heads, n_chunks, head_dim + 2): weighted sum, largest score, sum of weights
 @group(0) @binding(6) var<storage, read_write> out: array<f32>;
 #import kv_rows
 
@@ -67,11 +67,11 @@ const HIDDEN: f32 = -3.4028234e38;
 const N_QUERIES = 4u * FOURS;
 // head_dim · FOURS at most
 var<workgroup> query: array<vec4<f32>, 512>;
-// (FOURS, CHUNK); sums on their way between strands
+// (FOURS, CHUNK); later sums passed between strands
 var<workgroup> scores: array<vec4<f32>, FOURS * CHUNK>;
 #ifdef SUBGROUPS
 const N_PARTS = LANES >> SHUFFLES;
-// by turns, so that none is written while another lane still reads it
+// used alternately, so that none is written while another lane still reads it
 var<workgroup> maxima: array<vec4<f32>, FOURS * N_PARTS>;
 var<workgroup> totals: array<vec4<f32>, FOURS * N_PARTS>;
 #else
@@ -79,14 +79,14 @@ var<workgroup> lanes: array<vec4<f32>, FOURS * LANES>;
 var<workgroup> few: array<vec4<f32>, FOURS * FEW>;
 #endif
 
-// where the workgroup is
+// position of the workgroup
 var<private> kv_head: u32;
 var<private> first_head: u32;
 var<private> first_row: u32;
-// of each query the positions that it sees: none where the last lies before the first
+// visible positions of each query: none if the last precedes the first
 var<private> firsts: array<vec4<u32>, FOURS>;
 var<private> lasts: array<vec4<u32>, FOURS>;
-// of all chunks so far
+// state of all chunks so far
 var<private> most: array<vec4<f32>, FOURS>;
 var<private> total: array<vec4<f32>, FOURS>;
 // (FOURS, elements of this lane)
@@ -104,7 +104,7 @@ fn is_query(i: u32) -> bool {
   return i < p.heads * p.rows && row_of(i) < step.n_tokens && head_of(i) < (kv_head + 1u) * p.group;
 }
 
-// The first and the last position that a row sees.
+// The first and the last visible position of a row.
 fn seen(row: u32) -> vec2<u32> {
   let position = rows[POSITIONS * step.stride + row];
   let first = select(0u, position + 1u - min(p.window, position + 1u), p.window > 0u);
@@ -118,7 +118,7 @@ fn seen(row: u32) -> vec2<u32> {
   return vec2(first, last);
 }
 
-// Rows from `row` on that follow each other in one sequence.
+// The rows from `row` on that are consecutive in one sequence.
 fn run_end(row: u32, end: u32) -> u32 {
   var next = row + 1u;
   while (next < end) {
@@ -159,7 +159,7 @@ fn begin(lane: u32) {
   }
 }
 
-// Queries of the rows `row..end` see their positions, others none.
+// Sets the visible positions of the queries of rows `row..end`; others see none.
 fn look(row: u32, end: u32) {
   for (var i = 0u; i < N_QUERIES; i++) {
     let its_row = row_of(i);
@@ -184,21 +184,21 @@ fn scored(v: u32, position: u32, product: vec4<f32>) -> vec4<f32> {
   return select(vec4<f32>(HIDDEN), score, is_seen(v, position));
 }
 
-// The block of this KV head, keys or values, in the page where a position lies.
+// The block of this KV head, keys or values, in the page of a position.
 fn block_at(table: u32, position: u32, is_value: bool) -> u32 {
   let page = rows[table + position / PAGE_LEN];
   let block = kv_head + select(0u, p.n_kv_heads, is_value);
-#ifdef AGED
+#ifdef REQUANTIZED
   if (page >= p.n_exact) {
-    return p.first_aged + ((page - p.n_exact) * 2u * p.n_kv_heads + block) * p.aged_block_words;
+    return p.first_requantized + ((page - p.n_exact) * 2u * p.n_kv_heads + block) * p.requantized_block_words;
   }
 #endif
   return page * p.page_words + block * p.block_words;
 }
 
 fn keys_of(block: u32, slot: u32, d: u32) -> Keys {
-#ifdef AGED
-  if (block >= p.first_aged) {
+#ifdef REQUANTIZED
+  if (block >= p.first_requantized) {
     return keys_of_bytes(block, p.head_dim, slot, d);
   }
 #endif
@@ -206,16 +206,16 @@ fn keys_of(block: u32, slot: u32, d: u32) -> Keys {
 }
 
 fn values_of(block: u32, slot: u32, d: u32) -> vec4<f32> {
-#ifdef AGED
-  if (block >= p.first_aged) {
+#ifdef REQUANTIZED
+  if (block >= p.first_requantized) {
     return values_of_bytes(block, p.head_dim, slot, d);
   }
 #endif
   return values_at(block, p.head_dim, slot, d);
 }
 
-// Of each query the largest of what lanes have, and the sum: neighbours meet, then pairs of them, and so on, in either
-// way. What lanes wrote before is seen by all of them afterwards.
+// The maximum and the sum over lanes, for each query, as a binary tree over neighbours with both lane reductions. Acts as
+// a barrier: earlier writes are visible to all lanes afterwards.
 #ifdef SUBGROUPS
 fn largest_of(lane: u32, mine: array<vec4<f32>, FOURS>) -> array<vec4<f32>, FOURS> {
   var found = mine;
@@ -321,8 +321,8 @@ fn sum_of(lane: u32, mine: array<vec4<f32>, FOURS>) -> array<vec4<f32>, FOURS> {
 }
 #endif
 
-// The scores of the positions `low..high` of a chunk, as shares: into `scores`. The largest score and the sum of shares
-// of each query.
+// Computes the softmax weights of positions `low..high` of a chunk into `scores`. Returns the largest score and the sum of
+// weights of each query.
 fn weigh(lane: u32, table: u32, chunk: u32, low: u32, high: u32) -> array<vec4<f32>, 2u * FOURS> {
   let j = chunk + 2u * lane;
   var even: array<vec4<f32>, FOURS>;
@@ -367,7 +367,7 @@ fn weigh(lane: u32, table: u32, chunk: u32, low: u32, high: u32) -> array<vec4<f
   return found;
 }
 
-// The values of a chunk summed by the shares in `scores`; what the lanes of the first strand return counts.
+// Sums the values of a chunk by the weights in `scores`. The lanes of the first strand return the result.
 fn sum_up(lane: u32, table: u32, chunk: u32, low: u32, high: u32) -> array<vec4<f32>, N_QUERIES> {
   var part: array<vec4<f32>, N_QUERIES>;
   for (var i = 0u; i < N_QUERIES; i++) {
@@ -389,7 +389,7 @@ fn sum_up(lane: u32, table: u32, chunk: u32, low: u32, high: u32) -> array<vec4<
     }
   }
   for (var half = p.strands / 2u; half > 0u; half /= 2u) {
-    // shares, or an earlier half, have been read
+    // weights, or an earlier half, have been read
     workgroupBarrier();
     if (strand >= half && strand < 2u * half) {
       for (var i = 0u; i < N_QUERIES; i++) {
@@ -410,7 +410,7 @@ fn attend(lane: u32, table: u32, chunk: u32, low: u32, high: u32) {
   let found = weigh(lane, table, chunk, low, high);
   let part = sum_up(lane, table, chunk, low, high);
   for (var v = 0u; v < FOURS; v++) {
-    // of queries that see nothing of the chunk all stays as it is
+    // queries that see nothing of the chunk are unchanged
     let stays = found[FOURS + v] == vec4<f32>();
     let now = max(most[v], found[v]);
     let old = exp(most[v] - now);

@@ -1,8 +1,9 @@
-//! Some columns of every group of columns: parts of a product that holds several things side by side.
+//! Selects columns of every group: the parts of a multiplication that computes several values side by side.
 
 use super::OpRow;
 use crate::graph::Columns;
 
+/// Row in the table of operations.
 pub static ROW: OpRow = OpRow { name: "columns", formula: "out[g, i] = x[g, start + i]" };
 
 /// One row: x (n_groups, stride), out (n_groups, width)

@@ -1,4 +1,4 @@
-// Some columns of every group: (rows, n_groups · stride) → (rows, n_groups · width).
+// Selects columns of every group: (rows, n_groups · stride) → (rows, n_groups · width).
 #import batch
 struct Params {
   n_groups: u32,

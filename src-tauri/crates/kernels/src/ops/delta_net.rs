@@ -1,5 +1,5 @@
-//! The gated delta rule (arXiv 2412.06464), one token of one head at a time, on a state S (k_dim, v_dim) that is kept
-//! in f32: S ← S·e^g; d = β·(v − Sᵀk); S ← S + k·dᵀ; out = Sᵀq.
+//! The gated delta rule (arXiv 2412.06464), one token of one head at a time, on an f32 state S (k_dim, v_dim):
+//! S ← S·e^g; d = β·(v − Sᵀk); S ← S + k·dᵀ; out = Sᵀq.
 
 use super::OpRow;
 use super::activate::single;
@@ -7,33 +7,40 @@ use super::dot;
 use crate::cpu::isa::{Mac, levels};
 use crate::graph::{Activation, DeltaShape, HeadOrder, MAX_DELTA_HEAD_DIM};
 
+/// Row in the table of operations.
 pub static ROW: OpRow =
     OpRow { name: "delta_net", formula: "S ← S·e^g; S ← S + k·(β·(v − Sᵀk))ᵀ; out = Sᵀq" };
 
-/// Under the root of a length.
+/// Added to squared lengths before the root.
 const EPS: f32 = 1e-6;
 
-/// What one token brings to one head.
+/// The inputs of one token for one head.
 #[derive(Clone, Copy, Debug)]
-pub struct Token<'a> {
-    /// (k_dim), of any length
+pub struct DeltaToken<'a> {
+    /// (k_dim) query, not normalized
     pub q: &'a [f32],
-    /// (k_dim), of any length
+    /// (k_dim) key, not normalized
     pub k: &'a [f32],
-    /// (v_dim)
+    /// (v_dim) value
     pub v: &'a [f32],
-    /// e^g: what remains of the state
+    /// e^g: the share of the state that is kept
     pub keep: f32,
-    /// β: how much of the new value is learnt
+    /// β: the share of the correction that is applied
     pub beta: f32,
 }
 
-/// state (k_dim, v_dim) is advanced; out (v_dim)
-pub type Advance = fn(token: Token, state: &mut [f32], out: &mut [f32]);
+/// Advances state (k_dim, v_dim) by one token; out (v_dim)
+pub type AdvanceState = fn(token: DeltaToken, state: &mut [f32], out: &mut [f32]);
 
-/// The part of value head `head` in one row: qkv (2 · n_k_heads · k_dim + n_v_heads · v_dim), beta and alpha
+/// The inputs of value head `head` in one row: qkv (2 · n_k_heads · k_dim + n_v_heads · v_dim), beta and alpha
 /// (n_v_heads).
-pub fn token<'a>(delta: &DeltaShape, head: usize, qkv: &'a [f32], beta: &[f32], alpha: &[f32]) -> Token<'a> {
+pub fn token<'a>(
+    delta: &DeltaShape,
+    head: usize,
+    qkv: &'a [f32],
+    beta: &[f32],
+    alpha: &[f32],
+) -> DeltaToken<'a> {
     let (dk, dv) = (delta.k_dim, delta.v_dim);
     let k_head = match delta.order {
         HeadOrder::Grouped => head / (delta.n_v_heads / delta.n_k_heads),
@@ -42,7 +49,7 @@ pub fn token<'a>(delta: &DeltaShape, head: usize, qkv: &'a [f32], beta: &[f32], 
     let (q, rest) = qkv.split_at(delta.n_k_heads * dk);
     let (k, v) = rest.split_at(delta.n_k_heads * dk);
     let g = delta.decay[head] * softplus(alpha[head] + delta.dt_bias[head]);
-    Token {
+    DeltaToken {
         q: &q[k_head * dk..(k_head + 1) * dk],
         k: &k[k_head * dk..(k_head + 1) * dk],
         v: &v[head * dv..(head + 1) * dv],
@@ -51,13 +58,13 @@ pub fn token<'a>(delta: &DeltaShape, head: usize, qkv: &'a [f32], beta: &[f32], 
     }
 }
 
-/// ln(1 + e^x), which is x where e^x would be all that counts.
+/// ln(1 + e^x), computed as x where both are equal in f32.
 fn softplus(x: f32) -> f32 {
     if x > 20.0 { x } else { x.exp().ln_1p() }
 }
 
 /// One token of one head: state (k_dim, v_dim), out (v_dim)
-pub fn scalar(token: Token, state: &mut [f32], out: &mut [f32]) {
+pub fn scalar(token: DeltaToken, state: &mut [f32], out: &mut [f32]) {
     let (dk, dv) = (token.k.len(), token.v.len());
     let inverse_length = |x: &[f32]| 1.0 / (dot::scalar(x, x) + EPS).sqrt();
     let q_scale = inverse_length(token.q) / (dk as f32).sqrt();
@@ -78,7 +85,7 @@ pub fn scalar(token: Token, state: &mut [f32], out: &mut [f32]) {
 }
 
 #[inline(always)]
-fn body<M: Mac>(token: Token, state: &mut [f32], out: &mut [f32]) {
+fn body<M: Mac>(token: DeltaToken, state: &mut [f32], out: &mut [f32]) {
     let (dk, dv) = (token.k.len(), token.v.len());
     assert!(token.q.len() == dk && dk <= MAX_DELTA_HEAD_DIM && state.len() == dk * dv && out.len() == dv);
     let (mut q, mut k) = ([0.0; MAX_DELTA_HEAD_DIM], [0.0; MAX_DELTA_HEAD_DIM]);
@@ -86,7 +93,7 @@ fn body<M: Mac>(token: Token, state: &mut [f32], out: &mut [f32]) {
     normalize::<M>(token.q, 1.0 / (dk as f32).sqrt(), q);
     normalize::<M>(token.k, 1.0, k);
     let mut j = 0;
-    // as many columns as registers hold: sums of few columns would wait for each other
+    // as many columns as the registers hold, since fewer sums would be bound by latency
     while M::PANEL_ROWS >= 4 && j + 128 <= dv {
         columns::<M, 128>(token, q, k, j, state, out);
         j += 128;
@@ -105,7 +112,7 @@ fn body<M: Mac>(token: Token, state: &mut [f32], out: &mut [f32]) {
     }
 }
 
-/// x to length `length`
+/// Scales x to length `length`.
 #[inline(always)]
 fn normalize<M: Mac>(x: &[f32], length: f32, out: &mut [f32]) {
     let mut lanes = [0.0; dot::LANES];
@@ -114,16 +121,16 @@ fn normalize<M: Mac>(x: &[f32], length: f32, out: &mut [f32]) {
             *lane = M::mac(*x, *x, *lane);
         }
     }
-    let scale = length / (dot::fold(lanes) + EPS).sqrt();
+    let scale = length / (dot::sum_lanes(lanes) + EPS).sqrt();
     for (out, x) in out.iter_mut().zip(x) {
         *out = x * scale;
     }
 }
 
-/// Columns j..j + N of the state: what is recalled, what is learnt and what comes out stay in registers.
+/// Columns j..j + N of the state; recalled values, corrections and results stay in registers.
 #[inline(always)]
 fn columns<M: Mac, const N: usize>(
-    token: Token,
+    token: DeltaToken,
     q: &[f32],
     k: &[f32],
     j: usize,
@@ -138,33 +145,35 @@ fn columns<M: Mac, const N: usize>(
             recalled[n] = M::mac(row[n], *k, recalled[n]);
         }
     }
-    let mut learnt = [0.0f32; N];
+    let mut correction = [0.0f32; N];
     for n in 0..N {
-        learnt[n] = token.beta * (token.v[j + n] - token.keep * recalled[n]);
+        correction[n] = token.beta * (token.v[j + n] - token.keep * recalled[n]);
     }
     let mut sum = [0.0f32; N];
     for ((row, k), q) in state.chunks_exact_mut(dv).zip(k).zip(q) {
         let row: &mut [f32; N] = (&mut row[j..][..N]).try_into().expect("a slice of N floats");
         for n in 0..N {
-            row[n] = M::mac(*k, learnt[n], row[n] * token.keep);
+            row[n] = M::mac(*k, correction[n], row[n] * token.keep);
             sum[n] = M::mac(row[n], *q, sum[n]);
         }
     }
     out[j..][..N].copy_from_slice(&sum);
 }
 
-levels!(pub LEVELS = body(token: Token, state: &mut [f32], out: &mut [f32]));
+levels!(
+    /// The kernel at each instruction-set level.
+    pub LEVELS = body(token: DeltaToken, state: &mut [f32], out: &mut [f32]));
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Heads of one element: a key is +1 or −1, and what is learnt can be followed by hand.
+    /// Heads of one element, whose normalized key is ±1, can be computed by hand.
     #[test]
-    fn one_number_is_learnt_corrected_and_forgotten() {
-        let token = |k, v, keep, beta| Token { q: &[5.0], k, v, keep, beta };
+    fn one_number_is_stored_corrected_and_decayed() {
+        let token = |k, v, keep, beta| DeltaToken { q: &[5.0], k, v, keep, beta };
         let (mut state, mut out) = ([0.0], [0.0]);
-        let mut check = |token: Token, want: f32| {
+        let mut check = |token: DeltaToken, want: f32| {
             scalar(token, &mut state, &mut out);
             assert!((out[0] - want).abs() < 1e-5, "{} is not {want}", out[0]);
         };

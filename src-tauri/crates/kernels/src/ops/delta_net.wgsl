@@ -1,4 +1,4 @@
-// The gated delta rule, a workgroup for each value head: rows in order, the state advances with them.
+// The gated delta rule: one workgroup per value head processes rows in order and advances the state.
 #define LANES 64u
 #define MAX_DIM 512u
 #import batch
@@ -31,7 +31,7 @@ var<workgroup> q: array<f32, MAX_DIM>;
 var<workgroup> k: array<f32, MAX_DIM>;
 
 fn softplus(x: f32) -> f32 {
-  // ln(1 + e^x) loses all digits for small e^x; its series doesn't
+  // ln(1 + e^x) loses all digits for small e^x; its series does not
   let e = exp(min(x, 20.0));
   return select(select(log(1.0 + e), e * (1.0 - e * (0.5 - e / 3.0)), e < 1e-2), x, x > 20.0);
 }
@@ -78,7 +78,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, LANE_BUILTINS) {
       }
       out[(row * p.n_v_heads + head) * p.v_dim + j] = sum;
     }
-    // the next row's keys wait until these have been read
+    // all lanes have read the keys before the next row overwrites them
     workgroupBarrier();
   }
 }

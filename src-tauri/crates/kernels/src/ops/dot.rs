@@ -1,11 +1,11 @@
-//! Σ a·b in a fixed order: sixteen partial sums by position modulo sixteen, then halved together.
+//! Σ a·b in a fixed order: sixteen partial sums by index modulo sixteen, then added pairwise.
 
 use crate::cpu::isa::{Mac, levels};
 
 /// a, b of one length
 pub type Dot = fn(a: &[f32], b: &[f32]) -> f32;
 
-/// Partial sums: the width of the widest register.
+/// Number of partial sums: the width of the widest register.
 pub const LANES: usize = 16;
 
 /// a, b (n)
@@ -19,7 +19,7 @@ pub fn scalar(a: &[f32], b: &[f32]) -> f32 {
 
 /// Adds the lanes pairwise: 16 → 8 → 4 → 2 → 1.
 #[inline(always)]
-pub fn fold(mut lanes: [f32; LANES]) -> f32 {
+pub fn sum_lanes(mut lanes: [f32; LANES]) -> f32 {
     let mut n = LANES / 2;
     while n > 0 {
         for i in 0..n {
@@ -50,7 +50,9 @@ fn body<M: Mac>(a: &[f32], b: &[f32]) -> f32 {
     for (i, (a, b)) in a_tail.iter().zip(b_tail).enumerate() {
         even[i % LANES] = M::mac(*a, *b, even[i % LANES]);
     }
-    fold(even)
+    sum_lanes(even)
 }
 
-levels!(pub LEVELS = body(a: &[f32], b: &[f32]) -> f32);
+levels!(
+    /// The kernel at each instruction-set level.
+    pub LEVELS = body(a: &[f32], b: &[f32]) -> f32);

@@ -1,12 +1,12 @@
-// Sums and maxima over a workgroup of LANES: neighbours meet, then pairs of them, and so on, so that a sum is the same
-// number whoever hands it on. Lanes of a subgroup do without memory. Every lane calls; what lanes wrote before into the
-// memory of the workgroup is seen by all of them afterwards.
+// Sums and maxima over a workgroup of LANES, as a binary tree over neighbours, so that subgroups and memory give the same
+// bits. Lanes of a subgroup need no memory. All lanes must call. Acts as a barrier: earlier writes to workgroup memory are
+// visible to all lanes afterwards.
 #ifdef SUBGROUPS
 const N_PARTS = LANES >> SHUFFLES;
 var<workgroup> parts_: array<f32, N_PARTS>;
 
 fn bring(lane: u32, value: f32) {
-  // what was there has been read by all
+  // all lanes have read the previous contents
   workgroupBarrier();
   if (lane % (1u << SHUFFLES) == 0u) {
     parts_[lane >> SHUFFLES] = value;

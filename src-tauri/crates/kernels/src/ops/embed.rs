@@ -1,10 +1,11 @@
-//! Token ids or positions, or nothing, → rows of a table, decoded from whatever block format it has.
+//! Looks up rows of a table by token, position or always the first, and decodes them from any block format.
 
 use super::OpRow;
 use crate::batch::Batch;
 use crate::graph::Lookup;
 use crate::tensor::Tensor;
 
+/// Row in the table of operations.
 pub static ROW: OpRow = OpRow { name: "embed", formula: "table[token or position] · scale" };
 
 /// One row: out (d)
@@ -17,7 +18,7 @@ pub fn scalar(table: &Tensor, row: u32, scale: f32, out: &mut [f32]) {
     }
 }
 
-/// Which row of the table a row of the batch takes.
+/// The table row for a row of the batch.
 pub fn row_of(by: Lookup, batch: &Batch, row: usize) -> u32 {
     match by {
         Lookup::Token => batch.tokens[row],

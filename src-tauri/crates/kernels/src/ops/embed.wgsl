@@ -1,10 +1,10 @@
-// Rows of a table times a factor, a lane for each 32 elements.
+// Rows of a table times a factor; one lane per 32 elements.
 #import batch
 struct Params {
   k: u32,
-  // fours of words of a row
+  // row length in groups of four words
   row_quads: u32,
-  // rows of the table that are in this part
+  // rows of the table in this slice
   first: u32,
   n_rows: u32,
   // TOKENS, POSITIONS or NO_SECTION

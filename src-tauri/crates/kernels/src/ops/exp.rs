@@ -1,5 +1,5 @@
-//! e^x for vectors: range reduction by powers of two and a polynomial, branch-free so that it vectorises.
-//! Within 2 ulp-ish of std over the whole range: relative error below 3e-7 (tested).
+//! e^x for vectors: range reduction by powers of two and a polynomial, branch-free so that it vectorizes.
+//! Relative error below 3e-7 over the whole range (tested).
 
 use crate::cpu::isa::Mac;
 

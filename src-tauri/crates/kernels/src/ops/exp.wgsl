@@ -1,7 +1,7 @@
-// Functions that devices compute with errors of their own, here in a form that stays within a few units in the last
-// place and never overflows on the way.
+// Functions whose built-in versions have device-dependent errors, in a form that is accurate to a few units in the last
+// place and never overflows in between.
 
-// tanh z by way of e^−2|z|, which does not overflow.
+// tanh z from e^−2|z|, which does not overflow.
 fn tanh_(z: f32) -> f32 {
   let e = exp(-2.0 * abs(z));
   return sign(z) * (1.0 - e) / (1.0 + e);

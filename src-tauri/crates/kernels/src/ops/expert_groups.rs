@@ -1,30 +1,32 @@
-//! Rows that are grouped by expert on a card, so that a tile of products has the weights of one: how long the lists are
-//! that `expert_groups.wgsl` makes.
+//! Sizes of the lists of `expert_groups.wgsl`, which groups rows by expert on a GPU, so that a tile multiplies with one
+//! expert's weights.
 
-/// Words before the tiles, and of each.
-const TILES: usize = 4;
-const WORDS_OF_TILE: usize = 4;
+/// Words before the tiles.
+const HEADER_WORDS: usize = 4;
+/// Words per tile.
+const TILE_WORDS: usize = 4;
 
-/// Where the parts of the lists lie, in words.
+/// Word offsets of the lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupLists {
-    /// of rows by expert
+    /// rows by expert
     pub list: usize,
-    /// where each expert's begin
+    /// first row of each expert
     pub starts: usize,
+    /// total length
     pub n_words: usize,
 }
 
 impl GroupLists {
-    /// For up to `n_rows` slots of tokens, tiles of `tile_rows` of them.
+    /// The offsets for up to `n_rows` expert slots in tiles of `tile_rows`.
     pub fn new(n_rows: usize, n_experts: usize, tile_rows: usize) -> Self {
-        let list = TILES + max_tiles(n_rows, n_experts, tile_rows) * WORDS_OF_TILE;
+        let list = HEADER_WORDS + max_tiles(n_rows, n_experts, tile_rows) * TILE_WORDS;
         let starts = list + n_rows;
         Self { list, starts, n_words: starts + n_experts }
     }
 }
 
-/// Tiles that there are at most: full ones, and one of each expert that has any rows.
+/// Largest number of tiles: full ones, plus one partial tile per expert that has rows.
 pub fn max_tiles(n_rows: usize, n_experts: usize, tile_rows: usize) -> usize {
     n_rows.div_ceil(tile_rows) + n_rows.min(n_experts)
 }

@@ -1,8 +1,8 @@
-// Which rows go to which expert, as tiles of up to `tile_rows` rows of one expert each. A row is a slot of a token.
+// Groups rows by expert, in tiles of up to `tile_rows` rows of one expert each. A row is one expert slot of a token.
 const TILES = 4u;
 const WORDS_OF_TILE = 4u;
 
-// What is no expert becomes one: a comparison that fails for what is no number.
+// Clamps to a valid expert; the comparison is also false for NaN.
 fn expert_of(wanted: f32, n_experts: u32) -> u32 {
   return select(0u, min(u32(clamp(wanted, 0.0, 65535.0)), n_experts - 1u), wanted >= 0.0);
 }
@@ -13,21 +13,22 @@ struct Params {
   n_experts: u32,
   n_used: u32,
   tile_rows: u32,
-  // where the list of rows begins in `groups`, and where it begins for each expert
+  // offsets in `groups`: the list of rows, and the first row of each expert
   list: u32,
   starts: u32,
 }
 @group(0) @binding(1) var<uniform> p: Params;
 // (tokens, 2, n_used)
 @group(0) @binding(2) var<storage, read> route: array<f32>;
-// number of tiles; from TILES on, expert, first place in the list and rows of each; the list; the experts' starts
+// number of tiles; from TILES on, for each tile its expert, first row in the list and number of rows; the list; the first
+// row of each expert
 @group(0) @binding(3) var<storage, read_write> groups: array<u32>;
 
 fn expert_at(row: u32) -> u32 {
   return expert_of(route[row / p.n_used * 2u * p.n_used + row % p.n_used], p.n_experts);
 }
 
-// One workgroup: each lane looks after some experts.
+// A single workgroup: each lane handles some experts.
 @compute @workgroup_size(256)
 fn main(@builtin(local_invocation_index) lane: u32) {
   let n = step.n_tokens * p.n_used;

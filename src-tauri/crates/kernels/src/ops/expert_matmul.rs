@@ -1,8 +1,9 @@
-//! Products with the weights of the experts that each token has been routed to.
+//! Multiplies each token with the weights of the experts that it is routed to.
 
 use super::{OpRow, dot, moe_route};
 use crate::graph::Experts;
 
+/// Row in the table of operations.
 pub static ROW: OpRow =
     OpRow { name: "expert_matmul", formula: "x · W[expert]ᵀ + bias[expert], for each chosen expert" };
 

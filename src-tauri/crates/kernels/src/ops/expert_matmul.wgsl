@@ -1,5 +1,5 @@
-// x · W[expert]ᵀ + bias[expert] for each expert that a token goes to: slot by slot, or, of many tokens, in tiles of
-// rows that go to one expert. Sums run as `matmul/partial_sums.rs` says.
+// x · W[expert]ᵀ + bias[expert] for each expert of a token: slot by slot, or for many tokens in tiles of rows with one
+// expert. Sums run as `matmul/partial_sums.rs` says.
 #ifdef HALVES
 enable f16;
 #endif
@@ -11,17 +11,17 @@ enable wgpu_cooperative_matrix;
 struct Params {
   k: u32,
   n_out: u32,
-  // fours of words of a row
+  // row length in groups of four words
   row_quads: u32,
   n_experts: u32,
   n_used: u32,
-  // rows of all experts' matrices, one after another, that are in this part
+  // rows in this slice, of all experts' matrices one after another
   first: u32,
   n_rows: u32,
   has_bias: u32,
-  // 1: x has a part for each slot
+  // 1: x has a separate input for each slot
   parted: u32,
-  // the first of the workgroups of the third dimension
+  // index of the first workgroup of the third dimension
   first_group: u32,
 }
 @group(0) @binding(1) var<uniform> p: Params;
@@ -32,7 +32,7 @@ struct Params {
 @group(0) @binding(2) var<storage, read> x: array<f32>;
 #endif
 #ifdef TILED
-// as `expert_groups.wgsl` leaves them
+// the output of `expert_groups.wgsl`
 @group(0) @binding(3) var<storage, read> groups: array<u32>;
 #else
 // (tokens, 2, n_used)
@@ -46,12 +46,12 @@ struct Params {
 #import weight
 #import partial_sums
 
-// Whether this part has an output of an expert, which is a row of all their matrices.
+// Whether this slice has the row of an expert's output.
 fn is_here(output: u32, row: u32) -> bool {
   return output < p.n_out && row >= p.first && row - p.first < p.n_rows;
 }
 
-// `slot` is one of all tokens'.
+// `slot` counts over all tokens.
 fn write(slot: u32, output: u32, row: u32, sum: f32) {
   var y = sum;
   if (p.has_bias == 1u) {

@@ -1,8 +1,9 @@
-//! What the chosen experts made of a token, added up under the weights of its route.
+//! Adds the results of a token's experts, weighted by its route.
 
 use super::{OpRow, moe_route};
 use crate::cpu::isa::{Mac, levels};
 
+/// Row in the table of operations.
 pub static ROW: OpRow = OpRow { name: "expert_sum", formula: "Σ weight[slot] · x[slot]" };
 
 /// One token: x (n_used, width), route (2, n_used), out (width)
@@ -27,4 +28,6 @@ fn body<M: Mac>(x: &[f32], route: &[f32], out: &mut [f32]) {
     }
 }
 
-levels!(pub LEVELS = body(x: &[f32], route: &[f32], out: &mut [f32]));
+levels!(
+    /// The kernel at each instruction-set level.
+    pub LEVELS = body(x: &[f32], route: &[f32], out: &mut [f32]));

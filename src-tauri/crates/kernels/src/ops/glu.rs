@@ -5,6 +5,7 @@ use super::activate::{clamped_swish, gelu, gelu_tanh, sigmoid, silu, single};
 use crate::cpu::isa::{Mac, levels};
 use crate::graph::Activation;
 
+/// Row in the table of operations.
 pub static ROW: OpRow = OpRow { name: "glu", formula: "act(gate) · up" };
 
 /// gate, up, out of one length
@@ -49,4 +50,6 @@ fn each(gate: &[f32], up: &[f32], out: &mut [f32], f: impl Fn(f32, f32) -> f32) 
     }
 }
 
-levels!(pub LEVELS = body(gate: &[f32], up: &[f32], act: Activation, out: &mut [f32]));
+levels!(
+    /// The kernel at each instruction-set level.
+    pub LEVELS = body(gate: &[f32], up: &[f32], act: Activation, out: &mut [f32]));

@@ -1,13 +1,13 @@
-// Elements of a block of a page: the keys, or the values, of one head at PAGE_LEN positions, as `kv_write.rs` lays
-// them out. `kv` is declared by whoever imports this; `block` is the block's first word. Four elements at once, of keys
-// those of an even slot and of the next one; beyond the head's end they are zeros.
+// Reads elements of a block of a page: the keys or the values of one head at PAGE_LEN positions, in the layout of
+// `kv_write.rs`. The importing shader declares `kv`; `block` is the block's first word. Four elements at once, for keys
+// those of an even slot and the next one; zeros beyond the end of the head.
 
 struct Keys {
   even: vec4<f32>,
   odd: vec4<f32>,
 }
 
-#ifdef AGED
+#ifdef REQUANTIZED
 #define HAS_Q8_0
 #endif
 #ifdef KV_Q8_0
@@ -74,7 +74,7 @@ fn bytes_of(word: u32) -> vec4<f32> {
   let x = i32(word);
   return vec4<f32>(vec4(extractBits(x, 0u, 8u), extractBits(x, 8u, 8u), extractBits(x, 16u, 8u), extractBits(x, 24u, 8u)));
 }
-// scales lie behind the bytes: (head_dim / 32, PAGE_LEN)
+// scales follow the bytes: (head_dim / 32, PAGE_LEN)
 fn keys_of_bytes(block: u32, head_dim: u32, slot: u32, d: u32) -> Keys {
   let at = block + (d / 2u * PAGE_LEN + slot) / 2u;
   let one = bytes_of(kv[at]);
@@ -109,7 +109,7 @@ fn keys_at(block: u32, head_dim: u32, slot: u32, d: u32) -> Keys {
   let scales = unpack2x16float(kv[block + head_dim * PAGE_LEN / 8u + (d / 32u * PAGE_LEN + slot) / 2u]);
   return Keys(scales.x * nibbles_of(word, 0u, 8u, 4u, 12u), scales.y * nibbles_of(word, 16u, 24u, 20u, 28u));
 }
-// of each 32 the first half are the low nibbles
+// of each 32 elements the first half are the low nibbles
 fn values_at(block: u32, head_dim: u32, slot: u32, d: u32) -> vec4<f32> {
   let half = d / 32u * PAGE_LEN + slot;
   let scales = unpack2x16float(kv[block + head_dim * PAGE_LEN / 8u + half / 2u]);

@@ -1,7 +1,7 @@
-//! How keys and values lie in a page, and the way in and out of it. A page holds `PAGE_LEN` positions; each head has
-//! a block of keys and a block of values of its own.
+//! The layout of keys and values in a page, with encoding and decoding. A page holds `PAGE_LEN` positions; each head has
+//! one block of keys and one block of values.
 //!
-//! Keys lie so that scores of a page come out as one vector without a transposition, values row by row:
+//! Keys are stored transposed, so that the scores of a page are one vector; values are stored row by row:
 //!
 //! | | keys | values |
 //! |---|---|---|
@@ -9,7 +9,7 @@
 //! | Q8_0 | (head_dim / 2, PAGE_LEN, 2) bytes: pairs of elements | (PAGE_LEN, head_dim) bytes |
 //! | Q4_0 | (head_dim / 4, PAGE_LEN, 2) bytes: low nibbles two elements, high nibbles the next two | (PAGE_LEN, head_dim / 2) bytes: of each 16 the low nibbles, then the high ones |
 //!
-//! Q8_0 and Q4_0 have an f16 scale for each 32 elements of a head; all of a block lie behind its integers:
+//! Q8_0 and Q4_0 have an f16 scale per 32 elements of a head. All scales of a block follow its integers:
 //! (head_dim / 32, PAGE_LEN). Integers and scales are those of the weight formats of that name.
 
 use std::ops::Range;
@@ -21,9 +21,10 @@ use crate::cpu::arena::{view, view_mut};
 pub use crate::f16_convert::{F16_CONVERT, F16Convert};
 use crate::graph::{KvDType, KvLayerLayout, MAX_HEAD_DIM, PAGE_LEN};
 
+/// Row in the table of operations.
 pub static ROW: OpRow = OpRow { name: "kv_write", formula: "store[position] = (k, v)" };
 
-/// Lanes of the shader for a row of a layer: as many as it has pieces of keys and of values.
+/// Lanes of the shader per row of a layer: one for each piece of its keys and values.
 pub fn shader_lanes(layout: &KvLayerLayout) -> usize {
     let of_piece = match layout.dtype {
         KvDType::F32 | KvDType::F16 => 2,
@@ -32,7 +33,7 @@ pub fn shader_lanes(layout: &KvLayerLayout) -> usize {
     2 * layout.n_kv_heads * layout.head_dim.div_ceil(of_piece)
 }
 
-/// What the shaders of pages are compiled with.
+/// Definitions of the shaders that access pages.
 pub fn shader_define(dtype: KvDType) -> &'static [&'static str] {
     match dtype {
         KvDType::F32 => &["KV_F32"],
@@ -42,40 +43,40 @@ pub fn shader_define(dtype: KvDType) -> &'static [&'static str] {
     }
 }
 
-/// A block format as it lies in files: what a row of a head is encoded to before it is laid out in a page.
-struct Quants {
+/// A block format of weight files, to which a row of a head is encoded before it is stored in a page.
+struct KvBlockFormat {
     dtype: DType,
-    /// bytes of the integers of a block of 32, which follow the scale
+    /// bytes of a block's 32 integers, which follow the scale
     n_bytes: usize,
 }
 
-const Q8_0: Quants = Quants { dtype: DType::Q8_0, n_bytes: 32 };
-const Q4_0: Quants = Quants { dtype: DType::Q4_0, n_bytes: 16 };
+const Q8_0: KvBlockFormat = KvBlockFormat { dtype: DType::Q8_0, n_bytes: 32 };
+const Q4_0: KvBlockFormat = KvBlockFormat { dtype: DType::Q4_0, n_bytes: 16 };
 
-/// Elements, and slots, that share a scale's line.
+/// Elements per scale.
 const BLOCK_LEN: usize = 32;
 const SCALE_BYTES: usize = 2;
-/// Bytes of the longest row.
+/// Bytes of the longest encoded row.
 const MAX_ROW_BYTES: usize = MAX_HEAD_DIM / BLOCK_LEN * (SCALE_BYTES + 32);
 
-impl Quants {
+impl KvBlockFormat {
     fn block_bytes(&self) -> usize {
         SCALE_BYTES + self.n_bytes
     }
 
-    /// Where the scale of block `block` of the row in `slot` lies, in a block of a page.
+    /// The scale of block `block` of the row in `slot`.
     fn scale(&self, head_dim: usize, block: usize, slot: usize) -> Range<usize> {
         let at = PAGE_LEN * head_dim / BLOCK_LEN * self.n_bytes + (block * PAGE_LEN + slot) * SCALE_BYTES;
         at..at + SCALE_BYTES
     }
 
-    /// Where the integers of block `block` of a value in `slot` lie.
+    /// The integers of block `block` of the value in `slot`.
     fn value(&self, head_dim: usize, block: usize, slot: usize) -> Range<usize> {
         let at = (slot * (head_dim / BLOCK_LEN) + block) * self.n_bytes;
         at..at + self.n_bytes
     }
 
-    /// Where byte `i` of the integers of block `block` of a key in `slot` lies.
+    /// The position of byte `i` of the integers of block `block` of the key in `slot`.
     fn key(&self, block: usize, slot: usize, i: usize) -> usize {
         ((block * self.n_bytes + i) / 2 * PAGE_LEN + slot) * 2 + i % 2
     }
@@ -104,7 +105,7 @@ impl Quants {
         self.encode(x, row);
         for (i, block) in row.chunks_exact_mut(self.block_bytes()).enumerate() {
             page[self.scale(x.len(), i, slot)].copy_from_slice(&block[..SCALE_BYTES]);
-            self.to_key(&mut block[SCALE_BYTES..]);
+            self.file_to_key_order(&mut block[SCALE_BYTES..]);
             for (j, byte) in block[SCALE_BYTES..].iter().enumerate() {
                 page[self.key(i, slot, j)] = *byte;
             }
@@ -134,7 +135,7 @@ impl Quants {
                 for (j, byte) in block[SCALE_BYTES..].iter_mut().enumerate() {
                     *byte = page[self.key(i, slot, j)];
                 }
-                self.take_from_key(&mut block[SCALE_BYTES..]);
+                self.key_to_file_order(&mut block[SCALE_BYTES..]);
             }
             self.decode(row, x);
             for (d, x) in x.iter().enumerate() {
@@ -143,29 +144,29 @@ impl Quants {
         }
     }
 
-    /// Element `i` of a block of nibbles as it lies in a key: byte and shift.
+    /// Byte and shift of element `i` of a block of nibbles in a key.
     fn nibble_of_key(i: usize) -> (usize, u32) {
         (i / 4 * 2 + i % 2, if i % 4 < 2 { 0 } else { 4 })
     }
 
-    /// Element `i` of a block of nibbles as it lies in a file.
+    /// Byte and shift of element `i` of a block of nibbles in a file.
     fn nibble_of_file(i: usize) -> (usize, u32) {
         (i % 16, if i < 16 { 0 } else { 4 })
     }
 
-    /// The integers of a block from the order of files to that of keys.
-    fn to_key(&self, integers: &mut [u8]) {
+    /// Reorders the integers of a block from the order of files to that of keys.
+    fn file_to_key_order(&self, integers: &mut [u8]) {
         self.reorder(integers, Self::nibble_of_file, Self::nibble_of_key);
     }
 
-    /// And back.
-    fn take_from_key(&self, integers: &mut [u8]) {
+    /// Reorders the integers of a block from the order of keys to that of files.
+    fn key_to_file_order(&self, integers: &mut [u8]) {
         self.reorder(integers, Self::nibble_of_key, Self::nibble_of_file);
     }
 
     fn reorder(&self, integers: &mut [u8], from: fn(usize) -> (usize, u32), to: fn(usize) -> (usize, u32)) {
         if self.n_bytes == BLOCK_LEN {
-            return; // whole bytes lie in order
+            return; // bytes have the same order in both
         }
         let mut out = [0; BLOCK_LEN / 2];
         for i in 0..BLOCK_LEN {
@@ -176,7 +177,7 @@ impl Quants {
     }
 }
 
-/// Key `x` (head_dim) into `slot` of a block of keys.
+/// Stores key `x` (head_dim) in `slot` of a block of keys.
 pub fn store_key(halves: F16Convert, dtype: KvDType, x: &[f32], slot: usize, block: &mut [u8]) {
     match dtype {
         KvDType::F32 => {
@@ -200,7 +201,7 @@ pub fn store_key(halves: F16Convert, dtype: KvDType, x: &[f32], slot: usize, blo
     }
 }
 
-/// Value `x` (head_dim) into `slot` of a block of values.
+/// Stores value `x` (head_dim) in `slot` of a block of values.
 pub fn store_value(halves: F16Convert, dtype: KvDType, x: &[f32], slot: usize, block: &mut [u8]) {
     let at = slot * x.len()..(slot + 1) * x.len();
     match dtype {
@@ -211,7 +212,7 @@ pub fn store_value(halves: F16Convert, dtype: KvDType, x: &[f32], slot: usize, b
     }
 }
 
-/// Keys of a block: out (head_dim, PAGE_LEN). Slots never written hold anything.
+/// Decodes the keys of a block: out (head_dim, PAGE_LEN). Slots that were never written are undefined.
 pub fn load_keys(halves: F16Convert, dtype: KvDType, block: &[u8], head_dim: usize, out: &mut [f32]) {
     match dtype {
         KvDType::F32 => out.copy_from_slice(view(block)),
@@ -221,7 +222,7 @@ pub fn load_keys(halves: F16Convert, dtype: KvDType, block: &[u8], head_dim: usi
     }
 }
 
-/// The first values of a block: out (n, head_dim).
+/// Decodes the first values of a block: out (n, head_dim)
 pub fn load_values(halves: F16Convert, dtype: KvDType, block: &[u8], head_dim: usize, out: &mut [f32]) {
     match dtype {
         KvDType::F32 => out.copy_from_slice(&view(block)[..out.len()]),

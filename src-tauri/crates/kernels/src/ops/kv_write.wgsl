@@ -1,6 +1,6 @@
-// store[position] = (k, v): a lane for each LEN elements of a head, keys or values. Neighbouring slots of keys share
-// words, so that words are put together from bits: each lane touches its own alone. For `plan/rotate.wgsl` keys are
-// rotated on their way, and queries beside them; for `plan/norm_rotate.wgsl` normed before, a workgroup for each head.
+// store[position] = (k, v): one lane per LEN elements of a head, keys or values. Neighbouring slots of keys share words, so
+// words are combined by bit operations, and each lane changes only its own bits. For `plan/rope_kv_write.wgsl` keys, and
+// queries beside them, are rotated first; for `plan/norm_rope_kv_write.wgsl` also normed, with one workgroup per head.
 #ifdef KV_Q8_0
 #define QUANTS
 #endif
@@ -15,19 +15,19 @@
 struct Params {
   n_heads: u32,
   head_dim: u32,
-  // words of the keys, or the values, of one head in one page
+  // words of the keys (or the values) of one head in one page
   block_words: u32,
   page_words: u32,
   // PAGES or WINDOW_PAGES
   pages: u32,
 #ifdef ROTATES
-  // query heads; 0: queries stay as they are
+  // query heads; 0: no queries
   n_q_heads: u32,
-  // pairs of a head that turn
+  // rotated pairs of a head
   n_pairs: u32,
   // 1: pairs (2i, 2i + 1), 0: (i, i + n_pairs)
   interleaved: u32,
-  // pairs that a row has before those of this rotation
+  // pairs of a row before those of this rotation
   first_angle: u32,
 #endif
 #ifdef NORMED
@@ -49,9 +49,9 @@ struct Params {
 @group(0) @binding(8) var<storage, read_write> q_out: array<f32>;
 
 #ifdef NORMED
-// (2, head_dim) with their offsets: of queries, of keys
+// (2, head_dim) norm weights including offsets: of queries, of keys
 @group(0) @binding(9) var<storage, read> norms: array<f32>;
-// of the workgroup's head: 1 / √(mean(x²) + eps)
+// 1 / √(mean(x²) + eps) of the workgroup's head
 var<private> factor: f32;
 
 fn key_at(origin: u32, d: u32) -> f32 {
@@ -69,7 +69,7 @@ fn query_at(origin: u32, d: u32) -> f32 {
 }
 #endif
 
-// Where the pair of an element is, and whether it is the second of it. None: it stays.
+// The pair of an element, and whether it is its second member. None: the element is not rotated.
 fn is_turned(d: u32) -> bool {
   return d < 2u * p.n_pairs;
 }
@@ -97,7 +97,7 @@ fn key(row: u32, origin: u32, d: u32) -> f32 {
   let b = key_at(origin, two_of(pair));
   return select(a * turn.x - b * turn.y, a * turn.y + b * turn.x, d == two_of(pair));
 }
-// Of a query head that begins at `origin` a pair, or, after those, an element that stays.
+// Rotates a pair of the query head at `origin`, or copies one of the elements after the pairs.
 fn turn_query(row: u32, origin: u32, i: u32) {
   if (i >= p.n_pairs) {
     q_out[origin + p.n_pairs + i] = query_at(origin, p.n_pairs + i);
@@ -142,7 +142,7 @@ fn put_half(block: u32, half: u32, bits: u32) {
   put(block + half / 2u, half % 2u * 16u, 16u, bits);
 }
 
-// The half nearest to x, a tie to the even one: what `pack2x16float` rounds to is the device's own.
+// The f16 nearest to x, ties to even. (The rounding of `pack2x16float` depends on the device.)
 fn half_of(x: f32) -> u32 {
   let bits = bitcast<u32>(x);
   let sign = (bits >> 16u) & 0x8000u;
@@ -154,7 +154,7 @@ fn half_of(x: f32) -> u32 {
     return sign | 0x7c00u;
   }
   if (size < 0x38800000u) {
-    // below the least normal half: count 2^−24s, which adding a number whose last digit is that does
+    // subnormal: round to a multiple of 2^−24 by adding a number with that last place
     let counted = bitcast<u32>(bitcast<f32>(size) + 0.5) - 0x3f000000u;
     return sign | counted;
   }
@@ -185,7 +185,7 @@ fn nearest(x: f32) -> f32 {
   return round(clamp(x, -8.0, 7.0));
 }
 
-// Σxq and Σqq under a scale, in the order that the host adds in
+// Σxq and Σqq for a scale, in the host's order of addition
 fn sums(scale: f32) -> vec2<f32> {
   let inverse = inverse_of(scale);
   var xq = vec4<f32>();
@@ -217,7 +217,7 @@ fn refine(scale: f32, rounds: u32) {
   }
 }
 
-// The scale of the least squared error: as `weights` finds it.
+// The scale with the least squared error, as the crate `weights` computes it.
 fn scale_of() -> f32 {
   var largest = 0.0;
   for (var i = 0u; i < LEN; i++) {
@@ -238,7 +238,7 @@ fn scale_of() -> f32 {
 }
 #endif
 
-// LEN elements of a head from `first` on, keys or values, into the store.
+// Stores LEN elements of a head from `first` on, keys or values.
 fn store(row: u32, head: u32, is_value: bool, first: u32) {
   let slot = rows[POSITIONS * step.stride + row] % PAGE_LEN;
   let page = rows[p.pages * step.stride + row];
@@ -277,7 +277,7 @@ fn store(row: u32, head: u32, is_value: bool, first: u32) {
     put_half(block, select(d * PAGE_LEN + slot, slot * p.head_dim + d, is_value), half_of(y));
 #endif
 #ifdef KV_Q8_0
-    // halves go away from zero
+    // ties round away from zero
     let q = bitcast<u32>(i32(sign(y) * floor(abs(y) + 0.5)));
     let at = select((d / 2u * PAGE_LEN + slot) * 2u + d % 2u, slot * p.head_dim + d, is_value);
     put(block + at / 4u, at % 4u * 8u, 8u, q);
@@ -298,7 +298,7 @@ fn n_pieces() -> u32 {
 }
 
 #ifdef NORMED
-// Of an element of a head: of queries, of keys; values are not normed.
+// The norm factor of an element of queries or keys; values are not normed.
 fn element_of(is_query: bool, origin: u32, d: u32) -> f32 {
   if (is_query) {
     return q[origin + d];
@@ -306,7 +306,7 @@ fn element_of(is_query: bool, origin: u32, d: u32) -> f32 {
   return k[origin + d];
 }
 
-// Heads of queries, then of keys, then of values. The sums of squares run as in `ops/rms_norm.wgsl`.
+// Heads of queries, then of keys, then of values. Squares are summed in the order of `ops/rms_norm.wgsl`.
 @compute @workgroup_size(128)
 fn main(@builtin(workgroup_id) id: vec3<u32>, LANE_BUILTINS) {
   let lane = LANE;

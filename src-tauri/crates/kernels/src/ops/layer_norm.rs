@@ -1,9 +1,10 @@
 //! Layer norm: out = (x − mean) / √(variance + eps) · weight + bias.
 
 use super::OpRow;
-use super::dot::{LANES, fold};
+use super::dot::{LANES, sum_lanes};
 use crate::cpu::isa::{Mac, levels};
 
+/// Row in the table of operations.
 pub static ROW: OpRow =
     OpRow { name: "layer_norm", formula: "(x − mean) / √(variance + eps) · weight + bias" };
 
@@ -33,7 +34,7 @@ fn body<M: Mac>(x: &[f32], weight: &[f32], bias: &[f32], eps: f32, out: &mut [f3
     }
 }
 
-/// Folds elements into lanes by position modulo their number, then the lanes into one.
+/// Accumulates elements into lanes by index modulo their number, then adds the lanes.
 #[inline(always)]
 fn sum(x: &[f32], add: impl Fn(f32, f32) -> f32) -> f32 {
     let mut lanes = [0.0; LANES];
@@ -46,7 +47,9 @@ fn sum(x: &[f32], add: impl Fn(f32, f32) -> f32) -> f32 {
             lanes[i] = add(x[i], lanes[i]);
         }
     }
-    fold(lanes)
+    sum_lanes(lanes)
 }
 
-levels!(pub LEVELS = body(x: &[f32], weight: &[f32], bias: &[f32], eps: f32, out: &mut [f32]));
+levels!(
+    /// The kernel at each instruction-set level.
+    pub LEVELS = body(x: &[f32], weight: &[f32], bias: &[f32], eps: f32, out: &mut [f32]));

@@ -1,4 +1,4 @@
-// out = (x − mean) / √(variance + eps) · weight + bias, a workgroup for each row.
+// out = (x − mean) / √(variance + eps) · weight + bias; one workgroup per row.
 #define LANES 128u
 #import batch
 #import dot

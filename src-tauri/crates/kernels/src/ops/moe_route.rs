@@ -1,23 +1,24 @@
-//! Which experts a token goes to: softmax over the router's logits, the largest of them, their weights.
-//! Decided by the logits alone, so that every backend that has the same logits chooses the same experts.
+//! Routes tokens to experts: softmax over the router's logits, the largest of them, and their weights.
+//! Decided by the logits alone, so that backends with equal logits choose equal experts.
 
 use super::OpRow;
 use crate::graph::Routing;
 
+/// Row in the table of operations.
 pub static ROW: OpRow =
-    OpRow { name: "moe_route", formula: "top n_used of softmax(logits): numbers, weights" };
+    OpRow { name: "moe_route", formula: "top n_used of softmax(logits): indices, weights" };
 
-/// One token: logits (n_experts), out (2, n_used): numbers, largest first, then weights.
+/// One token: logits (n_experts), out (2, n_used): expert indices, largest first, then weights
 pub fn scalar(logits: &[f32], routing: &Routing, out: &mut [f32]) {
-    let (numbers, weights) = out.split_at_mut(routing.n_used);
+    let (indices, weights) = out.split_at_mut(routing.n_used);
     let max = logits.iter().fold(f32::NEG_INFINITY, |a, b| a.max(*b));
     let sum: f32 = logits.iter().map(|l| (l - max).exp()).sum();
     let mut last = None;
-    for (number, weight) in numbers.iter_mut().zip(weights.iter_mut()) {
+    for (index, weight) in indices.iter_mut().zip(weights.iter_mut()) {
         let left = (0..logits.len()).filter(|e| last.is_none_or(|last| precedes(logits, last, *e)));
         let best = left.reduce(|best, e| if precedes(logits, e, best) { e } else { best });
-        let best = best.expect("no more experts are used than there are");
-        *number = best as f32;
+        let best = best.expect("n_used is at most n_experts");
+        *index = best as f32;
         *weight = (logits[best] - max).exp() / sum;
         last = Some(best);
     }
@@ -26,13 +27,13 @@ pub fn scalar(logits: &[f32], routing: &Routing, out: &mut [f32]) {
         weights.iter_mut().for_each(|w| *w /= sum);
     }
     if let Some(scale) = &routing.expert_scale {
-        for (number, weight) in numbers.iter().zip(weights) {
-            *weight *= scale[*number as usize];
+        for (index, weight) in indices.iter().zip(weights) {
+            *weight *= scale[*index as usize];
         }
     }
 }
 
-/// Whether expert `a` is chosen before `b`: by logit, of equals the first; what is no number comes last.
+/// Whether expert `a` is chosen before `b`: by logit, on ties the first; NaN comes last.
 fn precedes(logits: &[f32], a: usize, b: usize) -> bool {
     let (x, y) = (logits[a], logits[b]);
     match (x.is_nan(), y.is_nan()) {
@@ -43,7 +44,7 @@ fn precedes(logits: &[f32], a: usize, b: usize) -> bool {
     }
 }
 
-/// The expert in one slot of a token's route; always one of those there are.
+/// The expert in one slot of a token's route, clamped to a valid index.
 pub fn expert(route: &[f32], slot: usize, n_experts: usize) -> usize {
     (route[slot] as usize).min(n_experts - 1)
 }

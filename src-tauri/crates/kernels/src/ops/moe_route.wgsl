@@ -1,4 +1,4 @@
-// The n_used largest of a row's logits, of equals the first, and their share of the softmax.
+// The n_used largest logits of a row, on ties the first, and their softmax.
 #define LANES 64u
 #import batch
 #import dot
@@ -14,7 +14,7 @@ struct Params {
 @group(0) @binding(2) var<storage, read> logits: array<f32>;
 // (n_experts)
 @group(0) @binding(3) var<storage, read> factors: array<f32>;
-// (tokens, 2, n_used): numbers, then weights
+// (tokens, 2, n_used): expert indices, then weights
 @group(0) @binding(4) var<storage, read_write> out: array<f32>;
 
 const NONE = 0xffffffffu;
@@ -24,7 +24,7 @@ fn is_nan(x: f32) -> bool {
   return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u;
 }
 
-// Whether expert a is chosen before b: by logit, of equals the first; what is no number comes last.
+// Whether expert a is chosen before b: by logit, on ties the first; NaN comes last.
 fn precedes(base: u32, a: u32, b: u32) -> bool {
   let x = logits[base + a];
   let y = logits[base + b];

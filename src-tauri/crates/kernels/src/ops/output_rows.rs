@@ -1,7 +1,8 @@
-//! Keeps the rows whose logits are wanted: (tokens, width) → (outputs, width).
+//! Selects the rows whose logits are computed: (tokens, width) → (outputs, width).
 
 use super::OpRow;
 
+/// Row in the table of operations.
 pub static ROW: OpRow = OpRow { name: "output_rows", formula: "out[i] = x[outputs[i]]" };
 
 /// x (tokens, width), outputs (n), out (n, width)

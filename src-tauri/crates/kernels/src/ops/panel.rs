@@ -1,9 +1,9 @@
-//! A small matrix product kept in registers: c (n_a, n) += a (n_a, k) · b (k, n). Scores and weighted sums of
-//! attention are both of this form. Every element is summed over k in rising order, whatever the tiling.
+//! A small matrix multiplication in registers: c (n_a, n) += a (n_a, k) · b (k, n). Scores and weighted sums of
+//! attention have this form. Every element is summed over k in rising order, independent of tiling.
 
 use crate::cpu::isa::{Mac, levels};
 
-/// Where the operands lie: `a` row i at `i * a_stride`, `b` row j at `j * b_stride`, `c` row i at `i * c_stride`.
+/// Shape and strides: `a` row i at `i * a_stride`, `b` row j at `j * b_stride`, `c` row i at `i * c_stride`.
 #[derive(Clone, Copy, Debug)]
 pub struct PanelShape {
     /// rows of a and c
@@ -12,15 +12,18 @@ pub struct PanelShape {
     pub k: usize,
     /// columns of b and c
     pub n: usize,
+    /// floats between rows of a
     pub a_stride: usize,
+    /// floats between rows of b
     pub b_stride: usize,
+    /// floats between rows of c
     pub c_stride: usize,
 }
 
 /// c += a · b
-pub type Panel = fn(shape: PanelShape, a: &[f32], b: &[f32], c: &mut [f32]);
+pub type MultiplyPanel = fn(shape: PanelShape, a: &[f32], b: &[f32], c: &mut [f32]);
 
-/// As the formula says.
+/// c += a · b, element by element
 pub fn scalar(shape: PanelShape, a: &[f32], b: &[f32], c: &mut [f32]) {
     for i in 0..shape.n_a {
         for j in 0..shape.n {
@@ -48,7 +51,7 @@ fn body<M: Mac>(shape: PanelShape, a: &[f32], b: &[f32], c: &mut [f32]) {
     }
 }
 
-/// Columns j..j + N of every row, as many rows at a time as the registers of the level hold.
+/// Columns j..j + N of all rows, as many rows at a time as the registers of the level hold.
 #[inline(always)]
 fn rows<M: Mac, const N: usize>(shape: PanelShape, j: usize, a: &[f32], b: &[f32], c: &mut [f32]) {
     let mut i = 0;
@@ -94,4 +97,6 @@ fn block<M: Mac, const R: usize, const N: usize>(
     }
 }
 
-levels!(pub LEVELS = body(shape: PanelShape, a: &[f32], b: &[f32], c: &mut [f32]));
+levels!(
+    /// The kernel at each instruction-set level.
+    pub LEVELS = body(shape: PanelShape, a: &[f32], b: &[f32], c: &mut [f32]));

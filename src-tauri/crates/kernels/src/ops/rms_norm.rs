@@ -1,15 +1,16 @@
 //! Root mean square norm of each group of columns: out = x / √(mean(x²) + eps) · weight.
 
 use super::OpRow;
-use super::dot::{LANES, fold};
+use super::dot::{LANES, sum_lanes};
 use crate::cpu::isa::{Mac, levels};
 
+/// Row in the table of operations.
 pub static ROW: OpRow = OpRow { name: "rms_norm", formula: "x / √(mean(x²) + eps) · (weight + offset)" };
 
-/// One row: x, out (n_groups, width), weight (width) with its offset
+/// One row: x, out (n_groups, width), weight (width) including its offset
 pub type RmsNorm = fn(x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]);
 
-/// x, out (n_groups, width), weight (width) with its offset
+/// x, out (n_groups, width), weight (width) including its offset
 pub fn scalar(x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]) {
     let width = weight.len();
     for (x, out) in x.chunks_exact(width).zip(out.chunks_exact_mut(width)) {
@@ -43,10 +44,12 @@ fn group<M: Mac>(x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]) {
             lanes[i] = M::mac(x[i], x[i], lanes[i]);
         }
     }
-    let scale = 1.0 / (fold(lanes) / n as f32 + eps).sqrt();
+    let scale = 1.0 / (sum_lanes(lanes) / n as f32 + eps).sqrt();
     for i in 0..n {
         out[i] = x[i] * scale * weight[i];
     }
 }
 
-levels!(pub LEVELS = body(x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]));
+levels!(
+    /// The kernel at each instruction-set level.
+    pub LEVELS = body(x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]));

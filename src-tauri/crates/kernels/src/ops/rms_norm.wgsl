@@ -1,4 +1,4 @@
-// out = x / √(mean(x²) + eps) · weight, a workgroup for each group of columns of each row.
+// out = x / √(mean(x²) + eps) · weight; one workgroup per group of columns and row.
 #define LANES 128u
 #import batch
 #import dot
@@ -10,7 +10,7 @@ struct Params {
 @group(0) @binding(1) var<uniform> p: Params;
 // (rows, n_groups, width)
 @group(0) @binding(2) var<storage, read> x: array<f32>;
-// (width) with its offset
+// (width) including its offset
 @group(0) @binding(3) var<storage, read> weight: array<f32>;
 @group(0) @binding(4) var<storage, read_write> out: array<f32>;
 

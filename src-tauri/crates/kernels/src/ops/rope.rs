@@ -1,17 +1,18 @@
-//! Rotary embedding: each pair (a, b) of a head turns by the angle position · inv_freq.
-//! Sines and cosines are the same for every head and layer of a row, so they come from a table made once per batch.
+//! Rotary embedding: rotates each pair (a, b) of a head by the angle position · inv_freq.
+//! Sines and cosines are equal for all heads and layers of a row, so they come from a table computed once per batch.
 
 use super::OpRow;
 use crate::cpu::isa::{Mac, levels};
 use crate::graph::{RopeShape, RopeStyle};
 
+/// Row in the table of operations.
 pub static ROW: OpRow =
     OpRow { name: "rope", formula: "(a·cos − b·sin, a·sin + b·cos), angle = position · inv_freq" };
 
 /// One row of heads, in place: x (n_heads, head_dim), cos and sin (n_rot / 2)
-pub type Rotate = fn(x: &mut [f32], head_dim: usize, style: RopeStyle, cos: &[f32], sin: &[f32]);
+pub type RotateHeads = fn(x: &mut [f32], head_dim: usize, style: RopeStyle, cos: &[f32], sin: &[f32]);
 
-/// Angles of one position: cos, sin (n_rot / 2)
+/// Computes the angles of one position: cos, sin (n_rot / 2)
 pub fn angles(rope: &RopeShape, position: u32, cos: &mut [f32], sin: &mut [f32]) {
     for (i, inv_freq) in rope.inv_freq.iter().enumerate() {
         let (s, c) = (position as f32 * inv_freq).sin_cos();
@@ -20,7 +21,7 @@ pub fn angles(rope: &RopeShape, position: u32, cos: &mut [f32], sin: &mut [f32])
     }
 }
 
-/// One row: x (n_heads, head_dim), cos and sin (n_rot / 2); elements from n_rot on stay as they are.
+/// One row: x (n_heads, head_dim), cos and sin (n_rot / 2); elements from n_rot on are unchanged
 pub fn scalar(x: &mut [f32], head_dim: usize, style: RopeStyle, cos: &[f32], sin: &[f32]) {
     for head in x.chunks_exact_mut(head_dim) {
         for i in 0..cos.len() {
@@ -60,4 +61,6 @@ fn body<M: Mac>(x: &mut [f32], head_dim: usize, style: RopeStyle, cos: &[f32], s
     }
 }
 
-levels!(pub LEVELS = body(x: &mut [f32], head_dim: usize, style: RopeStyle, cos: &[f32], sin: &[f32]));
+levels!(
+    /// The kernel at each instruction-set level.
+    pub LEVELS = body(x: &mut [f32], head_dim: usize, style: RopeStyle, cos: &[f32], sin: &[f32]));

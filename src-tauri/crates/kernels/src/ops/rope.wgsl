@@ -1,13 +1,13 @@
-// Each pair of a head turns by the angle of its row; angles come from the host, which is exact for large positions.
+// Rotates each pair of a head by the angle of its row. Angles come from the host, which is exact for large positions.
 #import batch
 struct Params {
   n_heads: u32,
   head_dim: u32,
-  // pairs that turn
+  // rotated pairs
   n_pairs: u32,
   // 1: pairs (2i, 2i + 1), 0: (i, i + n_pairs)
   interleaved: u32,
-  // pairs that a row has before those of this rotation
+  // pairs of a row before those of this rotation
   first: u32,
 }
 @group(0) @binding(1) var<uniform> p: Params;
@@ -16,7 +16,7 @@ struct Params {
 @group(0) @binding(3) var<storage, read> rows: array<u32>;
 @group(0) @binding(4) var<storage, read_write> out: array<f32>;
 
-// A lane for each pair of a head, then one for each of the elements that stay.
+// One lane per pair of a head, then one per element that is not rotated.
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
   let per_head = p.head_dim - p.n_pairs;

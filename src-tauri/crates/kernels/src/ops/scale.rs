@@ -1,12 +1,15 @@
-//! x · factor: by a constant of the graph, by one that grows with the position, or by a gate of each row.
+//! x · factor, where the factor is a constant, a function of the position, or a gate per row.
 
 use super::{OpRow, activate};
 use crate::cpu::isa::{Mac, levels};
 use crate::graph::Activation;
 
+/// Row in the table of operations.
 pub static ROW: OpRow = OpRow { name: "scale", formula: "x · factor" };
+/// Row in the table of operations.
 pub static POSITION_ROW: OpRow =
     OpRow { name: "position_scale", formula: "x · (1 + beta · ln(1 + ⌊position / original_context⌋))" };
+/// Row in the table of operations.
 pub static GATE_ROW: OpRow = OpRow { name: "row_gate", formula: "σ(gate) · x" };
 
 /// x, out of one length
@@ -38,7 +41,9 @@ fn body<M: Mac>(x: &[f32], factor: f32, out: &mut [f32]) {
     }
 }
 
-levels!(pub LEVELS = body(x: &[f32], factor: f32, out: &mut [f32]));
+levels!(
+    /// The kernel at each instruction-set level.
+    pub LEVELS = body(x: &[f32], factor: f32, out: &mut [f32]));
 
 #[cfg(test)]
 mod tests {

@@ -1,9 +1,9 @@
-// out = x · factor: of the graph, of the row's position, or of the row's gate.
+// out = x · factor, where the factor is a constant, a function of the row's position, or the row's gate.
 #import batch
 #import activate
 struct Params {
   width: u32,
-  // a constant of the graph, or how fast it grows with the position
+  // the constant, or the growth rate with the position
   factor: f32,
   original_context: u32,
 }

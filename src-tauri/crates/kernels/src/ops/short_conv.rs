@@ -1,9 +1,10 @@
-//! Depthwise causal convolution over time, one token at a time: the state holds the inputs before it.
+//! Depthwise causal convolution over time, one token at a time; the state holds the preceding inputs.
 
 use super::{OpRow, activate};
 use crate::cpu::isa::{Mac, levels};
 use crate::graph::ConvShape;
 
+/// Row in the table of operations.
 pub static ROW: OpRow = OpRow {
     name: "short_conv",
     formula: "act(Σⱼ weight[j] · x[t − K + 1 + j] + bias), channel by channel",
@@ -12,7 +13,7 @@ pub static ROW: OpRow = OpRow {
 /// acc += a · b, all of one length
 pub type MulAdd = fn(a: &[f32], b: &[f32], acc: &mut [f32]);
 
-/// One token: x, out (channels), state (K − 1, channels), which becomes that of the next token.
+/// One token: x, out (channels), state (K − 1, channels), which is advanced to the next token
 pub fn scalar(x: &[f32], conv: &ConvShape, state: &mut [f32], out: &mut [f32]) {
     let (n, taps) = (x.len(), conv.kernel);
     for c in 0..n {
@@ -28,7 +29,7 @@ pub fn scalar(x: &[f32], conv: &ConvShape, state: &mut [f32], out: &mut [f32]) {
     state[(taps - 2) * n..].copy_from_slice(x);
 }
 
-/// Weights as (K, channels), in which a vector of channels lies together.
+/// Weights as (K, channels), so that a vector of channels is contiguous.
 pub fn by_tap(conv: &ConvShape) -> Vec<f32> {
     let taps = conv.kernel;
     (0..taps).flat_map(|j| conv.weight.iter().skip(j).step_by(taps)).copied().collect()
@@ -43,7 +44,9 @@ fn body<M: Mac>(a: &[f32], b: &[f32], acc: &mut [f32]) {
     }
 }
 
-levels!(pub LEVELS = body(a: &[f32], b: &[f32], acc: &mut [f32]));
+levels!(
+    /// The kernel at each instruction-set level.
+    pub LEVELS = body(a: &[f32], b: &[f32], acc: &mut [f32]));
 
 #[cfg(test)]
 mod tests {

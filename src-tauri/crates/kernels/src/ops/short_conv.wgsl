@@ -1,4 +1,4 @@
-// A causal convolution over time, a lane for each channel: rows in order, the state advances with them.
+// A causal convolution over time: one lane per channel processes rows in order and advances the state.
 #import batch
 #import activate
 struct Params {

@@ -4,9 +4,10 @@ use super::OpRow;
 use super::exp::exp;
 use crate::cpu::isa::{Mac, levels};
 
+/// Row in the table of operations.
 pub static ROW: OpRow = OpRow { name: "softcap", formula: "cap · tanh(x / cap)" };
 
-/// In place
+/// x (n), in place
 pub type Softcap = fn(x: &mut [f32], cap: f32);
 
 /// x (n), in place
@@ -16,7 +17,7 @@ pub fn scalar(x: &mut [f32], cap: f32) {
     }
 }
 
-/// tanh z = 1 − 2 / (e^2z + 1): within 2e-7 of one, not of itself, which is what a sum of scores needs.
+/// tanh z = 1 − 2 / (e^2z + 1), with an absolute error of 2e-7, which suffices for scores.
 #[inline(always)]
 fn body<M: Mac>(x: &mut [f32], cap: f32) {
     for x in x {
@@ -24,4 +25,6 @@ fn body<M: Mac>(x: &mut [f32], cap: f32) {
     }
 }
 
-levels!(pub LEVELS = body(x: &mut [f32], cap: f32));
+levels!(
+    /// The kernel at each instruction-set level.
+    pub LEVELS = body(x: &mut [f32], cap: f32));

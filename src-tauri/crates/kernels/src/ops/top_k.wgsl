@@ -1,5 +1,5 @@
-// The largest numbers of each stretch of SEGMENT of a row, largest first, of equals the first column: as
-// `likeliest.rs` ranks them. Stage after stage stretches of what is left become fewer, until there is one.
+// Selects the largest numbers of each segment of a row, largest first, on ties the first column, in the ranking of
+// `top_k.rs`. Each stage leaves fewer segments, until one is left.
 #define LANES 256u
 #define SEGMENT 1024u
 #import batch
@@ -9,18 +9,18 @@ struct Params {
   stage: u32,
 }
 @group(0) @binding(1) var<uniform> p: Params;
-// of the first stage (rows, n_columns) the bits of floats; of others (rows, entries, 2) ranks and columns
+// first stage: (rows, n_columns) bits of floats; later stages: (rows, entries, 2) ranks and columns
 @group(0) @binding(2) var<storage, read> x: array<u32>;
-// (rows, stretches · wanted, 2) ranks and columns
+// (rows, segments · n_selected, 2) ranks and columns
 @group(0) @binding(3) var<storage, read_write> out: array<u32>;
 
 var<workgroup> ranks: array<u32, SEGMENT>;
 var<workgroup> columns: array<u32, SEGMENT>;
 
-// A quarter of the largest number: as large as any counts.
+// A quarter of the largest number, to which larger ones are clamped.
 const LARGEST = 0x7e7fffffu;
 
-// Larger numbers have larger ranks; what is none or infinite comes before all.
+// Larger numbers have larger ranks; NaN and infinities come first.
 fn rank(bits: u32) -> u32 {
   let size = bits & 0x7fffffffu;
   if (size >= 0x7f800000u) {
@@ -36,7 +36,7 @@ fn rank(bits: u32) -> u32 {
 fn n_entries() -> u32 {
   var n = p.n_columns;
   for (var i = 0u; i < p.stage; i++) {
-    n = (n + SEGMENT - 1u) / SEGMENT * step.n_wanted;
+    n = (n + SEGMENT - 1u) / SEGMENT * step.n_selected;
   }
   return n;
 }
@@ -50,7 +50,7 @@ fn main(
   let n = n_entries();
   for (var i = lane; i < SEGMENT; i += LANES) {
     let at = id.x * SEGMENT + i;
-    // after all that there is
+    // ranks after all real entries
     var entry = vec2(0u, 0xffffffffu);
     if (at < n && p.stage == 0u) {
       entry = vec2(rank(x[id.z * n + at]), at);
@@ -79,8 +79,8 @@ fn main(
     }
   }
   workgroupBarrier();
-  let first = (id.z * groups.x + id.x) * step.n_wanted;
-  for (var i = lane; i < step.n_wanted; i += LANES) {
+  let first = (id.z * groups.x + id.x) * step.n_selected;
+  for (var i = lane; i < step.n_selected; i += LANES) {
     out[2u * (first + i)] = ranks[i];
     out[2u * (first + i) + 1u] = columns[i];
   }

@@ -1,4 +1,4 @@
-// norm(a + b), with the sum kept: a workgroup for each row. The sums of squares run as in `ops/rms_norm.wgsl`.
+// norm(a + b), keeping the sum; one workgroup per row. Squares are summed in the order of `ops/rms_norm.wgsl`.
 #define LANES 128u
 #import batch
 #import dot
@@ -13,12 +13,12 @@ struct Params {
 // (rows, width)
 @group(0) @binding(2) var<storage, read> a: array<f32>;
 @group(0) @binding(3) var<storage, read> b: array<f32>;
-// (width) with its offset
+// (width) including its offset
 @group(0) @binding(4) var<storage, read> weight: array<f32>;
 @group(0) @binding(5) var<storage, read_write> sum: array<f32>;
 @group(0) @binding(6) var<storage, read_write> out: array<f32>;
 #ifdef BEFORE
-// (width) with its offset, of the norm of b
+// (width) including its offset, of the norm of b
 @group(0) @binding(7) var<storage, read> weight_before: array<f32>;
 #endif
 

@@ -1,3 +1,3 @@
-// norm(a + norm(b)), with the sum kept: as `plan/fuse.wgsl`, after the norm of one of them as `ops/rms_norm.wgsl` has it.
+// norm(a + norm(b)), keeping the sum: as `plan/add_norm.wgsl`, after a norm of b as in `ops/rms_norm.wgsl`.
 #define BEFORE
 #import add_norm

@@ -1,3 +1,3 @@
-// Queries and keys rotated as in `ops/rope.wgsl`, and the keys stored at once with their values.
+// Queries and keys rotated as in `ops/rope.wgsl`; the keys are stored in the same kernel, with their values.
 #define ROTATES
 #import kv_write

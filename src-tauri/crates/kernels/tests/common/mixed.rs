@@ -1,5 +1,5 @@
-//! A random model in which every operation occurs: learned positions, layer norms, a short convolution, a gated delta
-//! rule, attention with caps and sinks, mixtures of experts with shared ones beside them.
+//! A random model with every operation: learned positions, layer norms, a short convolution, a gated delta rule, attention
+//! with caps and sinks, mixture of experts with shared experts.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Products in every way that a card computes them: lanes that share sums, with subgroups and by memory, tiles of
-//! floats and of halves, matrices in several pieces, experts slot by slot and grouped.
+//! Matrix multiplication by every GPU method: lane reductions with subgroups and with memory, f32 and f16 tiles, matrices
+//! in several slices, experts slot by slot and grouped.
 
 use std::sync::{Arc, OnceLock};
 
@@ -20,10 +20,10 @@ const CAPACITY: Capacity = Capacity {
     n_states: 1,
 };
 const N_VOCAB: usize = 50;
-/// Operands of eleven bits, each off by up to 2⁻¹¹ of itself, in sums that may cancel.
+/// Operands rounded to eleven bits, each off by up to 2⁻¹¹ of itself, in sums that may cancel.
 const HALVED: f32 = 5e-3;
 
-/// Cards that kernels use in different ways, each opened once.
+/// GPUs opened with different options, each once.
 static WAYS: [(&str, GpuOptions, OnceLock<Arc<GpuContext>>); 5] = [
     ("subgroups", PLAIN, OnceLock::new()),
     ("memory", GpuOptions { lane_reduction: LaneReduction::SharedMemory, ..PLAIN }, OnceLock::new()),
@@ -38,8 +38,7 @@ const PLAIN: GpuOptions = GpuOptions {
     max_binding_bytes: None,
     max_submission_cost: None,
 };
-/// Multiplications of a submission: less than any tile of these graphs has, so that products are cut as far as they
-/// can.
+/// Submission cost below that of any tile of these graphs, so that multiplications are split as far as possible.
 const SHORT: u64 = 100_000;
 
 fn on(way: usize) -> Box<dyn Backend> {
@@ -57,7 +56,7 @@ fn tolerance(way: usize) -> f32 {
     if is_halved(WAYS[way].1) { HALVED } else { FLOAT }
 }
 
-/// Rows of batches, one after another, that reach every way: a tile and a rest, one, few, what is just no tile.
+/// Batch sizes that use every method: a tile with a remainder, one row, few rows, just below a tile.
 const BATCHES: [usize; 5] = [70, 1, 5, 32, 33];
 
 /// The first node that differs from the specification.
@@ -81,7 +80,7 @@ fn difference(graph: &Arc<Graph>, way: usize) -> Option<NodeDifference> {
     compare(graph, [&mut Scalar::new(), &mut *on(way)], CAPACITY, &batches, tolerance(way)).unwrap()
 }
 
-/// The bits of each row, in batches of those lengths.
+/// The bits of each row, for batches of these lengths.
 fn bits(graph: &Graph, way: usize, chunks: &[usize]) -> Vec<u32> {
     let mut executor = Executor::new(graph.clone(), vec![on(way)], CAPACITY).unwrap();
     let text = tokens(chunks.iter().sum(), N_VOCAB, 9);
@@ -93,7 +92,7 @@ fn builder() -> GraphBuilder {
     GraphBuilder::new(KvLayout::uniform(0, layer)).unwrap()
 }
 
-/// x · Wᵀ + bias of all tokens, and x · Wᵀ of the rows whose logits are wanted.
+/// x · Wᵀ + bias for all tokens, and x · Wᵀ for the output rows.
 fn products(dtype: DType, k: usize, n_out: usize) -> Graph {
     let (r, mut b) = (&mut Random(k as u64), builder());
     let x = b.embed("embed", &r.tensor(DType::F32, &[N_VOCAB, k], 1.0), 1.0).unwrap();
@@ -107,7 +106,7 @@ fn products(dtype: DType, k: usize, n_out: usize) -> Graph {
     b.finish(sum).unwrap()
 }
 
-/// Rows that are no whole blocks, fewer blocks than strands, as many, more; outputs that leave rests of tiles.
+/// Rows that are not whole blocks; fewer, as many and more blocks than partial sums; outputs with tile remainders.
 const SHAPES: [(DType, usize, usize); 10] = [
     (DType::F32, 20, 3),
     (DType::F32, 1061, 300),
@@ -121,7 +120,7 @@ const SHAPES: [(DType, usize, usize); 10] = [
     (DType::MXFP4, 1024, 64),
 ];
 
-/// All cases one way; the first `n` every other way too, whose pipelines take their time.
+/// All cases with default options; the first `n` with all others too, whose pipelines are slow to compile.
 fn cases<T>(all: &[T], n: usize) -> impl Iterator<Item = (usize, &'static str, &T)> {
     WAYS.iter().enumerate().flat_map(move |(way, (name, ..))| {
         let len = if way == 0 { all.len() } else { n };
@@ -146,13 +145,13 @@ fn a_row_has_the_same_bits_alone_among_few_and_among_many() {
             let many = bits(&graph, way, &[70]);
             assert!(many == bits(&graph, way, &[1; 70]), "{name}: {dtype} one by one");
             assert!(many == bits(&graph, way, &[1, 9, 33, 27]), "{name}: {dtype}");
-            // neither subgroups nor pieces change a bit; halves change most
+            // neither subgroups nor slices change a bit; f16 changes most
             assert_eq!(many == of_floats, !is_halved(*uses), "{name}: {dtype}");
         }
     }
 }
 
-/// Two products with experts, the first of tokens, the second of their slots.
+/// Two expert multiplications: the first of tokens, the second of their slots.
 fn experts(dtype: DType, n_experts: usize, n_used: usize, k: usize) -> Graph {
     let (r, mut b) = (&mut Random((n_experts + k) as u64), builder());
     let x = b.embed("embed", &r.tensor(DType::F32, &[N_VOCAB, k], 1.0), 1.0).unwrap();
@@ -172,7 +171,7 @@ fn experts(dtype: DType, n_experts: usize, n_used: usize, k: usize) -> Graph {
     b.finish(y).unwrap()
 }
 
-/// Few experts with many rows each; more experts than rows of some batches; one for all; rows that are no whole blocks.
+/// Few experts with many rows each; more experts than rows of some batches; one for all; rows that are not whole blocks.
 const EXPERTS: [(DType, usize, usize, usize); 4] =
     [(DType::F32, 5, 2, 260), (DType::Q4_K, 5, 2, 256), (DType::Q8_0, 60, 4, 64), (DType::MXFP4, 1, 1, 128)];
 
@@ -200,7 +199,7 @@ fn gated(dtype: DType, k: usize, n_out: usize, act: Activation) -> Graph {
     let mut product = |b: &mut GraphBuilder, name: &str| {
         b.matmul(name, x, &r.tensor(dtype, &[n_out, k], 1.0 / (k as f32).sqrt()), None).unwrap()
     };
-    // the gate comes second: which is which is told by what joins them
+    // the gate comes second: the gated unit tells which is which
     let (up, gate) = (product(&mut b, "up"), product(&mut b, "gate"));
     let y = b.glu("glu", gate, up, act).unwrap();
     let y = b.output_rows("output_rows", y).unwrap();
@@ -209,7 +208,7 @@ fn gated(dtype: DType, k: usize, n_out: usize, act: Activation) -> Graph {
 
 #[test]
 fn gated_units_are_right_in_one_kernel_and_in_three() {
-    // matrices of whole multiples of what a card aligns to, and one that can't be half of another
+    // matrices that are multiples of the binding alignment, and one that is not
     let all = [
         (DType::Q4_K, 512, 192, Activation::Silu),
         (DType::F32, 70, 64, Activation::ClampedSwish { limit: 0.7 }),

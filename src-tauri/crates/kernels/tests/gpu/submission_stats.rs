@@ -1,21 +1,20 @@
-//! What a card is told for a token, and when it did each step of it.
+//! Kernel launches per token, and the times of steps.
 
 use super::*;
 
-/// A token of llama-3.2-1b's layers, narrow: what a card is told for it. Queries, keys and their writing go together,
-/// and every sum with the norm after it; norms of heads and of what is added, as
-/// Gemma 3 has them, cost no kernel of their own.
+/// Kernels per token for narrow layers of llama-3.2-1b. Rotations fuse with the KV write, and residual adds with the next
+/// norm; norms of heads and of residual branches, as in Gemma 3, need no further kernels.
 #[test]
 fn a_token_takes_few_kernels() {
     for norms in [false, true] {
         let (short, long) = kernels_of_a_token(norms);
-        // 229 where each operation has a kernel of its own, 277 with norms; attention over several chunks is two
+        // 229 with one kernel per operation, 277 with norms; split attention has two kernels
         assert!(short <= 197, "{short}, norms: {norms}");
         assert_eq!(long, short + 16);
     }
 }
 
-/// In a short context, and in one of two chunks.
+/// In a short context, and in a context of two chunks.
 fn kernels_of_a_token(norms: bool) -> (u64, u64) {
     let shape = Shape {
         norms,
@@ -52,9 +51,9 @@ fn kernels_of_a_token(norms: bool) -> (u64, u64) {
     (short.n_kernels, long.n_kernels)
 }
 
-/// By its own clock, told of after the run; the results are as without.
+/// Timing by GPU timestamps does not change the results.
 #[test]
-fn a_card_tells_when_each_step_ran() {
+fn steps_are_timed_by_the_gpu() {
     let graph = common::mixed::model(Mixed { kv: KvDType::F16, ..MIXED }, 5);
     let text = tokens(40, N_VOCAB, 3);
     let positions: Vec<u32> = (0..40).collect();

@@ -61,7 +61,7 @@ fn said(role: &str, id: &str, n_words: usize, state: &mut u64) -> PromptMessage 
 fn converse(starter: &Starter, strategy: Strategy, n_ctx: usize, mut state: u64) {
     let vocabulary = starter.vocabulary();
     let options = ChatOptions::default();
-    let room = Room::new(n_ctx, None);
+    let room = TokenBudget::new(n_ctx, None);
     let mut messages = vec![said("system", "s", 6, &mut state)];
     let mut compression = Compression { strategy, folded: None, summaries: Vec::new() };
     let mut n_folds = 0;
@@ -88,7 +88,7 @@ fn converse(starter: &Starter, strategy: Strategy, n_ctx: usize, mut state: u64)
                 Fit::Wanting(wanted) => {
                     let n = vocabulary.n_tokens(&wanted.messages, &options).unwrap();
                     assert!(n + wanted.n_tokens <= n_ctx, "asking for a summary fits: {n} of {n_ctx}");
-                    let Wanted { first, until, level, .. } = wanted;
+                    let SummaryTask { first, until, level, .. } = wanted;
                     compression.summaries.push(SummaryText { first, until, level, text: "Ok.".into() });
                 }
             }
@@ -104,7 +104,7 @@ fn converse(starter: &Starter, strategy: Strategy, n_ctx: usize, mut state: u64)
     assert!(n_folds > 0, "{strategy:?} in {n_ctx} tokens");
     // Taken back, everything is as it was.
     compression.folded = None;
-    let roomy = Room::new(1 << 20, None);
+    let roomy = TokenBudget::new(1 << 20, None);
     let whole = Fitting::new(&vocabulary, &options, &compression, &messages, roomy).fit(Why::Need).unwrap();
     let Fit::Ready { messages: shown, folded: None, .. } = whole else { panic!("{whole:?}") };
     assert_eq!(shown, messages);
@@ -131,7 +131,8 @@ fn a_question_that_never_fits_is_told_with_both_numbers() {
     for strategy in [Strategy::Window, Strategy::Summary] {
         let compression = Compression { strategy, folded: None, summaries: Vec::new() };
         let messages = [said("user", "a", 3, &mut 1), said("user", "b", 900, &mut 2)];
-        let fitting = Fitting::new(&vocabulary, &options, &compression, &messages, Room::new(256, None));
+        let fitting =
+            Fitting::new(&vocabulary, &options, &compression, &messages, TokenBudget::new(256, None));
         let error = fitting.fit(Why::Need).unwrap_err();
         assert_eq!(error.code(), "request.context_full");
         let n = vocabulary.n_tokens(&messages, &options).unwrap();

@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use contract::protocol::{EmbedAs, Embedded};
+use contract::protocol::{EmbedAs, EmbeddingBatch};
 use serde_json::{Map, Value, json};
 
 use super::blocking;
@@ -79,7 +79,10 @@ impl EmbeddingsRequest {
         if get("dimensions").is_some() {
             return Err(OpenAiFault {
                 code: Some("unsupported_parameter".into()),
-                ..OpenAiFault::invalid("dimensions", "`dimensions` is not built yet. Leave it out.")
+                ..OpenAiFault::invalid(
+                    "dimensions",
+                    "`dimensions` is not supported. Remove it from the request.",
+                )
             });
         }
         let model = match get("model") {
@@ -111,7 +114,7 @@ fn texts(fields: &Map<String, Value>) -> Result<Vec<String>> {
         Some(_) | None => return Err(wrong()),
     };
     if texts.is_empty() || texts.len() > MAX_INPUTS {
-        let message = format!("`input` has {} texts; it needs one, and {MAX_INPUTS} at most.", texts.len());
+        let message = format!("`input` has {} texts; 1 to {MAX_INPUTS} are allowed.", texts.len());
         return Err(OpenAiFault::invalid("input", message));
     }
     match texts.iter().position(String::is_empty) {
@@ -120,7 +123,7 @@ fn texts(fields: &Map<String, Value>) -> Result<Vec<String>> {
     }
 }
 
-fn answer(model: &str, embedded: &Embedded, encoding: Encoding) -> Value {
+fn answer(model: &str, embedded: &EmbeddingBatch, encoding: Encoding) -> Value {
     let written = |vector: &[f32]| match encoding {
         Encoding::Float => json!(vector),
         Encoding::Base64 => {

@@ -95,7 +95,10 @@ impl<'a> Fields<'a> {
         let unbuilt = |name: &'static str| {
             Err(OpenAiFault {
                 code: Some("unsupported_parameter".into()),
-                ..OpenAiFault::invalid(name, format!("`{name}` is not built yet. Leave it out."))
+                ..OpenAiFault::invalid(
+                    name,
+                    format!("`{name}` is not supported. Remove it from the request."),
+                )
             })
         };
         if self.count("n")?.is_some_and(|n| n != 1) {

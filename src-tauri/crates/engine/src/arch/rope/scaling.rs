@@ -1,5 +1,4 @@
-//! How trained frequencies are stretched over a longer context: the rules as arithmetic, and where either container
-//! says which one holds.
+//! RoPE scaling rules as arithmetic, and how either container describes them.
 
 use std::f64::consts::PI;
 
@@ -10,11 +9,11 @@ use super::super::hparams::{HParamKey, HParams, JsonNumbers, MAX_FACTOR, MAX_POS
 use super::super::keys;
 use crate::error::Result;
 
-/// The tensor of a GGUF that divides the frequencies one by one.
+/// GGUF tensor with one divisor per frequency.
 const DIVISORS: &str = "rope_freqs.weight";
 const LONG_DIVISORS: &str = "rope_factors_long.weight";
 const SHORT_DIVISORS: &str = "rope_factors_short.weight";
-/// 0 stands for none.
+/// 0 means none.
 const FACTOR: HParamKey = HParamKey { gguf: "rope.scaling.factor", hf: "" };
 const OLD_FACTOR: HParamKey = HParamKey { gguf: "rope.scale_linear", hf: "" };
 const ORIGINAL_CONTEXT: HParamKey =
@@ -29,11 +28,11 @@ const DEFAULT_BETA_SLOW: f64 = 1.0;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum FrequencyScaling {
     None,
-    /// All frequencies divided by the factor.
+    /// Divides all frequencies by the factor.
     Linear {
         factor: f64,
     },
-    /// Llama 3: long waves divided by the factor, short ones kept, a smooth ramp between.
+    /// Llama 3: divides long waves by the factor, keeps short ones, with a smooth ramp between.
     Llama3 {
         factor: f64,
         low: f64,
@@ -46,27 +45,27 @@ pub(super) enum FrequencyScaling {
         divisors: Vec<f32>,
         mscale: f64,
     },
-    /// Only the first `share` of the pairs turn; frequencies as if all did.
+    /// Rotates only the first `share` of the pairs, with frequencies as if all were rotated.
     Proportional {
         share: f64,
     },
 }
 
-/// Peng et al. 2023, arXiv 2309.00071: dimensions that turn often keep their frequency, slow ones are divided.
+/// Peng et al. 2023, arXiv 2309.00071: fast dimensions keep their frequency, slow ones are divided.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Yarn {
     pub factor: f64,
     pub original_context: f64,
-    /// Turns over the original context from which on a dimension is kept, and up to which it is divided.
+    /// Rotations over the original context above which a dimension is kept, and below which it is divided.
     pub beta_fast: f64,
     pub beta_slow: f64,
-    /// The ramp's ends are whole dimensions.
+    /// Whether the ramp's ends are rounded to whole dimensions.
     pub truncate: bool,
     pub mscale: f64,
 }
 
 impl FrequencyScaling {
-    /// Changes frequencies (n_rot / 2) of a rotation with that base; returns the factor on the rotated values.
+    /// Scales frequencies (n_rot / 2) of a rotation with that base. Returns the factor on the rotated values.
     pub(super) fn apply(&self, inv_freq: &mut [f64], base: f64) -> f64 {
         match self {
             Self::None => {}
@@ -94,7 +93,7 @@ impl FrequencyScaling {
         1.0
     }
 
-    /// What a GGUF has instead of a config's scaling: keys, or what a rule makes of each frequency as divisors.
+    /// Notes what a GGUF has instead of a config's scaling: keys, or the ratio of each frequency as divisors.
     pub(super) fn note(&self, hparams: &HParams<'_>, before: &[f64], after: &[f64]) {
         let ratios = || before.iter().zip(after).map(|(b, a)| (b / a).min(UNTURNED) as f32).collect();
         match self {
@@ -121,7 +120,7 @@ impl FrequencyScaling {
     }
 }
 
-/// The divisor that GGUF files give to pairs that don't turn.
+/// Divisor that GGUF files give to unrotated pairs.
 const UNTURNED: f64 = 1e30;
 
 impl Yarn {
@@ -135,7 +134,7 @@ impl Yarn {
         }
         let (low, mut high) = (low.max(0.0), high.min(n_rot - 1.0));
         if low == high {
-            high += 1e-3; // as the reference does: no division by zero
+            high += 1e-3; // as the reference does, to avoid division by zero
         }
         for (i, f) in inv_freq.iter_mut().enumerate() {
             let divided = ((i as f64 - low) / (high - low)).clamp(0.0, 1.0);
@@ -144,17 +143,17 @@ impl Yarn {
     }
 }
 
-/// YaRN's factor on the rotated values for a stretch: attention grows sharper with the context.
+/// YaRN's factor on the rotated values: attention grows sharper with the context.
 pub(super) fn yarn_mscale(factor: f64, weight: f64) -> f64 {
     if factor <= 1.0 { 1.0 } else { 0.1 * weight * factor.ln() + 1.0 }
 }
 
-/// What a GGUF's keys say, in the order to apply it; divisors only where `divided`.
+/// Reads a GGUF's keys, in the order to apply them. Divisors only if `divided`.
 pub(super) fn gguf(hparams: &HParams<'_>, n_pairs: usize, divided: bool) -> Result<Vec<FrequencyScaling>> {
     let scaling = match hparams.optional_text("rope.scaling.type")? {
         Some("none" | "longrope") => FrequencyScaling::None,
         Some("yarn") => gguf_yarn(hparams)?,
-        // a factor without type is linear
+        // A factor without a type is linear.
         None | Some("linear") => {
             let factor = match hparams.optional_real(FACTOR, 0.0, MAX_FACTOR)? {
                 Some(factor) => Some(factor),
@@ -189,7 +188,7 @@ fn gguf_yarn(hparams: &HParams<'_>) -> Result<FrequencyScaling> {
     let factor = hparams.real(FACTOR, f64::MIN_POSITIVE, MAX_FACTOR)?;
     let weight = hparams.optional_real(LOG_MULTIPLIER, 0.0, MAX_FACTOR)?.filter(|w| *w != 0.0);
     let mscale = match weight {
-        // the keys' own factor over the one meant for all dimensions
+        // The keys' own factor over the one meant for all dimensions.
         Some(weight) => yarn_mscale(factor, 1.0) / yarn_mscale(factor, weight),
         None => yarn_mscale(factor, 1.0),
     };
@@ -204,7 +203,7 @@ fn gguf_yarn(hparams: &HParams<'_>) -> Result<FrequencyScaling> {
     }))
 }
 
-/// What `rope_parameters` or `rope_scaling` of a config say.
+/// Reads `rope_parameters` or `rope_scaling` of a config.
 pub(super) fn hugging_face(
     hparams: &HParams<'_>,
     parameters: &Value,
@@ -261,7 +260,7 @@ fn hf_yarn(hparams: &HParams<'_>, parameters: &Value) -> Result<FrequencyScaling
     }))
 }
 
-/// Ding et al. 2024, arXiv 2402.13753: a list of divisors for sequences within the original context, and one beyond.
+/// Ding et al. 2024, arXiv 2402.13753: one list of divisors within the original context, one beyond it.
 fn long_rope(hparams: &HParams<'_>, parameters: &Value, n_pairs: usize) -> Result<FrequencyScaling> {
     let numbers = JsonNumbers::new(parameters, "rope_scaling.");
     let context = hparams.count(keys::CONTEXT, MAX_POSITIONS)? as f64;
@@ -285,11 +284,11 @@ fn long_rope(hparams: &HParams<'_>, parameters: &Value, n_pairs: usize) -> Resul
     let mscale = match numbers.optional_real("attention_factor", 0.0, MAX_FACTOR)? {
         Some(mscale) => mscale,
         None => {
-            let stretch = match numbers.optional_real("factor", f64::MIN_POSITIVE, MAX_FACTOR)? {
+            let factor = match numbers.optional_real("factor", f64::MIN_POSITIVE, MAX_FACTOR)? {
                 Some(factor) => factor,
                 None => context / original,
             };
-            if stretch <= 1.0 { 1.0 } else { (1.0 + stretch.ln() / original.ln()).sqrt() }
+            if factor <= 1.0 { 1.0 } else { (1.0 + factor.ln() / original.ln()).sqrt() }
         }
     };
     Ok(FrequencyScaling::Divisors { divisors, mscale })
@@ -300,7 +299,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn llama3_keeps_short_waves_and_stretches_long_ones() {
+    fn llama3_keeps_short_waves_and_divides_long_ones() {
         let scaling = FrequencyScaling::Llama3 { factor: 8.0, low: 1.0, high: 4.0, original_context: 64.0 };
         // as transformers computes them: 4 waves and more stay, 1 and fewer are divided by 8
         let frequency = |n_waves: f64| n_waves * 2.0 * PI / 64.0;

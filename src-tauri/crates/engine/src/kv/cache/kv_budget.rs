@@ -1,4 +1,4 @@
-//! How many pages are left, how many a sequence will want, and what is given up for them.
+//! Memory budget of the cache: free pages, pages a sequence will need, and what is dropped to free some.
 
 use super::super::requantize::KvRequantize;
 use super::super::rewind_point;
@@ -7,12 +7,12 @@ use super::{KvCache, SequenceId};
 use crate::error::{EngineError, Result};
 
 impl KvCache {
-    /// All that live.
+    /// Returns the ids of all live sequences.
     pub fn ids(&self) -> Vec<SequenceId> {
         self.sequences.keys().copied().collect()
     }
 
-    /// Of the layers that keep everything; of what has aged, as many as its bytes leave.
+    /// Returns the free pages of the full-attention layers. Requantized pages count by their bytes.
     pub fn n_free_pages(&self) -> usize {
         let RequantizePolicy { when, page_bytes, .. } = self.geometry.requantize;
         match when {
@@ -24,7 +24,7 @@ impl KvCache {
         }
     }
 
-    /// PageTable of those layers that the sequence would take for `n` more tokens.
+    /// Returns how many full-attention pages the sequence would take for `n` more tokens.
     pub fn n_pages_to_grow(&self, id: SequenceId, n: usize) -> usize {
         let Ok(sequence) = self.get(id) else { return 0 };
         let n_held = sequence.tokens.len();
@@ -34,7 +34,7 @@ impl KvCache {
         n_grown + self.n_pages_to_requantize(id, n_then)
     }
 
-    /// Gives up what can be until the pools hold what `reserve` takes. Live sequences alone always fit.
+    /// Drops pins and rewind points until `reserve` can succeed. Live sequences alone always fit.
     pub(super) fn free_for(&mut self, id: SequenceId, n: usize) -> Result<()> {
         loop {
             let sequence = self.get(id)?;
@@ -55,7 +55,7 @@ impl KvCache {
         }
     }
 
-    /// Gives up what can be until so many are free. False: there are not so many.
+    /// Drops pins and rewind points until that many pages and states are free. Returns false if they cannot be freed.
     pub(super) fn free_up(&mut self, n_window_pages: usize, n_states: usize) -> bool {
         loop {
             if n_window_pages <= self.window_pages.n_free() && n_states <= self.states.n_free() {
@@ -67,8 +67,8 @@ impl KvCache {
         }
     }
 
-    /// Lets go of something that only saves time: windows that are held on to, then a kept position. False: there is
-    /// nothing.
+    /// Drops something that only saves time: a pinned window first, then a rewind point. Returns false if there is
+    /// nothing to drop.
     fn release_spare(&mut self) -> bool {
         let mut held = self.sequences.iter().filter(|(_, sequence)| sequence.pinned_from.is_some());
         match held.next().map(|(&id, _)| id) {
@@ -81,7 +81,7 @@ impl KvCache {
         self.sequences.values().map(|sequence| sequence.rewind_points.len()).sum()
     }
 
-    /// Drops the kept position that is missed least. False: nothing is kept.
+    /// Drops the least useful rewind point. Returns false if there is none.
     pub(super) fn drop_rewind_point(&mut self) -> bool {
         let all = self.sequences.iter().map(|(&id, sequence)| (id, sequence.rewind_points.as_slice()));
         let Some((id, at)) = rewind_point::least_useful(all) else { return false };
@@ -97,6 +97,6 @@ pub(super) fn memory_full() -> EngineError {
     EngineError::new(
         "kv.memory_full",
         "the memory for contexts is full",
-        "Wait for other answers to end, or give contexts more memory in the settings.",
+        "Wait for other answers to finish, or give contexts more memory in the settings.",
     )
 }

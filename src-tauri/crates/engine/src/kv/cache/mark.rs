@@ -1,9 +1,10 @@
-//! Where a sequence was before tokens that may be taken back at once: for recurrent layers the state there. Unlike
-//! what is kept, it is never dropped for others' sake, and only until it is let go of.
+//! Marks: the recurrent state before tokens that may be taken back, such as a draft.
+//!
+//! Unlike a rewind point, a mark is never dropped for other sequences; it lives until it is cleared.
 
 use super::{KvCache, SequenceId};
 
-/// The state of recurrent layers at a position.
+/// Recurrent state at a position.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StateMark {
     pub position: usize,
@@ -11,11 +12,12 @@ pub(super) struct StateMark {
 }
 
 impl KvCache {
-    /// Marks where the sequence is, in place of an earlier mark, for at most `size::WINDOW_REWIND_TOKENS` tokens: `truncate` comes
-    /// back to here, or to any position since where no state is lost. False: there is no room for another state, or no
-    /// such sequence.
-    pub fn mark(&mut self, id: SequenceId) -> bool {
-        self.unmark(id);
+    /// Marks the current position, replacing an earlier mark. For the next `size::WINDOW_REWIND_TOKENS` tokens
+    /// `truncate` can return to it, and without recurrent layers to any position since.
+    ///
+    /// Returns false if no state slot is free or the sequence is unknown.
+    pub fn set_mark(&mut self, id: SequenceId) -> bool {
+        self.clear_mark(id);
         let n_marks = self.sequences.values().filter(|sequence| sequence.mark.is_some()).count();
         let Self { sequences, geometry, states, .. } = self;
         let Some(sequence) = sequences.get_mut(&id) else { return false };
@@ -32,8 +34,8 @@ impl KvCache {
         true
     }
 
-    /// Lets go of the mark. A sequence that has none, or doesn't live, is ignored.
-    pub fn unmark(&mut self, id: SequenceId) {
+    /// Clears the mark. Sequences without one and unknown ids are ignored.
+    pub fn clear_mark(&mut self, id: SequenceId) {
         let Some(sequence) = self.sequences.get_mut(&id) else { return };
         sequence.lost.iter_mut().for_each(|lost| lost.set_mark(None));
         let mark = sequence.mark.take();

@@ -1,4 +1,4 @@
-//! Sequences under random and chosen histories: pages are held as often as tables list them, and what is kept is found.
+//! Sequences under random and chosen histories: page holders equal table entries, and rewind points are found.
 
 use super::super::size::{RequantizePolicy, WINDOW_REWIND_TOKENS};
 use super::*;
@@ -92,7 +92,7 @@ fn limits_are_errors_that_change_nothing() {
 }
 
 #[test]
-fn a_window_holds_few_pages_however_long_the_sequence() {
+fn windows_hold_few_pages_at_any_length() {
     let mut cache = KvCache::new(Geometry { window: Some(6), ..geometry(10_000, 1) });
     let a = cache.create().unwrap();
     let most = cache.geometry().live_window_pages();
@@ -105,14 +105,14 @@ fn a_window_holds_few_pages_however_long_the_sequence() {
     assert_eq!(
         cache.truncate(a, n - WINDOW_REWIND_TOKENS).unwrap(),
         n - WINDOW_REWIND_TOKENS,
-        "it can go back a little"
+        "a short rewind works"
     );
-    assert_eq!(cache.truncate(a, n / 2).unwrap(), 0, "but not far, as nothing was kept");
+    assert_eq!(cache.truncate(a, n / 2).unwrap(), 0, "a longer one does not without rewind points");
     assert_eq!(cache.usage().n_window_pages, 0);
 }
 
 #[test]
-fn between_positions_that_are_kept_nothing_is_lost_where_it_is_held() {
+fn rewinding_to_rewind_points_loses_nothing() {
     let g =
         Geometry { window: Some(6), max_rewind_points: 8, n_rewind_window_pages: 100, ..geometry(10_000, 1) };
     let mut cache = KvCache::new(g);
@@ -125,7 +125,7 @@ fn between_positions_that_are_kept_nothing_is_lost_where_it_is_held() {
     cache.unpin_window(a).unwrap();
     (0..20).for_each(|_| _ = append(&mut cache, a, 10));
     assert_eq!([10, 11, 100, 209, 210].map(|n| cache.reach(a, n).unwrap()), [10, 11, 100, 209, 210]);
-    assert_eq!(cache.reach(a, 300).unwrap(), 210, "since then it has passed");
+    assert_eq!(cache.reach(a, 300).unwrap(), 210, "the window has passed since");
     assert_eq!(cache.truncate(a, 57).unwrap(), 57);
 
     let g = Geometry { window: Some(6), ..geometry(10_000, 1) };
@@ -133,17 +133,17 @@ fn between_positions_that_are_kept_nothing_is_lost_where_it_is_held() {
     let a = cache.create().unwrap();
     cache.pin_window(a).unwrap();
     (0..100).for_each(|_| _ = append(&mut cache, a, 16));
-    assert!(cache.usage().n_window_pages <= g.n_window_pages(), "held only where there is room");
+    assert!(cache.usage().n_window_pages <= g.n_window_pages(), "held only where there is memory");
 }
 
 #[test]
-fn what_was_kept_is_where_it_goes_back_to() {
+fn truncation_returns_to_rewind_points() {
     let g = Geometry { recurrent: true, max_rewind_points: 8, n_rewind_states: 8, ..geometry(1000, 1) };
     let mut cache = KvCache::new(g);
     let a = cache.create().unwrap();
     append(&mut cache, a, 10);
     cache.save_rewind_point(a).unwrap();
-    assert!(append(&mut cache, a, 5).state.is_some(), "the kept state is not written");
+    assert!(append(&mut cache, a, 5).state.is_some(), "the saved state is not written");
     assert_eq!(append(&mut cache, a, 5).state, None);
     cache.save_rewind_point(a).unwrap();
     cache.save_rewind_point(a).unwrap();
@@ -164,7 +164,7 @@ fn what_was_kept_is_where_it_goes_back_to() {
 }
 
 #[test]
-fn of_many_kept_positions_the_older_are_thinned() {
+fn older_rewind_points_are_thinned() {
     let g = Geometry { recurrent: true, max_rewind_points: 4, n_rewind_states: 4, ..geometry(1000, 1) };
     let mut cache = KvCache::new(g);
     let a = cache.create().unwrap();
@@ -173,27 +173,27 @@ fn of_many_kept_positions_the_older_are_thinned() {
         cache.save_rewind_point(a).unwrap();
     }
     let positions: Vec<usize> = cache.rewind_points(a).unwrap().iter().map(|kept| kept.position).collect();
-    assert_eq!(positions, [32, 65, 66, 82], "short ways go first, the newest two stay");
+    assert_eq!(positions, [32, 65, 66, 82], "short gaps go first, the newest two stay");
 }
 
 #[test]
-fn a_mark_is_where_a_draft_goes_back_to() {
+fn rejected_drafts_return_to_the_mark() {
     let g = Geometry { recurrent: true, n_mark_states: 1, ..geometry(1000, 2) };
     let mut cache = KvCache::new(g);
     let (a, b) = (cache.create().unwrap(), cache.create().unwrap());
     append(&mut cache, a, 10);
     append(&mut cache, b, 3);
-    assert!(cache.mark(a) && !cache.mark(b), "there is room for one");
+    assert!(cache.set_mark(a) && !cache.set_mark(b), "there is memory for one");
     assert!(append(&mut cache, a, 5).state.is_some(), "the marked state is not written");
     assert_eq!(cache.truncate(a, 13).unwrap(), 10);
     assert_eq!(cache.usage().n_states, 2, "shared again");
-    cache.unmark(a);
+    cache.clear_mark(a);
     assert_eq!(append(&mut cache, a, 2).state, None);
-    assert_eq!(cache.truncate(a, 11).unwrap(), 0, "nothing is marked any more");
-    assert!(cache.mark(b));
+    assert_eq!(cache.truncate(a, 11).unwrap(), 0, "no mark is left");
+    assert!(cache.set_mark(b));
     append(&mut cache, b, 1);
     assert_eq!(cache.truncate(b, 2).unwrap(), 0);
-    assert_eq!(cache.usage().n_states, 0, "a mark that the sequence has left is gone");
+    assert_eq!(cache.usage().n_states, 0, "a mark beyond the end is gone");
 }
 
 /// What the executor would hold: for every page the tokens that each position was computed from, for every slot the
@@ -205,7 +205,7 @@ struct PagedMemory {
     states: Vec<u64>,
 }
 
-/// A number for the first tokens of a sequence.
+/// Identifies the first tokens of a sequence.
 fn hash(tokens: &[TokenId]) -> u64 {
     tokens.iter().fold(17, |hash, &token| (hash ^ u64::from(token)).wrapping_mul(0x100_0000_01B3))
 }
@@ -221,7 +221,7 @@ impl PagedMemory {
         }
     }
 
-    /// False: there is no room.
+    /// Returns false if memory is full.
     fn reserve(&mut self, id: SequenceId, n: usize) -> bool {
         let Ok(copies) = self.cache.reserve(id, n) else { return false };
         if let Some((from, to)) = copies.page {
@@ -257,7 +257,7 @@ impl PagedMemory {
         self.cache.commit(id, tokens).unwrap();
     }
 
-    /// What a token that comes after `tokens` would read is what those tokens left.
+    /// Checks that a token after `tokens` would read what those tokens left.
     fn check(&self, id: SequenceId, tokens: &[TokenId]) {
         let n = tokens.len();
         for at in 0..n {
@@ -277,11 +277,11 @@ impl PagedMemory {
         }
     }
 
-    /// DraftSource that are taken back, whatever is kept.
+    /// Appends drafted tokens and removes them again, with and without a mark.
     fn draft(&mut self, id: SequenceId) {
         let n_held = self.cache.tokens(id).unwrap().len();
         let geometry = self.cache.geometry;
-        if self.cache.mark(id) {
+        if self.cache.set_mark(id) {
             self.append(id, &[1, 2, 0, 1, 2, 0]);
             assert_eq!(self.cache.truncate(id, n_held).unwrap(), n_held);
         } else {
@@ -289,10 +289,10 @@ impl PagedMemory {
         }
     }
 
-    /// Every page and slot is held as often as tables list it, and none is lost.
+    /// Checks that every page and slot has as many holders as table entries, and that none is lost.
     fn count_holders(&self) {
         let KvCache { sequences, pages, window_pages, states, .. } = &self.cache;
-        let mut listed = [pages, window_pages, states].map(|pool| vec![0; pool.n_places()]);
+        let mut listed = [pages, window_pages, states].map(|pool| vec![0; pool.n_slots()]);
         for sequence in sequences.values() {
             assert_eq!(sequence.pages.end(), sequence.tokens.len().div_ceil(PAGE_LEN));
             let [p, w, s] = &mut listed;
@@ -305,14 +305,14 @@ impl PagedMemory {
             assert!(sequence.rewind_points.is_sorted_by(|a, b| a.position < b.position));
         }
         for (pool, listed) in [pages, window_pages, states].into_iter().zip(listed) {
-            let held: Vec<u32> = (0..pool.n_places() as u32).map(|place| pool.n_holders(place)).collect();
+            let held: Vec<u32> = (0..pool.n_slots() as u32).map(|place| pool.n_holders(place)).collect();
             assert_eq!(held, listed);
             assert_eq!(pool.n_held(), listed.iter().filter(|&&n| n > 0).count());
         }
     }
 }
 
-/// Random histories over every kind of model: holders equal tables, and what a sequence would read is its own.
+/// Random histories over every kind of model: holders equal table entries, and no sequence reads another's content.
 #[test]
 fn holders_equal_tables_in_random_histories() {
     let plain = Geometry { max_rows: 8, ..geometry(120, 5) };
@@ -370,7 +370,7 @@ fn holders_equal_tables_in_random_histories() {
                 10 => memory.cache.pin_window(id).unwrap(),
                 11 if draw(2) == 0 => memory.cache.unpin_window(id).unwrap(),
                 8 => memory.draft(id),
-                9 => memory.cache.unmark(id),
+                9 => memory.cache.clear_mark(id),
                 _ => {
                     let tokens: Vec<TokenId> = (0..1 + draw(8)).map(|_| draw(3) as TokenId).collect();
                     memory.append(id, &tokens);

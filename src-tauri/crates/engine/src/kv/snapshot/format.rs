@@ -1,9 +1,8 @@
-//! How a piece lies in bytes, and whether some bytes are one.
+//! Binary format of checkpoint pieces, and its validation.
 //!
-//! Little-endian: magic, format version, identity (which model, spec, kernels and precision wrote it), what kind of
-//! piece, counts, the name of the tokens before it, token hash, checksum; then the ids of its tokens; of a head what its
-//! sequence's tokens saw that had aged; then the bytes of each layer for each of its pages: of the layers that keep
-//! everything, then of the layers with a window; then the recurrent state.
+//! Little-endian: magic, format version, identity, kind, counts, key of the tokens before, token hash, checksum. Then
+//! token ids; in a head what its tokens saw of requantization; then each page's bytes layer by layer, window pages
+//! last; then the recurrent state.
 
 use super::super::CHECKPOINT_CHUNK_TOKENS;
 use super::super::checksum::xxh64;
@@ -16,18 +15,17 @@ use crate::error::{EngineError, Result};
 
 const MAGIC: [u8; 8] = *b"INGLEKV\0";
 
-/// Raised whenever the layout, or what page bytes mean, changes.
+/// Format version. Increased whenever the layout or the meaning of page bytes changes.
 pub const FORMAT_VERSION: u64 = 5;
 
-/// What a piece holds.
+/// Kind of a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordKind {
-    /// Keys and values of `CHECKPOINT_CHUNK_TOKENS` tokens, in the layers that keep everything.
+    /// Keys and values of `CHECKPOINT_CHUNK_TOKENS` tokens in full-attention layers.
     Chunk,
-    /// The same in fewer bits, as they are once they have aged.
+    /// The same after requantization.
     RequantizedChunk,
-    /// What is needed beyond whole stretches to go on at a position: keys and values of the tokens after the last
-    /// one, windows, recurrent state.
+    /// What continuing needs beyond whole chunks: keys and values of the remaining tokens, windows, recurrent state.
     Head,
 }
 
@@ -41,7 +39,7 @@ impl RecordKind {
     }
 }
 
-/// The header, field by field in file order after magic.
+/// Header fields in file order, after the magic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct PieceHeader {
     version: u64,
@@ -54,16 +52,16 @@ struct PieceHeader {
     window_page_bytes: u64,
     state_bytes: u64,
     kind: u64,
-    /// tokens before the piece
+    /// Tokens before the piece.
     base: u64,
-    /// and with its own
+    /// Tokens up to its end.
     end: u64,
     first_window_page: u64,
-    /// of a head: what made positions age, stretches that have, and changes of what its tokens saw of that
-    aging: u64,
+    /// In a head: requantization mode, requantized chunks, and number of views.
+    requantize: u64,
     n_requantized: u64,
     n_views: u64,
-    /// key of the tokens before
+    /// Key of the tokens before.
     before: [u64; 2],
     token_hash: u64,
     checksum: u64,
@@ -71,7 +69,7 @@ struct PieceHeader {
 
 const N_WORDS: usize = 20;
 
-/// Changes of what tokens saw aged that a head can tell: of a hundred thousand tokens, as they age by length.
+/// Views that a head can hold: enough for a hundred thousand tokens requantized by length.
 pub(super) const MAX_VIEWS: usize = 512;
 
 /// Bytes before the token ids.
@@ -96,7 +94,7 @@ impl PieceHeader {
             h.base,
             h.end,
             h.first_window_page,
-            h.aging,
+            h.requantize,
             h.n_requantized,
             h.n_views,
             h.before[0],
@@ -110,7 +108,7 @@ impl PieceHeader {
         out
     }
 
-    /// `bytes` begin with magic.
+    /// Decodes a header. `bytes` begin with the magic.
     fn decode(bytes: &[u8; HEADER_LEN]) -> Self {
         let mut words = bytes[8..]
             .chunks_exact(8)
@@ -130,7 +128,7 @@ impl PieceHeader {
             base: next(),
             end: next(),
             first_window_page: next(),
-            aging: next(),
+            requantize: next(),
             n_requantized: next(),
             n_views: next(),
             before: [next(), next()],
@@ -140,16 +138,16 @@ impl PieceHeader {
     }
 }
 
-/// A checked piece.
+/// A validated piece.
 #[derive(Debug)]
 pub(super) struct PieceContents<'a> {
     pub kind: RecordKind,
     /// Tokens before it.
     pub base: usize,
     pub before: ChunkKey,
-    /// Its own.
+    /// Its own tokens.
     pub tokens: Vec<TokenId>,
-    pub aged: Requantized,
+    pub requantized: Requantized,
     pub first_window_page: usize,
     /// (pages of its tokens, page bytes)
     pub pages: &'a [u8],
@@ -158,7 +156,7 @@ pub(super) struct PieceContents<'a> {
     pub state: &'a [u8],
 }
 
-/// What a piece says of itself, as it is written.
+/// What the header of a piece says.
 #[derive(Debug, Clone)]
 pub(super) struct PieceLabel {
     pub kind: RecordKind,
@@ -166,12 +164,17 @@ pub(super) struct PieceLabel {
     pub end: usize,
     pub first_window_page: usize,
     pub before: ChunkKey,
-    /// of a head
-    pub aged: Requantized,
+    /// Only in a head.
+    pub requantized: Requantized,
 }
 
-/// Writes the header over the first `HEADER_LEN` bytes of a piece whose body stands behind it.
-pub(super) fn seal(identity: &CheckpointIdentity, aging: KvRequantize, label: &PieceLabel, out: &mut [u8]) {
+/// Writes the header over the first `HEADER_LEN` bytes of a piece whose body follows them.
+pub(super) fn seal(
+    identity: &CheckpointIdentity,
+    requantize: KvRequantize,
+    label: &PieceLabel,
+    out: &mut [u8],
+) {
     let (header, body) = out.split_at_mut(HEADER_LEN);
     let mut fields = PieceHeader {
         version: FORMAT_VERSION,
@@ -187,9 +190,9 @@ pub(super) fn seal(identity: &CheckpointIdentity, aging: KvRequantize, label: &P
         base: label.base as u64,
         end: label.end as u64,
         first_window_page: label.first_window_page as u64,
-        aging: if label.aged.is_exact() { 0 } else { aging.identity_word() },
-        n_requantized: label.aged.n_chunks as u64,
-        n_views: label.aged.views.len() as u64,
+        requantize: if label.requantized.is_exact() { 0 } else { requantize.identity_word() },
+        n_requantized: label.requantized.n_chunks as u64,
+        n_views: label.requantized.views.len() as u64,
         before: label.before.words(),
         token_hash: xxh64(&body[..(label.end - label.base) * 4]),
         checksum: 0,
@@ -198,14 +201,13 @@ pub(super) fn seal(identity: &CheckpointIdentity, aging: KvRequantize, label: &P
     header.copy_from_slice(&fields.encode());
 }
 
-/// Hash over the header with its checksum as 0, chained with the body's.
+/// Hash of the header with checksum 0, chained with the hash of the body.
 fn checksum(header: &PieceHeader, body: &[u8]) -> u64 {
     let head = xxh64(&PieceHeader { checksum: 0, ..*header }.encode());
     xxh64(&[head.to_le_bytes(), xxh64(body).to_le_bytes()].concat())
 }
 
-/// Judges a piece wholly: who wrote it, whether its counts agree with each other and with the context, and whether
-/// every byte is as it was.
+/// Validates a whole piece: its writer, its counts against each other and the context, and every byte.
 pub(super) fn check<'a>(
     identity: &CheckpointIdentity,
     geometry: &Geometry,
@@ -218,7 +220,7 @@ pub(super) fn check<'a>(
         RecordKind::Chunk | RecordKind::RequantizedChunk => (0, 0),
         RecordKind::Head => (geometry.window.map_or(0, |_| geometry.pages_for(end) - first), 1),
     };
-    // All counts are bounded by the context now, so these are small.
+    // All counts are bounded by the context here, so the products stay small.
     let KvUnitBytes { page, requantized_page, window_page, state } = identity.bytes;
     let page = if kind == RecordKind::RequantizedChunk { requantized_page } else { page };
     let [page, window_page, state] = [page, window_page, state].map(|bytes| bytes as usize);
@@ -226,7 +228,7 @@ pub(super) fn check<'a>(
     let lengths = [tokens, seen, n_pages * page, n_window_pages * window_page, n_states * state];
     let n_bytes = lengths.iter().sum::<usize>();
     if body.len() != n_bytes {
-        let message = format!("the piece's body has {} bytes, not {n_bytes}", body.len());
+        let message = format!("the checkpoint piece has a body of {} bytes instead of {n_bytes}", body.len());
         return Err(refused("snapshot.length", message));
     }
     let mut rest = body;
@@ -236,21 +238,21 @@ pub(super) fn check<'a>(
         part
     });
     if xxh64(tokens) != header.token_hash {
-        let message = "the piece's tokens are not those it was written with";
+        let message = "the tokens of the checkpoint piece differ from those it was written with";
         return Err(refused("snapshot.tokens", message.into()));
     }
     if checksum(&header, body) != header.checksum {
-        let message = "the piece's bytes have changed since it was written";
+        let message = "the checkpoint piece has changed since it was written";
         return Err(refused("snapshot.checksum", message.into()));
     }
-    let aged = aged(geometry, &header, seen)?;
+    let requantized = requantized(geometry, &header, seen)?;
     let (tokens, before) = (ids(tokens), ChunkKey::of_words(header.before));
     Ok(PieceContents {
         kind,
         base,
         before,
         tokens,
-        aged,
+        requantized,
         first_window_page: first,
         pages,
         window_pages,
@@ -258,33 +260,38 @@ pub(super) fn check<'a>(
     })
 }
 
-/// PieceHeader and body, if they are of this program's format and this model.
+/// Splits header and body, if they have this format and model.
 fn open<'a>(identity: &CheckpointIdentity, bytes: &'a [u8]) -> Result<(PieceHeader, &'a [u8])> {
     let Some((head, body)) = bytes.split_first_chunk::<HEADER_LEN>() else {
-        return Err(refused("snapshot.truncated", format!("the piece has only {} bytes", bytes.len())));
+        return Err(refused(
+            "snapshot.truncated",
+            format!("the checkpoint piece has only {} bytes", bytes.len()),
+        ));
     };
     if head[..8] != MAGIC {
-        return Err(refused("snapshot.magic", "this is no piece of a context".into()));
+        return Err(refused("snapshot.magic", "this is not a checkpoint piece".into()));
     }
     let header = PieceHeader::decode(head);
     check_writer(identity, &header)?;
     Ok((header, body))
 }
 
-/// What the beginning of a head says, before the rest of it has been read: bytes that are sound or not.
+/// Contents of a head's first bytes, not yet covered by a checksum.
 pub(super) struct HeadPreview {
     pub end: usize,
     pub before: ChunkKey,
     pub first_window_page: usize,
     pub tokens: Vec<TokenId>,
-    pub aged: Requantized,
+    pub requantized: Requantized,
 }
 
-/// Bytes of a head that `glimpse` looks at; there may be fewer.
+/// Bytes of a head that `preview_head` reads. A head may be shorter.
 pub const HEAD_PREVIEW_BYTES: usize =
     HEADER_LEN + CHECKPOINT_CHUNK_TOKENS * 4 + MAX_VIEWS * RequantizedView::N_BYTES;
 
-/// Error: this is no head for this model.
+/// Reads the beginning of a head.
+///
+/// Errors: `snapshot.*` if it is no head for this model.
 pub(super) fn preview_head(
     identity: &CheckpointIdentity,
     geometry: &Geometry,
@@ -295,15 +302,22 @@ pub(super) fn preview_head(
     let own = body.split_at_checked((end - base) * 4);
     let own = own.and_then(|(tokens, rest)| Some((tokens, rest.get(..n_views * RequantizedView::N_BYTES)?)));
     let (RecordKind::Head, Some((tokens, seen))) = (kind, own) else {
-        return Err(refused("snapshot.kind", "this piece is none that a context ends with".into()));
+        return Err(refused("snapshot.kind", "this checkpoint piece is not the end of a context".into()));
     };
-    let (tokens, aged) = (ids(tokens), aged(geometry, &header, seen)?);
-    Ok(HeadPreview { end, before: ChunkKey::of_words(header.before), first_window_page: first, tokens, aged })
+    let (tokens, requantized) = (ids(tokens), requantized(geometry, &header, seen)?);
+    Ok(HeadPreview {
+        end,
+        before: ChunkKey::of_words(header.before),
+        first_window_page: first,
+        tokens,
+        requantized,
+    })
 }
 
-/// What a head says of how far its sequence has aged: sound, and what the context may hold as it ages now. Error
-/// `PREFIX_MISMATCH`: it aged otherwise, or isn't exact where it should be.
-fn aged(geometry: &Geometry, header: &PieceHeader, seen: &[u8]) -> Result<Requantized> {
+/// Reads how far a head's sequence is requantized.
+///
+/// Errors: `snapshot.aged` for impossible values, `PREFIX_MISMATCH` for another requantization mode.
+fn requantized(geometry: &Geometry, header: &PieceHeader, seen: &[u8]) -> Result<Requantized> {
     let of = |bytes: &[u8]| RequantizedView::of_bytes(bytes.try_into().expect("chunks of their length"));
     let seen: Vec<RequantizedView> = seen.chunks_exact(RequantizedView::N_BYTES).map(of).collect();
     let rises = seen.is_sorted_by(|a, b| a.from < b.from && a.n_requantized != b.n_requantized);
@@ -311,18 +325,21 @@ fn aged(geometry: &Geometry, header: &PieceHeader, seen: &[u8]) -> Result<Requan
         u64::from(seen.from) < header.end
             && (seen.n_requantized as usize) * CHECKPOINT_CHUNK_TOKENS <= geometry.n_ctx
     };
-    let aged =
+    let requantized =
         Requantized { n_chunks: usize::try_from(header.n_requantized).unwrap_or(usize::MAX), views: seen };
     if !rises
-        || !aged.views.iter().all(within)
-        || aged.n_chunks > header.base as usize / CHECKPOINT_CHUNK_TOKENS
+        || !requantized.views.iter().all(within)
+        || requantized.n_chunks > header.base as usize / CHECKPOINT_CHUNK_TOKENS
     {
-        return Err(refused("snapshot.aged", "what the piece says of its age cannot be".into()));
+        return Err(refused(
+            "snapshot.aged",
+            "the checkpoint piece describes an impossible requantization".into(),
+        ));
     }
-    match aged.is_exact() || header.aging == geometry.requantize.when.identity_word() {
-        true => Ok(aged),
+    match requantized.is_exact() || header.requantize == geometry.requantize.when.identity_word() {
+        true => Ok(requantized),
         false => {
-            Err(refused(PREFIX_MISMATCH, "the piece has aged, and contexts are to age otherwise".into()))
+            Err(refused(PREFIX_MISMATCH, "the checkpoint piece was requantized under another setting".into()))
         }
     }
 }
@@ -335,26 +352,27 @@ fn ids(bytes: &[u8]) -> Vec<TokenId> {
 fn check_writer(identity: &CheckpointIdentity, header: &PieceHeader) -> Result<()> {
     if header.version != FORMAT_VERSION {
         let version = header.version;
-        let message = format!("the piece has format {version}, this program writes {FORMAT_VERSION}");
+        let message =
+            format!("the checkpoint piece has format {version}, this program writes {FORMAT_VERSION}");
         return Err(refused("snapshot.version", message));
     }
     let KvUnitBytes { page, requantized_page: _, window_page, state } = identity.bytes;
     let same = [
-        ("snapshot.model", "by another model file", header.model == identity.model),
-        ("snapshot.spec", "for another reading of this model", header.spec == identity.spec),
+        ("snapshot.model", "with another model file", header.model == identity.model),
+        ("snapshot.spec", "with another interpretation of this model", header.spec == identity.spec),
         ("snapshot.backend", "on another kind of device", header.backends == identity.backends),
         ("snapshot.kv_dtype", "with another key-value precision", header.kv == identity.kv),
-        ("snapshot.page_len", "with longer or shorter pages", header.page_len == kernels::PAGE_LEN as u64),
-        ("snapshot.page_bytes", "with pages of other bytes", header.page_bytes == page),
+        ("snapshot.page_len", "with another page length", header.page_len == kernels::PAGE_LEN as u64),
+        ("snapshot.page_bytes", "with another page size", header.page_bytes == page),
         (
             "snapshot.window_page_bytes",
-            "with other pages of windows",
+            "with another size of window pages",
             header.window_page_bytes == window_page,
         ),
-        ("snapshot.state_bytes", "with recurrent states of other bytes", header.state_bytes == state),
+        ("snapshot.state_bytes", "with another size of recurrent states", header.state_bytes == state),
     ];
     match same.iter().find(|(_, _, same)| !same) {
-        Some((code, how, _)) => Err(refused(code, format!("the piece was written {how}"))),
+        Some((code, how, _)) => Err(refused(code, format!("the checkpoint piece was written {how}"))),
         None => Ok(()),
     }
 }
@@ -367,19 +385,22 @@ struct PieceCounts {
     n_views: usize,
 }
 
-/// Each within what a sequence of this model can hold.
+/// Reads the counts, each checked against what a sequence of this model can hold.
 fn counts(geometry: &Geometry, header: &PieceHeader) -> Result<PieceCounts> {
     let kind = [RecordKind::Chunk, RecordKind::Head, RecordKind::RequantizedChunk]
         .into_iter()
         .find(|kind| kind.code() == header.kind);
     let Some(kind) = kind else {
-        return Err(refused("snapshot.kind", format!("there is no kind {} of pieces", header.kind)));
+        return Err(refused(
+            "snapshot.kind",
+            format!("there is no kind {} of checkpoint pieces", header.kind),
+        ));
     };
     if header.end > geometry.n_ctx as u64 {
         let (end, n_ctx) = (header.end, geometry.n_ctx);
         return Err(refused(
             "snapshot.context",
-            format!("the piece ends after {end} tokens, the context holds {n_ctx}"),
+            format!("the checkpoint piece ends after {end} tokens, but the context has {n_ctx}"),
         ));
     }
     let end = header.end as usize;
@@ -389,7 +410,7 @@ fn counts(geometry: &Geometry, header: &PieceHeader) -> Result<PieceCounts> {
     };
     let base = end.checked_sub(own).filter(|base| end > 0 && base.is_multiple_of(CHECKPOINT_CHUNK_TOKENS));
     let Some(base) = base.filter(|&base| base as u64 == header.base) else {
-        let message = format!("a piece cannot hold tokens {} to {end}", header.base);
+        let message = format!("a checkpoint piece cannot hold tokens {} to {end}", header.base);
         return Err(refused("snapshot.counts", message));
     };
     let first = usize::try_from(header.first_window_page).unwrap_or(usize::MAX);
@@ -400,19 +421,22 @@ fn counts(geometry: &Geometry, header: &PieceHeader) -> Result<PieceCounts> {
     let n_views = usize::try_from(header.n_views).unwrap_or(usize::MAX);
     let most = if kind == RecordKind::Head { MAX_VIEWS } else { 0 };
     if n_views > most || most == 0 && header.n_requantized > 0 {
-        return Err(refused("snapshot.aged", format!("a piece cannot tell {n_views} changes of age")));
+        return Err(refused(
+            "snapshot.aged",
+            format!("a checkpoint piece cannot describe {n_views} requantized views"),
+        ));
     }
     match fits {
         true => Ok(PieceCounts { kind, base, end, first, n_views }),
         false => Err(refused(
             "snapshot.window",
-            format!("{end} tokens cannot begin their window at page {}", header.first_window_page),
+            format!("the window of {end} tokens cannot begin at page {}", header.first_window_page),
         )),
     }
 }
 
 pub(super) fn refused(code: &'static str, message: String) -> EngineError {
-    EngineError::new(code, message, "It is dropped; the conversation is read again from its text.")
+    EngineError::new(code, message, "The piece is deleted, and the conversation is recomputed from its text.")
 }
 
 #[cfg(test)]

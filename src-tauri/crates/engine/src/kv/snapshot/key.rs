@@ -1,5 +1,6 @@
-//! Names of pieces: a hash of which model, precision and kernels, and of every token up to a piece's end. Who has the
-//! same tokens has the same names, whatever conversation they belong to.
+//! Names of checkpoint pieces: a hash of model, precision, kernels and every token up to the piece's end.
+//!
+//! Equal token prefixes have equal names, whatever conversation they belong to.
 
 use std::fmt;
 
@@ -10,7 +11,7 @@ use super::super::requantize::Requantized;
 use super::{CheckpointIdentity, FORMAT_VERSION};
 use crate::TokenId;
 
-/// The first half of a SHA-256: nobody finds two texts of one name.
+/// First half of a SHA-256, so that two texts never share a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ChunkKey([u8; 16]);
 
@@ -19,9 +20,9 @@ impl ChunkKey {
         Self(*hash.finalize().first_chunk().expect("SHA-256 has 32 bytes"))
     }
 
-    /// Of no tokens.
+    /// Key of no tokens.
     pub(super) fn root(identity: &CheckpointIdentity) -> Self {
-        // what a page takes once it has aged follows from the rest
+        // The size of a requantized page follows from the rest.
         let CheckpointIdentity { model, spec, backends, kv, bytes } = identity;
         let bytes = [bytes.page, bytes.window_page, bytes.state];
         let mut hash = Sha256::new();
@@ -31,28 +32,29 @@ impl ChunkKey {
         Self::of(hash)
     }
 
-    /// Of this one's tokens and some more, which `saw` so much that had aged: none of it where nothing had.
-    fn then(self, what: &[u8], saw: &[u8], tokens: &[TokenId]) -> Self {
+    /// Key of this one's tokens followed by more. `saw` says what they saw of requantization, and is empty for exact
+    /// ones.
+    fn then(self, what: &[u8], views: &[u8], tokens: &[TokenId]) -> Self {
         let mut hash = Sha256::new();
         hash.update(self.0);
         hash.update(what);
-        if !saw.is_empty() {
+        if !views.is_empty() {
             hash.update(b" after what aged");
-            hash.update((saw.len() as u64).to_le_bytes());
-            hash.update(saw);
+            hash.update((views.len() as u64).to_le_bytes());
+            hash.update(views);
         }
         tokens.iter().for_each(|token| hash.update(token.to_le_bytes()));
         Self::of(hash)
     }
 
-    /// The head that ends with `tail` after this one's tokens. `aged` says all of how far the sequence has aged; none of
-    /// it where it is exact.
-    pub(super) fn head(self, aged: &[u8], tail: &[TokenId]) -> Self {
-        self.then(b"head", aged, tail)
+    /// Key of the head with `tail` after this one's tokens. `requantized` describes the sequence's requantization, and is
+    /// empty for an exact one.
+    pub(super) fn head(self, requantized: &[u8], tail: &[TokenId]) -> Self {
+        self.then(b"head", requantized, tail)
     }
 
-    /// The same stretch as this one's last, once it has aged.
-    pub(super) fn aged(self) -> Self {
+    /// Key of the same chunk after requantization.
+    pub(super) fn requantized(self) -> Self {
         self.then(b"aged", &[], &[])
     }
 
@@ -75,12 +77,17 @@ impl fmt::Display for ChunkKey {
     }
 }
 
-/// Keys of 0, 1, 2 … whole stretches of `tokens`, with what those saw that had aged.
-pub(super) fn chain(identity: &CheckpointIdentity, tokens: &[TokenId], aged: &Requantized) -> Vec<ChunkKey> {
+/// Keys of the first 0, 1, 2 … whole chunks of `tokens`, with what these saw of requantization.
+pub(super) fn chain(
+    identity: &CheckpointIdentity,
+    tokens: &[TokenId],
+    requantized: &Requantized,
+) -> Vec<ChunkKey> {
     let mut keys = vec![ChunkKey::root(identity)];
-    for (index, stretch) in tokens.chunks_exact(CHECKPOINT_CHUNK_TOKENS).enumerate() {
-        let saw = aged.views_within(index * CHECKPOINT_CHUNK_TOKENS, (index + 1) * CHECKPOINT_CHUNK_TOKENS);
-        keys.push(keys[keys.len() - 1].then(b"stretch", &saw, stretch));
+    for (index, chunk) in tokens.chunks_exact(CHECKPOINT_CHUNK_TOKENS).enumerate() {
+        let views =
+            requantized.views_within(index * CHECKPOINT_CHUNK_TOKENS, (index + 1) * CHECKPOINT_CHUNK_TOKENS);
+        keys.push(keys[keys.len() - 1].then(b"stretch", &views, chunk));
     }
     keys
 }

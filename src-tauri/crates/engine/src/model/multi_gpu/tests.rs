@@ -1,4 +1,4 @@
-//! A model on several devices says what it says on one, bit by bit, whatever families keep of their sequences.
+//! A model on several devices gives the same bits as on one, for each kind of sequence state.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::*;
 use crate::TokenId;
 use crate::model::{Chunk, LogitsSelection};
 
-/// One that keeps everything, one with windows, one with states.
+/// Full attention only, with windows, with recurrent states.
 const FAMILIES: [&str; 3] = ["llama", "gemma3", "qwen3_5"];
 
 fn family(name: &str, devices: Devices) -> Model {
@@ -35,7 +35,7 @@ fn text(n: usize, seed: u32) -> Vec<TokenId> {
     (0..n as u32).map(|i| (i * 37 + seed * 101 + i * i % 11) % 100).collect()
 }
 
-/// All wanted logits, as bits.
+/// Computes the chunks and returns all selected logits as bits.
 fn read(model: &mut Model, chunks: &[(SequenceId, &[TokenId], LogitsSelection)]) -> Vec<u32> {
     let chunk = |&(seq, tokens, logits)| Chunk { seq, tokens, logits };
     let batch: Vec<Chunk> = chunks.iter().map(chunk).collect();
@@ -43,7 +43,7 @@ fn read(model: &mut Model, chunks: &[(SequenceId, &[TokenId], LogitsSelection)])
     (0..logits.n_rows()).flat_map(|row| logits.row(row).unwrap().iter().map(|x| x.to_bits())).collect()
 }
 
-/// Four sequences, forks and runs of all lengths among them; what happens `now` changes nothing.
+/// Four sequences with forks and runs of all lengths. Whatever `now` does must not change the result.
 fn story(model: &mut Model, now: &mut dyn FnMut(&mut Model, &[SequenceId])) -> Vec<Vec<u32>> {
     let [a, b, c] = [(); 3].map(|()| model.new_sequence().unwrap());
     let (long, short) = (text(130, 1), text(7, 2));
@@ -91,7 +91,7 @@ fn story(model: &mut Model, now: &mut dyn FnMut(&mut Model, &[SequenceId])) -> V
 }
 
 #[test]
-fn several_say_what_one_says() {
+fn several_devices_compute_what_one_computes() {
     for name in FAMILIES {
         let expected = story(&mut family(name, Devices::Cpu), &mut |_, _| {});
         for n in [1, 2, 3] {
@@ -108,7 +108,7 @@ fn several_say_what_one_says() {
 }
 
 #[test]
-fn a_sequence_that_moves_takes_its_pages_with_it() {
+fn moving_sequences_take_their_pages_along() {
     for name in FAMILIES {
         let expected = story(&mut family(name, Devices::Cpu), &mut |_, _| {});
         let mut moved = Vec::new();
@@ -126,7 +126,7 @@ fn lost() -> EngineError {
 }
 
 #[test]
-fn where_one_fails_the_others_go_on() {
+fn other_replicas_continue_after_a_failure() {
     for name in FAMILIES {
         let expected = story(&mut family(name, Devices::Cpu), &mut |_, _| {});
         for at in 0..3 {
@@ -150,27 +150,24 @@ fn where_one_fails_the_others_go_on() {
 }
 
 #[test]
-fn each_has_the_card_that_is_named_for_it() {
-    let (card, cpu) = (BackendKind::Gpu, BackendKind::Cpu);
+fn each_replica_gets_its_named_gpu() {
+    let (gpu, cpu) = (BackendKind::Gpu, BackendKind::Cpu);
     let gpus = |n: usize| (0..n).map(GpuSelector::Nth).collect::<Vec<_>>();
     let options = LoadOptions {
-        devices: Devices::Replicas(vec![card, cpu, card]),
+        devices: Devices::Replicas(vec![gpu, cpu, gpu]),
         gpus: gpus(2),
         ..LoadOptions::default()
     };
-    for (at, kind, named) in [(0, card, vec![GpuSelector::Nth(0)]), (2, card, vec![GpuSelector::Nth(1)])] {
-        let own = alone(&options, at, 4);
+    for (at, kind, named) in [(0, gpu, vec![GpuSelector::Nth(0)]), (2, gpu, vec![GpuSelector::Nth(1)])] {
+        let own = options_of_part(&options, at, 4);
         assert_eq!((own.devices, own.gpus), (Devices::Split(vec![(kind, 4)]), named));
     }
-    assert_eq!(alone(&options, 1, 4).devices, Devices::Split(vec![(cpu, 4)]));
+    assert_eq!(options_of_part(&options, 1, 4).devices, Devices::Split(vec![(cpu, 4)]));
     let mut left = options.clone();
-    assert_eq!(without(&mut left, 0, 4), Some(GpuFallback::OtherReplicas(2)));
-    assert_eq!(
-        (&left.devices, &left.gpus),
-        (&Devices::Replicas(vec![cpu, card]), &vec![GpuSelector::Nth(1)])
-    );
-    assert_eq!(without(&mut left, 0, 4), Some(GpuFallback::OtherReplicas(1)));
-    assert_eq!((&left.devices, &left.gpus), (&Devices::Split(vec![(card, 4)]), &vec![GpuSelector::Nth(1)]));
-    assert_eq!(without(&mut left, 0, 4), None);
-    assert_eq!(alone(&left, 0, 4), left);
+    assert_eq!(drop_part(&mut left, 0, 4), Some(GpuFallback::OtherReplicas(2)));
+    assert_eq!((&left.devices, &left.gpus), (&Devices::Replicas(vec![cpu, gpu]), &vec![GpuSelector::Nth(1)]));
+    assert_eq!(drop_part(&mut left, 0, 4), Some(GpuFallback::OtherReplicas(1)));
+    assert_eq!((&left.devices, &left.gpus), (&Devices::Split(vec![(gpu, 4)]), &vec![GpuSelector::Nth(1)]));
+    assert_eq!(drop_part(&mut left, 0, 4), None);
+    assert_eq!(options_of_part(&left, 0, 4), left);
 }

@@ -1,5 +1,5 @@
-//! Sequences whose pages and states are ruined go on bit by bit as if they weren't: windows that have passed most of the
-//! text, recurrent states, what is shared, what was kept or marked to go back to, and what has aged.
+//! Sequences whose pages and states were destroyed continue bit by bit as if they had not been: passed windows,
+//! recurrent states, shared pages, rewind points, marks, requantized pages.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::TokenId;
 use crate::kv::requantize::KvRequantize;
 use crate::shape::{self, Shape};
 
-/// Of the families in small those whose sequences lose something as they go on, and one that keeps everything.
+/// Small versions of the families whose sequences lose something as they grow, and one with full attention only.
 const FAMILIES: [&str; 7] = ["llama", "gemma3", "gpt_oss", "qwen2-window", "lfm2", "qwen3_5", "qwen3_5_moe"];
 
 fn options() -> LoadOptions {
@@ -32,7 +32,7 @@ fn family(name: &str) -> Model {
     Model::load(file, &LoadOptions { ctx: Some(256), ..options() }, &mut |_| {}).unwrap()
 }
 
-/// Contexts that age, in small.
+/// Requantizing contexts, in small.
 fn that_ages(kv_requantize: KvRequantize) -> Model {
     let shape = *shape::find("llama-3.2-1b").unwrap();
     let (n_heads, n_kv_heads, n_vocab) = (4, 2, 600);
@@ -50,7 +50,7 @@ fn text(n: usize, seed: u32) -> Vec<TokenId> {
     (0..n as u32).map(|i| (i * 37 + seed * 101 + i * i % 11) % 100).collect()
 }
 
-/// What a device that failed leaves: nothing that means anything.
+/// Overwrites everything with garbage, as a failed device leaves it.
 fn ruin(model: &mut Model, back_to: &[(SequenceId, usize)]) {
     model.cache.mark_lost(0, back_to);
     let capacity = model.replicas[0].executor.capacity();
@@ -67,7 +67,7 @@ fn ruin(model: &mut Model, back_to: &[(SequenceId, usize)]) {
     }
 }
 
-/// The last logits of each, as bits.
+/// Computes the chunks and returns each one's last logits as bits.
 fn read(model: &mut Model, chunks: &[(SequenceId, &[TokenId])]) -> Vec<u32> {
     let batch: Vec<Chunk> =
         chunks.iter().map(|&(seq, tokens)| Chunk { seq, tokens, logits: LogitsSelection::Last }).collect();
@@ -75,7 +75,7 @@ fn read(model: &mut Model, chunks: &[(SequenceId, &[TokenId])]) -> Vec<u32> {
     (0..logits.n_rows()).flat_map(|row| logits.row(row).unwrap().iter().map(|x| x.to_bits())).collect()
 }
 
-/// Three sequences, two of them of one prompt, and what becomes of them after `now`.
+/// Three sequences, two with the same prompt, before and after `now`.
 fn story(model: &mut Model, now: &mut dyn FnMut(&mut Model)) -> (Vec<Vec<u32>>, Vec<usize>) {
     let (prompt, mut logits, mut reached) = (text(150, 1), Vec::new(), Vec::new());
     let a = model.new_sequence().unwrap();
@@ -90,14 +90,14 @@ fn story(model: &mut Model, now: &mut dyn FnMut(&mut Model)) -> (Vec<Vec<u32>>, 
     logits.push(read(model, &[(b, &text(30, 3))]));
     let c = model.new_sequence().unwrap();
     logits.push(read(model, &[(c, &text(40, 4))]));
-    assert!(model.mark(a));
+    assert!(model.set_mark(a));
     now(model);
     logits.push(read(model, &[(a, &[7, 8, 9]), (b, &[5]), (c, &text(60, 5))]));
-    // guesses that were wrong are taken back
+    // rejected drafts are removed
     reached.push(model.truncate(a, 171).unwrap());
-    model.unmark(a);
+    model.clear_mark(a);
     logits.push(read(model, &[(b, &[6]), (a, &[11])]));
-    // the same prompt asked again
+    // the same prompt again
     for (seq, n) in [(a, 149), (b, 100)] {
         reached.push(model.truncate(seq, n).unwrap());
         logits.push(read(model, &[(seq, &text(25, 6))]));
@@ -108,20 +108,20 @@ fn story(model: &mut Model, now: &mut dyn FnMut(&mut Model)) -> (Vec<Vec<u32>>, 
 }
 
 #[test]
-fn whatever_a_family_keeps_is_read_again_bit_by_bit() {
+fn every_kind_of_state_is_recomputed_bit_by_bit() {
     for name in FAMILIES {
         let expected = story(&mut family(name), &mut |_| {});
         let found = story(&mut family(name), &mut |model| ruin(model, &[]));
         assert_eq!(found.1, expected.1, "{name}: positions");
         assert!(found.0 == expected.0, "{name}");
-        // and once more, before anything was read again
+        // and once more, before anything was recomputed
         let found = story(&mut family(name), &mut |model| (0..2).for_each(|_| ruin(model, &[])));
         assert!(found == expected, "{name}, twice");
     }
 }
 
 #[test]
-fn what_is_lost_can_be_gone_back_in_and_forked_before_it_is_read() {
+fn lost_sequences_can_be_rewound_and_forked_before_replay() {
     for name in FAMILIES {
         let (prompt, mut all) = (text(140, 1), Vec::new());
         for is_ruined in [false, true] {
@@ -131,7 +131,7 @@ fn what_is_lost_can_be_gone_back_in_and_forked_before_it_is_read() {
             let other = model.new_sequence().unwrap();
             read(&mut model, &[(other, &prompt[..70])]);
             if is_ruined {
-                // of a run that failed
+                // of a failed run
                 ruin(&mut model, &[(a, 120)]);
                 assert_eq!(model.len(a).unwrap(), 120);
             } else {
@@ -153,9 +153,9 @@ fn what_is_lost_can_be_gone_back_in_and_forked_before_it_is_read() {
     }
 }
 
-/// What others have read already isn't read once more.
+/// What another sequence has recomputed is not computed again.
 #[test]
-fn what_is_shared_is_read_once() {
+fn shared_pages_are_recomputed_once() {
     let mut model = family("llama");
     let a = model.new_sequence().unwrap();
     read(&mut model, &[(a, &text(130, 1))]);
@@ -163,13 +163,13 @@ fn what_is_shared_is_read_once() {
     ruin(&mut model, &[]);
     read(&mut model, &[(a, &[1])]);
     let again = model.cache.begin_replay(b).unwrap().unwrap();
-    assert_eq!((again.tokens.len(), model.len(b).unwrap()), (130, 128), "whole pages are there");
+    assert_eq!((again.tokens.len(), model.len(b).unwrap()), (130, 128), "whole pages are available");
     model.cache.abort_replay(b, again);
     assert_eq!(model.len(b).unwrap(), 130);
 }
 
 #[test]
-fn what_has_aged_ages_again_where_it_did() {
+fn replay_requantizes_at_the_same_positions() {
     for kv_requantize in [KvRequantize::After(256), KvRequantize::Pressure] {
         let mut all = Vec::new();
         for is_ruined in [false, true] {
@@ -188,20 +188,21 @@ fn what_has_aged_ages_again_where_it_did() {
                 ruin(&mut model, &[]);
             }
             let logits = read(&mut model, &[(a, &text(9, 3)), (b, &text(5, 4))]);
-            let aged = (model.cache.aged(a).unwrap().clone(), model.cache.aged(b).unwrap().clone());
-            all.push((logits, aged));
+            let requantized =
+                (model.cache.requantized(a).unwrap().clone(), model.cache.requantized(b).unwrap().clone());
+            all.push((logits, requantized));
         }
         assert!(all[0] == all[1], "{kv_requantize}");
     }
 }
 
-/// Others go on, and what can't be is told by name.
+/// Other sequences continue, and one that cannot be recomputed has its own error.
 #[test]
-fn a_context_that_has_forgotten_is_lost_alone() {
+fn only_the_evicted_context_is_lost() {
     let mut model = family("llama");
     let (a, b) = (model.new_sequence().unwrap(), model.new_sequence().unwrap());
-    let forget = super::super::AttentionEviction { n_most: 96, n_keep: 48, n_first: 4, n_newest: 20 };
-    let shown = model.prefill_evicting(a, &text(200, 1), forget, &mut |_| true).unwrap();
+    let eviction = super::super::AttentionEviction { max_tokens: 96, n_kept: 48, n_oldest: 4, n_newest: 20 };
+    let shown = model.prefill_evicting(a, &text(200, 1), eviction, &mut |_| true).unwrap();
     let n_held = model.len(a).unwrap();
     read(&mut model, &[(a, &shown[n_held..]), (b, &text(40, 2))]);
     let twin = model.fork(b).unwrap();

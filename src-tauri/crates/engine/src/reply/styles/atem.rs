@@ -1,5 +1,5 @@
-//! Muse: `<atem:invoke name="f"><atem:parameter name="x">1</atem:parameter></atem:invoke>`, in a message whose header names
-//! the function too (`harmony.rs`).
+//! Muse: `<atem:invoke name="f"><atem:parameter name="x">1</atem:parameter></atem:invoke>`, in a message whose header
+//! also names the function (`harmony.rs`).
 
 use serde_json::Map;
 
@@ -27,7 +27,7 @@ fn read(body: &str, tools: &ToolSchemas) -> Option<Vec<ToolCall>> {
         while !inner.trim().is_empty() {
             let (parameter, next) = between(inner, "<atem:parameter name=\"", "</atem:parameter>")?;
             let (key, text) = parameter.split_once("\">")?;
-            // Blanks of a text are its own.
+            // White space is part of a text.
             arguments.insert(key.into(), tools.value(name, key, text));
             inner = next;
         }

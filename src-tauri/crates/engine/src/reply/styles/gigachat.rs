@@ -1,14 +1,14 @@
-//! GigaChat 3: a message of a role of its own, `function call<|role_sep|>`, that holds JSON.
+//! GigaChat 3: a message with the role `function call<|role_sep|>` that holds JSON.
 
 use super::CallStyle;
 
 pub const STYLE: CallStyle = CallStyle {
     sign: "'function call'",
     reasoning: None,
-    // What ends it is no tag of it: other messages end so too.
+    // Its end tag also ends other messages.
     calls: ("function call<|role_sep|>\n", ""),
     fences: &[],
     inner: &[],
-    // Plain JSON, which all know.
+    // Plain JSON is parsed for all models.
     read: |_, _| None,
 };

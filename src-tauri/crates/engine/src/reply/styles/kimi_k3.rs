@@ -1,5 +1,5 @@
-//! Kimi K3: elements between `<|open|>call tool="f" index="1"<|sep|>` and `<|close|>call<|sep|>`, whose arguments say their
-//! types; or one element of JSON.
+//! Kimi K3: elements between `<|open|>call tool="f" index="1"<|sep|>` and `<|close|>call<|sep|>` with typed
+//! arguments, or one JSON element.
 
 use serde_json::{Map, Value};
 
@@ -49,7 +49,7 @@ fn arguments(mut inner: &str) -> Option<Map<String, Value>> {
     Some(map)
 }
 
-/// Of ` key="a" type="b"`, as the template escapes it.
+/// Reads an attribute of ` key="a" type="b"`, as the template escapes it.
 fn attribute(head: &str, name: &str) -> Option<String> {
     let mut rest = head;
     while let Some((key, tail)) = rest.split_once("=\"") {

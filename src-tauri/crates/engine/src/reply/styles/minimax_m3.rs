@@ -1,5 +1,5 @@
-//! MiniMax M3: elements whose every tag follows a token of its own, `]<]minimax[>[`; what is nested are elements again, and
-//! those of lists are called `item`.
+//! MiniMax M3: elements whose tags follow the token `]<]minimax[>[`. Nested values are elements again; those of lists
+//! are called `item`.
 
 use serde_json::{Map, Value};
 
@@ -15,7 +15,7 @@ pub const STYLE: CallStyle = CallStyle {
     read,
 };
 
-/// A tag counts behind this one alone: in texts it is a text.
+/// A tag counts only after this token, so texts may contain tags.
 const TOKEN: &str = "]<]minimax[>[";
 const ITEM: &str = "item";
 /// Deeper than any argument a person would write.
@@ -37,7 +37,7 @@ fn read(body: &str, tools: &ToolSchemas) -> Option<Vec<ToolCall>> {
     (!calls.is_empty()).then_some(calls)
 }
 
-/// What stands in an element, up to its end; `text` follows its opening tag.
+/// Parses an element up to its end. `text` follows its opening tag.
 fn value<'a>(
     parts: &mut impl Iterator<Item = &'a str>,
     text: &str,
@@ -49,7 +49,7 @@ fn value<'a>(
     loop {
         let (tag, after) = parts.next()?.strip_prefix('<')?.split_once('>')?;
         if let Some(closed) = tag.strip_prefix('/') {
-            // Between two tags stands nothing but a line end.
+            // Only a line break may stand between two tags.
             let is_end = closed == element && after.trim().is_empty();
             return if is_end { whole(text, inner, schema) } else { None };
         }

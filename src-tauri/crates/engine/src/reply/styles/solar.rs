@@ -1,5 +1,5 @@
-//! Solar Open: `<|tool_call:begin|>id<|tool_call:name|>f<|tool_call:args|>{…}<|tool_call:end|>`, in a message of a kind of its
-//! own, between messages of thought and of words.
+//! Solar Open: `<|tool_call:begin|>id<|tool_call:name|>f<|tool_call:args|>{…}<|tool_call:end|>`, in a message between
+//! those of reasoning and text.
 
 use super::{CallStyle, between};
 use crate::reply::tool_call::{self, ToolCall, ToolSchemas};

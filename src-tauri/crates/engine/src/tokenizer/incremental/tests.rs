@@ -1,4 +1,4 @@
-//! Texts made up at random, changed at random: after each change the ids are those of the whole text.
+//! Random texts, randomly edited: after each edit the ids equal those of the whole text.
 
 use weights::write::{GgufWriter, OwnedValue};
 use weights::{SharedBytes, WeightFile};
@@ -7,16 +7,16 @@ use super::super::pre::NamedPreTokenizer;
 use super::*;
 use crate::tokenizer::Special;
 
-/// What texts are made of: the ends of words, numbers, lines, and characters that join with what stands before them.
+/// Parts of texts: ends of words, numbers, lines, and characters that join with the one before them.
 const PARTS: &[&str] = &[
     "a", "b", "ab", "aba", " ", "  ", " a", " b", "\n", "\n\n", "\r\n", "\t", "1", "23", "4567", "!", "?!",
     ".", "'s", "'", "é", "e\u{301}", "你", "好", "한", "ᄀ", "\u{1161}", "X", "Ab", "<t>", "<t", ">", "▁",
     "😀", "\u{a0}", "\u{3000}",
 ];
 
-struct Random(u64);
+struct TestRandom(u64);
 
-impl Random {
+impl TestRandom {
     fn below(&mut self, n: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((self.0 >> 33) as usize) % n.max(1)
@@ -31,8 +31,7 @@ impl Random {
     }
 }
 
-/// Every byte, and tokens of two and three of the characters that texts are made of, so that every border of a
-/// piece shows in the ids.
+/// Every byte, and tokens of two and three of those characters, so that every piece boundary shows in the ids.
 fn byte_level(pre: &str) -> Tokenizer {
     let symbols = ["a", "b", "Ġ", "Ċ", "1", "2", "!", "'", "s", "X"];
     let alphabet = tokenizers::pre_tokenizers::byte_level::ByteLevel::alphabet();
@@ -94,7 +93,7 @@ fn build(
 }
 
 fn check(name: &str, tokenizer: &Tokenizer, seed: u64) {
-    let mut random = Random(seed);
+    let mut random = TestRandom(seed);
     let mut encoder = IncrementalEncoder::new();
     let mut text = random.text(400);
     for round in 0..60 {
@@ -104,7 +103,7 @@ fn check(name: &str, tokenizer: &Tokenizer, seed: u64) {
             "{name}, {round}: {text:?}"
         );
         match random.below(5) {
-            // Typing and deleting at the end, where it happens most.
+            // Typing and deleting at the end, the most frequent edits.
             0 | 1 => text.push_str(PARTS[random.below(PARTS.len())]),
             2 => _ = text.pop(),
             3 => {
@@ -125,7 +124,7 @@ fn check(name: &str, tokenizer: &Tokenizer, seed: u64) {
 }
 
 #[test]
-fn every_change_gives_the_ids_of_the_whole() {
+fn every_edit_gives_the_ids_of_the_whole_text() {
     for name in NamedPreTokenizer::names() {
         check(name, &byte_level(name), 1);
     }
@@ -138,7 +137,7 @@ fn every_change_gives_the_ids_of_the_whole() {
 #[test]
 fn rendered_prompts_change_too() {
     let tokenizer = byte_level("llama-bpe");
-    let mut random = Random(7);
+    let mut random = TestRandom(7);
     let mut encoder = IncrementalEncoder::new();
     let known_ids: Vec<TokenId> = vec![3, 4, 5];
     for round in 0..80 {

@@ -54,7 +54,7 @@ pub struct Race {
 
 /// As it is shown.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Measured {
+pub struct GpuMeasurement {
     pub name: String,
     pub card: Rates,
     pub processor: Rates,
@@ -66,8 +66,8 @@ impl Race {
         self.of_card.turn_s() < self.of_cpu.turn_s()
     }
 
-    pub fn told(&self, name: &str) -> Measured {
-        Measured { name: name.to_owned(), card: self.of_card, processor: self.of_cpu }
+    pub fn told(&self, name: &str) -> GpuMeasurement {
+        GpuMeasurement { name: name.to_owned(), card: self.of_card, processor: self.of_cpu }
     }
 }
 

@@ -25,7 +25,7 @@ const MAX_RACES: usize = 4;
 const MAX_BYTES: u64 = 256 << 20;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-struct Entry {
+struct GpuRecordEntry {
     name: String,
     api: String,
     driver: String,
@@ -51,7 +51,7 @@ struct Entry {
     proven: bool,
 }
 
-impl Entry {
+impl GpuRecordEntry {
     fn is_of(&self, key: &GpuKey) -> bool {
         let GpuKey { name, api, driver, kernels } = key;
         (&self.name, &self.api, &self.driver, &self.kernels) == (name, api, driver, kernels)
@@ -60,15 +60,15 @@ impl Entry {
 
 /// The file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Record {
+pub struct GpuRecord {
     /// Oldest first.
-    cards: Vec<Entry>,
+    cards: Vec<GpuRecordEntry>,
     /// Looks at cards that began and never came to an end.
     #[serde(default)]
     pub unfinished: u32,
 }
 
-impl Record {
+impl GpuRecord {
     pub fn read(io: &dyn Io, folder: &Path) -> Self {
         let bytes = io.read(&folder.join(FILE)).unwrap_or_default();
         serde_json::from_slice(&bytes).unwrap_or_default()
@@ -80,16 +80,16 @@ impl Record {
         io.write_atomic(&folder.join(FILE), &bytes)
     }
 
-    fn find(&self, key: &GpuKey) -> Option<&Entry> {
+    fn find(&self, key: &GpuKey) -> Option<&GpuRecordEntry> {
         self.cards.iter().find(|entry| entry.is_of(key))
     }
 
     /// The entry of a card, in place of what was found with earlier drivers and kernels.
-    fn entry(&mut self, key: &GpuKey) -> &mut Entry {
+    fn entry(&mut self, key: &GpuKey) -> &mut GpuRecordEntry {
         if self.find(key).is_none() {
             self.cards.retain(|entry| (&entry.name, &entry.api) != (&key.name, &key.api));
             let GpuKey { name, api, driver, kernels } = key.clone();
-            self.cards.push(Entry { name, api, driver, kernels, ..Entry::default() });
+            self.cards.push(GpuRecordEntry { name, api, driver, kernels, ..GpuRecordEntry::default() });
             let n_old = self.cards.len().saturating_sub(MAX_KEPT);
             self.cards.drain(..n_old);
         }
@@ -142,7 +142,7 @@ impl Record {
         let of = |key: GpuKey| {
             let entry = self.find(&key).cloned().unwrap_or_default();
             let pipelines = cache.and_then(|cache| compiled(io, &path(cache, &key)));
-            let Entry { right, wrong, subgroups, imprecise, tuned, .. } = entry;
+            let GpuRecordEntry { right, wrong, subgroups, imprecise, tuned, .. } = entry;
             let facts = GpuFacts {
                 passed_checks: right,
                 wrong_kernel: wrong,
@@ -171,7 +171,7 @@ impl Record {
 
     /// The card that won its last race and may be used: its name, and what it has room for.
     pub fn best(&self) -> Option<(String, Option<u64>)> {
-        let wins = |entry: &&Entry| {
+        let wins = |entry: &&GpuRecordEntry| {
             let is_won = entry.races.last().is_some_and(Race::is_won);
             is_won && entry.wrong.is_none() && entry.failed.is_none()
         };

@@ -11,7 +11,7 @@ use kernels::gpu::{AdapterInfo, AdapterKind};
 
 use contract::{GpuRequest, GpuSpread};
 
-use super::{Choice, Chosen};
+use super::{Choice, ChosenGpu};
 use contract::settings::DEFAULT_CONTEXT;
 use contract::{Error, ErrorKind};
 use platform::memory;
@@ -56,7 +56,7 @@ pub struct Parts {
 
 /// For the gpus that are chosen. `options` says how long a context is, and in what precision.
 pub fn share_out(
-    chosen: &[&Chosen],
+    chosen: &[&ChosenGpu],
     memory_estimate: &MemoryEstimate,
     asked: &GpuRequest,
     options: &LoadOptions,
@@ -80,19 +80,19 @@ pub fn share_out(
 /// The whole model with its contexts on each card that has room for it, at least two. None: there aren't two, or nobody
 /// wants that. Where that is nobody's wish, what a card has room for has to be known.
 pub fn copies(
-    chosen: &[&Chosen],
+    chosen: &[&ChosenGpu],
     memory_estimate: &MemoryEstimate,
     asked: &GpuRequest,
     options: &LoadOptions,
 ) -> Option<Parts> {
     let all = memory_estimate.layer_weights.len();
-    let has_known_room = |card: &Chosen| room(&card.info, asked.memory).is_some();
-    let may = |card: &&&Chosen| match asked.spread {
+    let has_known_room = |card: &ChosenGpu| room(&card.info, asked.memory).is_some();
+    let may = |card: &&&ChosenGpu| match asked.spread {
         GpuSpread::Auto => has_known_room(card),
         GpuSpread::Layers => false,
         GpuSpread::Copies => true,
     };
-    let alone = |card: &&Chosen| share_out(&[*card], memory_estimate, asked, options);
+    let alone = |card: &&ChosenGpu| share_out(&[*card], memory_estimate, asked, options);
     let parts: Vec<Parts> =
         chosen.iter().filter(may).map(alone).filter(|parts| parts.n_layers() == all).collect();
     if all == 0 || parts.len() < 2 {
@@ -255,12 +255,12 @@ mod tests {
 
     /// Layers of each card, and what they take there, for gpus of so many gigabytes.
     fn shared(memory: &[u64], layers: Option<usize>) -> (Vec<usize>, Vec<u64>, LoadOptions) {
-        let gpus: Vec<Chosen> = memory
+        let gpus: Vec<ChosenGpu> = memory
             .iter()
             .enumerate()
-            .map(|(at, n)| Chosen { at, info: info(AdapterKind::Discrete, Some(n * GB)) })
+            .map(|(at, n)| ChosenGpu { at, info: info(AdapterKind::Discrete, Some(n * GB)) })
             .collect();
-        let gpus: Vec<&Chosen> = gpus.iter().collect();
+        let gpus: Vec<&ChosenGpu> = gpus.iter().collect();
         let mut options = LoadOptions { ctx: Some(8192), ..LoadOptions::default() };
         let parts =
             share_out(&gpus, &memory_estimate(), &GpuRequest { layers, ..GpuRequest::default() }, &options);
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn contexts_that_age_have_their_room_twice() {
-        let card = Chosen { at: 0, info: info(AdapterKind::Discrete, Some(24 * GB)) };
+        let card = ChosenGpu { at: 0, info: info(AdapterKind::Discrete, Some(24 * GB)) };
         let contexts = |kv_requantize| {
             let options = LoadOptions { ctx: Some(8192), kv_requantize, ..LoadOptions::default() };
             let parts = share_out(&[&card], &memory_estimate(), &GpuRequest::default(), &options);
@@ -329,9 +329,9 @@ mod tests {
     fn each_card_that_has_room_gets_a_copy() {
         let copies = |memory: &[Option<u64>], spread: GpuSpread, layers: Option<usize>| {
             let info = |n: &Option<u64>| info(AdapterKind::Discrete, n.map(|n| n * GB));
-            let gpus = memory.iter().enumerate().map(|(at, n)| Chosen { at, info: info(n) });
-            let gpus: Vec<Chosen> = gpus.collect();
-            let gpus: Vec<&Chosen> = gpus.iter().collect();
+            let gpus = memory.iter().enumerate().map(|(at, n)| ChosenGpu { at, info: info(n) });
+            let gpus: Vec<ChosenGpu> = gpus.collect();
+            let gpus: Vec<&ChosenGpu> = gpus.iter().collect();
             let options = LoadOptions { ctx: Some(8192), ..LoadOptions::default() };
             let asked = GpuRequest { layers, spread, ..GpuRequest::default() };
             super::copies(&gpus, &memory_estimate(), &asked, &options).map(|parts| {
@@ -369,7 +369,7 @@ mod tests {
 
     #[test]
     fn what_is_not_known_counts_as_enough() {
-        let card = Chosen { at: 3, info: info(AdapterKind::Discrete, None) };
+        let card = ChosenGpu { at: 3, info: info(AdapterKind::Discrete, None) };
         let mut options = LoadOptions::default();
         let parts = share_out(&[&card], &memory_estimate(), &GpuRequest::default(), &options);
         parts.apply(&mut options);
@@ -386,7 +386,7 @@ mod tests {
 
     #[test]
     fn a_card_too_small_for_a_layer_is_told() {
-        let card = Chosen { at: 0, info: info(AdapterKind::Discrete, Some(GB / 10)) };
+        let card = ChosenGpu { at: 0, info: info(AdapterKind::Discrete, Some(GB / 10)) };
         let choice = Choice { gpus: vec![card.clone()], ..Choice::default() };
         let parts = share_out(&[&card], &memory_estimate(), &GpuRequest::default(), &LoadOptions::default());
         let notice = parts.notice(&choice).unwrap();
@@ -394,7 +394,7 @@ mod tests {
             notice.message().contains("GpuSelector X") && notice.code() == "kernels.gpu_memory",
             "{notice}"
         );
-        let large = Chosen { at: 1, info: info(AdapterKind::Discrete, Some(24 * GB)) };
+        let large = ChosenGpu { at: 1, info: info(AdapterKind::Discrete, Some(24 * GB)) };
         for (spread, is_told) in [(GpuSpread::Auto, false), (GpuSpread::Copies, true)] {
             let asked = GpuRequest { spread, ..GpuRequest::default() };
             let parts = share_out(&[&large, &card], &memory_estimate(), &asked, &LoadOptions::default());

@@ -5,7 +5,7 @@ use io::Clock;
 
 use super::LoadedModel;
 use crate::profile::{Line, Operation, Phase, Profile, Trace};
-use contract::protocol::Profiled;
+use contract::protocol::MeasuredAnswer;
 use contract::types::{ProfilePart, ProfilePhase, ProfileRow, ProfiledAnswer};
 
 /// Steps of a trace, some dozens of tokens of a large model: a file of a few megabytes, which viewers open at once.
@@ -66,7 +66,7 @@ impl LoadedModel {
         let n_left_out = trace.map_or(0, Trace::n_left_out);
         let answer = ProfiledAnswer { model: self.reference.id.clone(), parts, n_left_out };
         let trace = trace.map_or_else(String::new, Trace::to_json);
-        self.found.push(Profiled { turn, answer, trace });
+        self.found.push(MeasuredAnswer { turn, answer, trace });
         if is_last {
             self.profiling = None;
             self.set_step_timing(false);
@@ -74,7 +74,7 @@ impl LoadedModel {
     }
 
     /// Of turns that have ended since this was last asked.
-    pub fn take_profiled(&mut self) -> Vec<Profiled> {
+    pub fn take_profiled(&mut self) -> Vec<MeasuredAnswer> {
         std::mem::take(&mut self.found)
     }
 

@@ -10,7 +10,7 @@ use crate::cpu::kv::KvStore;
 use crate::error::KernelError;
 use crate::graph::{AttentionShape, PAGE_LEN};
 use crate::ops::Kernels;
-use crate::ops::attention::pages::{PageKernels, Queries, SCORE_STRIDE, Weights};
+use crate::ops::attention::page_operands::{PageKernels, PageQueries, SCORE_STRIDE, ValueWeights};
 use crate::ops::attention::{CHUNK, Partial, visible};
 
 /// Most queries in a tile: their scores and sums stay in the L2 cache.
@@ -131,14 +131,14 @@ impl AttentionJob<'_> {
     }
 
     /// Returns the positions that a row sees.
-    pub fn seen(&self, row: usize) -> Range<usize> {
+    pub fn seen_positions(&self, row: usize) -> Range<usize> {
         let end = self.ends.get(row).copied().unwrap_or_default();
         visible(self.shape, self.batch.positions[row] as usize, end)
     }
 
     /// Returns the chunks that a row sees.
     pub fn chunks(&self, row: usize) -> Range<usize> {
-        let seen = self.seen(row);
+        let seen = self.seen_positions(row);
         seen.start / CHUNK..seen.end.div_ceil(CHUNK)
     }
 
@@ -178,7 +178,7 @@ impl AttentionJob<'_> {
                 if let Some(round) = self.pages.round.or(self.aged.and_then(|aged| aged.round)) {
                     scratch.scales[i] = round(q, &mut scratch.rounded[i * d..(i + 1) * d]);
                 }
-                scratch.queries.push(Query { row, head, seen: self.seen(row) });
+                scratch.queries.push(Query { row, head, seen: self.seen_positions(row) });
             }
         }
     }
@@ -186,7 +186,7 @@ impl AttentionJob<'_> {
     /// Returns the blocks of `chunk` that `rows` see, for some head tiles.
     pub fn walk(&self, rows: Range<usize>, chunk: usize, tiles: Range<usize>) -> BlockWalk<'_> {
         let table = self.batch.table(self.kv.layout(self.shape.layer).retention(), rows.start);
-        let seen = rows.map(|row| self.seen(row));
+        let seen = rows.map(|row| self.seen_positions(row));
         let (start, end) = seen.fold((usize::MAX, 0), |(s, e), seen| (s.min(seen.start), e.max(seen.end)));
         let (start, end) = (start.max(chunk * CHUNK), end.min((chunk + 1) * CHUNK));
         BlockWalk { job: self, table, pages: start / PAGE_LEN..end.div_ceil(PAGE_LEN), tiles }
@@ -217,19 +217,14 @@ impl AttentionJob<'_> {
         let n = scratch.queries.len();
         let begin = chunk * CHUNK;
         let n_pages = walk.pages.len();
-        let queries = Queries { n, head_dim: d, x: &scratch.q, q: &scratch.rounded, scales: &scratch.scales };
+        let queries =
+            PageQueries { n, head_dim: d, x: &scratch.q, q: &scratch.rounded, scales: &scratch.scales };
         let mut soon: [&[u8]; PREFETCH_BLOCKS] = std::array::from_fn(|i| walk.block(tile, i));
         for (i, page) in walk.pages.clone().enumerate() {
             let ahead = walk.block(tile, i + PREFETCH_BLOCKS);
             let keys = std::mem::replace(&mut soon[i % PREFETCH_BLOCKS], ahead);
             let scores = &mut scratch.scores[page * PAGE_LEN - begin..];
-            (self.page_kernels(walk.table[page]).scores)(
-                &queries,
-                keys,
-                ahead,
-                &mut scratch.unpacked,
-                scores,
-            );
+            (self.page_kernels(walk.table[page]).score)(&queries, keys, ahead, &mut scratch.unpacked, scores);
         }
         let span = walk.pages.start * PAGE_LEN - begin..walk.pages.end * PAGE_LEN - begin;
         for (i, query) in scratch.queries.iter().enumerate() {
@@ -247,8 +242,8 @@ impl AttentionJob<'_> {
             let slots = start.max(at) - at..end.min(at + PAGE_LEN) - at;
             let ahead = walk.block(tile, i + PREFETCH_BLOCKS);
             let values = std::mem::replace(&mut soon[i % PREFETCH_BLOCKS], ahead);
-            let weights = Weights { n, x: &scratch.scores[at - begin..], slots };
-            (self.page_kernels(walk.table[page]).weigh)(
+            let weights = ValueWeights { n, x: &scratch.scores[at - begin..], slots };
+            (self.page_kernels(walk.table[page]).sum)(
                 &weights,
                 d,
                 values,

@@ -1,15 +1,15 @@
-//! Mixtures of experts: routing, the chosen experts' products, their weighted sum.
+//! Mixture of experts: routing, multiplication with the chosen experts, weighted sum.
 
-use super::{Built, GraphBuilder, check};
+use super::{GraphBuilder, NodeResult, check};
 use crate::error::KernelError;
 use crate::graph::{Experts, Op, Routing, ValueId};
 
-/// Their numbers travel as floats, which are exact up to here.
+/// Largest number of experts: their indices are stored as floats, which are exact up to here.
 const MAX_EXPERTS: usize = 1 << 24;
 
 impl GraphBuilder {
-    /// logits (tokens, n_experts) → (tokens, 2 · n_used)
-    pub fn moe_route(&mut self, name: impl Into<String>, logits: ValueId, routing: Routing) -> Built {
+    /// Routing: logits (tokens, n_experts) → (tokens, 2 · n_used)
+    pub fn moe_route(&mut self, name: impl Into<String>, logits: ValueId, routing: Routing) -> NodeResult {
         let name = name.into();
         let value = self.token_input(&name, logits)?;
         check(&name, "width of the router's logits", routing.n_experts, value.width)?;
@@ -28,14 +28,14 @@ impl GraphBuilder {
         Ok(self.push(name, Op::MoeRoute { logits, routing }, value.rows, width))
     }
 
-    /// x (tokens, in) or (tokens, n_used · in) → (tokens, n_used · out)
+    /// Multiplication with the chosen experts: x (tokens, in) or (tokens, n_used · in) → (tokens, n_used · out)
     pub fn expert_matmul(
         &mut self,
         name: impl Into<String>,
         x: ValueId,
         route: ValueId,
         experts: Experts,
-    ) -> Built {
+    ) -> NodeResult {
         let name = name.into();
         let value = self.token_input(&name, x)?;
         let (n_experts, n_used) = self.routing(&name, route)?;
@@ -67,13 +67,13 @@ impl GraphBuilder {
             ));
         }
         let Some(width) = n_out.checked_mul(n_used) else {
-            return Err(KernelError::mismatch(&name, "outputs of the experts", "a countable number", n_out));
+            return Err(KernelError::mismatch(&name, "outputs of the experts", "a smaller number", n_out));
         };
         Ok(self.push(name, Op::ExpertMatMul { x, route, experts }, value.rows, width))
     }
 
-    /// x (tokens, n_used · w) → (tokens, w)
-    pub fn expert_sum(&mut self, name: impl Into<String>, x: ValueId, route: ValueId) -> Built {
+    /// Weighted sum of the experts: x (tokens, n_used · w) → (tokens, w)
+    pub fn expert_sum(&mut self, name: impl Into<String>, x: ValueId, route: ValueId) -> NodeResult {
         let name = name.into();
         let value = self.token_input(&name, x)?;
         let (_, n_used) = self.routing(&name, route)?;
@@ -84,13 +84,13 @@ impl GraphBuilder {
         Ok(self.push(name, Op::ExpertSum { x, route }, value.rows, value.width / n_used))
     }
 
-    /// Experts there are and experts used, of a value that `moe_route` made.
+    /// (n_experts, n_used) of a value that `moe_route` computed.
     fn routing(&self, name: &str, route: ValueId) -> Result<(usize, usize), KernelError> {
         self.token_input(name, route)?;
         let maker = self.nodes.iter().find(|n| n.output == Some(route));
         match maker.map(|n| &n.op) {
             Some(Op::MoeRoute { routing, .. }) => Ok((routing.n_experts, routing.n_used)),
-            _ => Err(KernelError::mismatch(name, "route", "made by a router", "another value")),
+            _ => Err(KernelError::mismatch(name, "route", "the output of a router", "another value")),
         }
     }
 }

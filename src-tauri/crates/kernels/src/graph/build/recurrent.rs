@@ -1,12 +1,12 @@
-//! Layers that carry a state from token to token.
+//! Recurrent layers: short convolutions and gated delta rules.
 
-use super::{Built, GraphBuilder, check, unary};
+use super::{GraphBuilder, NodeResult, check, unary};
 use crate::error::KernelError;
 use crate::graph::{ConvShape, DeltaShape, MAX_DELTA_HEAD_DIM, Op, ValueId};
 
 impl GraphBuilder {
-    /// x (tokens, channels) → same shape
-    pub fn short_conv(&mut self, name: impl Into<String>, x: ValueId, conv: ConvShape) -> Built {
+    /// Short convolution; x (tokens, channels) → same shape
+    pub fn short_conv(&mut self, name: impl Into<String>, x: ValueId, conv: ConvShape) -> NodeResult {
         let name = name.into();
         let value = self.token_input(&name, x)?;
         if conv.kernel < 2 {
@@ -26,7 +26,7 @@ impl GraphBuilder {
         Ok(self.push(name, Op::ShortConv { x, conv }, value.rows, value.width))
     }
 
-    /// qkv (tokens, 2 · n_k_heads · k_dim + n_v_heads · v_dim), beta, alpha (tokens, n_v_heads)
+    /// Gated delta rule; qkv (tokens, 2 · n_k_heads · k_dim + n_v_heads · v_dim), beta, alpha (tokens, n_v_heads)
     pub fn delta_net(
         &mut self,
         name: impl Into<String>,
@@ -34,7 +34,7 @@ impl GraphBuilder {
         beta: ValueId,
         alpha: ValueId,
         delta: DeltaShape,
-    ) -> Built {
+    ) -> NodeResult {
         let name = name.into();
         let value = self.token_input(&name, qkv)?;
         let DeltaShape { n_k_heads, n_v_heads, k_dim, v_dim, .. } = delta;
@@ -65,13 +65,13 @@ impl GraphBuilder {
         Ok(self.push(name, Op::DeltaNet { qkv, beta, alpha, delta }, value.rows, n_v_heads * v_dim))
     }
 
-    /// Every state belongs to one node.
+    /// Assigns a state to a node. Errors: unknown, of another size, or in use.
     fn use_state(&mut self, name: &str, state: usize, n_floats: usize) -> Result<(), KernelError> {
-        let Some(&kept) = self.kv.states.get(state) else {
+        let Some(&found) = self.kv.states.get(state) else {
             let expected = format!("below {}", self.kv.states.len());
             return Err(KernelError::mismatch(name, "recurrent state", expected, state));
         };
-        check(name, "floats of the state", n_floats, kept)?;
+        check(name, "floats of the state", n_floats, found)?;
         if self.state_devices[state].replace(self.device).is_some() {
             return Err(KernelError::mismatch(name, "users of this state", 1, 2));
         }

@@ -1,6 +1,6 @@
 //! Products of several tokens with a transposed 256-element block by `smmla`. Guarantees the sums of the column path.
 
-use super::sums::bias;
+use super::sums::zero_point_bias;
 use super::{Block256, GROUPS, TransposedBlock256};
 use crate::matmul::packed_activations::BlockQ8Kx8;
 use crate::matmul::simd::{MAX_ROWS, Simd};
@@ -66,7 +66,7 @@ pub unsafe fn biased_sums<B: Block256, L: Simd, const T: usize>(
     // SAFETY: guaranteed by the caller: a pack has these tokens, in pairs.
     unsafe {
         let begin = |sixteen: usize, t: usize| {
-            bias::<B, L>(L::splat_pair(packed.sums[sixteen][first + t..first + t + 2].as_ptr()))
+            zero_point_bias::<B, L>(L::splat_pair(packed.sums[sixteen][first + t..first + t + 2].as_ptr()))
         };
         let two = |group: usize, i: usize, t: usize| smmla::load_pair_at::<L>(packed.q[group].qword_ptr(i, first + t));
         scaled_sums::<B, L, T>(transposed, begin, two)

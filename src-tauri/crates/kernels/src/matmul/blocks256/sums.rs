@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::{Block256, GROUPS, ZeroPoint, TransposedBlock256, add_dot, finish, subtract_zero_point};
+use super::{Block256, GROUPS, ZeroPoint, TransposedBlock256, add_dot, finish_block, subtract_zero_point};
 use crate::matmul::simd::{GroupScales, ColumnGroups, Simd, MAX_ROWS, i16_run_len};
 use crate::matmul::packed_activations::{BlockQ8Kx8, PACK_TOKENS};
 
@@ -75,10 +75,10 @@ pub unsafe fn scaled_sums_of_two_panels<B: Block256, L: Simd>(
 
 const fn group_scales<B: Block256, L: Simd>() -> GroupScales {
     match (B::SCALES_BY_16, i16_run_len::<L>(B::MAX_MAGNITUDE, 8) == 8) {
-        (true, _) if subtracts_in_i16::<B>() => GroupScales::PerHalfBiased,
-        (true, _) => GroupScales::PerHalf,
-        (false, true) => GroupScales::PerGroup,
-        (false, false) => GroupScales::PerGroupInHalves,
+        (true, _) if subtracts_in_i16::<B>() => GroupScales::BiasedHalves,
+        (true, _) => GroupScales::Halves,
+        (false, true) => GroupScales::Group,
+        (false, false) => GroupScales::GroupInHalves,
     }
 }
 
@@ -108,7 +108,7 @@ pub unsafe fn biased_sums<B: Block256, L: Simd, const T: usize, const P: usize>(
             let mut dots = [[[L::zero(); T]; P]; 2];
             for i in 0..2 {
                 for t in 0..T {
-                    let bias = biases::<B, L>(packed, (two * 2 + i) * step..(two * 2 + i + 1) * step, first + t);
+                    let bias = sum_biases::<B, L>(packed, (two * 2 + i) * step..(two * 2 + i + 1) * step, first + t);
                     for p in 0..P {
                         dots[i][p][t] = bias;
                     }
@@ -148,12 +148,12 @@ pub unsafe fn biased_sums<B: Block256, L: Simd, const T: usize, const P: usize>(
 /// # Safety
 /// Same requirements as `BlockFormat::multiply_packed`.
 #[inline(always)]
-unsafe fn biases<B: Block256, L: Simd>(packed: &BlockQ8Kx8, sixteens: Range<usize>, t: usize) -> L::I {
+unsafe fn sum_biases<B: Block256, L: Simd>(packed: &BlockQ8Kx8, sixteens: Range<usize>, t: usize) -> L::I {
     // SAFETY: guaranteed by the caller.
     unsafe {
         let mut all = L::zero();
         for i in sixteens {
-            all = L::add(all, bias::<B, L>(L::splat(*packed.sums[i].get_unchecked(t))));
+            all = L::add(all, zero_point_bias::<B, L>(L::splat(*packed.sums[i].get_unchecked(t))));
         }
         all
     }
@@ -201,7 +201,7 @@ pub unsafe fn finish_packed<B: Block256, L: Simd, const T: usize, const P: usize
                 let acc = L::load_f(accs[p][t].as_ptr());
                 let (sum, offset) = (sums[p][t], offsets[p][t]);
                 let sum = if whole { sum } else { subtract_zero_point::<B, L>(sum, offset) };
-                let acc = finish::<B, L>(acc, (sum, offset), factors[p], scale);
+                let acc = finish_block::<B, L>(acc, (sum, offset), factors[p], scale);
                 L::store_f(accs[p][t].as_mut_ptr(), acc);
             }
         }
@@ -214,7 +214,7 @@ pub unsafe fn finish_packed<B: Block256, L: Simd, const T: usize, const P: usize
 /// # Safety
 /// Same requirements as `Simd`.
 #[inline(always)]
-pub unsafe fn bias<B: Block256, L: Simd>(sum: L::I) -> L::I {
+pub unsafe fn zero_point_bias<B: Block256, L: Simd>(sum: L::I) -> L::I {
     // SAFETY: guaranteed by the caller.
     unsafe {
         match B::ZERO_POINT {

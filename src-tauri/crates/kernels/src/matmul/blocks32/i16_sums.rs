@@ -2,7 +2,7 @@
 //! These sums take half of the 16 registers. Float sums therefore stay in memory and are loaded once per
 //! block.
 
-use super::{Block32, K_TILE_BLOCKS, TransposedBlocks32, add_dot, bias};
+use super::{Block32, K_TILE_BLOCKS, TransposedBlocks32, add_dot, zero_point_bias};
 use crate::matmul::simd::{Simd, MAX_ROWS, i16_run_len};
 use crate::matmul::packed_activations::{BlockQ8_0x8, PACK_TOKENS};
 
@@ -67,7 +67,7 @@ unsafe fn dots<B: Block32, L: Simd, const T: usize, const P: usize>(
         }
         let run = const { i16_run_len::<L>(B::MAX_MAGNITUDE, 8) };
         for t in 0..T {
-            let bias = bias::<B, L>(*packed.sums.get_unchecked(first + t));
+            let bias = zero_point_bias::<B, L>(*packed.sums.get_unchecked(first + t));
             for p in 0..P {
                 dots[p][t] = bias;
                 for from in (0..8).step_by(run) {
@@ -126,7 +126,7 @@ unsafe fn dots_of_two_panels<B: Block32, L: Simd>(
         let (mut dots, half) = (L::dot_columns::<4>(w, q), 4);
         let more = L::dot_columns::<4>(w.map(|w| w.add(half * MAX_ROWS)), q.add(half * PACK_TOKENS));
         for t in 0..4 {
-            let bias = bias::<B, L>(*packed.sums.get_unchecked(first + t));
+            let bias = zero_point_bias::<B, L>(*packed.sums.get_unchecked(first + t));
             for p in 0..2 {
                 dots[p][t] = L::widen(L::widen(bias, dots[p][t]), more[p][t]);
             }

@@ -5,7 +5,7 @@
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-use super::{CACHE_LINE, BlockFormat, TokenActivations, pointers};
+use super::{CACHE_LINE, BlockFormat, TokenActivations, row_pointers};
 use crate::matmul::simd::{Simd, MAX_ROWS, RowPointers};
 use crate::matmul::packed_activations::PACK_TOKENS;
 use crate::matmul::{Activations, OutTile, WeightRows};
@@ -23,7 +23,7 @@ const SLAB_ELEMENTS: usize = 256 * 1024;
 
 /// Panels whose sums are kept. Shorter registers need the same memory per panel, and come with smaller
 /// caches.
-const fn panels_at_once<L: Simd>() -> usize {
+const fn max_panels<L: Simd>() -> usize {
     MAX_PANELS * L::ROWS / MAX_ROWS
 }
 
@@ -61,7 +61,7 @@ pub unsafe fn gemm<F: BlockFormat, L: Simd>(w: WeightRows, acts: &Activations, o
     for tokens in (0..acts.n_tokens).step_by(MAX_TILE_TOKENS) {
         let tokens = tokens..(tokens + MAX_TILE_TOKENS).min(acts.n_tokens);
         let acts = acts.tokens(tokens.clone());
-        let at_once = panels_at_once::<L>() * L::ROWS;
+        let at_once = max_panels::<L>() * L::ROWS;
         for first in (0..w.n_rows()).step_by(at_once) {
             let rows = first..(first + at_once).min(w.n_rows());
             let mut sums = buffer.zeroed(tokens.len());
@@ -140,7 +140,7 @@ impl PanelTask<'_> {
     ) {
         let Self { w, rows, first, slab, acts } = *self;
         let (k_tile, is_first) = (F::K_TILE_LEN / F::BLOCK_LEN, first == rows.start);
-        let panels: [RowPointers; P] = std::array::from_fn(|i| pointers(w, first + i * L::ROWS));
+        let panels: [RowPointers; P] = std::array::from_fn(|i| row_pointers(w, first + i * L::ROWS));
         // Blocks to prefetch during the last k-tile: the next rows, or the first rows' next slab.
         let next = match first + P * L::ROWS < rows.end {
             true => panels[0][0].wrapping_add(P * L::ROWS * w.row_bytes + slab.start * F::BLOCK_BYTES),
@@ -257,7 +257,7 @@ impl TokenPass<'_> {
             }
             next_rows.prefetch::<L>(next_rows.n_rows, len);
             for (transposed, sums) in transposed.into_iter().zip(sums) {
-                remaining_tokens::<F, L>(transposed, acts, t, blocks, sums);
+                multiply_remaining_tokens::<F, L>(transposed, acts, t, blocks, sums);
             }
         }
     }
@@ -268,7 +268,7 @@ impl TokenPass<'_> {
 /// # Safety
 /// Same requirements as `TokenPass::run`.
 #[inline(always)]
-unsafe fn remaining_tokens<F: BlockFormat, L: Simd>(
+unsafe fn multiply_remaining_tokens<F: BlockFormat, L: Simd>(
     transposed: &F::Transposed<L>,
     acts: &Activations,
     mut t: usize,
@@ -279,15 +279,15 @@ unsafe fn remaining_tokens<F: BlockFormat, L: Simd>(
     // SAFETY: guaranteed by the caller.
     unsafe {
         while acts.n_tokens - t >= 4 {
-            token_group::<F, L, 4>(transposed, acts, t, first, n, sums);
+            multiply_token_group::<F, L, 4>(transposed, acts, t, first, n, sums);
             t += 4;
         }
         if L::HAS_SMMLA && acts.n_tokens - t >= 2 {
-            token_group::<F, L, 2>(transposed, acts, t, first, n, sums);
+            multiply_token_group::<F, L, 2>(transposed, acts, t, first, n, sums);
             t += 2;
         }
         while acts.n_tokens > t {
-            token_group::<F, L, 1>(transposed, acts, t, first, n, sums);
+            multiply_token_group::<F, L, 1>(transposed, acts, t, first, n, sums);
             t += 1;
         }
     }
@@ -298,7 +298,7 @@ unsafe fn remaining_tokens<F: BlockFormat, L: Simd>(
 /// # Safety
 /// Same requirements as `Simd`; the tokens have the activations of these blocks.
 #[inline(always)]
-unsafe fn token_group<F: BlockFormat, L: Simd, const T: usize>(
+unsafe fn multiply_token_group<F: BlockFormat, L: Simd, const T: usize>(
     transposed: &F::Transposed<L>,
     acts: &Activations,
     t: usize,

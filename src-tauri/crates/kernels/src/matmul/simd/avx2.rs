@@ -190,10 +190,10 @@ impl<const VNNI: bool> Simd for YmmI32<VNNI> {
         }
         fn dot_groups(how: GroupScales, n: usize, from: ColumnGroups) -> ColumnSums {
             match how {
-                GroupScales::PerGroup => columns::per_group(n, from),
-                GroupScales::PerGroupInHalves => columns::per_group_in_halves(n, from),
-                GroupScales::PerHalf => columns::per_half(n, from),
-                GroupScales::PerHalfBiased => columns::per_half_biased(n, from),
+                GroupScales::Group => columns::per_group(n, from),
+                GroupScales::GroupInHalves => columns::per_group_in_halves(n, from),
+                GroupScales::Halves => columns::per_half(n, from),
+                GroupScales::BiasedHalves => columns::per_half_biased(n, from),
             }
         }
         fn dot_signed_columns(w: [*const i32; 2], q: *const i32) -> ColumnSums { columns::signed_columns_8(w, q) }

@@ -1,22 +1,23 @@
-//! Joins what softmaxes over parts of the positions left.
+//! Merges partial softmaxes over ranges of positions.
 
 use super::exp;
 use crate::cpu::isa::{Mac, levels};
 
-/// What a softmax over part of the positions leaves beside its weighted sum.
+/// State of a softmax over some positions, besides its weighted sum.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Partial {
+    /// largest score
     pub max: f32,
     /// Σ e^(score − max)
     pub sum: f32,
 }
 
 impl Partial {
-    /// Over no positions at all.
+    /// Over no positions.
     pub const EMPTY: Self = Self { max: f32::NEG_INFINITY, sum: 0.0 };
 }
 
-/// Joins a later part into an earlier one: `acc`, `part` (head_dim) are unnormalised weighted sums.
+/// Merges a later part into an earlier one: `acc`, `part` (head_dim) are unnormalized weighted sums.
 pub type Merge = fn(state: Partial, acc: &mut [f32], next: Partial, part: &[f32]) -> Partial;
 
 #[inline(always)]
@@ -29,4 +30,6 @@ fn merge<M: Mac>(state: Partial, acc: &mut [f32], next: Partial, part: &[f32]) -
     Partial { max, sum: M::mac(state.sum, old, next.sum * new) }
 }
 
-levels!(pub MERGE = merge(state: Partial, acc: &mut [f32], next: Partial, part: &[f32]) -> Partial);
+levels!(
+    /// The kernel at each instruction-set level.
+    pub MERGE = merge(state: Partial, acc: &mut [f32], next: Partial, part: &[f32]) -> Partial);

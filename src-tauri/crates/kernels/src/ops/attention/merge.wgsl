@@ -1,14 +1,14 @@
-// Joins what chunks of positions left of attention, in rising order: the sums of each, its largest score and the total
-// of its shares. One query head of one row: a workgroup.
+// Merges the partial results of chunks in rising order: weighted sums, largest scores and sums of weights. One workgroup
+// per query head and row.
 #import batch
 struct Params {
   n_heads: u32,
   head_dim: u32,
-  // 0: sees all positions
+  // 0: unlimited
   window: u32,
   // 1: each head has a sink
   has_sinks: u32,
-  // 1: sees what comes after it too
+  // 1: rows see later positions too
   ahead: u32,
 }
 @group(0) @binding(1) var<uniform> p: Params;
@@ -24,7 +24,7 @@ const LANES = 64u;
 const CHUNK = 256u;
 const HIDDEN: f32 = -3.4028234e38;
 
-// Chunks that a row sees something of.
+// The chunks with visible positions of a row.
 fn n_chunks(row: u32) -> u32 {
   let position = rows[POSITIONS * step.stride + row];
   let first = select(0u, position + 1u - min(p.window, position + 1u), p.window > 0u);

@@ -1,66 +1,17 @@
-//! The two products of attention with one page of one KV head: scores of queries with its keys, and values summed by
-//! weights. Several queries go through a page together. Each element of a result is one chain of additions, of
-//! scores over rising elements, of sums over rising positions: what a query gets does not depend on its mates.
+//! Attention with one page of one KV head: scores of queries with its keys, and the weighted sum of its values. Several
+//! queries share a pass over the page. Every result is one chain of additions (scores over rising elements, sums over
+//! rising positions), so that a query's result does not depend on the others.
 //!
-//! Everywhere but at the portable level quantised keys meet queries that are rounded to 15 bits and a sign, under one
-//! scale for each query, and their products are summed as integers.
+//! Except at the portable level, quantized keys are multiplied with queries rounded to 15 bits and a sign, with one scale
+//! per query, and the products are summed as integers.
 
-use std::ops::Range;
-
-use super::CHUNK;
-use crate::cpu::isa::{Levels, Mac, levels};
+use super::page_operands::{PageKernels, PageQueries, SCORE_STRIDE, ValueWeights};
+use crate::cpu::isa::Levels;
 use crate::graph::{KvDType, PAGE_LEN};
 use crate::ops::kv_write::{F16_CONVERT, load_keys, load_values};
 use crate::ops::panel::{self, PanelShape};
 
-/// Floats between the scores of one query and of the next: as long as the chunk they would all fall on the same few
-/// lines of the cache.
-pub const SCORE_STRIDE: usize = CHUNK + 16;
-
-/// Queries that share a KV head.
-#[derive(Clone, Copy, Debug)]
-pub struct Queries<'a> {
-    pub n: usize,
-    pub head_dim: usize,
-    /// (n, head_dim), scaled as the model wants it
-    pub x: &'a [f32],
-    /// (n, head_dim): x ≈ q · scale, where the kernels have a way to `round`; else anything
-    pub q: &'a [i16],
-    /// (n)
-    pub scales: &'a [f32],
-}
-
-/// What the values of a page are multiplied with.
-#[derive(Clone, Debug)]
-pub struct Weights<'a> {
-    pub n: usize,
-    /// rows of `SCORE_STRIDE`, of which the first `PAGE_LEN` belong to this page
-    pub x: &'a [f32],
-    /// the slots that count
-    pub slots: Range<usize>,
-}
-
-/// out: rows of `SCORE_STRIDE`, of which the first `PAGE_LEN` are set. `ahead` is asked for meanwhile; `room`
-/// (head_dim, PAGE_LEN) is scratch.
-pub type Scores = fn(queries: &Queries, keys: &[u8], ahead: &[u8], room: &mut [f32], out: &mut [f32]);
-
-/// sums (n, head_dim) += weights · values
-pub type Weigh =
-    fn(weights: &Weights, head_dim: usize, values: &[u8], ahead: &[u8], room: &mut [f32], sums: &mut [f32]);
-
-/// x → q of one length, and the scale they share.
-pub type Round = fn(x: &[f32], q: &mut [i16]) -> f32;
-
-/// How pages of one dtype are read at one level.
-#[derive(Clone, Copy)]
-pub struct PageKernels {
-    pub scores: Scores,
-    pub weigh: Weigh,
-    /// None: queries are used as they are
-    pub round: Option<Round>,
-}
-
-/// The kernels for pages of a dtype.
+/// The kernels for pages of a storage format.
 pub fn of(dtype: KvDType) -> &'static Levels<PageKernels> {
     match dtype {
         KvDType::F32 => &F32,
@@ -70,51 +21,57 @@ pub fn of(dtype: KvDType) -> &'static Levels<PageKernels> {
     }
 }
 
-/// How numbers are stored, as a type.
-trait Stored {
+/// A storage format as a type.
+trait StoredFormat {
     const DTYPE: KvDType;
 }
-struct Floats;
-struct Halves;
-struct Bytes;
-struct Nibbles;
+struct StoredF32;
+struct StoredF16;
+struct StoredQ8;
+struct StoredQ4;
 
-impl Stored for Floats {
+impl StoredFormat for StoredF32 {
     const DTYPE: KvDType = KvDType::F32;
 }
-impl Stored for Halves {
+impl StoredFormat for StoredF16 {
     const DTYPE: KvDType = KvDType::F16;
 }
-impl Stored for Bytes {
+impl StoredFormat for StoredQ8 {
     const DTYPE: KvDType = KvDType::Q8_0;
 }
-impl Stored for Nibbles {
+impl StoredFormat for StoredQ4 {
     const DTYPE: KvDType = KvDType::Q4_0;
 }
 
-/// The whole page as floats, then a plain product.
-fn portable_scores<S: Stored>(q: &Queries, keys: &[u8], _ahead: &[u8], room: &mut [f32], out: &mut [f32]) {
+/// Decodes the whole page, then multiplies.
+fn portable_score<S: StoredFormat>(
+    q: &PageQueries,
+    keys: &[u8],
+    _ahead: &[u8],
+    scratch: &mut [f32],
+    out: &mut [f32],
+) {
     let (d, n) = (q.head_dim, q.n);
-    let room = &mut room[..PAGE_LEN * d];
-    load_keys(F16_CONVERT.portable, S::DTYPE, keys, d, room);
+    let scratch = &mut scratch[..PAGE_LEN * d];
+    load_keys(F16_CONVERT.portable, S::DTYPE, keys, d, scratch);
     out.chunks_mut(SCORE_STRIDE).take(n).for_each(|out| out[..PAGE_LEN].fill(0.0));
     let shape =
         PanelShape { n_a: n, k: d, n: PAGE_LEN, a_stride: d, b_stride: PAGE_LEN, c_stride: SCORE_STRIDE };
-    (panel::LEVELS.portable)(shape, q.x, room, out);
+    (panel::LEVELS.portable)(shape, q.x, scratch, out);
 }
 
-/// As `portable_scores`.
-fn portable_weigh<S: Stored>(
-    weights: &Weights,
+/// As `portable_score`.
+fn portable_sum<S: StoredFormat>(
+    weights: &ValueWeights,
     head_dim: usize,
     values: &[u8],
     _ahead: &[u8],
-    room: &mut [f32],
+    scratch: &mut [f32],
     sums: &mut [f32],
 ) {
     let slots = weights.slots.clone();
-    let room = &mut room[..slots.end * head_dim];
-    load_values(F16_CONVERT.portable, S::DTYPE, values, head_dim, room);
+    let scratch = &mut scratch[..slots.end * head_dim];
+    load_values(F16_CONVERT.portable, S::DTYPE, values, head_dim, scratch);
     let shape = PanelShape {
         n_a: weights.n,
         k: slots.len(),
@@ -123,11 +80,11 @@ fn portable_weigh<S: Stored>(
         b_stride: head_dim,
         c_stride: head_dim,
     };
-    (panel::LEVELS.portable)(shape, &weights.x[slots.start..], &room[slots.start * head_dim..], sums);
+    (panel::LEVELS.portable)(shape, &weights.x[slots.start..], &scratch[slots.start * head_dim..], sums);
 }
 
-const fn portable<S: Stored>() -> PageKernels {
-    PageKernels { scores: portable_scores::<S>, weigh: portable_weigh::<S>, round: None }
+const fn portable<S: StoredFormat>() -> PageKernels {
+    PageKernels { score: portable_score::<S>, sum: portable_sum::<S>, round: None }
 }
 
 macro_rules! tables {
@@ -151,36 +108,18 @@ macro_rules! tables {
         )*
     };
 }
-tables! { F32: Floats; F16: Halves; Q8_0: Bytes; Q4_0: Nibbles; }
-
-/// Largest integer of a rounded query: products with any byte, summed over a block, stay within 32 bits.
-const LARGEST: f32 = 32767.0;
-/// 1.5 · 2^23: a float that is added to it lies in the low bits, rounded to the nearest integer.
-const NEAREST: f32 = 12_582_912.0;
-
-#[inline(always)]
-fn round<M: Mac>(x: &[f32], q: &mut [i16]) -> f32 {
-    // without their signs floats are in the order of their bits
-    let largest = x.iter().fold(0, |largest, x| largest.max(x.abs().to_bits()));
-    let largest = f32::from_bits(largest);
-    // no number where an element is none or infinite: then no score may look like one
-    let scale = largest / LARGEST + largest * 0.0;
-    let inverse = if scale > 0.0 { 1.0 / scale } else { 0.0 };
-    for (q, x) in q.iter_mut().zip(x) {
-        *q = (x * inverse + NEAREST).to_bits() as i16;
-    }
-    scale
-}
-
-levels!(pub ROUND = round(x: &[f32], q: &mut [i16]) -> f32);
+tables! { F32: StoredF32; F16: StoredF16; Q8_0: StoredQ8; Q4_0: StoredQ4; }
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
+
+    use super::super::page_operands::ROUND;
     use super::*;
     use crate::cpu::isa::IsaLevel;
     use crate::ops::kv_write::{store_key, store_value};
 
-    /// splitmix64: a number between -1 and 1, steeper than even, so that blocks have small and large elements.
+    /// splitmix64: a number between -1 and 1, cubed, so that blocks have small and large elements.
     fn number(state: &mut u64) -> f32 {
         *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -189,21 +128,20 @@ mod tests {
         x * x * x
     }
 
-    /// A page of one head as it is written: keys, values, and the same as floats, (head_dim, PAGE_LEN) and
-    /// (PAGE_LEN, head_dim).
-    struct Page {
+    /// A page of one head as stored, and as floats: (head_dim, PAGE_LEN) and (PAGE_LEN, head_dim).
+    struct TestPage {
         keys: Vec<u8>,
         values: Vec<u8>,
         key_floats: Vec<f32>,
         value_floats: Vec<f32>,
     }
 
-    fn page(dtype: KvDType, d: usize, r: &mut u64) -> Page {
+    fn page(dtype: KvDType, d: usize, r: &mut u64) -> TestPage {
         let halves = F16_CONVERT.portable;
         let n_bytes = PAGE_LEN * dtype.row_bytes(d);
-        // floats, so that the bytes are aligned as those of a store are
-        let mut rooms = [vec![0.0f32; n_bytes / 4], vec![0.0f32; n_bytes / 4]];
-        let [keys, values] = &mut rooms;
+        // floats, to align the bytes as in a KV store
+        let mut buffers = [vec![0.0f32; n_bytes / 4], vec![0.0f32; n_bytes / 4]];
+        let [keys, values] = &mut buffers;
         let (keys, values) = (crate::cpu::arena::bytes_of_mut(keys), crate::cpu::arena::bytes_of_mut(values));
         for slot in 0..PAGE_LEN {
             let row = |r: &mut u64| -> Vec<f32> { (0..d).map(|_| number(r)).collect() };
@@ -213,21 +151,21 @@ mod tests {
         let (mut key_floats, mut value_floats) = (vec![0.0; PAGE_LEN * d], vec![0.0; PAGE_LEN * d]);
         load_keys(halves, dtype, keys, d, &mut key_floats);
         load_values(halves, dtype, values, d, &mut value_floats);
-        Page { keys: keys.to_vec(), values: values.to_vec(), key_floats, value_floats }
+        TestPage { keys: keys.to_vec(), values: values.to_vec(), key_floats, value_floats }
     }
 
     const DTYPES: [KvDType; 4] = [KvDType::F32, KvDType::F16, KvDType::Q8_0, KvDType::Q4_0];
 
-    /// Sums of up to 256 products in another order: a part of the sum of absolute products.
+    /// Sums of up to 256 products in another order, relative to the sum of absolute products.
     const TOLERANCE: f32 = 1e-5;
-    /// Half a step of a rounded query, as a part of its largest element; a little more, as the scale is rounded too.
+    /// Half a step of a rounded query, relative to its largest element; slightly more, as the scale is rounded too.
     const HALF_STEP: f32 = 1.01 / 65534.0;
 
     /// Runs one level's kernels on `n` queries: scores (n, PAGE_LEN) and sums (n, d) begun at one.
     fn run(
         kernels: &PageKernels,
         d: usize,
-        page: &Page,
+        page: &TestPage,
         x: &[f32],
         p: &[f32],
         slots: &Range<usize>,
@@ -239,18 +177,18 @@ mod tests {
                 scales[i] = round(&x[i * d..(i + 1) * d], &mut q[i * d..(i + 1) * d]);
             }
         }
-        let mut room = vec![0.0; PAGE_LEN * d.max(n)];
+        let mut scratch = vec![0.0; PAGE_LEN * d.max(n)];
         let mut strided = vec![7.0; n * SCORE_STRIDE];
-        let queries = Queries { n, head_dim: d, x, q: &q, scales: &scales };
-        (kernels.scores)(&queries, &page.keys, &page.values, &mut room, &mut strided);
+        let queries = PageQueries { n, head_dim: d, x, q: &q, scales: &scales };
+        (kernels.score)(&queries, &page.keys, &page.values, &mut scratch, &mut strided);
         let scores = strided.chunks(SCORE_STRIDE).flat_map(|row| row[..PAGE_LEN].to_vec()).collect();
         for (row, p) in strided.chunks_mut(SCORE_STRIDE).zip(p.chunks(PAGE_LEN)) {
             assert!(row[PAGE_LEN..].iter().all(|x| *x == 7.0), "scores stay within their page");
             row[..PAGE_LEN].copy_from_slice(p);
         }
         let mut sums = vec![1.0; n * d];
-        let weights = Weights { n, x: &strided, slots: slots.clone() };
-        (kernels.weigh)(&weights, d, &page.values, &[], &mut room, &mut sums);
+        let weights = ValueWeights { n, x: &strided, slots: slots.clone() };
+        (kernels.sum)(&weights, d, &page.values, &[], &mut scratch, &mut sums);
         (scores, sums)
     }
 
@@ -291,19 +229,22 @@ mod tests {
                     &p[i * PAGE_LEN..(i + 1) * PAGE_LEN],
                     &slots,
                 );
-                assert!(alone.0 == scores[i * PAGE_LEN..(i + 1) * PAGE_LEN], "{what}: mates change scores");
-                assert!(alone.1 == sums[i * d..(i + 1) * d], "{what}: mates change sums");
-                // mates that see more
+                assert!(
+                    alone.0 == scores[i * PAGE_LEN..(i + 1) * PAGE_LEN],
+                    "{what}: other queries change scores"
+                );
+                assert!(alone.1 == sums[i * d..(i + 1) * d], "{what}: other queries change sums");
+                // other queries that see more
                 let mut seen = [0.0; PAGE_LEN];
                 seen[slots.clone()].copy_from_slice(&p[i * PAGE_LEN..][slots.clone()]);
                 let with_more = run(&kernels, d, &page, &x[i * d..(i + 1) * d], &seen, &(0..PAGE_LEN));
-                assert!(with_more.1 == alone.1, "{what}: what mates see changes sums");
+                assert!(with_more.1 == alone.1, "{what}: what other queries see changes sums");
             }
         }
     }
 
     #[test]
-    fn every_level_agrees_with_plain_sums_whoever_goes_along() {
+    fn every_level_agrees_with_plain_sums_for_any_number_of_queries() {
         let r = &mut 5;
         for dtype in DTYPES {
             for d in [32, 64, 96, 128, 256] {

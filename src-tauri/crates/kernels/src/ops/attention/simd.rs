@@ -1,6 +1,6 @@
-//! The two products of attention with a page, written once for the registers of AVX2, AVX-512 and NEON. Some queries are
-//! taken through a page together, so that what is loaded and unpacked serves all of them. Every element of a result
-//! is one chain of additions over rising positions or elements, whatever the number of queries.
+//! SIMD kernels of attention with one page, written once for AVX2, AVX-512 and NEON. Several queries share a pass over the
+//! page, so that loading and unpacking serve all of them. Every result is one chain of additions over rising positions or
+//! elements, independent of the number of queries.
 
 #[cfg(target_arch = "x86_64")]
 pub mod avx2;
@@ -11,23 +11,23 @@ mod integers;
 #[cfg(target_arch = "aarch64")]
 pub mod neon;
 mod panel;
-mod sources;
+mod rows;
 
-/// Elements of a quantised row under one scale.
+/// Elements of a quantized row with one scale.
 const BLOCK_LEN: usize = 32;
-/// Registers of floats that a step through a row of the page fills.
+/// Float registers per step along a row of the page.
 const STEP: usize = 2;
 
 /// Registers of one instruction set.
 ///
 /// # Safety
-/// All functions: the processor has the instruction set, and the caller is compiled for it (else each call is one).
-/// Functions with pointers: `LEN` elements, or as many as they say, can be read or written there at any alignment.
+/// All functions: the processor has the instruction set, and the caller is compiled for it (otherwise nothing inlines).
+/// Functions with pointers: `LEN` elements, or the number they state, are readable or writable at any alignment.
 ///
-/// Loops call them, not closures that `map` or `from_fn` take: those may be compiled without the instruction set
-/// (`tests/inlined.rs`).
-pub trait Wide {
-    /// Floats in a register.
+/// Call them from loops, never from closures passed to `map` or `from_fn`: those may be compiled without the instruction
+/// set (`tests/inlined.rs`).
+pub trait PageSimd {
+    /// Floats per register.
     const LEN: usize;
     type F: Copy;
     type I: Copy;
@@ -57,11 +57,11 @@ pub trait Wide {
     /// acc + the dot product of the two i16 in each lane.
     unsafe fn dot_pairs(acc: Self::I, a: Self::I, b: Self::I) -> Self::I;
 
-    /// Asks for the cache line at an address, which need not be readable, into the second-level cache.
+    /// Prefetches the cache line at an address, which need not be readable, into the second-level cache.
     unsafe fn prefetch(at: *const u8);
 }
 
-/// Gives every function the attributes and the safety argument that all of them share.
+/// Gives every function the attributes and the safety argument that they share.
 macro_rules! instructions {
     ($($(#[$attribute:meta])* fn $name:ident ($($a:ident: $t:ty),*) -> $r:ty $body:block)*) => {
         $(
@@ -77,58 +77,58 @@ macro_rules! instructions {
 }
 pub(crate) use instructions;
 
-/// Memory that is needed soon, asked for line by line while other memory is worked on.
-struct Ahead {
+/// Prefetches memory line by line while other memory is processed.
+struct PagePrefetcher {
     at: *const u8,
     end: *const u8,
 }
 
 const CACHE_LINE: usize = 64;
 
-impl Ahead {
+impl PagePrefetcher {
     fn of(bytes: &[u8]) -> Self {
         let range = bytes.as_ptr_range();
         Self { at: range.start, end: range.end }
     }
 
-    /// Asks for one more line, or for the end once more.
+    /// Prefetches the next line; at the end, the end again.
     ///
     /// # Safety
-    /// As for `Wide`.
+    /// As for `PageSimd`.
     #[inline(always)]
-    unsafe fn ask<W: Wide>(&mut self) {
+    unsafe fn prefetch_line<W: PageSimd>(&mut self) {
         // SAFETY: the caller's.
         unsafe { W::prefetch(self.at) };
         let next = self.at.wrapping_add(CACHE_LINE);
         self.at = if next < self.end { next } else { self.end };
     }
 
-    /// Asks often enough, once for two steps through a page, that another as long has been asked for when it is done.
+    /// Called once per two steps along a page, prefetches enough lines to cover a page of equal length.
     ///
     /// # Safety
-    /// As for `Wide`.
+    /// As for `PageSimd`.
     #[inline(always)]
-    unsafe fn ask_for_two<W: Wide>(&mut self) {
+    unsafe fn prefetch_for_two_steps<W: PageSimd>(&mut self) {
         for _ in 0..W::LEN / 8 {
             // SAFETY: the caller's.
-            unsafe { self.ask::<W>() };
+            unsafe { self.prefetch_line::<W>() };
         }
     }
 
-    /// Asks for all that is left.
+    /// Prefetches the rest.
     ///
     /// # Safety
-    /// As for `Wide`.
+    /// As for `PageSimd`.
     #[inline(always)]
-    unsafe fn finish<W: Wide>(mut self) {
+    unsafe fn finish<W: PageSimd>(mut self) {
         while self.at < self.end {
             // SAFETY: the caller's.
-            unsafe { self.ask::<W>() };
+            unsafe { self.prefetch_line::<W>() };
         }
     }
 }
 
-/// Calls `$body` with `R` queries at a time, as many as fit into the registers, from query `$i` on until all are done.
+/// Runs `$body` for all queries, `R` at a time from query `$i` on: as many as fit into the registers.
 macro_rules! by_queries {
     ($W:ty, $n:expr, |$i:ident, $R:ident| $body:expr) => {{
         let mut $i = 0;

@@ -1,5 +1,5 @@
-//! Which pages age and who holds them: under chosen and random histories pages are held as often as tables list them,
-//! and each holds what its position had, exact or aged.
+//! Requantization under chosen and random histories: page holders equal table entries, and each page holds what its
+//! positions had, exact or requantized.
 
 use super::super::super::pool::{PageTable, PoolUsage};
 use super::super::super::requantize::KvRequantize;
@@ -25,13 +25,13 @@ fn geometry(when: KvRequantize, n_ctx: usize, max_sequences: usize) -> Geometry 
     }
 }
 
-/// What stands at a place: a hash of the tokens up to a position, and whether it lost bits.
+/// Content of a position: a hash of the tokens up to it, and whether it was requantized.
 type Slot = (u64, bool);
 
-/// A cache and what a model would have written to its pages.
-struct PagedMemory {
+/// A cache, and what a model would have written to its pages.
+struct RequantizedMemory {
     cache: KvCache,
-    /// (places, PAGE_LEN)
+    /// [slots, PAGE_LEN]
     slots: Vec<[Slot; PAGE_LEN]>,
 }
 
@@ -40,26 +40,26 @@ fn hash(before: u64, token: TokenId) -> u64 {
     (before ^ (u64::from(token) + 1)).wrapping_mul(0x100_0000_01b3)
 }
 
-impl PagedMemory {
+impl RequantizedMemory {
     fn new(geometry: Geometry) -> Self {
         let n = geometry.n_pages() + geometry.n_requantized_pages();
         Self { cache: KvCache::new(geometry), slots: vec![[(0, false); PAGE_LEN]; n] }
     }
 
-    fn turn(&mut self, turning: &PageRequantization) {
-        for &(from, to) in &turning.to_requantize {
+    fn turn(&mut self, requantization: &PageRequantization) {
+        for &(from, to) in &requantization.to_requantize {
             assert!(
                 to as usize >= self.cache.geometry.n_pages()
                     && (from as usize) < self.cache.geometry.n_pages()
             );
             self.slots[to as usize] = self.slots[from as usize].map(|(hash, _)| (hash, true));
         }
-        for &page in &turning.given_up {
+        for &page in &requantization.released {
             self.slots[page as usize] = [(0, false); PAGE_LEN];
         }
     }
 
-    /// As a model appends: in runs that end where something ages. False: no room.
+    /// Appends as a model does: in runs that end where a chunk is requantized. Returns false if memory is full.
     fn append(&mut self, id: SequenceId, tokens: &[TokenId]) -> bool {
         let mut rest = tokens;
         while !rest.is_empty() {
@@ -69,8 +69,8 @@ impl PagedMemory {
                 .unwrap_or(rest.len())
                 .min(256);
             let (now, then) = rest.split_at(run);
-            let Ok(turning) = self.cache.requantize_due(id) else { return false };
-            self.turn(&turning);
+            let Ok(requantization) = self.cache.requantize_due(id) else { return false };
+            self.turn(&requantization);
             let Ok(copies) = self.cache.reserve(id, run) else { return false };
             if let Some((from, to)) = copies.page {
                 self.slots[to as usize] = self.slots[from as usize];
@@ -80,7 +80,7 @@ impl PagedMemory {
                 before = hash(before, token);
                 let at = n_held + i;
                 let page = self.cache.pages(id).unwrap()[at / PAGE_LEN] as usize;
-                assert!(page < self.cache.geometry.n_pages(), "what has aged is never written");
+                assert!(page < self.cache.geometry.n_pages(), "requantized pages are never written");
                 self.slots[page][at % PAGE_LEN] = (before, false);
             }
             self.cache.commit(id, now).unwrap();
@@ -90,30 +90,30 @@ impl PagedMemory {
     }
 
     fn requantize_one(&mut self) -> bool {
-        let turning = self.cache.requantize_one();
-        turning.iter().for_each(|turning| self.turn(turning));
-        turning.is_some()
+        let requantization = self.cache.requantize_one();
+        requantization.iter().for_each(|requantization| self.turn(requantization));
+        requantization.is_some()
     }
 
-    /// Every position is what its tokens left, aged exactly where the sequence says so.
+    /// Checks that every position holds what its tokens left, requantized exactly where the sequence says so.
     fn check(&self, id: SequenceId) {
         let (tokens, pages) = (self.cache.tokens(id).unwrap(), self.cache.pages(id).unwrap());
-        let aged = self.cache.aged(id).unwrap();
-        assert!(aged.n_chunks * CHECKPOINT_CHUNK_TOKENS <= tokens.len());
+        let requantized = self.cache.requantized(id).unwrap();
+        assert!(requantized.n_chunks * CHECKPOINT_CHUNK_TOKENS <= tokens.len());
         let mut before = 7;
         for (at, &token) in tokens.iter().enumerate() {
             before = hash(before, token);
             let slot = self.slots[pages[at / PAGE_LEN] as usize][at % PAGE_LEN];
             assert_eq!(
                 slot,
-                (before, at < aged.n_chunks * CHECKPOINT_CHUNK_TOKENS),
+                (before, at < requantized.n_chunks * CHECKPOINT_CHUNK_TOKENS),
                 "position {at} of {}",
                 tokens.len()
             );
         }
     }
 
-    /// Every page is held as often as tables list it, none is lost, and all are within their bytes.
+    /// Checks that every page has as many holders as table entries, that none is lost, and that all fit their bytes.
     fn count_holders(&self) {
         let KvCache { sequences, pages, geometry, .. } = &self.cache;
         let n = geometry.n_pages() + geometry.n_requantized_pages();
@@ -124,16 +124,16 @@ impl PagedMemory {
             .for_each(|&page| listed[page as usize] += 1);
         let held: Vec<u32> = (0..n as u32).map(|place| pages.n_holders(place)).collect();
         assert_eq!(held, listed);
-        let (own, aged) = listed.split_at(geometry.n_pages());
+        let (own, requantized) = listed.split_at(geometry.n_pages());
         let count = |listed: &[u32]| listed.iter().filter(|&&n| n > 0).count();
-        assert_eq!((pages.n_held(), pages.n_requantized_held()), (count(own), count(aged)));
-        for (usage, listed) in [(pages.usage(), own), (pages.requantized_usage(), aged)] {
-            let PoolUsage { n_places, n_held, n_shared, n_touched } = usage;
-            assert_eq!((n_places, n_held), (listed.len(), count(listed)));
+        assert_eq!((pages.n_held(), pages.n_requantized_held()), (count(own), count(requantized)));
+        for (usage, listed) in [(pages.usage(), own), (pages.requantized_usage(), requantized)] {
+            let PoolUsage { n_slots, n_held, n_shared, n_touched } = usage;
+            assert_eq!((n_slots, n_held), (listed.len(), count(listed)));
             assert_eq!(n_shared, listed.iter().filter(|&&n| n > 1).count());
-            assert!(n_touched >= n_held && n_touched <= n_places);
+            assert!(n_touched >= n_held && n_touched <= n_slots);
         }
-        let bytes = count(own) as u64 * 64 + count(aged) as u64 * 34;
+        let bytes = count(own) as u64 * 64 + count(requantized) as u64 * 34;
         assert!(bytes <= geometry.n_pages() as u64 * 64, "{bytes} bytes");
     }
 }
@@ -143,16 +143,16 @@ fn tokens(n: usize, seed: u32) -> Vec<TokenId> {
 }
 
 #[test]
-fn by_length_the_same_pages_age_whatever_the_runs() {
-    let mut memory = PagedMemory::new(geometry(KvRequantize::After(512), 3000, 3));
+fn requantization_by_length_does_not_depend_on_runs() {
+    let mut memory = RequantizedMemory::new(geometry(KvRequantize::After(512), 3000, 3));
     let text = tokens(2000, 1);
     for runs in [256, 100, 1] {
         let id = memory.cache.create().unwrap();
         text.chunks(runs).for_each(|run| assert!(memory.append(id, run)));
-        // the last token is in the stretch that begins at 1792: those that end 512 before
-        let aged = memory.cache.aged(id).unwrap();
+        // the last token is in the chunk that begins at 1792: requantized are those that end 512 before
+        let requantized = memory.cache.requantized(id).unwrap();
         assert_eq!(
-            (aged, aged.n_chunks),
+            (requantized, requantized.n_chunks),
             (&Requantized::by_length(KvRequantize::After(512), 2000), 5),
             "runs of {runs}"
         );
@@ -165,24 +165,24 @@ fn by_length_the_same_pages_age_whatever_the_runs() {
 }
 
 #[test]
-fn who_goes_back_keeps_what_has_aged_and_in_whole_stretches() {
-    let mut memory = PagedMemory::new(geometry(KvRequantize::After(256), 3000, 3));
+fn rewinding_keeps_whole_requantized_chunks() {
+    let mut memory = RequantizedMemory::new(geometry(KvRequantize::After(256), 3000, 3));
     let a = memory.cache.create().unwrap();
     memory.append(a, &tokens(1500, 1));
-    assert_eq!(memory.cache.aged(a).unwrap().n_chunks, 4);
+    assert_eq!(memory.cache.requantized(a).unwrap().n_chunks, 4);
     assert_eq!(memory.cache.reach(a, 1100).unwrap(), 1100);
-    assert_eq!(memory.cache.truncate(a, 1100).unwrap(), 1100, "beyond what has aged: anywhere");
+    assert_eq!(memory.cache.truncate(a, 1100).unwrap(), 1100, "beyond the requantized chunks: anywhere");
     assert_eq!(memory.cache.reach(a, 700).unwrap(), 512);
     let b = memory.cache.fork(a).unwrap();
-    assert_eq!(memory.cache.truncate(b, 700).unwrap(), 512, "in it: to whole stretches");
-    assert_eq!(memory.cache.aged(b).unwrap().n_chunks, 2, "and they stay as they are");
-    // from there on it is not what a sequence of that length would be, and says so
+    assert_eq!(memory.cache.truncate(b, 700).unwrap(), 512, "within them: to whole chunks");
+    assert_eq!(memory.cache.requantized(b).unwrap().n_chunks, 2, "which stay requantized");
+    // from here on it differs from a sequence of that length, and its key says so
     memory.append(b, &tokens(100, 9));
     let by_length = Requantized::by_length(KvRequantize::After(256), 612);
-    assert_eq!((by_length.n_chunks, memory.cache.aged(b).unwrap().n_chunks), (1, 2));
-    assert_ne!(memory.cache.aged(b).unwrap().views_within(512, 612), by_length.views_within(512, 612));
+    assert_eq!((by_length.n_chunks, memory.cache.requantized(b).unwrap().n_chunks), (1, 2));
+    assert_ne!(memory.cache.requantized(b).unwrap().views_within(512, 612), by_length.views_within(512, 612));
     assert_eq!(memory.cache.truncate(b, 200).unwrap(), 0);
-    assert!(memory.cache.aged(b).unwrap().is_exact(), "nothing is left that has aged");
+    assert!(memory.cache.requantized(b).unwrap().is_exact(), "no requantized chunk is left");
     for id in [a, b] {
         memory.check(id);
         memory.count_holders();
@@ -190,19 +190,22 @@ fn who_goes_back_keeps_what_has_aged_and_in_whole_stretches() {
 }
 
 #[test]
-fn a_branch_keeps_its_own_and_ages_into_the_same_pages() {
-    let mut memory = PagedMemory::new(geometry(KvRequantize::After(256), 3000, 3));
+fn forks_requantize_into_the_same_pages() {
+    let mut memory = RequantizedMemory::new(geometry(KvRequantize::After(256), 3000, 3));
     let a = memory.cache.create().unwrap();
     memory.append(a, &tokens(500, 1));
     let b = memory.cache.fork(a).unwrap();
     memory.append(a, &tokens(200, 2));
-    assert_eq!((memory.cache.aged(a).unwrap().n_chunks, memory.cache.aged(b).unwrap().n_chunks), (1, 0));
+    assert_eq!(
+        (memory.cache.requantized(a).unwrap().n_chunks, memory.cache.requantized(b).unwrap().n_chunks),
+        (1, 0)
+    );
     memory.check(a);
     memory.check(b);
     assert_eq!(memory.cache.usage().n_requantized_pages, 8);
     memory.append(b, &tokens(200, 3));
-    assert_eq!(memory.cache.aged(b).unwrap().n_chunks, 1);
-    assert_eq!(memory.cache.usage().n_requantized_pages, 8, "one made it, both hold it");
+    assert_eq!(memory.cache.requantized(b).unwrap().n_chunks, 1);
+    assert_eq!(memory.cache.usage().n_requantized_pages, 8, "one requantized it, both hold it");
     assert_eq!(memory.cache.pages(a).unwrap()[..8], memory.cache.pages(b).unwrap()[..8]);
     memory.check(b);
     memory.count_holders();
@@ -212,18 +215,21 @@ fn a_branch_keeps_its_own_and_ages_into_the_same_pages() {
     memory.count_holders();
 }
 
-/// A page that one made an aged one of, and another, which holds it alone by then, writes anew: the aged one is no more
-/// what it holds.
+/// `b` becomes the only holder of a page that `a` requantized, and writes to it: the requantized page no longer
+/// matches it.
 #[test]
-fn what_is_written_anew_is_not_taken_for_what_aged() {
-    let mut memory = PagedMemory::new(geometry(KvRequantize::After(256), 3000, 3));
+fn rewritten_pages_lose_their_requantized_form() {
+    let mut memory = RequantizedMemory::new(geometry(KvRequantize::After(256), 3000, 3));
     let a = memory.cache.create().unwrap();
     memory.append(a, &tokens(300, 1));
     let b = memory.cache.fork(a).unwrap();
-    memory.append(a, &tokens(400, 2)); // ages the first stretch, of which b keeps the exact pages
+    memory.append(a, &tokens(400, 2)); // [t] requantizes the first chunk; `b` keeps its exact pages
     memory.cache.truncate(b, 250).unwrap();
-    memory.append(b, &tokens(600, 5)); // its eighth page is another now
-    assert_eq!((memory.cache.aged(a).unwrap().n_chunks, memory.cache.aged(b).unwrap().n_chunks), (1, 2));
+    memory.append(b, &tokens(600, 5)); // [t] changes its eighth page
+    assert_eq!(
+        (memory.cache.requantized(a).unwrap().n_chunks, memory.cache.requantized(b).unwrap().n_chunks),
+        (1, 2)
+    );
     memory.check(a);
     memory.check(b);
     let [a, b] = [a, b].map(|id| memory.cache.pages(id).unwrap()[..8].to_vec());
@@ -232,9 +238,9 @@ fn what_is_written_anew_is_not_taken_for_what_aged() {
 }
 
 #[test]
-fn under_pressure_the_longest_ages_and_what_it_frees_can_be_taken() {
+fn pressure_requantizes_the_longest_and_frees_its_pages() {
     let when = KvRequantize::Pressure;
-    let mut memory = PagedMemory::new(Geometry { max_pages: Some(64), ..geometry(when, 2048, 3) });
+    let mut memory = RequantizedMemory::new(Geometry { max_pages: Some(64), ..geometry(when, 2048, 3) });
     let (a, b) = (memory.cache.create().unwrap(), memory.cache.create().unwrap());
     assert!(memory.append(a, &tokens(1200, 1)) && memory.append(b, &tokens(800, 2)));
     let c = memory.cache.create().unwrap();
@@ -246,33 +252,36 @@ fn under_pressure_the_longest_ages_and_what_it_frees_can_be_taken() {
         memory.count_holders();
     }
     assert_eq!(n_requantized, 2);
-    assert_eq!((memory.cache.aged(a).unwrap().n_chunks, memory.cache.aged(b).unwrap().n_chunks), (2, 0));
+    assert_eq!(
+        (memory.cache.requantized(a).unwrap().n_chunks, memory.cache.requantized(b).unwrap().n_chunks),
+        (2, 0)
+    );
     assert!(memory.append(c, &tokens(200, 3)));
     while memory.requantize_one() {}
     assert_eq!(
-        [a, b, c].map(|id| memory.cache.aged(id).unwrap().n_chunks),
+        [a, b, c].map(|id| memory.cache.requantized(id).unwrap().n_chunks),
         [3, 2, 0],
         "the newest stay exact"
     );
     [a, b, c].into_iter().for_each(|id| memory.check(id));
-    // what the tokens after that saw tells them apart from exact ones
+    // later tokens saw requantized ones, which distinguishes them from exact ones
     memory.append(a, &tokens(10, 4));
-    assert!(!memory.cache.aged(a).unwrap().is_exact());
+    assert!(!memory.cache.requantized(a).unwrap().is_exact());
     memory.count_holders();
 }
 
 #[test]
-fn what_is_shared_ages_for_all_or_not_at_all() {
+fn shared_pages_are_requantized_for_all_holders_or_none() {
     let when = KvRequantize::Pressure;
-    let mut memory = PagedMemory::new(Geometry { max_pages: Some(64), ..geometry(when, 2048, 3) });
+    let mut memory = RequantizedMemory::new(Geometry { max_pages: Some(64), ..geometry(when, 2048, 3) });
     let a = memory.cache.create().unwrap();
     memory.append(a, &tokens(700, 1));
     let b = memory.cache.fork(a).unwrap();
     let before = memory.cache.free_bytes();
     assert!(memory.requantize_one());
-    assert_eq!([a, b].map(|id| memory.cache.aged(id).unwrap().n_chunks), [1, 1]);
+    assert_eq!([a, b].map(|id| memory.cache.requantized(id).unwrap().n_chunks), [1, 1]);
     assert_eq!(memory.cache.free_bytes() - before, 8 * (64 - 34), "together they save as much as one");
-    // a third that is too short to age keeps exact pages: then nothing would be saved
+    // a third sequence, too short to requantize, keeps the exact pages: requantizing would save nothing
     let c = memory.cache.fork(b).unwrap();
     memory.cache.truncate(c, 512).unwrap();
     assert!(!memory.requantize_one());
@@ -297,7 +306,7 @@ fn random_histories_lose_no_page() {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             (state >> 33) as usize % n
         };
-        let mut memory = PagedMemory::new(geometry);
+        let mut memory = RequantizedMemory::new(geometry);
         let mut live: Vec<SequenceId> = Vec::new();
         for _ in 0..1500 {
             let action = draw(12);

@@ -1,4 +1,4 @@
-//! Pieces that were changed, cut or made for another model: each is refused, and nothing is read beyond its end.
+//! Pieces that were changed, cut or made for another model. Each is refused, and nothing is read beyond its end.
 
 use std::collections::BTreeSet;
 
@@ -34,8 +34,8 @@ fn geometry() -> Geometry {
     }
 }
 
-/// The same context, which ages so.
-fn aging(when: KvRequantize) -> Geometry {
+/// The same context with this requantization setting.
+fn requantize(when: KvRequantize) -> Geometry {
     Geometry {
         requantize: RequantizePolicy { when, page_bytes: 10, requantized_page_bytes: 4 },
         ..geometry()
@@ -46,8 +46,14 @@ fn sealed(kind: RecordKind, end: usize, first: usize) -> Vec<u8> {
     sealed_as(kind, end, first, KvRequantize::Off, Requantized::default())
 }
 
-/// A head at `end` whose windows begin at page `first`, or a stretch that ends there, of a sequence that aged so.
-fn sealed_as(kind: RecordKind, end: usize, first: usize, aging: KvRequantize, aged: Requantized) -> Vec<u8> {
+/// A sealed head at `end` whose windows begin at page `first`, or a chunk that ends there, of a requantized sequence.
+fn sealed_as(
+    kind: RecordKind,
+    end: usize,
+    first: usize,
+    requantize: KvRequantize,
+    requantized: Requantized,
+) -> Vec<u8> {
     let base = if kind == RecordKind::Head {
         end / CHECKPOINT_CHUNK_TOKENS * CHECKPOINT_CHUNK_TOKENS
     } else {
@@ -55,13 +61,19 @@ fn sealed_as(kind: RecordKind, end: usize, first: usize, aging: KvRequantize, ag
     };
     let mut bytes = vec![0; HEADER_LEN];
     (base as u32..end as u32).for_each(|t| bytes.extend_from_slice(&t.to_le_bytes()));
-    aged.views.iter().for_each(|seen| bytes.extend_from_slice(&seen.bytes()));
+    requantized.views.iter().for_each(|seen| bytes.extend_from_slice(&seen.bytes()));
     let page_bytes = if kind == RecordKind::RequantizedChunk { 4 } else { 10 };
     let n_window = if kind == RecordKind::Head { end.div_ceil(32) - first } else { 0 };
     bytes.extend((0..(end.div_ceil(32) - base / 32) * page_bytes + n_window * 6).map(|i| i as u8));
-    let label =
-        PieceLabel { kind, base, end, first_window_page: first, before: ChunkKey::of_words([7, 8]), aged };
-    seal(&identity(), aging, &label, &mut bytes);
+    let label = PieceLabel {
+        kind,
+        base,
+        end,
+        first_window_page: first,
+        before: ChunkKey::of_words([7, 8]),
+        requantized,
+    };
+    seal(&identity(), requantize, &label, &mut bytes);
     bytes
 }
 
@@ -78,34 +90,39 @@ fn a_sealed_piece_is_read_back() {
     assert_eq!(head.tokens, (256..300).collect::<Vec<u32>>());
     assert_eq!((head.pages.len(), head.window_pages.len(), head.before.words()), (20, 18, [7, 8]));
     let bytes = sealed(RecordKind::Chunk, 512, 0);
-    let stretch = check(&identity(), &geometry(), &bytes).unwrap();
-    assert_eq!((stretch.kind, stretch.base, stretch.pages.len()), (RecordKind::Chunk, 256, 80));
+    let chunk = check(&identity(), &geometry(), &bytes).unwrap();
+    assert_eq!((chunk.kind, chunk.base, chunk.pages.len()), (RecordKind::Chunk, 256, 80));
     let begin = &sealed(RecordKind::Head, 300, 7)[..HEADER_LEN + 44 * 4];
     assert_eq!(preview_head(&identity(), &geometry(), begin).unwrap().tokens.len(), 44);
-    assert!(preview_head(&identity(), &geometry(), &bytes).is_err(), "nothing ends with a stretch");
+    assert!(preview_head(&identity(), &geometry(), &bytes).is_err(), "no sequence ends with a chunk");
 }
 
-/// What a head says of its age is read back where contexts age alike, refused as another's where they don't, and by
-/// name where it can't be.
+/// A head's requantization is read back under the same setting, refused as a mismatch under another, and refused by
+/// its own code if impossible.
 #[test]
-fn age_is_told_and_judged() {
+fn requantization_is_written_and_validated() {
     let when = KvRequantize::After(256);
     let good = Requantized::by_length(when, 1000);
     assert_eq!((good.n_chunks, good.views.len()), (2, 2));
     let bytes = sealed_as(RecordKind::Head, 1000, 28, when, good.clone());
-    assert_eq!(check(&identity(), &aging(when), &bytes).unwrap().aged, good);
+    assert_eq!(check(&identity(), &requantize(when), &bytes).unwrap().requantized, good);
     let begin = &bytes[..(HEADER_LEN + 232 * 4 + 16)];
-    assert_eq!(preview_head(&identity(), &aging(when), begin).unwrap().aged, good);
-    assert!(preview_head(&identity(), &aging(when), &begin[..begin.len() - 1]).is_err());
+    assert_eq!(preview_head(&identity(), &requantize(when), begin).unwrap().requantized, good);
+    assert!(preview_head(&identity(), &requantize(when), &begin[..begin.len() - 1]).is_err());
     for other in [KvRequantize::Off, KvRequantize::Pressure, KvRequantize::After(512)] {
-        assert_eq!(code(&identity(), &aging(other), &bytes).0, PREFIX_MISMATCH, "{other}");
-        assert!(preview_head(&identity(), &aging(other), begin).is_err());
+        assert_eq!(code(&identity(), &requantize(other), &bytes).0, PREFIX_MISMATCH, "{other}");
+        assert!(preview_head(&identity(), &requantize(other), begin).is_err());
     }
-    // what is exact is so for everybody
-    assert!(check(&identity(), &aging(when), &sealed(RecordKind::Head, 1000, 28)).unwrap().aged.is_exact());
-    let stretch = sealed(RecordKind::RequantizedChunk, 512, 0);
-    let stretch = check(&identity(), &aging(when), &stretch).unwrap();
-    assert_eq!((stretch.kind, stretch.base, stretch.pages.len()), (RecordKind::RequantizedChunk, 256, 32));
+    // exact pieces fit every setting
+    assert!(
+        check(&identity(), &requantize(when), &sealed(RecordKind::Head, 1000, 28))
+            .unwrap()
+            .requantized
+            .is_exact()
+    );
+    let chunk = sealed(RecordKind::RequantizedChunk, 512, 0);
+    let chunk = check(&identity(), &requantize(when), &chunk).unwrap();
+    assert_eq!((chunk.kind, chunk.base, chunk.pages.len()), (RecordKind::RequantizedChunk, 256, 32));
     let seen = |from, n_requantized| RequantizedView { from, n_requantized };
     for (what, bad) in [
         ("more than there is", Requantized { n_chunks: 4, views: Vec::new() }),
@@ -119,19 +136,23 @@ fn age_is_told_and_judged() {
         ),
     ] {
         let bytes = sealed_as(RecordKind::Head, 1000, 28, when, bad);
-        assert_eq!(code(&identity(), &aging(when), &bytes).0, "snapshot.aged", "{what}");
+        assert_eq!(code(&identity(), &requantize(when), &bytes).0, "snapshot.aged", "{what}");
     }
     let bytes = sealed_as(RecordKind::Chunk, 512, 0, when, Requantized { n_chunks: 1, views: Vec::new() });
-    assert_eq!(code(&identity(), &aging(when), &bytes).0, "snapshot.aged", "a stretch has no age of its own");
+    assert_eq!(
+        code(&identity(), &requantize(when), &bytes).0,
+        "snapshot.aged",
+        "chunks carry no requantization"
+    );
 }
 
-/// Every field of the header, changed and sealed again as if it had been written so: each has words of its own.
+/// Every header field, changed and sealed again: each has its own error.
 #[test]
-fn every_field_of_a_header_is_judged() {
+fn every_header_field_is_validated() {
     let good = sealed(RecordKind::Head, 300, 7);
     let head: &[u8; HEADER_LEN] = good.first_chunk().unwrap();
-    type Change = fn(&mut PieceHeader);
-    let changes: [(&str, Change); 20] = [
+    type HeaderChange = fn(&mut PieceHeader);
+    let changes: [(&str, HeaderChange); 20] = [
         ("snapshot.version", |h| h.version += 1),
         ("snapshot.version", |h| h.version = 3),
         ("snapshot.model", |h| h.model ^= 1),
@@ -165,7 +186,7 @@ fn every_field_of_a_header_is_judged() {
         messages.insert(message);
     }
     assert!(messages.len() >= 17, "{messages:?}");
-    // what names the tokens before is compared with the tokens by whoever has them
+    // the key of the tokens before is compared by the caller, which has the tokens
     let mut header = PieceHeader::decode(head);
     header.before[0] ^= 1;
     let mut bad = good.clone();
@@ -174,7 +195,7 @@ fn every_field_of_a_header_is_judged() {
 }
 
 #[test]
-fn the_judge_looks_at_model_and_context_too() {
+fn pieces_are_checked_against_model_and_context() {
     let good = sealed(RecordKind::Chunk, 512, 0);
     for (expected, identity) in [
         ("snapshot.model", CheckpointIdentity { model: 9, ..identity() }),
@@ -190,7 +211,7 @@ fn the_judge_looks_at_model_and_context_too() {
 }
 
 #[test]
-fn every_cut_and_every_flipped_bit_is_seen() {
+fn every_truncation_and_bit_flip_is_detected() {
     for good in [sealed(RecordKind::Head, 300, 7), sealed(RecordKind::Chunk, 256, 0)] {
         assert!(check(&identity(), &geometry(), &good).is_ok());
         for n in 0..good.len() {

@@ -2,15 +2,15 @@
 
 use std::arch::x86_64::*;
 
-use super::formats::{Format, page_kernels};
-use super::sources::{Bytes, Floats, Halves, Nibbles};
-use super::{Wide, instructions};
-use crate::ops::attention::pages::{PageKernels, Queries, ROUND, Weights};
+use super::formats::{PageFormat, page_kernels};
+use super::rows::{RowsF16, RowsF32, RowsI4, RowsI8};
+use super::{PageSimd, instructions};
+use crate::ops::attention::page_operands::{PageKernels, PageQueries, ROUND, ValueWeights};
 
 /// AVX2, FMA, F16C.
-pub struct Ymm;
+pub struct PageAvx2;
 
-impl Wide for Ymm {
+impl PageSimd for PageAvx2 {
     const LEN: usize = 8;
     type F = __m256;
     type I = __m256i;
@@ -50,4 +50,4 @@ impl Wide for Ymm {
     }
 }
 
-page_kernels!(Ymm, "avx2,fma,f16c", avx2);
+page_kernels!(PageAvx2, "avx2,fma,f16c", avx2);

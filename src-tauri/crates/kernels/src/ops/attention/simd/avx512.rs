@@ -2,15 +2,15 @@
 
 use std::arch::x86_64::*;
 
-use super::formats::{Format, page_kernels};
-use super::sources::{Bytes, Floats, Halves, Nibbles};
-use super::{Wide, instructions};
-use crate::ops::attention::pages::{PageKernels, Queries, ROUND, Weights};
+use super::formats::{PageFormat, page_kernels};
+use super::rows::{RowsF16, RowsF32, RowsI4, RowsI8};
+use super::{PageSimd, instructions};
+use crate::ops::attention::page_operands::{PageKernels, PageQueries, ROUND, ValueWeights};
 
 /// AVX-512 F, BW, VL, DQ, VNNI.
-pub struct Zmm;
+pub struct PageAvx512;
 
-impl Wide for Zmm {
+impl PageSimd for PageAvx512 {
     const LEN: usize = 16;
     type F = __m512;
     type I = __m512i;
@@ -51,4 +51,4 @@ impl Wide for Zmm {
     }
 }
 
-page_kernels!(Zmm, "avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni", avx512);
+page_kernels!(PageAvx512, "avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni", avx512);

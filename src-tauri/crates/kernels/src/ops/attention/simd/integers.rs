@@ -1,24 +1,24 @@
-//! Scores of quantised keys: rounded queries and keys are multiplied as integers, pair by pair, and the sum of a block
-//! is scaled.
+//! Scores with quantized keys: rounded queries and keys are multiplied as integers, pair by pair, and the sum of each
+//! block is scaled.
 
-use super::sources::Keys;
-use super::{Ahead, BLOCK_LEN, STEP, Wide, by_queries};
+use super::rows::KeyPairs;
+use super::{BLOCK_LEN, PagePrefetcher, PageSimd, STEP, by_queries};
 use crate::graph::PAGE_LEN;
-use crate::ops::attention::pages::{Queries, SCORE_STRIDE};
+use crate::ops::attention::page_operands::{PageQueries, SCORE_STRIDE};
 
-/// Scores of queries i..i + R with slots slot..slot + STEP registers.
+/// Scores of queries i..i + R with `STEP` registers of slots from `slot` on.
 ///
 /// # Safety
-/// As for `Wide`: `keys` is a block of the queries' head_dim, `out` has a row of `SCORE_STRIDE` for each query, and
+/// As for `PageSimd`: `keys` is a block of the queries' head_dim, `out` has a row of `SCORE_STRIDE` for each query, and
 /// these queries and slots lie within them.
 #[inline(always)]
-unsafe fn tile<W: Wide, K: Keys, const R: usize>(
-    queries: &Queries,
+unsafe fn tile<W: PageSimd, K: KeyPairs, const R: usize>(
+    queries: &PageQueries,
     keys: *const u8,
     out: *mut f32,
     i: usize,
     slot: usize,
-    ahead: &mut Ahead,
+    ahead: &mut PagePrefetcher,
 ) {
     let d = queries.head_dim;
     let n_groups = BLOCK_LEN / 2 / K::PAIRS;
@@ -30,7 +30,7 @@ unsafe fn tile<W: Wide, K: Keys, const R: usize>(
         for block in 0..d / BLOCK_LEN {
             let mut dots = [[W::zero_i(); STEP]; R];
             for first in (block * n_groups..(block + 1) * n_groups).step_by(2) {
-                ahead.ask_for_two::<W>();
+                ahead.prefetch_for_two_steps::<W>();
                 for at in 0..2 * K::PAIRS {
                     let (group, pair) = (first + at / K::PAIRS, at % K::PAIRS);
                     let group = keys.add(group * K::GROUP_BYTES);
@@ -63,12 +63,17 @@ unsafe fn tile<W: Wide, K: Keys, const R: usize>(
     }
 }
 
-/// Scores of a page of quantised keys.
+/// Scores of all queries with a page of quantized keys.
 ///
 /// # Safety
-/// As for `Wide`: `keys` is a block of the queries' head_dim, `out` has a row of `SCORE_STRIDE` for each query.
+/// As for `PageSimd`: `keys` is a block of the queries' head_dim, `out` has a row of `SCORE_STRIDE` for each query.
 #[inline(always)]
-pub unsafe fn scores<W: Wide, K: Keys>(queries: &Queries, keys: *const u8, out: *mut f32, ahead: &mut Ahead) {
+pub unsafe fn scores<W: PageSimd, K: KeyPairs>(
+    queries: &PageQueries,
+    keys: *const u8,
+    out: *mut f32,
+    ahead: &mut PagePrefetcher,
+) {
     let mut slot = 0;
     // SAFETY: slots and queries of the operands; the caller's.
     unsafe {

@@ -1,12 +1,12 @@
-//! A product with the numbers of a page, whatever they are stored as: some queries at a time, as many as the registers
-//! hold, so that what is loaded and unpacked serves all of them.
+//! Multiplies with the numbers of a page in any layout, for as many queries at a time as the registers hold, so that
+//! loading and unpacking serve all of them.
 
-use super::sources::Source;
-use super::{Ahead, STEP, Wide, by_queries};
+use super::rows::PageRows;
+use super::{PagePrefetcher, PageSimd, STEP, by_queries};
 
-/// A product c (n_a, n) += a (n_a, k) · b (k, n), whose lengths have been checked.
+/// Operands of c (n_a, n) += a (n_a, k) · b (k, n), with checked lengths.
 #[derive(Clone, Copy)]
-pub struct Panel {
+pub struct PagePanel {
     pub n_a: usize,
     pub k: usize,
     pub n: usize,
@@ -21,13 +21,13 @@ pub struct Panel {
     pub c_stride: usize,
 }
 
-/// sums += what row k of b gives for some rows of a, columns j..j + V registers.
+/// Adds row k of b, V registers from column j on, times column k of R rows of a.
 ///
 /// # Safety
-/// As for `Wide`: these rows and columns lie within the operands.
+/// As for `PageSimd`: these rows and columns lie within the operands.
 #[inline(always)]
-unsafe fn add<W: Wide, S: Source, const R: usize, const V: usize>(
-    p: &Panel,
+unsafe fn add<W: PageSimd, S: PageRows, const R: usize, const V: usize>(
+    p: &PagePanel,
     a: &[*const f32; R],
     j: usize,
     k: usize,
@@ -49,16 +49,16 @@ unsafe fn add<W: Wide, S: Source, const R: usize, const V: usize>(
     }
 }
 
-/// c += a · b for rows i..i + R of c, columns j..j + V registers.
+/// c += a · b for rows i..i + R of c, V registers from column j on.
 ///
 /// # Safety
-/// As for `Wide`: these rows and columns lie within the operands.
+/// As for `PageSimd`: these rows and columns lie within the operands.
 #[inline(always)]
-unsafe fn tile<W: Wide, S: Source, const R: usize, const V: usize>(
-    p: &Panel,
+unsafe fn tile<W: PageSimd, S: PageRows, const R: usize, const V: usize>(
+    p: &PagePanel,
     i: usize,
     j: usize,
-    ahead: &mut Ahead,
+    ahead: &mut PagePrefetcher,
 ) {
     // SAFETY: rows below i + R and columns below j + V · LEN, which the caller vouches for.
     unsafe {
@@ -71,7 +71,7 @@ unsafe fn tile<W: Wide, S: Source, const R: usize, const V: usize>(
             }
         }
         for k in (1..p.k).step_by(2) {
-            ahead.ask_for_two::<W>();
+            ahead.prefetch_for_two_steps::<W>();
             add::<W, S, R, V>(p, &a, j, k - 1, &mut sums);
             add::<W, S, R, V>(p, &a, j, k, &mut sums);
         }
@@ -86,12 +86,12 @@ unsafe fn tile<W: Wide, S: Source, const R: usize, const V: usize>(
     }
 }
 
-/// `tile` for one row and column.
+/// As `tile`, for one element.
 ///
 /// # Safety
-/// As for `Wide`: they lie within the operands.
+/// As for `PageSimd`: they lie within the operands.
 #[inline(always)]
-unsafe fn element<S: Source>(p: &Panel, i: usize, j: usize) {
+unsafe fn element<S: PageRows>(p: &PagePanel, i: usize, j: usize) {
     // SAFETY: row i and column j, which the caller vouches for.
     unsafe {
         let c = p.c.add(i * p.c_stride + j);
@@ -104,9 +104,9 @@ unsafe fn element<S: Source>(p: &Panel, i: usize, j: usize) {
 /// c += a · b. Each element is summed over k in rising order.
 ///
 /// # Safety
-/// As for `Wide`: all operands have the shape.
+/// As for `PageSimd`: all operands have the shape.
 #[inline(always)]
-pub unsafe fn panel<W: Wide, S: Source>(p: &Panel, ahead: &mut Ahead) {
+pub unsafe fn multiply<W: PageSimd, S: PageRows>(p: &PagePanel, ahead: &mut PagePrefetcher) {
     let mut j = 0;
     // SAFETY: rows and columns of the shape; the caller's.
     unsafe {

@@ -1,34 +1,36 @@
-//! How numbers lie in the rows of a page, as floats and as pairs of integers.
+//! Layout of numbers in the rows of a page, loaded as floats or as pairs of integers.
 
-use super::{BLOCK_LEN, Wide};
+use super::{BLOCK_LEN, PageSimd};
 use crate::graph::PAGE_LEN;
 
-/// How numbers lie in a row.
-pub trait Source {
-    /// Bytes before element `i`, a multiple of the register.
+/// The layout of a row of numbers.
+pub trait PageRows {
+    /// Byte offset of element `i`, a multiple of the register length.
     fn offset(i: usize) -> usize;
 
-    /// `W::LEN` elements from `i`.
+    /// Loads `W::LEN` elements from `i` on.
     ///
     /// # Safety
-    /// As for `Wide`: they lie in the row that begins at `row`.
-    unsafe fn load<W: Wide>(row: *const u8, i: usize) -> W::F;
+    /// As for `PageSimd`: they lie in the row that begins at `row`.
+    unsafe fn load<W: PageSimd>(row: *const u8, i: usize) -> W::F;
 
-    /// Element `i`.
+    /// Loads element `i`.
     ///
     /// # Safety
     /// It lies in the row that begins at `row`.
     unsafe fn get(row: *const u8, i: usize) -> f32;
 }
 
-pub struct Floats;
-pub struct Halves;
-/// Signed bytes, without their scale.
-pub struct Bytes;
-/// 16 bytes for 32 nibbles, the low ones first, less 8 and without their scale.
-pub struct Nibbles;
+/// Single precision.
+pub struct RowsF32;
+/// Half precision.
+pub struct RowsF16;
+/// Signed bytes, before scaling.
+pub struct RowsI8;
+/// Blocks of 32 nibbles in 16 bytes, the low ones first, minus 8 and before scaling.
+pub struct RowsI4;
 
-impl Source for Floats {
+impl PageRows for RowsF32 {
     #[inline(always)]
     fn offset(i: usize) -> usize {
         4 * i
@@ -36,7 +38,7 @@ impl Source for Floats {
 
     // SAFETY: asked of the caller by the trait.
     #[inline(always)]
-    unsafe fn load<W: Wide>(row: *const u8, i: usize) -> W::F {
+    unsafe fn load<W: PageSimd>(row: *const u8, i: usize) -> W::F {
         // SAFETY: the caller's.
         unsafe { W::load(row.add(Self::offset(i)).cast()) }
     }
@@ -49,7 +51,7 @@ impl Source for Floats {
     }
 }
 
-impl Source for Halves {
+impl PageRows for RowsF16 {
     #[inline(always)]
     fn offset(i: usize) -> usize {
         2 * i
@@ -57,7 +59,7 @@ impl Source for Halves {
 
     // SAFETY: asked of the caller by the trait.
     #[inline(always)]
-    unsafe fn load<W: Wide>(row: *const u8, i: usize) -> W::F {
+    unsafe fn load<W: PageSimd>(row: *const u8, i: usize) -> W::F {
         // SAFETY: the caller's.
         unsafe { W::halves(row.add(Self::offset(i)).cast()) }
     }
@@ -70,7 +72,7 @@ impl Source for Halves {
     }
 }
 
-impl Source for Bytes {
+impl PageRows for RowsI8 {
     #[inline(always)]
     fn offset(i: usize) -> usize {
         i
@@ -78,7 +80,7 @@ impl Source for Bytes {
 
     // SAFETY: asked of the caller by the trait.
     #[inline(always)]
-    unsafe fn load<W: Wide>(row: *const u8, i: usize) -> W::F {
+    unsafe fn load<W: PageSimd>(row: *const u8, i: usize) -> W::F {
         // SAFETY: the caller's.
         unsafe { W::bytes(row.add(Self::offset(i)).cast()) }
     }
@@ -91,15 +93,15 @@ impl Source for Bytes {
     }
 }
 
-impl Nibbles {
-    /// Bits below element `i` in its byte.
+impl RowsI4 {
+    /// Bit offset of element `i` in its byte.
     #[inline(always)]
     fn shift(i: usize) -> u32 {
         if i % BLOCK_LEN < BLOCK_LEN / 2 { 0 } else { 4 }
     }
 }
 
-impl Source for Nibbles {
+impl PageRows for RowsI4 {
     #[inline(always)]
     fn offset(i: usize) -> usize {
         i / BLOCK_LEN * (BLOCK_LEN / 2) + i % (BLOCK_LEN / 2)
@@ -107,7 +109,7 @@ impl Source for Nibbles {
 
     // SAFETY: asked of the caller by the trait.
     #[inline(always)]
-    unsafe fn load<W: Wide>(row: *const u8, i: usize) -> W::F {
+    unsafe fn load<W: PageSimd>(row: *const u8, i: usize) -> W::F {
         // SAFETY: the caller's; a register is no longer than half a block.
         unsafe { W::nibbles(row.add(Self::offset(i)), Self::shift(i)) }
     }
@@ -120,39 +122,39 @@ impl Source for Nibbles {
     }
 }
 
-/// How quantised keys lie in a block of a page: integers, then a scale for each `BLOCK_LEN` elements and slot.
-pub trait Keys {
-    /// Pairs of elements of all slots that lie together.
+/// The layout of quantized keys in a page: integers, then a scale per `BLOCK_LEN` elements and slot.
+pub trait KeyPairs {
+    /// Pairs of elements per group, which holds all slots.
     const PAIRS: usize;
-    /// Bytes of such a group.
+    /// Bytes per group.
     const GROUP_BYTES: usize;
 
-    /// Pair `pair` of the group at `group`, for `W::LEN` slots from `slot`.
+    /// Loads pair `pair` of the group at `group`, for `W::LEN` slots from `slot` on.
     ///
     /// # Safety
-    /// As for `Wide`: a whole group lies at `group`.
-    unsafe fn load<W: Wide>(group: *const u8, slot: usize, pair: usize) -> W::I;
+    /// As for `PageSimd`: a whole group lies at `group`.
+    unsafe fn load<W: PageSimd>(group: *const u8, slot: usize, pair: usize) -> W::I;
 }
 
-impl Keys for Bytes {
+impl KeyPairs for RowsI8 {
     const PAIRS: usize = 1;
     const GROUP_BYTES: usize = 2 * PAGE_LEN;
 
     #[inline(always)]
     // SAFETY: asked of the caller by the trait.
-    unsafe fn load<W: Wide>(group: *const u8, slot: usize, _pair: usize) -> W::I {
+    unsafe fn load<W: PageSimd>(group: *const u8, slot: usize, _pair: usize) -> W::I {
         // SAFETY: the caller's: two bytes for each slot.
         unsafe { W::byte_pairs(group.add(2 * slot).cast()) }
     }
 }
 
-impl Keys for Nibbles {
+impl KeyPairs for RowsI4 {
     const PAIRS: usize = 2;
     const GROUP_BYTES: usize = 2 * PAGE_LEN;
 
     #[inline(always)]
     // SAFETY: asked of the caller by the trait.
-    unsafe fn load<W: Wide>(group: *const u8, slot: usize, pair: usize) -> W::I {
+    unsafe fn load<W: PageSimd>(group: *const u8, slot: usize, pair: usize) -> W::I {
         // SAFETY: the caller's: two bytes for each slot, whose low nibbles are the first pair.
         unsafe { W::nibble_pairs(group.add(2 * slot), 4 * pair as u32) }
     }
