@@ -123,7 +123,7 @@ impl App {
             let manifest = client.manifest(&name, &tree, &keys).await?;
             Ok((tree, manifest))
         })?;
-        let items = hub::items(&tree.files);
+        let items = hub::downloadable_models(&tree.files);
         let recommended = recommended(&items, offer.as_ref());
         Ok(Listing { tree, items, recommended, manifest, offer })
     }
