@@ -1,4 +1,4 @@
-//! Something in a text that a reader may not notice.
+//! Something in a text that a reader may overlook.
 
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
@@ -7,10 +7,11 @@ use ts_rs::TS;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Finding {
-    /// Characters that show nothing, or turn the line around.
+    /// Invisible characters, and those that reverse the text direction.
     Hidden {
-        /// Where the first of them stands, in characters.
+        /// Position of the first, in characters.
         at: u32,
+        /// Number of such characters.
         count: u32,
         /// Such as `U+202E`, each once.
         names: Vec<String>,

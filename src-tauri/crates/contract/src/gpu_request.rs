@@ -1,4 +1,4 @@
-//! What the user asks of GPUs, and the faults that tests plan for them.
+//! What the user requests of GPUs, and the faults that tests plan for them.
 
 use std::path::PathBuf;
 

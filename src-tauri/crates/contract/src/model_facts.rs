@@ -1,4 +1,5 @@
-//! What a model file is: facts that are kept in the library and shown without opening the file again.
+//! The properties of a model file: facts that are stored in the library and shown without opening
+//! the file again.
 
 use std::collections::BTreeMap;
 
@@ -81,7 +82,7 @@ pub struct KvLayerGroup {
     pub window: Option<usize>,
 }
 
-/// What a model's chat template can do beside answering.
+/// What a model's chat template supports besides plain answers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TemplateCapabilities {
     /// It renders tools.

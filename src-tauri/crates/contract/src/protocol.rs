@@ -1,5 +1,5 @@
-//! What is said to the worker and what it answers: closed, plain, serialisable data, so that the worker
-//! can be a thread here and a child process elsewhere.
+//! The worker protocol, requests and events: closed, plain, serialisable data, so that the worker
+//! can be a thread or a child process.
 
 mod contexts;
 mod count;
@@ -30,7 +30,7 @@ pub use load::{LoadSpec, Quantize};
 pub use look::{LookRequest, Looked, TokenShare};
 pub use profiled::MeasuredAnswer;
 
-/// Where a model's bytes are.
+/// The location of a model's bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Location {
@@ -49,7 +49,7 @@ pub struct ModelRef {
     pub location: Location,
 }
 
-/// What computes; `Gpu` may be software that plays a card, `Scalar` is the reference kernels.
+/// The compute backend; `Gpu` may be a software adapter, `Scalar` is the reference kernels.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Backend {
@@ -60,7 +60,7 @@ pub enum Backend {
     Scalar,
 }
 
-/// What becomes of the operands of a graphics card's products: `kernels::Precision`.
+/// Operand precision of GPU matrix products: `kernels::Precision`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CardPrecision {
@@ -83,6 +83,7 @@ pub enum Speculate {
     Draft,
 }
 
+/// A request to the worker.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum WorkerRequest {
@@ -165,12 +166,13 @@ impl WorkerRequest {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct FitRequest {
     pub count: CountRequest,
-    /// Of an answer; None: as many as there is room for.
+    /// Maximum tokens of the answer. None: as many as fit.
     pub max_tokens: Option<usize>,
     /// Nothing is left out yet: only what summary is worth making.
     pub ahead: bool,
 }
 
+/// The result of fitting a conversation into its context.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum FitOutcome {
@@ -260,7 +262,7 @@ pub struct GenerateRequest {
     /// None: as the request before.
     #[serde(default)]
     pub keeping: Option<ContextRetention>,
-    /// It is told where its time goes.
+    /// Whether the turn reports a profile.
     #[serde(default)]
     pub profile: bool,
 }
@@ -268,20 +270,20 @@ pub struct GenerateRequest {
 /// Where an answer stood when the worker that wrote it was lost.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resume {
-    /// Every token of it; they are told once more before the next ones.
+    /// All its tokens; they are reported again before the next ones.
     pub ids: Vec<u32>,
     /// When it was asked for, by the wall's clock: what the template made of that must come again.
     pub asked_ms: i64,
 }
 
-/// What a chat template is given beside the messages, and how long the model may think.
+/// Chat template options besides the messages, and the reasoning budget.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ChatOptions {
     /// A list of tools as in OpenAI's requests, or null.
     pub tools: Value,
     /// Variables for the template, such as `enable_thinking` and `reasoning_effort`.
     pub kwargs: Map<String, Value>,
-    /// Most tokens of reasoning; None: as many as the model likes.
+    /// Maximum reasoning tokens. None: unlimited.
     pub reasoning_budget: Option<usize>,
     /// The source of a template in place of the model's own.
     pub template: Option<String>,
@@ -289,6 +291,7 @@ pub struct ChatOptions {
     pub template_fallback: bool,
 }
 
+/// The input of a turn: messages, raw text, or token ids.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Prompt {
@@ -311,6 +314,7 @@ impl Prompt {
     }
 }
 
+/// A message of a prompt, in the form that chat templates take.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PromptMessage {
     /// `system`, `user`, `assistant` or `tool`.
@@ -334,6 +338,7 @@ pub struct PromptMessage {
     pub ids: Vec<String>,
 }
 
+/// Token ids, valid for the vocabulary with that fingerprint.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ids {
     /// Of the model whose vocabulary these are.
@@ -341,6 +346,7 @@ pub struct Ids {
     pub ids: Vec<u32>,
 }
 
+/// An event from the worker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum WorkerEvent {
@@ -447,6 +453,7 @@ pub enum Step {
     },
 }
 
+/// The figures of a finished turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TurnResult {
     pub finish: Finish,

@@ -1,6 +1,5 @@
-//! The settings: one row each. Storage, control in the UI, terminal and REST are made from the row.
-//!
-//! Guarantees that a stored value lies in its row's range. Knows nothing of where values are kept.
+//! The settings table: one row each. Storage, UI controls, terminal and REST are derived from the
+//! row. A stored value always lies in its row's range. Knows nothing of where values are stored.
 
 mod cards;
 mod contexts;
@@ -19,12 +18,17 @@ use crate::{Error, Result};
 
 /// One setting. `kind` and `default` are functions because some depend on the machine.
 pub struct Setting {
+    /// Stable key in the database, flags and REST.
     pub key: &'static str,
-    /// The group of rows it stands in; `sections.rs` says where that stands.
+    /// Its group of rows; `sections.rs` assigns groups to sections.
     pub section: &'static str,
+    /// Label in the interface.
     pub label: &'static str,
+    /// Help text in the interface.
     pub help: &'static str,
+    /// Type and range.
     pub kind: fn() -> SettingKind,
+    /// Default value.
     pub default: fn() -> Value,
 }
 
@@ -322,6 +326,7 @@ pub fn all() -> impl Iterator<Item = &'static Setting> {
     SETTINGS.iter().chain(sections::rows())
 }
 
+/// Finds a setting by its key. Errors name the known keys.
 pub fn find(key: &str) -> Result<&'static Setting> {
     all().find(|setting| setting.key == key).ok_or_else(|| {
         let keys: Vec<_> = all().map(|setting| setting.key).collect();
@@ -333,7 +338,7 @@ pub fn find(key: &str) -> Result<&'static Setting> {
     })
 }
 
-/// Models read it when they are loaded.
+/// Takes effect when a model is loaded.
 pub fn at_load(key: &str) -> bool {
     sections::AT_LOAD.contains(&key)
 }
@@ -359,6 +364,7 @@ pub fn pairs(text: &str) -> Result<Vec<(&str, &str)>> {
 }
 
 impl Setting {
+    /// The row as edges show it, with its current value.
     pub fn row(&self, value: Value) -> SettingRow {
         SettingRow {
             key: self.key.into(),
