@@ -346,7 +346,7 @@ at: number,
  */
 count: number, 
 /**
- * Such as `U+202E`, each once.
+ * Code points such as `U+202E`, each once.
  */
 names: Array<string>, } | { "type": "instruction", at: number, quote: string, };
 

@@ -49,7 +49,7 @@ impl Error {
         self
     }
 
-    /// A fault of ours, caught at a boundary; everything else goes on.
+    /// A bug of ours, caught at a boundary; everything else continues.
     pub fn bug(what: impl std::fmt::Display) -> Self {
         Self::new(
             ErrorKind::Bug,
@@ -75,7 +75,7 @@ impl Error {
     }
 }
 
-/// An error that came over an edge: how severe it is follows from its code.
+/// An error received over an edge: its kind follows from its code.
 impl From<ErrorInfo> for Error {
     fn from(info: ErrorInfo) -> Self {
         Self { kind: ErrorKind::of_code(&info.code), info }

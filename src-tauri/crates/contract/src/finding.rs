@@ -13,15 +13,15 @@ pub enum Finding {
         at: u32,
         /// Number of such characters.
         count: u32,
-        /// Such as `U+202E`, each once.
+        /// Code points such as `U+202E`, each once.
         names: Vec<String>,
     },
-    /// Words that are meant for a model rather than for a reader.
+    /// Text meant for a model rather than for a reader.
     Instruction { at: u32, quote: String },
 }
 
 impl Finding {
-    /// What it is, in words.
+    /// Describes it in words.
     pub fn told(&self) -> String {
         match self {
             Self::Hidden { count, names, .. } => {

@@ -60,7 +60,7 @@ pub struct Bounds {
 }
 
 impl Limits {
-    /// Before anything of a turn is saved. `n_open` turns have not ended; `texts` are what is said at once.
+    /// Checks a turn before anything of it is saved. `n_open` turns have not ended; `texts` are its new messages.
     pub fn admit<'a>(&self, n_open: usize, texts: impl IntoIterator<Item = &'a str>) -> Result<()> {
         let n_chars: usize = texts.into_iter().map(|text| text.chars().count()).sum();
         match self.characters {
@@ -98,7 +98,7 @@ impl Limits {
 }
 
 impl Bounds {
-    /// `n` are the tokens of a whole prompt.
+    /// Checks a whole prompt of `n` tokens.
     pub fn check_prompt(&self, n: usize) -> Result<()> {
         match self.prompt_tokens {
             Some(most) if n > most => Err(refused(
@@ -111,12 +111,12 @@ impl Bounds {
         }
     }
 
-    /// When a turn that came at `arrived` must have ended.
+    /// Deadline of a turn that came at `arrived`.
     pub fn deadline(&self, arrived: Duration) -> Option<Duration> {
         self.seconds.map(|seconds| arrived.saturating_add(Duration::from_secs(seconds)))
     }
 
-    /// Of a turn that had not begun when its time was up.
+    /// The error of a turn that did not begin in time.
     pub fn time_up(&self) -> Error {
         refused(
             "limit.seconds",

@@ -321,7 +321,7 @@ static SETTINGS: &[Setting] = &[
     },
 ];
 
-/// All of them, in the order in which they are shown.
+/// All settings, in display order.
 pub fn all() -> impl Iterator<Item = &'static Setting> {
     SETTINGS.iter().chain(sections::rows())
 }
@@ -343,7 +343,7 @@ pub fn at_load(key: &str) -> bool {
     sections::AT_LOAD.contains(&key)
 }
 
-/// `id=path; id=path` as pairs.
+/// Parses `id=path; id=path` into pairs.
 pub fn pairs(text: &str) -> Result<Vec<(&str, &str)>> {
     let parts = text.split([';', '\n']).map(str::trim).filter(|part| !part.is_empty());
     let pair = |part: &str| -> Option<(usize, usize)> {
@@ -379,7 +379,7 @@ impl Setting {
         }
     }
 
-    /// `value` in the form it is stored in, or an error that names the range.
+    /// Validates `value` and returns its stored form. Errors name the range.
     pub fn check(&self, value: &Value) -> Result<Value> {
         let kind = (self.kind)();
         let wrong = |expected: String| {
@@ -426,7 +426,7 @@ impl Setting {
     }
 }
 
-/// Commands and their keys as the page has them, in bounds far beyond any keyboard.
+/// Validates the page's commands and keys, with limits far beyond any keyboard.
 fn keys_fit(value: &Value) -> bool {
     let name = |text: &str| (1..=40).contains(&text.len());
     let keys = |value: &Value| {
@@ -437,7 +437,7 @@ fn keys_fit(value: &Value) -> bool {
     map.is_some_and(|map| map.iter().all(|(command, value)| name(command) && keys(value)))
 }
 
-/// JSON's `3` and `3.0` are the same whole number.
+/// Parses an integer: JSON's `3` and `3.0` are equal.
 fn whole(value: &Value) -> Option<i64> {
     const EXACT: f64 = 9_007_199_254_740_992.0; // 2^53
     value.as_i64().or_else(|| {
