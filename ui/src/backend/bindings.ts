@@ -334,7 +334,7 @@ export type TurnArgs = { turn: string, };
 export type TextArgs = { text: string, };
 
 /**
- * Something in a text that a reader may not notice.
+ * Something in a text that a reader may overlook.
  */
 export type Finding = { "type": "hidden", 
 /**
@@ -348,7 +348,15 @@ count: number,
 /**
  * Code points such as `U+202E`, each once.
  */
-names: Array<string>, } | { "type": "instruction", at: number, quote: string, };
+names: Array<string>, } | { "type": "instruction", 
+/**
+ * Position of its start, in characters.
+ */
+at: number, 
+/**
+ * The beginning of the text.
+ */
+quote: string, };
 
 /**
  * Names a file or folder on disk.

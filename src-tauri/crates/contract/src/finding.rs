@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-/// Something in a text that a reader may not notice.
+/// Something in a text that a reader may overlook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Finding {
@@ -17,7 +17,12 @@ pub enum Finding {
         names: Vec<String>,
     },
     /// Text meant for a model rather than for a reader.
-    Instruction { at: u32, quote: String },
+    Instruction {
+        /// Position of its start, in characters.
+        at: u32,
+        /// The beginning of the text.
+        quote: String,
+    },
 }
 
 impl Finding {
