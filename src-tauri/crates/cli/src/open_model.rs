@@ -136,7 +136,7 @@ pub fn gpu_request(global: &Global) -> Result<GpuRequest> {
 }
 
 /// The GPUs and their cached measurements.
-pub fn cards<'a>(dirs: &'a DataDirs, asked: &'a GpuRequest, clock: &'a RealClock) -> Cards<'a> {
+pub fn gpus<'a>(dirs: &'a DataDirs, asked: &'a GpuRequest, clock: &'a RealClock) -> Cards<'a> {
     Cards { io: &RealIo, clock, folder: Some(&dirs.data), asked, finder: Finder::SYSTEM }
 }
 
@@ -152,11 +152,11 @@ pub fn shared_model(file: Arc<WeightFile>, options: &LoadOptions, global: &Globa
     let mut options = LoadOptions { resident, promote_large_pages: settle, ..options.clone() };
     let dirs = DataDirs::resolve(global.app_config()?.data_dir)?;
     let (asked, clock) = (gpu_request(global)?, RealClock::new());
-    let cards = cards(&dirs, &asked, &clock);
-    let placed = cards.place(global.backend(), &file, &mut options)?;
+    let gpus = gpus(&dirs, &asked, &clock);
+    let placed = gpus.place(global.backend(), &file, &mut options)?;
     placed.notice.iter().for_each(|notice| out::log(notice.message()));
     let loaded = engine::Model::load(file, &options, &mut |_| {});
-    cards.keep(&placed, loaded.is_ok());
+    gpus.keep(&placed, loaded.is_ok());
     let mut model = loaded?;
     if let Some(error) = &model.info().fallback_error {
         out::log(&format!("using the CPU instead: {error}"));

@@ -17,7 +17,7 @@ use crate::args::{Global, PromptArgs, RunArgs, SamplingFlags};
 use crate::input::InputLines;
 use crate::interrupt::Interrupt;
 use crate::tool_approval::{self, ApprovalContext, ToolApproval, offered_tools};
-use crate::turn::{Show, TurnAnswer, follow, format_sources};
+use crate::turn::{AnswerOutput, TurnAnswer, follow, format_sources};
 use crate::{not_built, open_model, out};
 
 /// Exit code after Ctrl+C before an answer runs.
@@ -47,7 +47,7 @@ pub fn run(global: &Global, args: RunArgs) -> Result<()> {
         chat.tools = offer.definitions();
     }
     let approval = ToolApproval::of(args.approval);
-    let show = if global.json { Show::Nothing } else { Show::Live };
+    let show = if global.json { AnswerOutput::Hidden } else { AnswerOutput::Live };
     let interrupt = Interrupt::listen(EXIT_INTERRUPTED);
     let rounds = app.settings_get("tool_rounds")?.value.as_u64().unwrap_or(0);
     let asked = GenerateArgs {

@@ -58,7 +58,7 @@ impl FitRow {
         };
         let Self { what, foretold, measured, ratio, bar, met } = self;
         out::line(&format!(
-            "{what:<13} foretold {:>11}  measured {:>11}  {:>+6.1} %  within {:.0} %: {}",
+            "{what:<13} estimated {:>11}  measured {:>11}  {:>+6.1} %  within {:.0} %: {}",
             shown(*foretold),
             shown(*measured),
             (ratio - 1.0) * 100.0,
