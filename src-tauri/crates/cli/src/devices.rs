@@ -100,10 +100,10 @@ pub fn devices(global: &Global, args: &DevicesArgs) -> Result<()> {
 /// The automatic choice of device; measures GPUs that have no cached result.
 fn auto_choice(global: &Global, machine: &Machine, recall: Recall) -> Result<Choice> {
     let dirs = DataDirs::resolve(global.app_config()?.data_dir)?;
-    let (asked, clock) = (open_model::gpu_request(global)?, RealClock::new());
+    let (request, clock) = (open_model::gpu_request(global)?, RealClock::new());
     let mut cpu_options = LoadOptions::default();
     machine.apply(&mut cpu_options);
-    Ok(open_model::gpus(&dirs, &asked, &clock).choose(recall, &cpu_options))
+    Ok(open_model::gpus(&dirs, &request, &clock).choose(recall, &cpu_options))
 }
 
 fn auto(choice: &Choice, machine: &Machine, level: &str, why: &str) -> Value {

@@ -81,12 +81,12 @@ pub fn resume(bench: Bench, n: usize, cache: PathBuf, again: impl FnOnce() -> Re
     let next = (*prompt.last().unwrap_or(&0) + 1) % model.info().n_vocab as TokenId;
     prompt.push(next);
     let start = clock.monotonic();
-    let mut told = Checkpoints::default();
-    let found = checkpoint_store::find(&model, files, &prompt, &mut told);
-    let brought =
-        found.and_then(|found| checkpoint_store::restore(&mut model, files, &prompt, found, 1, &mut told));
-    let Some(seq) = brought else {
-        return Err(told.error.unwrap_or_else(|| Error::bug("what was stored was not found")));
+    let mut checkpoints = Checkpoints::default();
+    let found = checkpoint_store::find(&model, files, &prompt, &mut checkpoints);
+    let restored = found
+        .and_then(|found| checkpoint_store::restore(&mut model, files, &prompt, found, 1, &mut checkpoints));
+    let Some(seq) = restored else {
+        return Err(checkpoints.error.unwrap_or_else(|| Error::bug("what was stored was not found")));
     };
     let restore_s = (clock.monotonic() - start).as_secs_f64();
     let n_held = model.len(seq)?;
