@@ -33,9 +33,9 @@ impl Clock for Hasty {
 }
 
 /// A clock that is put forward by hand.
-struct Moved(RealClock, AtomicU64);
+struct AdvancedClock(RealClock, AtomicU64);
 
-impl Clock for Moved {
+impl Clock for AdvancedClock {
     fn now_utc_ms(&self) -> i64 {
         self.0.now_utc_ms()
     }
@@ -160,7 +160,7 @@ fn settings_are_limits_too_and_the_queue_is_seen_and_bounded() {
 #[test]
 fn an_answer_whose_time_was_up_goes_on() {
     let home = Home::new("goes-on");
-    let clock = Arc::new(Moved(RealClock::new(), AtomicU64::new(0)));
+    let clock = Arc::new(AdvancedClock(RealClock::new(), AtomicU64::new(0)));
     let app = home.open_by(clock.clone());
     end(&app, &app.generate(args(raw("Hello"), Some(1))).unwrap()).0.unwrap();
     app.settings_set("temperature", &json!(0.0)).unwrap();

@@ -13,12 +13,12 @@ use engine::shape::{self, Shape, ShapeFact};
 use engine::{Chunk, KvDType, LoadOptions, LogitsSelection, Model, Sampling, WeightBudget};
 use weights::{SharedBytes, WeightFile};
 
-struct Counting;
+struct CountingAllocator;
 
 static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
 
 // SAFETY: forwards every call to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
         // SAFETY: the caller's guarantees are forwarded.
@@ -32,7 +32,7 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 #[global_allocator]
-static COUNTING: Counting = Counting;
+static COUNTING: CountingAllocator = CountingAllocator;
 
 /// A small gpt-oss: experts, windows, sinks.
 const EXPERTS: &[(&str, ShapeFact)] = &[

@@ -22,7 +22,7 @@ const CACHED_BYTES: usize = 128 << 10;
 const AHEAD: usize = 2;
 
 /// Scratch memory of one thread.
-struct Room {
+struct AttentionScratch {
     x: Vec<f32>,
     q: Vec<i16>,
     scales: Vec<f32>,
@@ -32,7 +32,7 @@ struct Room {
 }
 
 /// Runs the blocks of one chunk as the executor does: its keys first, then its values.
-fn chunk(kernels: &PageKernels, d: usize, blocks: &[&[u8]], room: &mut Room) {
+fn chunk(kernels: &PageKernels, d: usize, blocks: &[&[u8]], room: &mut AttentionScratch) {
     let n_pages = blocks.len() / 2;
     let ahead = |i: usize| blocks.get(i + AHEAD).copied().unwrap_or_default();
     for (i, keys) in blocks[..n_pages].iter().enumerate() {
@@ -54,7 +54,7 @@ fn pass(
     d: usize,
     bytes: &[u8],
     block: usize,
-    room: &mut Room,
+    room: &mut AttentionScratch,
 ) -> f64 {
     let blocks: Vec<&[u8]> = bytes.chunks_exact(block).collect();
     let mut seconds: Vec<f64> = Vec::new();
@@ -88,7 +88,7 @@ fn main() {
             }
             for d in [64, 128] {
                 let kernels = pages::of(dtype).at(level);
-                let mut room = Room {
+                let mut room = AttentionScratch {
                     x: (0..N_QUERIES * d).map(|i| (i % 17) as f32 * 0.01 - 0.08).collect(),
                     q: (0..N_QUERIES * d).map(|i| (i * 977 % 65_000) as i16).collect(),
                     scales: vec![1e-5; N_QUERIES],

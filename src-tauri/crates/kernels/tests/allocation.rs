@@ -12,12 +12,12 @@ use kernels::cpu::isa::IsaLevel;
 use kernels::*;
 use weights::DType;
 
-struct Counting;
+struct CountingAllocator;
 
 static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
 
 // SAFETY: forwards everything to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
         // SAFETY: the caller's promises are passed on.
@@ -31,7 +31,7 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 #[global_allocator]
-static COUNTING: Counting = Counting;
+static COUNTING: CountingAllocator = CountingAllocator;
 
 /// Runs batches of many sizes until each size has been seen, then counts what more of them allocate.
 fn check(what: &str, graph: Graph, devices: Vec<Box<dyn Backend>>, n_vocab: usize) {
@@ -82,7 +82,7 @@ fn main() {
         let shape = Shape { dtype, kv: KvDType::F16, n_first: 1, ..SMALL };
         let devices = vec![cpu(2, IsaLevel::detect()), cpu(1, IsaLevel::Portable)];
         check(&format!("{dtype}"), model(shape, 5), devices, SMALL.n_vocab);
-        let graph = mixed::model(mixed::Mixed { dtype, kv: KvDType::F16, ..mixed::MIXED }, 5);
+        let graph = mixed::model(mixed::MixedShape { dtype, kv: KvDType::F16, ..mixed::MIXED }, 5);
         for level in IsaLevel::present() {
             check(&format!("mixed {dtype}"), graph.clone(), vec![cpu(2, level)], mixed::N_VOCAB);
         }

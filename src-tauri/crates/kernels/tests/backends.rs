@@ -20,8 +20,8 @@ const CAPACITY: Capacity = Capacity {
 const PAGES: [u32; 10] = [3, 1, 4, 15, 9, 2, 6, 5, 8, 7];
 
 /// Largest deviation of a node that quantizes activations to 8 bits, relative to its root mean square. A block of 256 whose
-/// maximum is ten times its mean (gated units) has steps of a thirteenth of the mean, hence an error of 2.3 %; the worst
-/// of ten thousand elements is four times that.
+/// maximum is ten times its mean (gated units) has steps of a thirteenth of the mean, hence an error of 2.3 %. The worst of
+/// ten thousand elements is four times that.
 const QUANTISED: f32 = 0.12;
 /// Sums in another order and e^x by polynomial.
 const FLOAT: f32 = 2e-5;

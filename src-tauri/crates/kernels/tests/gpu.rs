@@ -11,7 +11,7 @@ mod submission_stats;
 
 use std::sync::{Arc, OnceLock};
 
-use common::mixed::{MIXED, Mixed, N_VOCAB};
+use common::mixed::{MIXED, MixedShape, N_VOCAB};
 use common::*;
 use kernels::GpuSelector;
 use kernels::cpu::isa::IsaLevel;
@@ -126,12 +126,12 @@ fn every_operation_agrees_with_the_specification() {
         (DType::BF16, KvDType::F16, Activation::Gelu, HeadOrder::Tiled),
         (DType::MXFP4, KvDType::F16, Activation::GeluTanh, HeadOrder::Grouped),
     ] {
-        let graph = Arc::new(common::mixed::model(Mixed { dtype, kv, act, order, ..MIXED }, 21));
+        let graph = Arc::new(common::mixed::model(MixedShape { dtype, kv, act, order, ..MIXED }, 21));
         assert_eq!(differs(&graph, N_VOCAB, FLOAT), None, "{dtype}");
     }
     let r = &mut Random(77);
     for draw in 0..3 {
-        let shape = Mixed::drawn(r);
+        let shape = MixedShape::drawn(r);
         let graph = Arc::new(common::mixed::model(shape, r.next()));
         assert_eq!(differs(&graph, N_VOCAB, of_kv(shape.kv)), None, "draw {draw}");
     }
@@ -374,7 +374,7 @@ fn chunks_and_pages_change_no_bit() {
 
 #[test]
 fn batch_mates_change_no_bit() {
-    let graph = common::mixed::model(Mixed { dtype: DType::Q8_0, kv: KvDType::F16, ..MIXED }, 5);
+    let graph = common::mixed::model(MixedShape { dtype: DType::Q8_0, kv: KvDType::F16, ..MIXED }, 5);
     let make = || Executor::new(graph.clone(), vec![gpu()], CAPACITY).unwrap();
     let texts = [tokens(30, N_VOCAB, 1), tokens(30, N_VOCAB, 2)];
     let alone = texts.each_ref().map(|text| run_chunks(&mut make(), text, &PAGES, &[30]));
@@ -403,7 +403,7 @@ fn batch_mates_change_no_bit() {
 /// Pages have the same bytes on a GPU as on the CPU.
 #[test]
 fn pages_and_states_move_between_a_card_and_the_processor() {
-    let graph = common::mixed::model(Mixed { kv: KvDType::F16, ..MIXED }, 5);
+    let graph = common::mixed::model(MixedShape { kv: KvDType::F16, ..MIXED }, 5);
     let text = tokens(60, N_VOCAB, 3);
     let make = |device| Executor::new(graph.clone(), vec![device], CAPACITY).unwrap();
     let (mut card, mut other) = (make(gpu()), make(scalar()));

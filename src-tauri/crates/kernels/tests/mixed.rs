@@ -1,12 +1,13 @@
-//! Every operation in one model: compares `Cpu` with the specification, and checks that the bits do not depend on the
-//! division into batches, with recurrent states saved, restored and copied in between.
+//! Every operation in one model: compares `Cpu` with the specification.
+//!
+//! The bits do not depend on the division into batches, with recurrent states saved, restored and copied in between.
 #![allow(clippy::unwrap_used)] // a failure here fails the test
 
 mod common;
 
 use std::sync::Arc;
 
-use common::mixed::{MIXED, Mixed, N_VOCAB, model};
+use common::mixed::{MIXED, MixedShape, N_VOCAB, model};
 use common::*;
 use kernels::cpu::isa::IsaLevel;
 use kernels::*;
@@ -51,7 +52,7 @@ fn every_node_agrees_with_the_specification_at_every_level() {
         (DType::Q4_0, Activation::Silu, HeadOrder::Tiled),
         (DType::Q4_K, Activation::Silu, HeadOrder::Grouped),
     ] {
-        let graph = Arc::new(model(Mixed { dtype, act, order, ..MIXED }, 21));
+        let graph = Arc::new(model(MixedShape { dtype, act, order, ..MIXED }, 21));
         for level in IsaLevel::present() {
             let (mut a, mut b) = (Scalar::new(), cpu(2, level));
             let tolerance = if dtype.block_len() > 1 { QUANTISED } else { FLOAT };
@@ -67,7 +68,7 @@ fn every_node_agrees_whatever_the_shapes() {
     let text = tokens(40, N_VOCAB, 9);
     let all: Vec<u32> = (0..40).collect();
     for draw in 0..12 {
-        let shape = Mixed::drawn(r);
+        let shape = MixedShape::drawn(r);
         let graph = Arc::new(model(shape, r.next()));
         let mut batches = Vec::new();
         let mut at = 0;
@@ -107,7 +108,7 @@ fn chunks_threads_and_pages_change_no_bit() {
     for (dtype, window) in FORMATS.into_iter().zip([None, Some(20), Some(70)]) {
         // without a window: more than one chunk of attention
         let text = tokens(if window.is_none() { 300 } else { 120 }, N_VOCAB, 3);
-        let graph = model(Mixed { dtype, window, kv: KvDType::F16, ..MIXED }, 5);
+        let graph = model(MixedShape { dtype, window, kv: KvDType::F16, ..MIXED }, 5);
         for (name, backend) in backends() {
             let make = |threads| Executor::new(graph.clone(), vec![backend(threads)], CAPACITY).unwrap();
             let first = run_chunks(&mut make(1), &text, &PAGES, &vec![60; text.len() / 60]);
@@ -135,7 +136,7 @@ fn fused_steps_give_the_bits_of_single_nodes() {
                 states: &[3],
                 outputs: &[n as u32 - 1],
             };
-            let graph = model(Mixed { dtype, ..MIXED }, 33);
+            let graph = model(MixedShape { dtype, ..MIXED }, 33);
             let mut fused =
                 Executor::with_lifetime(graph.clone(), vec![cpu(2, level)], CAPACITY, ValueLifetime::All)
                     .unwrap();
@@ -211,7 +212,7 @@ fn step(executor: &mut Executor, texts: &mut [Text], n: &mut dyn FnMut(usize) ->
 fn batch_mates_change_no_bit() {
     let r = &mut Random(11);
     for dtype in FORMATS {
-        let graph = model(Mixed { dtype, kv: KvDType::F16, ..MIXED }, 5);
+        let graph = model(MixedShape { dtype, kv: KvDType::F16, ..MIXED }, 5);
         for (name, backend) in backends() {
             let make = |threads| Executor::new(graph.clone(), vec![backend(threads)], CAPACITY).unwrap();
             let mut together = texts();

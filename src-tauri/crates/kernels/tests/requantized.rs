@@ -186,8 +186,8 @@ fn a_card_makes_room_for_what_has_aged_as_it_comes() {
     }
 }
 
-/// With requantization few pages are unquantized at a time: they are allocated as they are used, whether written token by
-/// token, as a whole or as a copy, and existing pages are kept.
+/// With requantization few pages are unquantized at a time: they are allocated as they are used, and existing pages are
+/// kept. This holds for pages written token by token, as a whole or as a copy.
 #[cfg(feature = "gpu")]
 #[test]
 fn a_card_makes_room_for_what_is_exact_as_it_comes() {

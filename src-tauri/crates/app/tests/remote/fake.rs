@@ -97,7 +97,7 @@ impl Request {
 }
 
 #[derive(Default)]
-struct Heard {
+struct ReceivedRequests {
     requests: Vec<Request>,
     /// Clients that left while the server waited.
     n_left: usize,
@@ -105,7 +105,7 @@ struct Heard {
 
 pub struct Fake {
     pub url: String,
-    heard: Arc<(Mutex<Heard>, Condvar)>,
+    heard: Arc<(Mutex<ReceivedRequests>, Condvar)>,
     over: Arc<AtomicBool>,
 }
 
@@ -113,7 +113,7 @@ impl Fake {
     pub fn new(say: impl Fn(&Request) -> Say + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let heard: Arc<(Mutex<Heard>, Condvar)> = Arc::default();
+        let heard: Arc<(Mutex<ReceivedRequests>, Condvar)> = Arc::default();
         let over = Arc::new(AtomicBool::new(false));
         let (say, told, ends) = (Arc::new(say), Arc::clone(&heard), Arc::clone(&over));
         std::thread::spawn(move || {
@@ -132,7 +132,7 @@ impl Fake {
         self.url.trim_start_matches("http://")
     }
 
-    fn with<T>(&self, read: impl FnOnce(&Heard) -> T) -> T {
+    fn with<T>(&self, read: impl FnOnce(&ReceivedRequests) -> T) -> T {
         read(&self.heard.0.lock().unwrap())
     }
 
@@ -167,7 +167,7 @@ impl Drop for Fake {
     }
 }
 
-fn serve(stream: TcpStream, say: &dyn Fn(&Request) -> Say, told: &(Mutex<Heard>, Condvar)) {
+fn serve(stream: TcpStream, say: &dyn Fn(&Request) -> Say, told: &(Mutex<ReceivedRequests>, Condvar)) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let Some(mut request) = read(&mut reader) else { return };
     {
@@ -179,7 +179,7 @@ fn serve(stream: TcpStream, say: &dyn Fn(&Request) -> Say, told: &(Mutex<Heard>,
     speak(stream, reader, say(&request), told);
 }
 
-fn speak(mut stream: TcpStream, mut reader: BufReader<TcpStream>, say: Say, told: &(Mutex<Heard>, Condvar)) {
+fn speak(mut stream: TcpStream, mut reader: BufReader<TcpStream>, say: Say, told: &(Mutex<ReceivedRequests>, Condvar)) {
     match say {
         Say::Bytes(bytes) => {
             // A client may have left.

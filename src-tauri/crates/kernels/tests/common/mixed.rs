@@ -16,7 +16,7 @@ const DELTA_CONV: usize = 1;
 const DELTA: usize = 2;
 
 #[derive(Clone, Copy)]
-pub struct Mixed {
+pub struct MixedShape {
     /// of all matrices
     pub dtype: DType,
     pub kv: KvDType,
@@ -31,7 +31,7 @@ pub struct Mixed {
     pub taps: usize,
 }
 
-pub const MIXED: Mixed = Mixed {
+pub const MIXED: MixedShape = MixedShape {
     dtype: DType::F32,
     kv: KvDType::F32,
     act: Activation::Silu,
@@ -42,7 +42,7 @@ pub const MIXED: Mixed = Mixed {
     taps: 4,
 };
 
-impl Mixed {
+impl MixedShape {
     /// Other numbers of experts, heads and taps; matrices of floats, so that they can be compared closely.
     pub fn drawn(r: &mut Random) -> Self {
         let acts = [
@@ -70,11 +70,11 @@ impl Mixed {
 struct Parts {
     b: GraphBuilder,
     r: Random,
-    shape: Mixed,
+    shape: MixedShape,
 }
 
 /// Equal seeds give equal weights, and layers in the same order.
-pub fn model(shape: Mixed, seed: u64) -> Graph {
+pub fn model(shape: MixedShape, seed: u64) -> Graph {
     let [nk, nv, dk, dv] = shape.delta;
     let kv = KvLayout {
         page_len: PAGE_LEN,
@@ -146,7 +146,7 @@ impl Parts {
     }
 
     fn delta(&mut self, x: ValueId) -> ValueId {
-        let Mixed { delta: [nk, nv, dk, dv], taps, .. } = self.shape;
+        let MixedShape { delta: [nk, nv, dk, dv], taps, .. } = self.shape;
         let norm = self.vector(D, 0.0);
         let x = self.b.rms_norm_groups("delta.norm", x, Some(&norm), 1.0, 1e-6, D).unwrap();
         let qkv = self.matmul("delta.qkv", x, 2 * nk * dk + nv * dv);

@@ -54,7 +54,7 @@ fn kernels_of_a_token(norms: bool) -> (u64, u64) {
 /// Timing by GPU timestamps does not change the results.
 #[test]
 fn steps_are_timed_by_the_gpu() {
-    let graph = common::mixed::model(Mixed { kv: KvDType::F16, ..MIXED }, 5);
+    let graph = common::mixed::model(MixedShape { kv: KvDType::F16, ..MIXED }, 5);
     let text = tokens(40, N_VOCAB, 3);
     let positions: Vec<u32> = (0..40).collect();
     let batch = Batch {
