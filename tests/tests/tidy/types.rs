@@ -253,8 +253,7 @@ fn is_conditional(source: &SourceFile, at: usize) -> bool {
 fn says_nothing(name: &str) -> bool {
     let one_word = name.chars().skip(1).all(char::is_lowercase);
     let is_term = NOUNS_IN_ED.contains(&name) || TERMS_IN_ED.iter().any(|(term, _)| *term == name);
-    EMPTY_NAMES.contains(&name)
-        || (one_word && name.len() > 3 && name.ends_with("ed") && !is_term)
+    EMPTY_NAMES.contains(&name) || (one_word && name.len() > 3 && name.ends_with("ed") && !is_term)
 }
 
 fn superlatives(source: &SourceFile) -> Vec<Offence> {

@@ -179,7 +179,12 @@ fn serve(stream: TcpStream, say: &dyn Fn(&Request) -> Say, told: &(Mutex<Receive
     speak(stream, reader, say(&request), told);
 }
 
-fn speak(mut stream: TcpStream, mut reader: BufReader<TcpStream>, say: Say, told: &(Mutex<ReceivedRequests>, Condvar)) {
+fn speak(
+    mut stream: TcpStream,
+    mut reader: BufReader<TcpStream>,
+    say: Say,
+    told: &(Mutex<ReceivedRequests>, Condvar),
+) {
     match say {
         Say::Bytes(bytes) => {
             // A client may have left.
