@@ -21,7 +21,7 @@ pub const RULES: &[Rule] = &[Rule {
             "src-tauri/crates/hub/src/a.rs",
             "/// Does.\n#[inline]\npub fn f() {}\npub(crate) fn g() {} fn h() {}",
         ),
-        ("src-tauri/crates/api/src/a.rs", "pub fn f() {}"),
+        ("src-tauri/crates/app/src/a.rs", "pub fn f() {}"),
         ("src-tauri/crates/hub/src/a.rs", "#[cfg(test)] mod tests { pub fn f() {} }"),
     ],
 }];

@@ -30,7 +30,7 @@ pub const RULES: &[Rule] = &[
         check: libraries,
         offends: &[
             ("src-tauri/crates/kernels/src/plan.rs", "use wgpu::Device;"),
-            ("src-tauri/crates/api/src/a.rs", "fn f(e: rusqlite::Error) {}"),
+            ("src-tauri/crates/app/src/a.rs", "fn f(e: rusqlite::Error) {}"),
             ("src-tauri/crates/server/src/a.rs", "use tauri::State;"),
         ],
         passes: &[
@@ -44,19 +44,19 @@ pub const RULES: &[Rule] = &[
         check: |s| if s.within(&[IO]) { Vec::new() } else { speaks(s, CLOCKS) },
         offends: &[
             ("src-tauri/crates/engine/src/a.rs", "fn f() { std::time::Instant::now(); }"),
-            ("src-tauri/crates/api/src/a.rs", "use std::time::{Duration, SystemTime};"),
+            ("src-tauri/crates/app/src/a.rs", "use std::time::{Duration, SystemTime};"),
         ],
         passes: &[
             ("src-tauri/crates/io/src/clock.rs", "use std::time::Instant;"),
-            ("src-tauri/crates/api/src/a.rs", "use std::time::Duration;"),
-            ("src-tauri/crates/api/src/a.rs", "#[cfg(test)] mod tests { use std::time::Instant; }"),
+            ("src-tauri/crates/app/src/a.rs", "use std::time::Duration;"),
+            ("src-tauri/crates/app/src/a.rs", "#[cfg(test)] mod tests { use std::time::Instant; }"),
         ],
     },
     Rule {
         name: "files are written through io",
         check: |s| if s.within(&[IO]) { Vec::new() } else { speaks(s, WRITES) },
         offends: &[
-            ("src-tauri/crates/api/src/a.rs", "fn f() { std::fs::write(p, b); }"),
+            ("src-tauri/crates/app/src/a.rs", "fn f() { std::fs::write(p, b); }"),
             ("src-tauri/crates/session/src/a.rs", "fn f() { File::create(p); }"),
             ("src-tauri/crates/session/src/a.rs", "fn f() { fs::rename(a, b); }"),
         ],
@@ -70,12 +70,12 @@ pub const RULES: &[Rule] = &[
         check: |s| if s.in_crates(ENV_FREE) && !s.within(ISA) { speaks(s, ENV) } else { Vec::new() },
         offends: &[
             ("src-tauri/crates/engine/src/a.rs", "fn f() { std::env::var(\"X\"); }"),
-            ("src-tauri/crates/api/src/a.rs", "use std::env;"),
+            ("src-tauri/crates/app/src/a.rs", "use std::env;"),
         ],
         passes: &[
             ("src-tauri/crates/cli/src/main.rs", "fn f() { std::env::var(\"X\"); }"),
             ("src-tauri/crates/kernels/src/cpu/isa.rs", "fn f() { std::env::var(\"INGLENOOK_ISA\"); }"),
-            ("src-tauri/crates/api/src/a.rs", "const V: &str = env!(\"CARGO_PKG_VERSION\");"),
+            ("src-tauri/crates/app/src/a.rs", "const V: &str = env!(\"CARGO_PKG_VERSION\");"),
         ],
     },
     Rule {
@@ -99,7 +99,7 @@ pub const RULES: &[Rule] = &[
         offends: &[
             ("src-tauri/crates/engine/src/decoder.rs", "fn f() { if arch == \"llama\" {} }"),
             (
-                "src-tauri/crates/api/src/a.rs",
+                "src-tauri/crates/app/src/a.rs",
                 "fn f() { match arch { \"gemma3\" | \"qwen2\" => 1, _ => 0 } }",
             ),
             ("src-tauri/crates/cli/src/a.rs", "fn f() { matches!(arch, \"smollm3\") }"),
@@ -122,8 +122,8 @@ pub const RULES: &[Rule] = &[
                 "fn f() { match d { DType::F32 => 1, DType::Q8_0 | DType::F16 => 2 } }",
             ),
             ("src-tauri/crates/kernels/src/ops/a.rs", "fn f() { if t.dtype() == DType::F32 {} }"),
-            ("src-tauri/crates/api/src/a.rs", "fn f() { matches!(d, weights::DType::Q4_K) }"),
-            ("src-tauri/crates/api/src/a.rs", "use weights::DType::*;"),
+            ("src-tauri/crates/app/src/a.rs", "fn f() { matches!(d, weights::DType::Q4_K) }"),
+            ("src-tauri/crates/app/src/a.rs", "use weights::DType::*;"),
         ],
         passes: &[
             ("src-tauri/crates/weights/src/dtype.rs", "fn f() { match d { DType::F32 => 1 } }"),
@@ -135,7 +135,7 @@ pub const RULES: &[Rule] = &[
         name: "a KV dtype is matched by its own ops and the cache only",
         check: |s| if s.within(KV_ROOMS) { Vec::new() } else { matched(s, "KvDType") },
         offends: &[(
-            "src-tauri/crates/api/src/a.rs",
+            "src-tauri/crates/app/src/a.rs",
             "fn f() { match d { KvDType::F32 => 1, KvDType::F16 => 2 } }",
         )],
         passes: &[
@@ -147,10 +147,10 @@ pub const RULES: &[Rule] = &[
         name: "no Manager, Service, Helper, Util",
         check: vague,
         offends: &[
-            ("src-tauri/crates/api/src/a.rs", "pub struct SessionManager;"),
-            ("src-tauri/crates/api/src/utils.rs", ""),
+            ("src-tauri/crates/app/src/a.rs", "pub struct SessionManager;"),
+            ("src-tauri/crates/app/src/utils.rs", ""),
         ],
-        passes: &[("src-tauri/crates/api/src/a.rs", "pub struct Library { n: usize } // was a Manager")],
+        passes: &[("src-tauri/crates/app/src/a.rs", "pub struct Library { n: usize } // was a Manager")],
     },
 ];
 

@@ -61,7 +61,7 @@ pub const RULES: &[Rule] = &[
                  /// nine ten one two three four five six seven eight nine ten eleven.\nfn f() {}",
             ),
             (
-                "src-tauri/crates/api/src/a.rs",
+                "src-tauri/crates/app/src/a.rs",
                 "S { help: \"a b c d e f g h i j k l m n o p q r s t u v w x y z a b c d e f g\" }",
             ),
         ],
