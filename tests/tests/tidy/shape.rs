@@ -20,6 +20,7 @@ const UNSAFE_ROOMS: &[&str] = &[
     "src-tauri/crates/engine/tests/allocation.rs",
     "src-tauri/crates/engine/tests/memory.rs",
     "src-tauri/crates/kernels/tests/allocation.rs",
+    "src-tauri/crates/kernels/src/gpu/adapter.rs",
     "src-tauri/crates/kernels/src/gpu/device.rs",
     "src-tauri/crates/kernels/src/gpu/pipeline.rs",
     // Engines of others are C; what a processor does at most is told by its instructions.

@@ -14,7 +14,7 @@ export type FileDrop =
   | { readonly type: 'left' }
   | { readonly type: 'dropped'; readonly paths: readonly string[] };
 
-/** What the desktop may ask for: `src-tauri/crates/api/src/asked.rs`. */
+/** What the desktop may ask the page to show. Mirrors `app/src/desktop/deep_links.rs`. */
 export type DeepLink =
   | { readonly type: 'model'; readonly path: string }
   | { readonly type: 'conversation'; readonly id: string }

@@ -15,7 +15,7 @@ import type { AppEvent, TurnEvent } from './bindings';
 
 export const inWindow = (): boolean => isTauri();
 
-async function invoked<T>(command: string, args: Record<string, unknown>): Promise<T> {
+async function invokeCommand<T>(command: string, args: Record<string, unknown>): Promise<T> {
   try {
     return await invoke<T>(command, args);
   } catch (thrown) {
@@ -42,7 +42,7 @@ export class TauriBackend implements Backend {
   readonly kind = 'window';
 
   call<N extends CallName>(name: N, args: ArgsOf<N>): Promise<ResultOf<N>> {
-    return invoked('call', { name, args });
+    return invokeCommand('call', { name, args });
   }
 
   watchTurn(
@@ -58,7 +58,7 @@ export class TauriBackend implements Backend {
         onEvents(events);
         if (events.some(isLast)) resolve();
       }, signal);
-      invoked('watch_turn', { turn, afterSeq, channel }).then(
+      invokeCommand('watch_turn', { turn, afterSeq, channel }).then(
         () => setTimeout(resolve, LAST_EVENTS_MS),
         reject,
       );
@@ -70,7 +70,7 @@ export class TauriBackend implements Backend {
     onOpen: () => void,
     signal: AbortSignal,
   ): Promise<void> {
-    await invoked('watch_app', { channel: channelFor<AppEvent>(onEvents, signal) });
+    await invokeCommand('watch_app', { channel: channelFor<AppEvent>(onEvents, signal) });
     onOpen();
     // IPC lives as long as the window, so it never reconnects.
     await new Promise<void>((resolve) => {
@@ -79,52 +79,52 @@ export class TauriBackend implements Backend {
   }
 
   pickFile(kind: 'import' | 'backup' | 'attach'): Promise<string | null> {
-    return invoked('pick_file', { kind });
+    return invokeCommand('pick_file', { kind });
   }
 
   pickSave(name: string): Promise<string | null> {
-    return invoked('pick_save', { name });
+    return invokeCommand('pick_save', { name });
   }
 
   pickModelFile(): Promise<string | null> {
-    return invoked('pick_model_file', {});
+    return invokeCommand('pick_model_file', {});
   }
 
   openDir(which: 'data' | 'log'): Promise<void> {
-    return invoked('open_dir', { which });
+    return invokeCommand('open_dir', { which });
   }
 
   pickFolder(): Promise<string | null> {
-    return invoked('pick_folder', {});
+    return invokeCommand('pick_folder', {});
   }
 
   watchDrops(onDrop: (drop: FileDrop) => void, signal: AbortSignal): Promise<void> {
     const channel = channelFor<FileDrop>((drops) => drops.forEach(onDrop), signal);
-    return invoked('watch_drops', { channel });
+    return invokeCommand('watch_drops', { channel });
   }
 
   watchDeepLinks(onLink: (link: DeepLink) => void, signal: AbortSignal): Promise<void> {
     const channel = channelFor<DeepLink>((links) => links.forEach(onLink), signal);
-    return invoked('watch_asked', { channel });
+    return invokeCommand('watch_asked', { channel });
   }
 
   setZoom(factor: number): Promise<void> {
-    return invoked('set_zoom', { factor });
+    return invokeCommand('set_zoom', { factor });
   }
 
   setTray(labels: TrayLabels | null): Promise<void> {
-    return invoked('set_tray', { labels });
+    return invokeCommand('set_tray', { labels });
   }
 
   watchClosing(onAsked: () => void, signal: AbortSignal): Promise<void> {
-    return invoked('watch_closing', { channel: channelFor<null>(onAsked, signal) });
+    return invokeCommand('watch_closing', { channel: channelFor<null>(onAsked, signal) });
   }
 
   closeWindow(close: boolean): Promise<void> {
-    return invoked('close_window', { close });
+    return invokeCommand('close_window', { close });
   }
 
   notify(title: string, text: string): Promise<void> {
-    return invoked('notify', { title, text });
+    return invokeCommand('notify', { title, text });
   }
 }

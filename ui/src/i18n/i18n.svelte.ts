@@ -30,16 +30,18 @@ const LATE: Record<Exclude<Language, 'en'>, () => Promise<{ catalogue: Catalogue
   ar: () => import('./ar'),
 };
 /** Lookups: a setting or an error may have no translation. */
-type Spoken = Pick<Catalogue, 'messages' | 'settings'> & { errors: Partial<Catalogue['errors']> };
+type LoadedCatalogue = Pick<Catalogue, 'messages' | 'settings'> & {
+  errors: Partial<Catalogue['errors']>;
+};
 /** The application's texts are English already. */
-const ENGLISH: Spoken = { messages: en, settings: {}, errors: {} };
+const ENGLISH: LoadedCatalogue = { messages: en, settings: {}, errors: {} };
 
 const ofSystem = (): readonly string[] => globalThis.navigator?.languages ?? [];
 
 class I18n {
   language = $state<Language>('en');
   locale = $state(localeOf('en', ofSystem()));
-  catalogue = $state.raw<Spoken>(ENGLISH);
+  catalogue = $state.raw<LoadedCatalogue>(ENGLISH);
 
   get rtl(): boolean {
     return isRtl(this.language);
@@ -56,7 +58,7 @@ class I18n {
 
   #wanted: Language = 'en';
 
-  #use(language: Language, catalogue: Spoken): void {
+  #use(language: Language, catalogue: LoadedCatalogue): void {
     this.language = language;
     this.locale = localeOf(language, ofSystem());
     this.catalogue = catalogue;

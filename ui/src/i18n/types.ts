@@ -12,13 +12,15 @@ export type Plural = Readonly<Partial<Record<Intl.LDMLPluralRule, string>>> & {
 export type Message = string | Plural;
 
 type English = typeof en;
-type Room = keyof English;
+type TextModule = keyof English;
 
 /** `module.message` */
-export type Key = { [R in Room]: `${R}.${keyof English[R] & string}` }[Room];
+export type Key = { [R in TextModule]: `${R}.${keyof English[R] & string}` }[TextModule];
 
 /** All texts of a language. */
-export type Messages = { readonly [R in Room]: { readonly [M in keyof English[R]]: Message } };
+export type Messages = {
+  readonly [R in TextModule]: { readonly [M in keyof English[R]]: Message };
+};
 
 /** Translation of a setting's English texts. */
 export interface SettingText {
@@ -77,13 +79,15 @@ export interface Catalogue {
   readonly errors: Readonly<Record<ErrorCode, ErrorText>>;
 }
 
-type At<K extends Key> = K extends `${infer R extends Room}.${infer M}`
+type At<K extends Key> = K extends `${infer R extends TextModule}.${infer M}`
   ? M extends keyof English[R]
     ? English[R][M]
     : never
   : never;
-type Named<S> = S extends `${string}{${infer N}}${infer Rest}` ? N | Named<Rest> : never;
-type Names<M> = M extends string ? Named<M> : Named<M[keyof M]> | 'n';
+type ParameterNames<S> = S extends `${string}{${infer N}}${infer Rest}`
+  ? N | ParameterNames<Rest>
+  : never;
+type Names<M> = M extends string ? ParameterNames<M> : ParameterNames<M[keyof M]> | 'n';
 type Params<N extends string> = { readonly [P in N]: P extends 'n' ? number : string | number };
 
 /** Arguments of `t` after the key; none if the text has no parameters. */

@@ -1,11 +1,11 @@
 // @vitest-environment jsdom
 import { describe, expect, it } from 'vitest';
-import { marks } from './gantt-axis';
+import { axisTicks } from './gantt-axis';
 import { readGantt } from './gantt';
 import { after, dateReader } from './gantt-dates';
 import { draw } from './diagram';
 import { readPie } from './pie';
-import { fitted, widthOf } from './svg';
+import { truncateToWidth, widthOf } from './svg';
 
 const COLOURS = { bg: 'rgb(255, 253, 250)', fg: 'rgb(43, 35, 28)' };
 
@@ -186,7 +186,7 @@ describe('time', () => {
     ['2025-01-01', '2025-01-03', 3, '%Q', ['2025-01-01', '2025-01-02', '2025-01-03']],
   ])('from %s to %s it is marked', (from, to, most, format, expected) => {
     const at = (text: string) => Date.parse(text.includes('T') ? `${text}Z` : text);
-    expect(marks(at(from), at(to), most, format).map((it) => it.label)).toEqual(expected);
+    expect(axisTicks(at(from), at(to), most, format).map((it) => it.label)).toEqual(expected);
   });
 
   it('is never marked without end', () => {
@@ -194,15 +194,15 @@ describe('time', () => {
       ['0001-01-01', '9999-12-31'],
       ['2025-01-01T00:00:00.000Z', '2025-01-01T00:00:00.001Z'],
     ] as const) {
-      expect(marks(Date.parse(from), Date.parse(to), 6, '').length).toBeLessThanOrEqual(8);
+      expect(axisTicks(Date.parse(from), Date.parse(to), 6, '').length).toBeLessThanOrEqual(8);
     }
   });
 });
 
 describe('letters', () => {
   it('are cut where there is no more room', () => {
-    expect(fitted('Birch', 10, 100)).toBe('Birch');
-    expect(fitted('Birch wood', 10, 40)).toBe('Birch…');
+    expect(truncateToWidth('Birch', 10, 100)).toBe('Birch');
+    expect(truncateToWidth('Birch wood', 10, 40)).toBe('Birch…');
     expect(widthOf('白樺', 10)).toBe(20);
   });
 });

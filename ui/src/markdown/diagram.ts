@@ -7,7 +7,7 @@ import { renderMermaidSVG } from 'beautiful-mermaid';
 import DOMPurify from 'dompurify';
 import { readGantt } from './gantt';
 import { drawGantt } from './gantt-svg';
-import { read } from './mermaid-source';
+import { readMermaid } from './mermaid-source';
 import { drawPie, readPie } from './pie';
 
 export interface Colours {
@@ -16,7 +16,7 @@ export interface Colours {
 }
 
 /** Layout time grows quadratically; longer sources take too long. */
-const MOST_CHARS = 8_000;
+const MAX_CHARS = 8_000;
 
 const TAGS = [
   ...['svg', 'g', 'defs', 'marker', 'title', 'text', 'tspan', 'clippath'],
@@ -65,30 +65,30 @@ const ATTRIBUTES = [
 ];
 /** The drawing's style sheet: colours by name. It must not load anything. */
 const STYLE = /<style>([^]*?)<\/style>/;
-const ELSEWHERE = /@import[^;]*;|url\([^)]*\)/g;
+const EXTERNAL = /@import[^;]*;|url\([^)]*\)/g;
 /** Inline styles of elements violate the CSP as soon as they are parsed. */
 const TAG = /<[a-z][^<>]*>/gi;
-const unstyled = (tag: string): string => tag.replace(/\sstyle="[^"]*"/g, '');
+const removeStyle = (tag: string): string => tag.replace(/\sstyle="[^"]*"/g, '');
 /** Characters that XML forbids. */
 // eslint-disable-next-line no-control-regex -- they are the point
 const NO_XML = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|\p{Surrogate}/gu;
 /** A value that refers outside the drawing: only its own markers are allowed. */
-const OUTSIDE = /url\((?!["']?#)|javascript:|data:|https?:/i;
+const EXTERNAL_VALUE = /url\((?!["']?#)|javascript:|data:|https?:/i;
 
 /** Renders an SVG file; null if the source cannot be drawn. */
 export function draw(source: string, colours: Colours): string | null {
-  if (source.length > MOST_CHARS) return null;
+  if (source.length > MAX_CHARS) return null;
   try {
-    const made = laidOut(source, colours);
-    return made === null ? null : safe(made, colours);
+    const svgText = layOut(source, colours);
+    return svgText === null ? null : sanitiseSvg(svgText, colours);
   } catch {
     return null;
   }
 }
 
 /** Draws pie and Gantt charts itself: the library lacks them. */
-function laidOut(source: string, colours: Colours): string | null {
-  const kind = /^\w+/.exec(read(source).lines[0] ?? '')?.[0];
+function layOut(source: string, colours: Colours): string | null {
+  const kind = /^\w+/.exec(readMermaid(source).lines[0] ?? '')?.[0];
   if (kind === 'pie') {
     const pie = readPie(source);
     return pie && drawPie(pie);
@@ -100,13 +100,13 @@ function laidOut(source: string, colours: Colours): string | null {
   return renderMermaidSVG(source, { ...colours, font: 'system-ui', padding: 16 });
 }
 
-function safe(made: string, { bg, fg }: Colours): string | null {
-  const style = STYLE.exec(made)?.[1]?.replace(ELSEWHERE, '') ?? '';
+function sanitiseSvg(svgText: string, { bg, fg }: Colours): string | null {
+  const style = STYLE.exec(svgText)?.[1]?.replace(EXTERNAL, '') ?? '';
   const purify = DOMPurify(window);
   purify.addHook('uponSanitizeAttribute', (_node, data) => {
-    if (OUTSIDE.test(data.attrValue)) data.keepAttr = false;
+    if (EXTERNAL_VALUE.test(data.attrValue)) data.keepAttr = false;
   });
-  const clean = made.replace(STYLE, '').replace(TAG, unstyled).replace(NO_XML, '');
+  const clean = svgText.replace(STYLE, '').replace(TAG, removeStyle).replace(NO_XML, '');
   const body = purify.sanitize(clean, {
     ALLOWED_TAGS: TAGS,
     ALLOWED_ATTR: ATTRIBUTES,

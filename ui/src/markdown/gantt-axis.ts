@@ -1,7 +1,7 @@
 /** Ticks of a time axis: at round times, as many as fit. */
 import { DAY, monthsLater } from './gantt-dates';
 
-export interface Mark {
+export interface AxisTick {
   readonly at: number;
   readonly label: string;
 }
@@ -16,18 +16,18 @@ const MONTHS = [1, 3, 6, 12, 24, 60, 120, 600, 1200, 6000, 12_000, 24_000];
 const MONDAY = 4 * DAY;
 
 /** Returns at most `most` ticks. `format`: as in d3; empty or unknown: chosen by the step. */
-export function marks(from: number, to: number, most: number, format: string): Mark[] {
+export function axisTicks(from: number, to: number, most: number, format: string): AxisTick[] {
   const span = to - from;
   const step = STEPS.find((it) => span / it <= most);
   const months = MONTHS.find((it) => span / (it * 30 * DAY) <= most) ?? 24_000;
-  const times = step === undefined ? monthly(from, to, months) : evenly(from, to, step);
-  const say = sayer(format) ?? ((ms: number) => plain(ms, step, months, span));
+  const times = step === undefined ? monthTicks(from, to, months) : evenTicks(from, to, step);
+  const say = labelFormatter(format) ?? ((ms: number) => defaultLabel(ms, step, months, span));
   const all = times.map((at) => ({ at, label: say(at) }));
   // A format coarser than the step repeats labels.
   return all.filter(({ label }, n) => label !== all[n - 1]?.label);
 }
 
-function evenly(from: number, to: number, step: number): number[] {
+function evenTicks(from: number, to: number, step: number): number[] {
   const first = step < 7 * DAY ? 0 : MONDAY;
   const times = [];
   for (let at = first + Math.ceil((from - first) / step) * step; at <= to; at += step)
@@ -35,7 +35,7 @@ function evenly(from: number, to: number, step: number): number[] {
   return times;
 }
 
-function monthly(from: number, to: number, months: number): number[] {
+function monthTicks(from: number, to: number, months: number): number[] {
   const year = new Date(from).getUTCFullYear();
   const start = new Date(0);
   start.setUTCFullYear(Math.floor(year / 1000) * 1000, 0, 1);
@@ -51,7 +51,7 @@ function monthly(from: number, to: number, months: number): number[] {
 
 const two = (n: number): string => String(n).padStart(2, '0');
 
-function plain(ms: number, step: number | undefined, months: number, span: number): string {
+function defaultLabel(ms: number, step: number | undefined, months: number, span: number): string {
   const iso = new Date(ms).toISOString();
   if (step === undefined) return months >= 12 ? iso.slice(0, 4) : iso.slice(0, 7);
   if (step >= DAY) return iso.slice(0, 10);
@@ -78,7 +78,7 @@ const FIGURES: Record<string, (date: Date) => string> = {
 };
 
 /** Null: the format uses an unsupported letter. */
-function sayer(format: string): ((ms: number) => string) | null {
+function labelFormatter(format: string): ((ms: number) => string) | null {
   const asked = [...format.matchAll(/%-?(.)/g)].map((it) => it[1] ?? '');
   if (asked.length === 0 || asked.some((it) => !(it in NAMED) && !(it in FIGURES))) return null;
   const language = document.documentElement.lang || 'en';

@@ -1,6 +1,6 @@
 /** Parses Mermaid's Gantt charts: sections, and tasks with start and end. */
 import { after, DAY, dateReader, inRange, type ReadDate } from './gantt-dates';
-import { isSilent, read } from './mermaid-source';
+import { isSilent, readMermaid } from './mermaid-source';
 
 export const MARKS = ['active', 'done', 'crit', 'milestone'] as const;
 export type TaskMark = (typeof MARKS)[number];
@@ -21,16 +21,16 @@ export interface Gantt {
 }
 
 /** More tasks are no overview. */
-const MOST_TASKS = 200;
+const MAX_TASKS = 200;
 /** Days of one task when excluded days are skipped one by one. */
-const MOST_DAYS = 4000;
+const MAX_DAYS = 4000;
 
 const WEEK = ['sunday', 'monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday'];
 /** Statements that change only the appearance. */
-const LOOKS = /^(?:axisFormat|tickInterval|todayMarker|weekday|topAxis|displayMode)\b/;
+const APPEARANCE = /^(?:axisFormat|tickInterval|todayMarker|weekday|topAxis|displayMode)\b/;
 
 /** A task as written: its times may refer to other tasks. */
-interface Written {
+interface RawTask {
   readonly name: string;
   readonly section: string;
   readonly marks: readonly TaskMark[];
@@ -40,7 +40,7 @@ interface Written {
   readonly end: string;
 }
 
-interface Rules {
+interface GanttRules {
   readonly date: ReadDate;
   readonly excludes: readonly string[];
   /** End dates are inclusive. */
@@ -49,33 +49,38 @@ interface Rules {
 
 /** Null: unsupported or contradictory. */
 export function readGantt(source: string): Gantt | null {
-  const { lines, title } = read(source);
+  const { lines, title } = readMermaid(source);
   if (lines[0] !== 'gantt') return null;
-  const said = new Map([['title', title]]);
-  const tasks: Written[] = [];
+  const statements = new Map([['title', title]]);
+  const tasks: RawTask[] = [];
   let [section, inclusive] = ['', false];
   for (const line of lines.slice(1)) {
     const [, word = '', rest = ''] = /^(\w+)(?:\s+(.*))?$/.exec(line) ?? [];
-    if (['title', 'dateFormat', 'excludes', 'axisFormat'].includes(word)) said.set(word, rest);
+    if (['title', 'dateFormat', 'excludes', 'axisFormat'].includes(word))
+      statements.set(word, rest);
     else if (word === 'section') section = rest;
     else if (word === 'inclusiveEndDates') inclusive = true;
-    else if (!LOOKS.test(line) && !isSilent(line)) {
-      const task = written(line, section);
-      if (!task || tasks.length === MOST_TASKS) return null;
+    else if (!APPEARANCE.test(line) && !isSilent(line)) {
+      const task = parseTask(line, section);
+      if (!task || tasks.length === MAX_TASKS) return null;
       tasks.push(task);
     }
   }
-  const date = dateReader(said.get('dateFormat') ?? 'YYYY-MM-DD');
-  const excludes = (said.get('excludes') ?? '')
+  const date = dateReader(statements.get('dateFormat') ?? 'YYYY-MM-DD');
+  const excludes = (statements.get('excludes') ?? '')
     .toLowerCase()
     .split(/[\s,]+/)
     .filter(Boolean);
-  const timed = date && timesOf(tasks, { date, excludes, inclusive });
+  const timed = date && resolveTimes(tasks, { date, excludes, inclusive });
   if (!timed || timed.length === 0) return null;
-  return { title: said.get('title') ?? '', axis: said.get('axisFormat') ?? '', tasks: timed };
+  return {
+    title: statements.get('title') ?? '',
+    axis: statements.get('axisFormat') ?? '',
+    tasks: timed,
+  };
 }
 
-function written(line: string, section: string): Written | null {
+function parseTask(line: string, section: string): RawTask | null {
   const colon = line.indexOf(':');
   const name = line.slice(0, colon).trim();
   if (colon < 0 || name === '') return null;
@@ -98,7 +103,7 @@ function written(line: string, section: string): Written | null {
 const markOf = (word: string | undefined): TaskMark | undefined => MARKS.find((it) => it === word);
 
 /** Resolves times until nothing changes: tasks may refer to later ones. Null: some cannot be resolved. */
-function timesOf(all: readonly Written[], rules: Rules): Task[] | null {
+function resolveTimes(all: readonly RawTask[], rules: GanttRules): Task[] | null {
   const done = new Map<number, Task>();
   const find = (id: string): Task | undefined => done.get(all.findIndex((it) => it.id === id));
   for (let before = -1; before < done.size && done.size < all.length;) {
@@ -115,21 +120,26 @@ function timesOf(all: readonly Written[], rules: Rules): Task[] | null {
   return timed.length === all.length ? timed : null;
 }
 
-type Find = (id: string) => Task | undefined;
+type FindTask = (id: string) => Task | undefined;
 
-const named = (text: string, word: 'after' | 'until'): string[] | null =>
+const referencedIds = (text: string, word: 'after' | 'until'): string[] | null =>
   text.startsWith(`${word} `) ? text.slice(word.length).trim().split(/\s+/) : null;
 
-function startOf(text: string, before: Task | undefined, find: Find, rules: Rules): number | null {
+function startOf(
+  text: string,
+  before: Task | undefined,
+  find: FindTask,
+  rules: GanttRules,
+): number | null {
   if (text === '') return before?.end ?? null;
-  const ids = named(text, 'after');
+  const ids = referencedIds(text, 'after');
   if (!ids) return rules.date(text);
   const ends = ids.map((id) => find(id)?.end);
   return ends.includes(undefined) ? null : Math.max(...ends.map(Number));
 }
 
-function endOf(text: string, start: number, find: Find, rules: Rules): number | null {
-  const ids = named(text, 'until');
+function endOf(text: string, start: number, find: FindTask, rules: GanttRules): number | null {
+  const ids = referencedIds(text, 'until');
   if (ids) {
     const starts = ids.map((id) => find(id)?.start);
     return starts.includes(undefined) ? null : Math.min(...starts.map(Number));
@@ -137,15 +147,15 @@ function endOf(text: string, start: number, find: Find, rules: Rules): number | 
   const date = rules.date(text);
   if (date !== null) return rules.inclusive ? inRange(date + DAY) : date;
   const end = after(start, text);
-  return end === null ? null : prolonged(start, end, rules);
+  return end === null ? null : skipExcludedDays(start, end, rules);
 }
 
 /** Extends the end by the excluded days. */
-function prolonged(start: number, end: number, { excludes }: Rules): number | null {
+function skipExcludedDays(start: number, end: number, { excludes }: GanttRules): number | null {
   if (excludes.length === 0) return end;
   let last = end;
   for (let n = 0; start + n * DAY < last; n++) {
-    if (n === MOST_DAYS) return null;
+    if (n === MAX_DAYS) return null;
     if (isExcluded(start + n * DAY, excludes)) last += DAY;
   }
   return inRange(last);

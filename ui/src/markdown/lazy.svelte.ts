@@ -2,7 +2,7 @@
 import { setTypeset } from './math';
 import { setHighlight, type Highlight } from './render';
 
-class Late {
+class LazyModules {
   /** Null until it is loaded. */
   highlight = $state.raw<Highlight | null>(null);
   /** The typesetter is loaded. */
@@ -30,4 +30,4 @@ class Late {
   }
 }
 
-export const lazy = new Late();
+export const lazy = new LazyModules();

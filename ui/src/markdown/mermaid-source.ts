@@ -1,6 +1,6 @@
 /** Reads what all Mermaid sources share: front matter, directives, comments. */
 
-export interface Source {
+export interface MermaidSource {
   /** Lines from the first statement on. */
   readonly lines: readonly string[];
   /** Title from the front matter. */
@@ -11,7 +11,7 @@ const HEAD = /^\s*---[ \t]*\n([^]*?)\n---[ \t]*(?:\n|$)/;
 const TITLE = /^title:\s*(?:"([^"]*)"|'([^']*)'|(.*?))\s*$/m;
 const SETTINGS = /%%\{[^]*?\}%%/g;
 
-export function read(source: string): Source {
+export function readMermaid(source: string): MermaidSource {
   const head = HEAD.exec(source);
   const title = TITLE.exec(head?.[1] ?? '');
   const body = source.slice(head?.[0].length ?? 0).replace(SETTINGS, '');

@@ -1,7 +1,17 @@
 /** Draws Mermaid's pie charts: the circle and a legend. */
-import { isSilent, read } from './mermaid-source';
+import { isSilent, readMermaid } from './mermaid-source';
 import { percent } from '../shared/format';
-import { drawing, element, fitted, HUES, LETTERS, mixed, rounded, text, widthOf } from './svg';
+import {
+  svgDocument,
+  svgElement,
+  truncateToWidth,
+  HUES,
+  LETTERS,
+  mixColour,
+  rounded,
+  text,
+  widthOf,
+} from './svg';
 
 export interface Pie {
   readonly title: string;
@@ -11,14 +21,14 @@ export interface Pie {
 }
 
 /** More slices cannot be told apart. */
-const MOST_SLICES = 60;
+const MAX_SLICES = 60;
 
 const HEAD = /^pie(?:\s+(showData))?(?:\s+title\s+(.+))?$/;
 const SLICE = /^(?:"([^"]*)"|'([^']*)')\s*:\s*(\d+(?:\.\d+)?)$/;
 
 /** Parses a pie chart; null if it is unsupported. */
 export function readPie(source: string): Pie | null {
-  const { lines, title } = read(source);
+  const { lines, title } = readMermaid(source);
   const head = HEAD.exec(lines[0] ?? '');
   if (!head) return null;
   const pie = { title: head[2] ?? title, showData: head[1] !== undefined };
@@ -32,7 +42,7 @@ export function readPie(source: string): Pie | null {
     else if (!isSilent(line)) return null;
   }
   const total = slices.reduce((sum, it) => sum + it.value, 0);
-  const isDrawable = total > 0 && Number.isFinite(total) && slices.length <= MOST_SLICES;
+  const isDrawable = total > 0 && Number.isFinite(total) && slices.length <= MAX_SLICES;
   return isDrawable ? { ...pie, slices } : null;
 }
 
@@ -43,15 +53,15 @@ const ROW = 24;
 const BOX = 14;
 const WORDS = 13;
 /** Narrower slices get no percentage. */
-const LEAST_SHARE = 0.04;
-const MOST_WIDTH = 300;
-const MOST_TITLE = 600;
+const MIN_SHARE = 0.04;
+const MAX_LABEL_WIDTH = 300;
+const MAX_TITLE_WIDTH = 600;
 
 const STYLE = [
   LETTERS,
   '.slice { stroke: var(--bg); stroke-width: 2px; }',
   '.share { font-weight: 600; }',
-  ...HUES.map((hue, at) => `.hue-${at} { fill: ${mixed(hue, 58)}; }`),
+  ...HUES.map((hue, at) => `.hue-${at} { fill: ${mixColour(hue, 58)}; }`),
 ].join('\n');
 
 const hue = (at: number): string => `hue-${at % HUES.length}`;
@@ -59,21 +69,21 @@ const hue = (at: number): string => `hue-${at % HUES.length}`;
 export function drawPie({ title, showData, slices }: Pie): string {
   const total = slices.reduce((sum, it) => sum + it.value, 0);
   const words = slices.map(({ label, value }) =>
-    fitted(showData ? `${label} [${value}]` : label, WORDS, MOST_WIDTH),
+    truncateToWidth(showData ? `${label} [${value}]` : label, WORDS, MAX_LABEL_WIDTH),
   );
   const legend = BOX + 8 + Math.max(...words.map((it) => widthOf(it, WORDS)));
   const top = EDGE + (title === '' ? 0 : 32);
   const height = Math.max(2 * RADIUS, slices.length * ROW);
-  const wide = Math.min(widthOf(title, 17), MOST_TITLE);
+  const wide = Math.min(widthOf(title, 17), MAX_TITLE_WIDTH);
   const width = 2 * EDGE + Math.max(2 * RADIUS + GAP + legend, wide);
   const centre: Point = [EDGE + RADIUS, top + height / 2];
   const named = { x: width / 2, y: EDGE + 12, 'text-anchor': 'middle', class: 'title' };
-  return drawing(
+  return svgDocument(
     width,
     top + height + EDGE,
     STYLE,
     [
-      title === '' ? '' : text(named, fitted(title, 17, width - 2 * EDGE)),
+      title === '' ? '' : text(named, truncateToWidth(title, 17, width - 2 * EDGE)),
       ...circle(slices, total, centre),
       ...words.map((it, at) => entry(it, at, [centre[0] + RADIUS + GAP, centre[1]], slices.length)),
     ].join(''),
@@ -88,7 +98,7 @@ function* circle(slices: Pie['slices'], total: number, centre: Point): Generator
   for (const [at, { value }] of slices.entries()) {
     const share = value / total;
     yield slice(centre, begin, share, at);
-    if (share >= LEAST_SHARE) yield shareOf(centre, begin + share / 2, share);
+    if (share >= MIN_SHARE) yield shareOf(centre, begin + share / 2, share);
     begin += share;
   }
 }
@@ -102,7 +112,7 @@ function slice(centre: Point, begin: number, share: number, at: number): string 
   const look = { class: `slice ${hue(at)}` };
   // An arc that ends where it begins draws nothing.
   if (share > 0.9999)
-    return element('circle', { ...look, cx: centre[0], cy: centre[1], r: RADIUS });
+    return svgElement('circle', { ...look, cx: centre[0], cy: centre[1], r: RADIUS });
   const [x1, y1] = onCircle(centre, begin, RADIUS);
   const [x2, y2] = onCircle(centre, begin + share, RADIUS);
   const large = share > 0.5 ? 1 : 0;
@@ -111,7 +121,7 @@ function slice(centre: Point, begin: number, share: number, at: number): string 
     `L${x1} ${y1}`,
     `A${RADIUS} ${RADIUS} 0 ${large} 1 ${x2} ${y2}`,
   ];
-  return element('path', { ...look, d: `${path.join(' ')} Z` });
+  return svgElement('path', { ...look, d: `${path.join(' ')} Z` });
 }
 
 function shareOf(centre: Point, turn: number, share: number): string {
@@ -124,5 +134,5 @@ function entry(words: string, at: number, [x, middle]: Point, of: number): strin
   const y = middle + (at - (of - 1) / 2) * ROW;
   const box = { x, y: y - BOX / 2, width: BOX, height: BOX, rx: 3, class: hue(at) };
   const beside = { x: x + BOX + 8, y, 'dominant-baseline': 'central' };
-  return element('rect', box) + text(beside, words);
+  return svgElement('rect', box) + text(beside, words);
 }

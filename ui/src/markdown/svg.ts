@@ -7,38 +7,38 @@ export type Attributes = Readonly<Record<string, string | number>>;
 export const rounded = (value: number): number => Math.round(value * 100) / 100;
 
 /** `content` is SVG, not text. */
-export function element(name: string, attributes: Attributes, content = ''): string {
-  const written = Object.entries(attributes).map(([key, value]) => {
-    const said = typeof value === 'number' ? String(rounded(value)) : escapeHtml(value);
-    return ` ${key}="${said}"`;
+export function svgElement(name: string, attributes: Attributes, content = ''): string {
+  const attributeText = Object.entries(attributes).map(([key, value]) => {
+    const valueText = typeof value === 'number' ? String(rounded(value)) : escapeHtml(value);
+    return ` ${key}="${valueText}"`;
   });
-  return `<${name}${written.join('')}>${content}</${name}>`;
+  return `<${name}${attributeText.join('')}>${content}</${name}>`;
 }
 
 export const text = (attributes: Attributes, words: string): string =>
-  element('text', attributes, escapeHtml(words));
+  svgElement('text', attributes, escapeHtml(words));
 
-export function drawing(width: number, height: number, style: string, content: string): string {
+export function svgDocument(width: number, height: number, style: string, content: string): string {
   const size = { viewBox: `0 0 ${Math.ceil(width)} ${Math.ceil(height)}` };
   const attributes = { xmlns: 'http://www.w3.org/2000/svg', ...size, width, height };
-  return element('svg', attributes, `<style>${style}</style>${content}`);
+  return svgElement('svg', attributes, `<style>${style}</style>${content}`);
 }
 
 /** Scripts with square glyphs. */
 const WIDE =
   /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60]|\p{Extended_Pictographic}/u;
 /** Average width relative to the font size; errs on the wide side. */
-const USUAL = 0.58;
+const GLYPH_WIDTH = 0.58;
 
 /** Estimates the width of a text: nothing can be measured here. */
 export function widthOf(words: string, size: number): number {
   let width = 0;
-  for (const letter of words) width += WIDE.test(letter) ? 1 : USUAL;
+  for (const letter of words) width += WIDE.test(letter) ? 1 : GLYPH_WIDTH;
   return width * size;
 }
 
 /** Truncates a text to fit `width`. */
-export function fitted(words: string, size: number, width: number): string {
+export function truncateToWidth(words: string, size: number, width: number): string {
   if (widthOf(words, size) <= width) return words;
   let cut = '';
   for (const letter of words) {
@@ -60,7 +60,7 @@ export const HUES = [
   '#8a7a68',
 ] as const;
 
-export const mixed = (colour: string, percent: number): string =>
+export const mixColour = (colour: string, percent: number): string =>
   `color-mix(in srgb, ${colour} ${percent}%, var(--bg))`;
 
 /** Styles that every drawing shares. */

@@ -2,16 +2,16 @@
 import katex from 'katex';
 
 /** Longer sources are no formulas, and expensive. */
-const MOST_CHARS = 4_000;
+const MAX_CHARS = 4_000;
 /** Limit of macro expansions, against recursive definitions. */
-const MOST_EXPANSIONS = 500;
+const MAX_EXPANSIONS = 500;
 /** Limit of sizes set by a formula, in em. */
-const MOST_EM = 30;
+const MAX_EM = 30;
 /** The source annotation would be read aloud in addition, so it is removed. */
 const SOURCE = /<annotation[^]*?<\/annotation>/g;
 
 export function typeset(tex: string, display: boolean): string | null {
-  if (tex.length > MOST_CHARS) return null;
+  if (tex.length > MAX_CHARS) return null;
   try {
     return katex
       .renderToString(tex, {
@@ -20,8 +20,8 @@ export function typeset(tex: string, display: boolean): string | null {
         throwOnError: true,
         strict: 'ignore',
         trust: false,
-        maxExpand: MOST_EXPANSIONS,
-        maxSize: MOST_EM,
+        maxExpand: MAX_EXPANSIONS,
+        maxSize: MAX_EM,
       })
       .replace(SOURCE, '');
   } catch {

@@ -127,8 +127,8 @@ export const date = (ms: number): string =>
 export const dateTime = (ms: number): string =>
   new Intl.DateTimeFormat(i18n.locale, { dateStyle: 'medium', timeStyle: 'short' }).format(ms);
 
-const MOST_OF_A_TITLE = 40;
+const MAX_TITLE_CHARS = 40;
 
 /** Truncates a title for use in a sentence. */
 export const truncate = (title: string): string =>
-  title.length > MOST_OF_A_TITLE ? `${title.slice(0, MOST_OF_A_TITLE - 1)}…` : title;
+  title.length > MAX_TITLE_CHARS ? `${title.slice(0, MAX_TITLE_CHARS - 1)}…` : title;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { fuzzy, pieces } from './fuzzy';
+import { fuzzy, splitByMatch } from './fuzzy';
 
 const best = (query: string, texts: string[]): string | undefined =>
   texts
@@ -31,7 +31,7 @@ describe('fuzzy', () => {
 
   it('says which letters were hit', () => {
     const at = fuzzy('fold', 'New folder')?.at ?? [];
-    expect(pieces('New folder', at)).toEqual([
+    expect(splitByMatch('New folder', at)).toEqual([
       { text: 'New ', hit: false },
       { text: 'fold', hit: true },
       { text: 'er', hit: false },

@@ -15,7 +15,7 @@ const GAP = 0.05;
 /** Matches every word of the query; null if one is missing. */
 export function fuzzy(query: string, text: string): Match | null {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
-  const found = words.map((word) => one(word, text.toLowerCase()));
+  const found = words.map((word) => matchWord(word, text.toLowerCase()));
   if (found.some((it) => it === null)) return null;
   const all = found as Match[];
   const at = [...new Set(all.flatMap((it) => it.at))].sort((a, b) => a - b);
@@ -23,18 +23,18 @@ export function fuzzy(query: string, text: string): Match | null {
 }
 
 /** Matches the word as a whole, preferably at a word beginning; else letter by letter. */
-function one(word: string, text: string): Match | null {
+function matchWord(word: string, text: string): Match | null {
   for (let from = 0, best: Match | null = null; ;) {
     const place = text.indexOf(word, from);
     if (place < 0) return best ?? scattered(word, text);
-    const match = whole(word, text, place);
+    const match = matchWhole(word, text, place);
     if (startsWord(text, place)) return match;
     best ??= match;
     from = place + 1;
   }
 }
 
-function whole(word: string, text: string, place: number): Match {
+function matchWhole(word: string, text: string, place: number): Match {
   const at = Array.from({ length: word.length }, (_, n) => place + n);
   const start = startsWord(text, place) ? START : 0;
   return { score: word.length * RUN + start - place * GAP - text.length * GAP, at };
@@ -70,7 +70,10 @@ const startsWord = (text: string, at: number): boolean =>
   at === 0 || !/[\p{L}\p{N}]/u.test(text[at - 1] ?? '');
 
 /** Splits the text into matched and unmatched pieces. */
-export function pieces(text: string, at: readonly number[]): { text: string; hit: boolean }[] {
+export function splitByMatch(
+  text: string,
+  at: readonly number[],
+): { text: string; hit: boolean }[] {
   const hits = new Set(at);
   const out: { text: string; hit: boolean }[] = [];
   for (let place = 0; place < text.length; place++) {

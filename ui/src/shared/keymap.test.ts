@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { keymap } from './keymap.svelte';
-import { commandFor, written } from './keys';
+import { commandFor, keyNotation } from './keys';
 
 function press(text: string, code = '') {
   const parts = text.split('+');
@@ -74,7 +74,7 @@ describe('recording', () => {
     ['Ctrl+Control', '', null],
     ['Cmd+k', '', null],
   ])('%s → %s', (text, code, expected) => {
-    expect(written(press(text, code), false)).toBe(expected);
+    expect(keyNotation(press(text, code), false)).toBe(expected);
   });
 
   it('what is recorded is recognised', () => {
@@ -84,7 +84,7 @@ describe('recording', () => {
       ['Ctrl+Alt+ö', ''],
       ['F7', ''],
     ] as const) {
-      const keys = written(press(text, code), false);
+      const keys = keyNotation(press(text, code), false);
       keymap.custom = { trash: keys === null ? [] : [keys] };
       expect(commandFor(press(text, code), false)).toBeTruthy();
     }

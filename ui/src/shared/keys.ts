@@ -50,7 +50,7 @@ export function matches(keys: string, event: KeyLike, mac: boolean): boolean {
 const MODIFIERS = ['Control', 'Meta', 'Alt', 'Shift', 'AltGraph'];
 
 /** Writes pressed keys in key map notation; null if they cannot be a shortcut. */
-export function written(event: KeyLike, mac: boolean): string | null {
+export function keyNotation(event: KeyLike, mac: boolean): string | null {
   const mod = mac ? event.metaKey : event.ctrlKey;
   if (MODIFIERS.includes(event.key) || (mac ? event.ctrlKey : event.metaKey)) return null;
   const isText = event.key.length === 1;

@@ -1,8 +1,8 @@
 //! The GPU backend: the same graph as on the CPU, as WGSL, on any GPU with a driver for Vulkan, Metal or DirectX 12.
 //! Nothing is opened before a model needs it. Pages of keys and values have the same layout as on the CPU.
 //!
-//! A run writes its inputs, encodes the kernels compiled beforehand, submits them (in several submissions where the work
-//! is long, so that the desktop stays responsive), and copies back the values that are read from outside.
+//! A run writes its inputs, encodes and submits the kernels compiled beforehand, and copies back the values that are read
+//! from outside. Long work is split into several submissions, so that the desktop stays responsive.
 
 use std::borrow::Cow;
 use std::ops::Range;

@@ -1,5 +1,5 @@
 //! Facts about GPUs that are expensive to determine: kernels that passed verification, tuned kernel shapes, and
-//! compiled pipelines. Held in memory only; whoever opens GPUs saves them from one start to the next.
+//! compiled pipelines. Held in memory only; the application saves them from one start to the next.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Counts requests to interrupt that have not been handled yet. Clones share the count.
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt {
-    // relaxed: the data behind a request travels through a channel of its own
+    // relaxed: the data behind a request travels through a separate channel
     n_requests: Arc<AtomicUsize>,
 }
 

@@ -3,9 +3,9 @@
 /// How a GPU rounds the operands of a matrix multiplication. Sums are always f32.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Precision {
-    /// As `F32`. A row has the same bits in any batch, results are as close to the reference as a GPU gets, and no GPU
-    /// has been measured on which half precision pays: decoding waits for weights, which have the same size either
-    /// way, so only prompts could gain.
+    /// As `F32`. A row has the same bits in any batch, and results are as close to the reference as a GPU gets. No GPU
+    /// has been measured on which half precision pays. Decoding waits for weights, which have the same size either way;
+    /// only prompts could gain.
     #[default]
     Auto,
     /// single precision

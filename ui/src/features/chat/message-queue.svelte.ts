@@ -24,7 +24,7 @@ export class MessageQueue {
 
   of(conversation: string | null): readonly QueuedMessage[] {
     if (conversation === null) return [];
-    return this.#items.get(conversation) ?? stored(conversation);
+    return this.#items.get(conversation) ?? readStored(conversation);
   }
 
   /** Returns false if the queue is full. */
@@ -65,7 +65,7 @@ export class MessageQueue {
   }
 }
 
-function stored(conversation: string): readonly QueuedMessage[] {
+function readStored(conversation: string): readonly QueuedMessage[] {
   const text = sessionStorage.getItem(PREFIX + conversation);
   return text === null ? [] : (JSON.parse(text) as QueuedMessage[]);
 }

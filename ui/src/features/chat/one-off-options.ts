@@ -68,7 +68,7 @@ export function describeOneOffOptions(
     const row = found && localizeSetting(found);
     if (value === null || !row) return [];
     const options = row.kind.kind === 'choice' ? row.kind.options : [];
-    const said = options.find((it) => it.value === value)?.label ?? String(value);
-    return [`${row.label} ${said}`];
+    const text = options.find((it) => it.value === value)?.label ?? String(value);
+    return [`${row.label} ${text}`];
   });
 }

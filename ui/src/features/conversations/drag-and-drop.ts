@@ -27,10 +27,10 @@ function put(event: DragEvent, type: string, text: string): void {
   event.dataTransfer.effectAllowed = 'move';
 }
 
-const has = (event: DragEvent, type: string): boolean =>
+const hasType = (event: DragEvent, type: string): boolean =>
   event.dataTransfer?.types.includes(type) ?? false;
 
-export const hasConversations = (event: DragEvent): boolean => has(event, CONVERSATIONS);
+export const hasConversations = (event: DragEvent): boolean => hasType(event, CONVERSATIONS);
 
 export function draggedConversations(event: DragEvent): string[] {
   const text = event.dataTransfer?.getData(CONVERSATIONS) ?? '';
@@ -38,4 +38,4 @@ export function draggedConversations(event: DragEvent): string[] {
 }
 
 export const draggedFolder = (event: DragEvent): string | null =>
-  has(event, FOLDER) ? folder : null;
+  hasType(event, FOLDER) ? folder : null;

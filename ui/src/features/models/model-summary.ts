@@ -3,9 +3,9 @@ import type { ModelEntry, ModelSource } from '../../backend/bindings';
 import { bytes, contextLength, parameters } from '../../shared/format';
 import { t } from '../../i18n';
 
-type Facts = Pick<ModelEntry, 'parameters' | 'dtype' | 'bytes' | 'context_length'>;
+type SummaryFields = Pick<ModelEntry, 'parameters' | 'dtype' | 'bytes' | 'context_length'>;
 
-export const summarizeModel = (model: Facts): string[] =>
+export const summarizeModel = (model: SummaryFields): string[] =>
   [
     model.parameters > 0 ? parameters(model.parameters) : '',
     model.dtype,

@@ -1,7 +1,7 @@
 //! The table of shaders, and the preprocessor that makes one WGSL module of several files. Knows no device.
 //!
-//! Directives: `#import NAME` inserts a module once; `#define NAME [VALUE]` defines a name for the text after it;
-//! `#ifdef`, `#ifndef`, `#else` and `#endif` select lines; `#repeat NAME COUNT` … `#end` inserts lines COUNT times with
+//! Directives: `#import NAME` inserts a module once. `#define NAME [VALUE]` defines a name for the text after it.
+//! `#ifdef`, `#ifndef`, `#else` and `#endif` select lines. `#repeat NAME COUNT` … `#end` inserts lines COUNT times with
 //! NAME as the index, so that arrays indexed by constants stay in registers.
 
 use std::collections::{HashMap, HashSet};

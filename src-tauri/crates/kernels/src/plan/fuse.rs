@@ -1,5 +1,5 @@
-//! Groups nodes into steps. Multiplications of one input share its quantized form and one parallel region; a residual
-//! add and the norm of its sum share one pass; a gated unit is finished while its two inputs are still in cache.
+//! Groups nodes into steps. Multiplications of one input share its quantized form and one parallel region. A residual
+//! add and the norm of its sum share one pass. A gated unit is finished while its two inputs are still in cache.
 //! Every value is still written, so that a fused plan can be compared with an unfused one, except where a GPU fuses
 //! more (`Fusion::Gpu`).
 
