@@ -1,4 +1,4 @@
-// Generated from src-tauri/crates/api by `make types`. Do not edit.
+// Generated from src-tauri/crates/contract by `make types`. Do not edit.
 
 export type AppInfo = { version: string, data_dir: string, log_dir: string, 
 /**
@@ -430,7 +430,7 @@ answered_by?: string | null,
 /**
  * What it was asked for otherwise than the other answers of its conversation.
  */
-once?: Once | null, };
+once?: OneOffOptions | null, };
 
 export type SettingKind = { "kind": "number", min: number, max: number, step: number, } | { "kind": "integer", min: number, max: number, 
 /**
@@ -745,7 +745,7 @@ model?: string | null,
 /**
  * For this answer alone, over what the conversation has.
  */
-once?: Once | null, };
+once?: OneOffOptions | null, };
 
 export type MessageArgs = { message: string, };
 
@@ -786,7 +786,7 @@ parent: string | null, };
 /**
  * What one answer is asked for otherwise than the others of its conversation; what is absent is as they are.
  */
-export type Once = { temperature: number | null, top_p: number | null, seed: number | null, 
+export type OneOffOptions = { temperature: number | null, top_p: number | null, seed: number | null, 
 /**
  * Whether it thinks, for models that can be told; as the setting `thinking`.
  */

@@ -1,8 +1,8 @@
 /** Options for a single answer that override those of its chat. */
-import type { DraftCount, ModelSkills, Once, SettingRow } from '../../backend/bindings';
+import type { DraftCount, ModelSkills, OneOffOptions, SettingRow } from '../../backend/bindings';
 import { localizeSetting } from '../../i18n';
 
-export const NO_OVERRIDES: Once = {
+export const NO_OVERRIDES: OneOffOptions = {
   temperature: null,
   top_p: null,
   seed: null,
@@ -11,7 +11,7 @@ export const NO_OVERRIDES: Once = {
 };
 
 /** The setting that each option overrides. */
-const SETTINGS: Readonly<Record<keyof Once, string>> = {
+const SETTINGS: Readonly<Record<keyof OneOffOptions, string>> = {
   temperature: 'temperature',
   top_p: 'top_p',
   seed: 'seed',
@@ -38,16 +38,16 @@ export function thinkingChoices(
 }
 
 /** Reads the form. Undefined if it is empty. */
-export function readOneOffOptions(form: FormData): Once | undefined {
-  const text = (key: keyof Once): string | null => {
+export function readOneOffOptions(form: FormData): OneOffOptions | undefined {
+  const text = (key: keyof OneOffOptions): string | null => {
     const value = form.get(key);
     return typeof value === 'string' && value.trim() !== '' ? value.trim() : null;
   };
-  const number = (key: keyof Once): number | null => {
+  const number = (key: keyof OneOffOptions): number | null => {
     const value = text(key);
     return value === null ? null : Number(value);
   };
-  const once: Once = {
+  const once: OneOffOptions = {
     temperature: number('temperature'),
     top_p: number('top_p'),
     seed: number('seed'),
@@ -59,10 +59,10 @@ export function readOneOffOptions(form: FormData): Once | undefined {
 
 /** Lists the overridden options with the names that the settings use. */
 export function describeOneOffOptions(
-  once: Once,
+  once: OneOffOptions,
   find: (key: string) => SettingRow | undefined,
 ): string[] {
-  return (Object.keys(SETTINGS) as (keyof Once)[]).flatMap((key) => {
+  return (Object.keys(SETTINGS) as (keyof OneOffOptions)[]).flatMap((key) => {
     const value = once[key];
     const found = find(SETTINGS[key]);
     const row = found && localizeSetting(found);
