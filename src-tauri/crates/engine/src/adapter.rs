@@ -42,21 +42,22 @@ pub(crate) struct AdapterBase<'a> {
 /// an order that cannot be converted.
 pub(crate) fn fit(adapter: &Adapter, base: AdapterBase<'_>) -> Result<Vec<AdapterUpdate>> {
     adapter.check_family(base)?;
-    let wanted = base.spec.tensors();
+    let specs = base.spec.tensors();
     let mut left: HashSet<&str> = adapter.tensor_names().collect();
     let mut adapter_updates = Vec::new();
-    for (role, layer, shape) in wanted.iter().filter(|(role, _, shape)| shape.len() == 2 && is_product(*role))
+    for (role, layer, shape) in specs.iter().filter(|(role, _, shape)| shape.len() == 2 && is_product(*role))
     {
         let rows_of =
-            |other: Role| wanted.iter().find(|w| w.0 == other && w.1 == *layer).map(|(.., shape)| shape[0]);
-        let places = arch::rows_by_name(base.family, adapter.container(), (*role, *layer), shape, &rows_of);
-        let Some((name, rows)) = places.into_iter().find(|(name, _)| adapter.has(name)) else { continue };
+            |other: Role| specs.iter().find(|w| w.0 == other && w.1 == *layer).map(|(.., shape)| shape[0]);
+        let candidates =
+            arch::rows_by_name(base.family, adapter.container(), (*role, *layer), shape, &rows_of);
+        let Some((name, rows)) = candidates.into_iter().find(|(name, _)| adapter.has(name)) else { continue };
         let (a, b) = adapter.pair(&name)?;
         left.remove(a.name);
         left.remove(b.name);
         let rank = check(&a, &b, shape[1], rows.n_total)?;
         let rows = rows.iter(shape[0]).collect::<Vec<_>>();
-        let order = moved(adapter, base, *role, *layer, shape[0])?;
+        let order = row_order(adapter, base, *role, *layer, shape[0])?;
         let rows = order.into_iter().map(|row| rows[row]);
         adapter_updates.push(AdapterUpdate {
             role: *role,
@@ -128,7 +129,7 @@ fn row_bytes(dtype: DType, shape: &[usize]) -> usize {
 
 /// Returns which of the adapter's rows each of the model's rows is. A GGUF with interleaved rotation interleaves the
 /// rows of query and key heads, which PEFT stores as halves.
-fn moved(
+fn row_order(
     adapter: &Adapter,
     base: AdapterBase<'_>,
     role: Role,

@@ -172,7 +172,7 @@ pub fn spec_for(file: &WeightFile, family: Family, fit: ContextFit) -> Result<Mo
         && (family.hf_quantization().is_none()
             || quantization.get("quant_method").and_then(Value::as_str) != family.hf_quantization())
     {
-        return Err(hparams.unsupported("a quantisation of its own (quantization_config)"));
+        return Err(hparams.unsupported("a custom quantization (quantization_config)"));
     }
     embeds::complete(&hparams, family)
 }
@@ -190,24 +190,24 @@ pub fn spec_and_notes(file: &WeightFile, family: Family) -> Result<(ModelSpec, G
 ///
 /// Errors: `model.tensor_missing`, `model.tensor_shape`, `model.dtype_unsupported`, naming the tensor.
 pub fn tensors(file: &WeightFile, family: Family, spec: &ModelSpec) -> Result<Vec<LocatedTensor>> {
-    let wanted = spec.tensors();
-    let rows: HashMap<(Role, Option<usize>), usize> = wanted
+    let specs = spec.tensors();
+    let rows: HashMap<(Role, Option<usize>), usize> = specs
         .iter()
         .map(|(role, layer, shape)| ((*role, *layer), shape[usize::from(role.is_expert())]))
         .collect();
-    let place = |(role, layer, shape): &TensorSpec| {
+    let locate_one = |(role, layer, shape): &TensorSpec| {
         let rows_of = |other: Role| rows.get(&(other, *layer)).copied();
         let parts = tensor_names::parts(file, family, (*role, *layer), shape, &rows_of)?;
         Ok(LocatedTensor { role: *role, layer: *layer, parts })
     };
-    let n_threads = std::thread::available_parallelism().map_or(1, usize::from).min(wanted.len());
-    let shares = wanted.chunks(wanted.len().div_ceil(n_threads.max(1)).max(1));
+    let n_threads = std::thread::available_parallelism().map_or(1, usize::from).min(specs.len());
+    let shares = specs.chunks(specs.len().div_ceil(n_threads.max(1)).max(1));
     std::thread::scope(|scope| {
-        let place = &place;
+        let locate_one = &locate_one;
         let running: Vec<_> = shares
-            .map(|share| scope.spawn(move || share.iter().map(place).collect::<Result<Vec<_>>>()))
+            .map(|share| scope.spawn(move || share.iter().map(locate_one).collect::<Result<Vec<_>>>()))
             .collect();
-        let mut all = Vec::with_capacity(wanted.len());
+        let mut all = Vec::with_capacity(specs.len());
         for share in running {
             match share.join() {
                 Ok(placed) => all.extend(placed?),

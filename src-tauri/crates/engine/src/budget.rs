@@ -50,7 +50,7 @@ impl BudgetWatch {
     }
 
     /// Records a token, sampled or forced, by its text with control tokens written out.
-    pub fn saw(&mut self, text: &str) {
+    pub fn observe(&mut self, text: &str) {
         if !self.forced.is_empty() {
             return;
         }
@@ -96,7 +96,7 @@ mod tests {
         };
         look(&mut watch, 0);
         for (n, c) in reply.chars().enumerate() {
-            watch.saw(c.encode_utf8(&mut [0; 4]));
+            watch.observe(c.encode_utf8(&mut [0; 4]));
             look(&mut watch, n + 1);
         }
         assert_eq!(forced, forced_after, "{reply:?}");

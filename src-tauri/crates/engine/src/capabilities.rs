@@ -44,12 +44,12 @@ impl ModelCapabilities {
 
     /// Derives the capabilities from the variables that a template reads.
     pub fn from_template(template: &ChatTemplate) -> Self {
-        let asked = template.variables();
+        let variables = template.variables();
         // SmolLM3's template has its own name for them.
-        let tools = ["tools", "xml_tools"].iter().any(|name| asked.contains(*name));
-        let thinking = if asked.contains("reasoning_effort") {
+        let tools = ["tools", "xml_tools"].iter().any(|name| variables.contains(*name));
+        let thinking = if variables.contains("reasoning_effort") {
             Thinking::Graded
-        } else if asked.contains("enable_thinking") {
+        } else if variables.contains("enable_thinking") {
             Thinking::Switched
         } else if ReplyFormat::reasons_in(template.source()) {
             Thinking::Always

@@ -212,16 +212,16 @@ impl Decoder<'_> {
                     self.post_norm("mixer.post_norm", mixed, layer.mixer_post_norm, Role::MixerPostNorm)?;
                 let x = self.graph.add(self.name("mixer.add"), x, mixed)?;
                 let normed = self.ffn_norm(x, layer)?;
-                let fed = self.ffn(x, normed, &layer.ffn)?;
-                let fed = self.post_norm("ffn.post_norm", fed, layer.ffn_post_norm, Role::FfnPostNorm)?;
-                Ok(self.graph.add(self.name("ffn.add"), x, fed)?)
+                let out = self.ffn(x, normed, &layer.ffn)?;
+                let out = self.post_norm("ffn.post_norm", out, layer.ffn_post_norm, Role::FfnPostNorm)?;
+                Ok(self.graph.add(self.name("ffn.add"), x, out)?)
             }
             NormPosition::After => {
                 let mixed = self.mixer(x, &layer.mixer)?;
                 let x = self.graph.add(self.name("mixer.add"), x, mixed)?;
                 let x = self.mixer_norm(x, layer)?;
-                let fed = self.ffn(x, x, &layer.ffn)?;
-                let x = self.graph.add(self.name("ffn.add"), x, fed)?;
+                let out = self.ffn(x, x, &layer.ffn)?;
+                let x = self.graph.add(self.name("ffn.add"), x, out)?;
                 self.ffn_norm(x, layer)
             }
         }
@@ -254,10 +254,10 @@ impl Decoder<'_> {
     ) -> Result<ValueId> {
         let all = self.graph.copy(self.name("input.copy"), all)?;
         let width = spec.width;
-        let mine = Columns { n_groups: 1, stride: n_layers * width, start: index * width, width };
-        let mine = self.graph.columns(self.name("input.columns"), all, mine)?; // (tokens, width)
+        let input = Columns { n_groups: 1, stride: n_layers * width, start: index * width, width };
+        let input = self.graph.columns(self.name("input.columns"), all, input)?; // (tokens, width)
         let gate = self.matmul("input.gate", x, Role::LayerInputGate, None)?; // (tokens, width)
-        let gated = self.graph.glu(self.name("input.glu"), gate, mine, spec.activation)?;
+        let gated = self.graph.glu(self.name("input.glu"), gate, input, spec.activation)?;
         let projected = self.matmul("input.projection", gated, Role::LayerInputProjection, None)?;
         let normed = self.post_norm("input.norm", projected, Some(spec.norm), Role::LayerInputNorm)?;
         Ok(self.graph.add(self.name("input.add"), x, normed)?)

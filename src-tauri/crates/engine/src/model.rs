@@ -483,10 +483,10 @@ impl Model {
         }
     }
 
-    /// Returns how far along `tokens`, at most `most`, a stored head leads, and the chunks it needs. `bytes` are its
+    /// Returns how far along `tokens`, at most `max_tokens`, a stored head leads, and the chunks it needs. `bytes` are its
     /// first `HEAD_PREVIEW_BYTES`.
-    pub fn match_head(&self, tokens: &[TokenId], most: usize, bytes: &[u8]) -> Result<ChunkMatch> {
-        snapshot::reach(&self.identity, &self.cache, tokens, most, bytes)
+    pub fn match_head(&self, tokens: &[TokenId], max_tokens: usize, bytes: &[u8]) -> Result<ChunkMatch> {
+        snapshot::reach(&self.identity, &self.cache, tokens, max_tokens, bytes)
     }
 
     /// Creates a sequence that holds `tokens` from stored pieces. Later logits are bit-identical.

@@ -206,9 +206,9 @@ impl ScoreSums {
 
 /// ln Σ exp(x)
 fn log_sum_exp(values: &[f32]) -> f64 {
-    let most = values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let sum: f64 = values.iter().map(|&value| f64::from(value - most).exp()).sum();
-    f64::from(most) + sum.ln()
+    let max = values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let sum: f64 = values.iter().map(|&value| f64::from(value - max).exp()).sum();
+    f64::from(max) + sum.ln()
 }
 
 /// Returns the index of the largest value, the first of equals.

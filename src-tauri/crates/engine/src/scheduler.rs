@@ -102,7 +102,7 @@ pub enum GenEvent {
         total: usize,
     },
     /// A token was sampled. `text` may be shown now: whole characters that cannot begin a stop text. It is often
-    /// empty; the last token also brings what was held back. Control and markup tokens have no text of their own:
+    /// empty; the last token also brings what was held back. Control and markup tokens have no text:
     /// their text precedes them.
     Token {
         /// The sampled token.

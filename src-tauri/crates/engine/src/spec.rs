@@ -278,7 +278,7 @@ pub enum Rope {
     Rotary(Rotary),
 }
 
-/// Rotary position embedding: pair p of a head is rotated by position × inv_freq[p].
+/// Rotary position embedding: pair p of a head is rotated by position × `inv_freq[p]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rotary {
     /// Rotated dimensions of a head, even. The rest pass unchanged.

@@ -99,7 +99,7 @@ pub struct Tokenizer {
     before: Vec<TokenId>,
     after: Vec<TokenId>,
     /// Created when a changing text is first encoded.
-    neighbours: OnceLock<CharPairs>,
+    char_pairs: OnceLock<CharPairs>,
     /// A remark on the vocabulary for the user.
     notice: Option<String>,
 }
@@ -296,9 +296,9 @@ impl Tokenizer {
         let (Some(marking), RestartPoints::BetweenUnpairedChars) = (marking, restarts) else {
             return self.encode_part(text, place, scratch, out);
         };
-        let neighbours = self.neighbours.get_or_init(|| CharPairs::new(&self.vocab, &self.added));
+        let char_pairs = self.char_pairs.get_or_init(|| CharPairs::new(&self.vocab, &self.added));
         let mut from = 0;
-        for until in neighbours.cuts(&self.vocab, text).chain([text.len()]) {
+        for until in char_pairs.cuts(&self.vocab, text).chain([text.len()]) {
             let part = TextPosition {
                 at: place.at + from,
                 begins: place.begins && from == 0,

@@ -71,11 +71,11 @@ pub struct Cpu {
     few_threads: usize,
     resident: Option<WeightBudget>,
     interrupt: Option<Interrupt>,
-    state: Option<PreparedGraph>,
+    state: Option<CpuGraphState>,
 }
 
 /// What `prepare` builds for one graph.
-struct PreparedGraph {
+struct CpuGraphState {
     memory: HostMemory,
     products: MatMulJobs,
     experts: ExpertMatMulJobs,
@@ -136,11 +136,11 @@ impl Cpu {
         self.pool.n_threads()
     }
 
-    fn prepared(&self) -> &PreparedGraph {
+    fn prepared(&self) -> &CpuGraphState {
         self.state.as_ref().expect("the executor prepares a backend before it reads from it")
     }
 
-    fn prepared_mut(&mut self) -> &mut PreparedGraph {
+    fn prepared_mut(&mut self) -> &mut CpuGraphState {
         self.state.as_mut().expect("the executor prepares a backend before it runs it")
     }
 }
@@ -167,7 +167,7 @@ impl Backend for Cpu {
         lifetime: ValueLifetime,
     ) -> Result<(), KernelError> {
         let n_threads = self.pool.n_threads();
-        self.state = Some(PreparedGraph {
+        self.state = Some(CpuGraphState {
             memory: HostMemory::new(graph, device, capacity, lifetime, Fusion::Full)?,
             products: MatMulJobs::new(graph, device, &capacity, lifetime, self.kernels.level, n_threads)?,
             experts: ExpertMatMulJobs::new(graph, device, &capacity, self.kernels.level, n_threads)?,
@@ -269,12 +269,12 @@ impl Backend for Cpu {
 fn run_step(
     kernels: &Kernels,
     pool: &mut ThreadPool,
-    state: &mut PreparedGraph,
+    state: &mut CpuGraphState,
     batch: &Batch,
     graph: &Graph,
     step: &Step,
 ) -> Result<(), String> {
-    let PreparedGraph { memory, products, experts, attend, .. } = state;
+    let CpuGraphState { memory, products, experts, attend, .. } = state;
     let cx = &mut StepContext { kernels, pool, memory, batch };
     let i = match step {
         Step::Node(i) => *i,

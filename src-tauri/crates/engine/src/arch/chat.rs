@@ -22,7 +22,7 @@ const BY_VOCABULARY: &[(&[&str], (&str, &str))] = &[
     (&["[INST]", "[/INST]"], built_in!("mistral")),
 ];
 
-/// Families whose turns have no tokens of their own: the text `[INST]` marks them.
+/// Families that mark turns by the text `[INST]` instead of tokens.
 const INST_IN_WORDS: &[&str] = &["llama", "mistral"];
 
 /// Vocabulary size of those families. Smaller models only tell stories.

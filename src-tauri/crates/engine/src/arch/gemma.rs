@@ -156,8 +156,8 @@ fn slides(hparams: &HParams<'_>, n_layers: usize, interval: usize) -> Result<Vec
     if let Some(types) = hparams.layer_types(n_layers)? {
         return Ok(types.iter().map(|kind| *kind == "sliding_attention").collect());
     }
-    let listed = hparams.optional_count(HParamKey { gguf: "", hf: "sliding_window_pattern" }, MAX_LAYERS)?;
-    let interval = listed.unwrap_or(interval);
+    let from_config = hparams.optional_count(HParamKey { gguf: "", hf: "sliding_window_pattern" }, MAX_LAYERS)?;
+    let interval = from_config.unwrap_or(interval);
     Ok((1..=n_layers).map(|n| n % interval != 0).collect())
 }
 

@@ -64,20 +64,20 @@ fn hugging_face(role: Role) -> Vec<TensorName> {
     const GATE_UP: &[Role] = &[Role::ExpertGate, Role::ExpertUp];
     const GATE_UP_BIAS: &[Role] = &[Role::ExpertGateBias, Role::ExpertUpBias];
     const DOWN: &[Role] = &[Role::ExpertDown];
-    let place = |name, form| TensorName { name, form };
+    let tensor = |name, form| TensorName { name, form };
     match role {
         Role::Router => vec!["mlp.router.weight".into()],
         Role::RouterBias => vec!["mlp.router.bias".into()],
         Role::ExpertGate | Role::ExpertUp => {
             let name = "mlp.experts.gate_up_proj";
-            vec![place(name, TensorForm::Mxfp4(GATE_UP)), place(name, TensorForm::TransposedInterleaved(GATE_UP))]
+            vec![tensor(name, TensorForm::Mxfp4(GATE_UP)), tensor(name, TensorForm::TransposedInterleaved(GATE_UP))]
         }
         Role::ExpertDown => {
             let name = "mlp.experts.down_proj";
-            vec![place(name, TensorForm::Mxfp4(DOWN)), place(name, TensorForm::Transposed(DOWN))]
+            vec![tensor(name, TensorForm::Mxfp4(DOWN)), tensor(name, TensorForm::Transposed(DOWN))]
         }
         Role::ExpertGateBias | Role::ExpertUpBias => {
-            vec![place("mlp.experts.gate_up_proj_bias", TensorForm::Interleaved(GATE_UP_BIAS))]
+            vec![tensor("mlp.experts.gate_up_proj_bias", TensorForm::Interleaved(GATE_UP_BIAS))]
         }
         Role::ExpertDownBias => vec!["mlp.experts.down_proj_bias".into()],
         other => names::plain(Container::Safetensors, other),

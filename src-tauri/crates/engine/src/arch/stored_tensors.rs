@@ -31,7 +31,7 @@ pub fn stored_tensors(file: &WeightFile, family: Family, spec: &ModelSpec) -> Re
     let mut seen = HashSet::new();
     let mut all = Vec::new();
     for (role, layer, shape) in spec.tensors() {
-        let Some((place, name)) = tensor_names::find(file, family, role, layer) else {
+        let Some((tensor_name, name)) = tensor_names::find(file, family, role, layer) else {
             return Err(tensor_missing(&tensor_names::expected_name(file.container(), family, role, layer)));
         };
         if !seen.insert(name.clone()) {
@@ -41,7 +41,7 @@ pub fn stored_tensors(file: &WeightFile, family: Family, spec: &ModelSpec) -> Re
         for expert in 0..n_experts {
             let name = name.replace('#', &expert.to_string());
             let view = file.tensor(&name).ok_or_else(|| tensor_missing(&name))?;
-            let scales = match place.form {
+            let scales = match tensor_name.form {
                 TensorForm::Mxfp4(_) => file.tensor(&name.replace("_blocks", "_scales")),
                 TensorForm::Whole
                 | TensorForm::Rows(_)
@@ -50,7 +50,7 @@ pub fn stored_tensors(file: &WeightFile, family: Family, spec: &ModelSpec) -> Re
                 | TensorForm::TransposedInterleaved(_) => None,
             };
             let n_bytes = bytes_of(&view) + scales.as_ref().map_or(0, bytes_of);
-            let n_values = values_of(&view, place.form);
+            let n_values = values_of(&view, tensor_name.form);
             all.push(StoredTensor { role, layer, dtype: view.dtype, n_bytes, n_values });
         }
     }

@@ -74,10 +74,10 @@ const ROOTS: [&str; 6] =
     ["model.", "", "model.language_model.", "language_model.model.", "language_model.", "transformer."];
 
 /// Returns the names that a tensor may have in a file, the most common first.
-fn names(container: Container, family: Family, place: &TensorName, layer: Option<usize>) -> Vec<String> {
-    let name = match place.form {
-        TensorForm::Mxfp4(_) => format!("{}_blocks", place.name),
-        _ => place.name.to_owned(),
+fn names(container: Container, family: Family, candidate: &TensorName, layer: Option<usize>) -> Vec<String> {
+    let name = match candidate.form {
+        TensorForm::Mxfp4(_) => format!("{}_blocks", candidate.name),
+        _ => candidate.name.to_owned(),
     };
     match (container, layer) {
         (Container::Gguf { .. }, None) => vec![name],
@@ -98,9 +98,9 @@ pub(super) fn find(
     layer: Option<usize>,
 ) -> Option<(TensorName, String)> {
     let exists = |name: &String| file.tensor(&name.replace('#', "0")).is_some();
-    family.tensor_names(file.container(), role).into_iter().find_map(|place| {
-        let name = names(file.container(), family, &place, layer).into_iter().find(exists)?;
-        Some((place, name))
+    family.tensor_names(file.container(), role).into_iter().find_map(|candidate| {
+        let name = names(file.container(), family, &candidate, layer).into_iter().find(exists)?;
+        Some((candidate, name))
     })
 }
 
@@ -127,11 +127,11 @@ pub(crate) fn rows_by_name(
     shape: &[usize],
     rows_of: &dyn Fn(Role) -> Option<usize>,
 ) -> Vec<(String, RowSelection)> {
-    let places = family.tensor_names(container, role).into_iter();
-    let named = places.flat_map(|place| {
-        let cut = RoleRows::new(role, shape, place.form, rows_of);
+    let candidates = family.tensor_names(container, role).into_iter();
+    let named = candidates.flat_map(|candidate| {
+        let cut = RoleRows::new(role, shape, candidate.form, rows_of);
         let rows = move || RowSelection { n_total: cut.n_total, start: cut.start, step: cut.step };
-        names(container, family, &place, layer).into_iter().map(move |name| (name, rows()))
+        names(container, family, &candidate, layer).into_iter().map(move |name| (name, rows()))
     });
     named.collect()
 }
@@ -143,10 +143,11 @@ pub(super) fn expected_name(
     role: Role,
     layer: Option<usize>,
 ) -> String {
-    let places = family.tensor_names(container, role);
-    places
-        .first()
-        .map_or_else(|| format!("{role:?}"), |place| names(container, family, place, layer).swap_remove(0))
+    let candidates = family.tensor_names(container, role);
+    candidates.first().map_or_else(
+        || format!("{role:?}"),
+        |candidate| names(container, family, candidate, layer).swap_remove(0),
+    )
 }
 
 /// Reads a role's tensors, checked against `shape`: one, or for an expert matrix one per expert. `rows_of` returns
@@ -160,7 +161,7 @@ pub(super) fn parts(
     shape: &[usize],
     rows_of: &dyn Fn(Role) -> Option<usize>,
 ) -> Result<Vec<TensorPart>> {
-    let Some((place, name)) = find(file, family, role, layer) else {
+    let Some((candidate, name)) = find(file, family, role, layer) else {
         return Err(tensor_missing(&expected_name(file.container(), family, role, layer)));
     };
     if name.contains('#') {
@@ -174,13 +175,13 @@ pub(super) fn parts(
         return (0..shape[0]).map(one).collect();
     }
     let view = file.tensor(&name).ok_or_else(|| tensor_missing(&name))?;
-    let cut = RoleRows::new(role, shape, place.form, rows_of);
-    if let TensorForm::Mxfp4(_) = place.form {
+    let cut = RoleRows::new(role, shape, candidate.form, rows_of);
+    if let TensorForm::Mxfp4(_) = candidate.form {
         return mxfp4(file, &view, role, shape, &cut);
     }
     codec(&view)?;
-    check_shape(&view, &cut.whole(role, shape, place.form))?;
-    let part = match place.form {
+    check_shape(&view, &cut.whole(role, shape, candidate.form))?;
+    let part = match candidate.form {
         TensorForm::Whole => TensorPart::of(&view, shape, view.data.clone()),
         TensorForm::Rows(_) if cut.n_groups == 1 => {
             let n = view.dtype.row_bytes(cut.row_len);
@@ -226,14 +227,14 @@ impl RoleRows {
         let (n_rows, row_len) = (shape[0], shape[1..].iter().product());
         // A role that this model lacks has no rows.
         let rows = |other: &Role| rows_of(*other).unwrap_or(0);
-        let place = |of: &[Role]| of.iter().position(|other| *other == role).unwrap_or(0);
+        let position = |of: &[Role]| of.iter().position(|other| *other == role).unwrap_or(0);
         let (n_total, start, step) = match form {
             TensorForm::Whole => (n_rows, 0, 1),
             TensorForm::Rows(of) | TensorForm::Transposed(of) => {
-                (of.iter().map(rows).sum(), of[..place(of)].iter().map(rows).sum(), 1)
+                (of.iter().map(rows).sum(), of[..position(of)].iter().map(rows).sum(), 1)
             }
             TensorForm::Interleaved(of) | TensorForm::TransposedInterleaved(of) | TensorForm::Mxfp4(of) => {
-                (n_rows * of.len(), place(of), of.len())
+                (n_rows * of.len(), position(of), of.len())
             }
         };
         Self { n_groups, n_total, start, step, n_rows, row_len }

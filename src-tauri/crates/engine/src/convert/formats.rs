@@ -36,7 +36,7 @@ impl Formats {
     /// Sets every target's format. Returns how many stay because the source stores them more coarsely.
     pub(super) fn assign(&self, targets: &mut [ConversionTarget], spec: &ModelSpec) -> Result<usize> {
         let mut n_coarser = 0;
-        let wanted = self.wanted(targets, spec);
+        let wanted = self.wanted_dtypes(targets, spec);
         for (target, wanted) in targets.iter_mut().zip(wanted) {
             let source = target.job.dtype;
             let is_coarser = !is_float(source) && !is_float(wanted) && bits(source) <= bits(wanted);
@@ -51,7 +51,7 @@ impl Formats {
         Ok(n_coarser)
     }
 
-    fn wanted(&self, targets: &[ConversionTarget], spec: &ModelSpec) -> Vec<DType> {
+    fn wanted_dtypes(&self, targets: &[ConversionTarget], spec: &ModelSpec) -> Vec<DType> {
         let tensors: Vec<TensorDesc> =
             targets.iter().map(|t| TensorDesc { name: &t.name, dims: &t.shape }).collect();
         let of_mix = |mix: QuantPreset| mix.dtypes(&tensors, &facts(spec));
@@ -74,13 +74,15 @@ impl Formats {
         for target in targets {
             *bytes_of.entry(target.dtype).or_default() += target.n_bytes(target.dtype);
         }
-        let most = bytes_of.into_iter().max_by_key(|&(dtype, n_bytes)| (n_bytes, dtype));
-        if let (Self::Mix(mix), Some((dtype, _))) = (self, most)
+        let main_dtype = bytes_of.into_iter().max_by_key(|&(dtype, n_bytes)| (n_bytes, dtype));
+        if let (Self::Mix(mix), Some((dtype, _))) = (self, main_dtype)
             && mix.base() == dtype
         {
             return mix.file_type();
         }
-        most.and_then(|(dtype, _)| FILE_TYPES.iter().find(|row| row.0 == dtype.name())).map_or(0, |row| row.1)
+        main_dtype
+            .and_then(|(dtype, _)| FILE_TYPES.iter().find(|row| row.0 == dtype.name()))
+            .map_or(0, |row| row.1)
     }
 }
 

@@ -66,12 +66,12 @@ impl EncodeJob {
     /// Appends another tensor's pieces, group by group for `n_groups` equal groups. Returns false if their formats
     /// differ.
     pub fn join(&mut self, other: Self, n_groups: usize) -> bool {
-        let (ours, theirs) = (self.pieces.len() / n_groups, other.pieces.len() / n_groups);
-        if self.dtype != other.dtype || ours == 0 || theirs == 0 {
+        let (n_own, n_other) = (self.pieces.len() / n_groups, other.pieces.len() / n_groups);
+        if self.dtype != other.dtype || n_own == 0 || n_other == 0 {
             return false;
         }
-        let groups = self.pieces.chunks(ours).zip(other.pieces.chunks(theirs));
-        self.pieces = groups.flat_map(|(ours, theirs)| ours.iter().chain(theirs)).cloned().collect();
+        let groups = self.pieces.chunks(n_own).zip(other.pieces.chunks(n_other));
+        self.pieces = groups.flat_map(|(own, other)| own.iter().chain(other)).cloned().collect();
         true
     }
 

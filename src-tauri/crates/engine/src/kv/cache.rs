@@ -305,17 +305,17 @@ impl KvCache {
             false => Some(n.min(n_held)),
         };
         // Requantized chunks are held whole or not at all.
-        let whole = |to: usize| sequence.requantized.reach(to);
+        let to_whole_chunks = |to: usize| sequence.requantized.reach(to);
         if sequence.lost.is_some() {
             // A lost sequence is replayed from its beginning, so any position will do.
-            return (whole(n.min(n_held)), RewindSource::Live);
+            return (to_whole_chunks(n.min(n_held)), RewindSource::Live);
         }
         let of_itself = |to: &usize| g.is_covered(sequence.window.first(), *to);
-        let live = live.map(whole).filter(of_itself).unwrap_or(0);
+        let live = live.map(to_whole_chunks).filter(of_itself).unwrap_or(0);
         let mark = sequence.mark.map(|mark| mark.position).filter(|&to| to <= n).filter(of_itself);
         let points = sequence.rewind_points.iter().enumerate().filter_map(|(at, point)| {
-            let to = if g.recurrent { point.position } else { whole(point.position.min(n)) };
-            (to <= n && whole(to) == to && g.is_covered(point.window.first(), to))
+            let to = if g.recurrent { point.position } else { to_whole_chunks(point.position.min(n)) };
+            (to <= n && to_whole_chunks(to) == to && g.is_covered(point.window.first(), to))
                 .then_some((to, RewindSource::RewindPoint(at)))
         });
         match points.chain(mark.map(|to| (to, RewindSource::StateMark))).max() {

@@ -1,6 +1,6 @@
 //! Reference-counted pools of numbered slots: pages, or slots of recurrent states.
 //!
-//! A slot with several holders is never written: a writer takes a slot of its own first.
+//! A slot with several holders is never written: a writer takes a private slot first.
 
 /// Usage of a pool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -164,7 +164,7 @@ impl Geometry {
     /// Returns the full-attention pages of all sequences.
     pub fn n_pages(&self) -> usize {
         let full = self.pages_for(self.n_ctx).saturating_mul(self.max_sequences);
-        self.max_pages.map_or(full, |most| most.min(full))
+        self.max_pages.map_or(full, |max| max.min(full))
     }
 
     /// Shrinks the plan to `bytes`: fewer sequences if each has a fixed cost, then fewer pages. One whole context
@@ -181,8 +181,8 @@ impl Geometry {
         let left = bytes.saturating_sub(fixed.saturating_mul(max_sequences as u64));
         let n_pages = left.checked_div(piece.page).and_then(|n| usize::try_from(n).ok());
         // A model without full-attention layers takes no such pages.
-        let least = one.div_ceil(piece.page.max(1)) as usize;
-        Self { max_sequences, max_pages: Some(n_pages.unwrap_or(usize::MAX).max(least)), ..self }
+        let min_pages = one.div_ceil(piece.page.max(1)) as usize;
+        Self { max_sequences, max_pages: Some(n_pages.unwrap_or(usize::MAX).max(min_pages)), ..self }
     }
 
     /// Returns the window pages of all sequences and rewind points.
@@ -415,11 +415,11 @@ mod tests {
         assert_eq!(of(&plain, 3 * one), (32, 3 * one), "sequences cost nothing while they are empty");
         assert_eq!(of(&plain, 99 * one), (32, 32 * one));
         let windowed = layout(&[Some(1024), None], &[100]);
-        let (n, least) = of(&windowed, 0);
+        let (n, min_pages) = of(&windowed, 0);
         assert_eq!(n, 1);
         for more in [1 << 20, 10 << 20, 100 << 20] {
-            let (n, bytes) = of(&windowed, least + more);
-            assert!(bytes <= least + more, "{n} sequences in {bytes}");
+            let (n, bytes) = of(&windowed, min_pages + more);
+            assert!(bytes <= min_pages + more, "{n} sequences in {bytes}");
         }
         assert_eq!(of(&windowed, 1 << 40).0, 32);
     }

@@ -1,6 +1,6 @@
 //! Checkpoints: a sequence as pieces of bytes for files, and back.
 //!
-//! Whole chunks are pieces of their own, named by the tokens they end with: conversations with a common prefix share
+//! Whole chunks are separate pieces, named by the tokens they end with: conversations with a common prefix share
 //! them. The rest at a position (tokens after the last chunk, windows, recurrent states) is its head. Requantized
 //! chunks and all that saw them have other names.
 //!
@@ -212,11 +212,12 @@ pub fn write(
     seq: SequenceId,
     piece: &CheckpointPiece,
 ) -> Result<Vec<u8>> {
-    let moved = || refused("snapshot.moved", format!("position {} is no longer available", piece.position));
+    let moved_error =
+        || refused("snapshot.moved", format!("position {} is no longer available", piece.position));
     if cache.is_lost(seq) {
-        return Err(moved());
+        return Err(moved_error());
     }
-    let tokens = cache.tokens(seq)?.get(..piece.position).ok_or_else(moved)?;
+    let tokens = cache.tokens(seq)?.get(..piece.position).ok_or_else(moved_error)?;
     let requantized = cache.requantized(seq)?.at(piece.position);
     let requantize = cache.geometry().requantize.when;
     let keys = ChunkKeys::of(identity, requantize, tokens, &requantized);
@@ -233,20 +234,20 @@ pub fn write(
         ),
     };
     if name != piece.name || cache.requantized(seq)?.reach(piece.position) != piece.position {
-        return Err(moved());
+        return Err(moved_error());
     }
     let geometry = cache.geometry();
     let page = |n| geometry.pages_for(n);
     let mut out = vec![0; HEADER_LEN];
     tokens[base..].iter().for_each(|token| out.extend_from_slice(&token.to_le_bytes()));
     let requantized = if kind == RecordKind::Head { requantized } else { Requantized::default() };
-    requantized.views.iter().for_each(|seen| out.extend_from_slice(&seen.bytes()));
+    requantized.views.iter().for_each(|view| out.extend_from_slice(&view.bytes()));
     add(executor, Retention::All, &cache.pages(seq)?[page(base)..page(piece.position)], &mut out)?;
     let mut first_window_page = 0;
     match kind {
         RecordKind::Chunk | RecordKind::RequantizedChunk => {}
         RecordKind::Head => {
-            let (window, state) = state_at(cache, seq, piece.position)?.ok_or_else(moved)?;
+            let (window, state) = state_at(cache, seq, piece.position)?.ok_or_else(moved_error)?;
             first_window_page = window.first();
             let end = if geometry.window.is_some() { page(piece.position) } else { 0 };
             let held: Vec<u32> = (window.first()..end).filter_map(|index| window.get(index)).collect();
@@ -289,7 +290,7 @@ fn layers(executor: &Executor, retention: Retention) -> impl Iterator<Item = usi
     layers.filter(move |(_, layout)| layout.retention() == retention).map(|(layer, _)| layer)
 }
 
-/// Returns how far along `tokens`, at most `most`, a sequence could continue from a head, and the chunks it needs.
+/// Returns how far along `tokens`, at most `max_tokens`, a sequence could continue from a head, and the chunks it needs.
 /// `bytes` are its first `HEAD_PREVIEW_BYTES`.
 ///
 /// Errors: `snapshot.*` if it cannot serve.
@@ -297,7 +298,7 @@ pub fn reach(
     identity: &CheckpointIdentity,
     cache: &KvCache,
     tokens: &[TokenId],
-    most: usize,
+    max_tokens: usize,
     bytes: &[u8],
 ) -> Result<ChunkMatch> {
     let geometry = cache.geometry();
@@ -305,7 +306,7 @@ pub fn reach(
     let base = head.end - head.tokens.len();
     let rest = tokens.get(base..).unwrap_or_default();
     let n_same = head.tokens.iter().zip(rest).take_while(|(a, b)| a == b).count();
-    let n = (base + n_same).min(most);
+    let n = (base + n_same).min(max_tokens);
     let is_there = match geometry.recurrent {
         true => n == head.end,
         false => n >= base && geometry.is_covered(head.first_window_page, n),

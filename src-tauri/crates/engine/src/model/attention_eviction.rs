@@ -55,7 +55,7 @@ pub struct EvictingPrefill {
     seq: SequenceId,
     prompt: Vec<TokenId>,
     eviction: AttentionEviction,
-    /// The prompt in its evicted form, of which the first `n_held` tokens are the result of eviction.
+    /// The prompt in its evicted form. Its first `n_held` tokens are the result of eviction.
     text: Vec<TokenId>,
     n_held: usize,
     phase: EvictionPhase,

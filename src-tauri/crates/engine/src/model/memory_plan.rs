@@ -67,16 +67,16 @@ impl MemoryPlanInput<'_> {
     pub fn plan(&self) -> Result<MemoryPlan> {
         let options = self.options;
         let is_bidirectional = self.spec.is_bidirectional();
-        let most = match is_bidirectional {
+        let wanted_rows = match is_bidirectional {
             true => self.n_ctx,
             false => options.max_rows.unwrap_or(DEFAULT_MAX_ROWS).max(1),
         };
         let Some(bound) = options.memory else {
-            return Ok(self.with_rows(most, options.kv_bytes, options.rewind_bytes, most));
+            return Ok(self.with_rows(wanted_rows, options.kv_bytes, options.rewind_bytes, wanted_rows));
         };
-        let mut rows = most;
+        let mut rows = wanted_rows;
         loop {
-            let needs = self.needs(rows, most);
+            let needs = self.needs(rows, wanted_rows);
             let left = bound.checked_sub(needs.total());
             // More than half of the remaining memory would go to longer runs.
             if left.is_some_and(|left| needs.activations <= left + needs.context)
@@ -87,7 +87,7 @@ impl MemoryPlanInput<'_> {
                 // The rest serves further contexts, rewind points and concurrent requests.
                 let contexts = options.kv_bytes.unwrap_or(u64::MAX).min(needs.context + left / 2);
                 let rewind_bytes = options.rewind_bytes.min(left / 4);
-                let outputs = outputs(rows, most);
+                let outputs = outputs(rows, wanted_rows);
                 return Ok(self.with_rows(rows, Some(contexts), rewind_bytes, outputs));
             }
             rows = (rows / 2).max(MIN_ROWS);
@@ -113,10 +113,10 @@ impl MemoryPlanInput<'_> {
     }
 
     /// Returns what the model needs with one context of `n_ctx`.
-    fn needs(&self, max_rows: usize, most: usize) -> MemoryNeeds {
+    fn needs(&self, max_rows: usize, wanted_rows: usize) -> MemoryNeeds {
         let one = self.one(self.n_ctx, max_rows);
         let resident = self.options.resident.map_or(u64::MAX, |resident| resident.n_bytes);
-        let outputs = outputs(max_rows, most);
+        let outputs = outputs(max_rows, wanted_rows);
         let capacity = capacity(&one, max_rows, outputs);
         let devices = (0..self.n_devices).map(DeviceId);
         let arena: u64 = devices.map(|device| kernels::arena_bytes(self.graph, device, &capacity)).sum();

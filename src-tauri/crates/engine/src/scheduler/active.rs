@@ -321,7 +321,7 @@ impl ActiveRequest {
             drafter.observe(&self.history);
         }
         if let (Some(budget), Some(tokenizer)) = (&mut self.budget, tokenizer) {
-            budget.saw(&tokenizer.decode(&[token]));
+            budget.observe(&tokenizer.decode(&[token]));
         }
         let mut text = String::new();
         let is_end = !self.request.ignore_eos && tokenizer.is_some_and(|t| t.is_eog(token));

@@ -1,6 +1,6 @@
 //! Row assignment: which requests take part in a batch, and with how many rows.
 //!
-//! Each replica gets the rows of its own sequences; replicas run at the same time.
+//! Each replica gets the rows of the sequences on it; replicas run at the same time.
 
 use super::Scheduler;
 use super::active::{ActiveRequest, BatchSlot};
@@ -32,9 +32,9 @@ impl Scheduler {
     ) {
         let active = || self.active.iter().enumerate().filter(|(index, active)| takes_part(*index, active));
         let mut n_free = max_rows;
-        let mut give = |index: usize, active: &ActiveRequest, most: usize| {
+        let mut give = |index: usize, active: &ActiveRequest, max_rows: usize| {
             let n_left = active.history.len() - active.n_done;
-            let n_tokens = n_left.min(most).min(n_free).min(active.n_until_rewind_point());
+            let n_tokens = n_left.min(max_rows).min(n_free).min(active.n_until_rewind_point());
             n_free -= n_tokens;
             let logits = if n_tokens == n_left { LogitsSelection::Last } else { LogitsSelection::None };
             if n_tokens > 0 {

@@ -72,11 +72,11 @@ impl Scheduler {
     /// Returns how many of the most likely tokens all samplers of the batch need. `None`: some need all.
     fn n_top(&self, slots: &[BatchSlot], n_vocab: usize) -> Option<usize> {
         let draws = slots.iter().filter(|slot| slot.logits != LogitsSelection::None);
-        let mut most = 1;
+        let mut max_n_top = 1;
         for slot in draws {
-            most = most.max(self.active[slot.index].n_top(slot)?);
+            max_n_top = max_n_top.max(self.active[slot.index].n_top(slot)?);
         }
-        (most < n_vocab).then_some(most)
+        (max_n_top < n_vocab).then_some(max_n_top)
     }
 
     /// Returns whether the run may be interrupted. An interrupt costs what the run had computed, so never two in a

@@ -43,8 +43,8 @@ fn of_string(text: &str, name: &str, arguments: &[Value]) -> Result<Option<Value
             Value::from(vec![before, found, after].into_iter().map(Value::from).collect::<Vec<_>>())
         }
         "rsplit" => {
-            let (separator, most): (Option<&str>, Option<i64>) = from_args(arguments)?;
-            rsplit(text, separator, most)
+            let (separator, max_splits): (Option<&str>, Option<i64>) = from_args(arguments)?;
+            rsplit(text, separator, max_splits)
         }
         "zfill" => {
             let (width,): (usize,) = from_args(arguments)?;
@@ -89,14 +89,14 @@ fn not_found(what: &str) -> Error {
     Error::new(ErrorKind::InvalidOperation, format!("{what} not found"))
 }
 
-fn rsplit(text: &str, separator: Option<&str>, most: Option<i64>) -> Value {
-    let most = most.and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX - 1);
+fn rsplit(text: &str, separator: Option<&str>, max_splits: Option<i64>) -> Value {
+    let max_splits = max_splits.and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX - 1);
     let mut parts: Vec<&str> = match separator {
-        Some(separator) => text.rsplitn(most + 1, separator).collect(),
+        Some(separator) => text.rsplitn(max_splits + 1, separator).collect(),
         None => {
             let mut rest = text.trim_end();
             let mut parts = Vec::new();
-            while parts.len() < most
+            while parts.len() < max_splits
                 && let Some(at) = rest.rfind(char::is_whitespace)
             {
                 let space = rest[at..].chars().next().map_or(1, char::len_utf8);

@@ -63,8 +63,8 @@ impl Tokenizer {
             ids
         });
         let added = AddedTokens::new(added.into_iter().filter(|a| exists(&a.id)).collect());
-        let (neighbours, notice) = (OnceLock::new(), None);
-        Self { vocab: Arc::new(vocab), merging, added, bos, eos, eog, before, after, neighbours, notice }
+        let (char_pairs, notice) = (OnceLock::new(), None);
+        Self { vocab: Arc::new(vocab), merging, added, bos, eos, eog, before, after, char_pairs, notice }
     }
 }
 

@@ -1,4 +1,4 @@
-//! SentencePiece BPE: neighbours merge by the score of the result. Characters without a token become bytes.
+//! SentencePiece BPE: neighbors merge by the score of the result. Characters without a token become bytes.
 
 use super::TokenId;
 use super::merge::{MergeScratch, NONE};

@@ -27,8 +27,8 @@ struct LatticeStep {
 impl Unigram {
     pub fn new(vocab: &Vocab, unknown: Option<TokenId>) -> Self {
         let normal = vocab.ids().filter(|(_, _, kind)| *kind == TokenKind::Normal);
-        let least = normal.map(|(id, _, _)| f64::from(vocab.score(id))).filter(|score| score.is_finite());
-        Self { unknown, unknown_score: least.fold(0.0, f64::min) - UNKNOWN_PENALTY }
+        let min_score = normal.map(|(id, _, _)| f64::from(vocab.score(id))).filter(|score| score.is_finite());
+        Self { unknown, unknown_score: min_score.fold(0.0, f64::min) - UNKNOWN_PENALTY }
     }
 
     /// Appends the tokens of `text`, whose spaces are already `▁`.

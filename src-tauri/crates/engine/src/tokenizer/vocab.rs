@@ -236,7 +236,7 @@ pub(super) fn broken(message: impl Into<String>) -> EngineError {
     EngineError::new("tokenizer.broken", message, DAMAGED)
 }
 
-/// Hashes eight bytes per step. Collisions only cost time, and nobody constructs these texts to collide.
+/// Hashes eight bytes per step. Collisions only cost time, and these texts are not crafted to collide.
 fn hash(text: &[u8]) -> u64 {
     let mut hash = text.len() as u64;
     for chunk in text.chunks(8) {

@@ -6,7 +6,7 @@ use super::TokenId;
 use super::vocab::Vocab;
 
 /// Prefix of a token that begins a word.
-const BEGINS: char = '▁';
+const WORD_START: char = '▁';
 
 /// Longer words are unknown, as in BERT's tokenizer. In characters.
 const MAX_CHARS: usize = 100;
@@ -24,14 +24,14 @@ impl WordPiece {
             return;
         }
         let before = out.len();
-        let text = format!("{BEGINS}{word}");
+        let text = format!("{WORD_START}{word}");
         let mut rest = text.as_str();
         let fits = word.chars().count() <= MAX_CHARS;
         while fits && !rest.is_empty() {
             // the prefix alone is no token of a word
-            let least = if rest.len() == text.len() { BEGINS.len_utf8() + 1 } else { 1 };
+            let min_bytes = if rest.len() == text.len() { WORD_START.len_utf8() + 1 } else { 1 };
             let mut ends =
-                rest.char_indices().rev().map(|(at, c)| at + c.len_utf8()).filter(|end| *end >= least);
+                rest.char_indices().rev().map(|(at, c)| at + c.len_utf8()).filter(|end| *end >= min_bytes);
             let found = ends.find_map(|end| Some((vocab.find(&rest.as_bytes()[..end])?, end)));
             let Some((id, end)) = found else { break };
             out.push(id);

@@ -99,7 +99,10 @@ impl CpuAttention {
         let job = AttentionJob {
             kernels: cx.kernels,
             pages: pages::of(memory.kv.layout(shape.layer).dtype).at(cx.kernels.level),
-            aged: memory.kv.aged(shape.layer).map(|layout| pages::of(layout.dtype).at(cx.kernels.level)),
+            requantized: memory
+                .kv
+                .requantized(shape.layer)
+                .map(|layout| pages::of(layout.dtype).at(cx.kernels.level)),
             kv: &memory.kv,
             batch: cx.batch,
             shape,

@@ -1,5 +1,5 @@
 //! The paged KV store of a CPU: one pool for layers with full attention, one for those with a sliding window,
-//! and one for aged pages, requantized to fewer bits.
+//! and one for pages requantized to fewer bits.
 //! Order: pages, layers, key blocks of the heads, value blocks of the heads. A page of a layer is contiguous.
 
 use std::ops::Range;
@@ -16,7 +16,7 @@ pub struct KvStore {
     all: KvPages,
     window: KvPages,
     /// Requantized pages of layers with full attention; their indices follow those of `all`.
-    aged: KvPages,
+    requantized: KvPages,
     /// Pages in `all`.
     n_exact: u32,
     /// `None`: a layer of another device.
@@ -27,8 +27,8 @@ pub struct KvStore {
 #[derive(Clone, Copy)]
 struct KvLayerSpans {
     own: LayerSpan,
-    /// In aged pages; `None`: it has none.
-    aged: Option<LayerSpan>,
+    /// In requantized pages; `None`: it has none.
+    requantized: Option<LayerSpan>,
 }
 
 /// The pages of all layers of one kind.
@@ -49,9 +49,9 @@ struct LayerSpan {
 impl KvStore {
     /// Allocates the pages of the layers on `device`.
     pub fn new(graph: &Graph, device: DeviceId, capacity: &Capacity) -> Result<Self, KernelError> {
-        let (mut all, mut window, mut aged_bytes) = (0, 0, 0);
+        let (mut all, mut window, mut requantized_bytes) = (0, 0, 0);
         let mut layers = Vec::with_capacity(graph.kv().layers.len());
-        let ages = capacity.n_requantized_pages > 0;
+        let requantizes = capacity.n_requantized_pages > 0;
         for (layout, at) in graph.kv().layers.iter().zip(graph.kv_devices()) {
             if *at != device {
                 layers.push(None);
@@ -62,9 +62,9 @@ impl KvStore {
                 Retention::Window => &mut window,
             };
             let own = LayerSpan::next(*layout, page_bytes);
-            let aged = layout.requantized().filter(|_| ages);
-            let aged = aged.map(|layout| LayerSpan::next(layout, &mut aged_bytes));
-            layers.push(Some(KvLayerSpans { own, aged }));
+            let requantized = layout.requantized().filter(|_| requantizes);
+            let requantized = requantized.map(|layout| LayerSpan::next(layout, &mut requantized_bytes));
+            layers.push(Some(KvLayerSpans { own, requantized }));
         }
         let pages = |page_bytes: usize, n_pages: usize| -> Result<KvPages, KernelError> {
             let n_bytes = page_bytes.saturating_mul(n_pages);
@@ -74,7 +74,7 @@ impl KvStore {
         Ok(Self {
             all: pages(all, capacity.n_pages)?,
             window: pages(window, capacity.n_window_pages)?,
-            aged: pages(aged_bytes, capacity.n_requantized_pages)?,
+            requantized: pages(requantized_bytes, capacity.n_requantized_pages)?,
             n_exact: u32::try_from(capacity.n_pages).unwrap_or(u32::MAX),
             layers,
         })
@@ -85,14 +85,14 @@ impl KvStore {
         self.locate(layer, page).1.layout
     }
 
-    /// Returns how the layer stores aged keys and values; `None`: the store has no pages for them.
-    pub fn aged(&self, layer: usize) -> Option<KvLayerLayout> {
-        self.spans(layer).aged.map(|span| span.layout)
+    /// Returns how the layer stores requantized keys and values; `None`: the store has no pages for them.
+    pub fn requantized(&self, layer: usize) -> Option<KvLayerLayout> {
+        self.spans(layer).requantized.map(|span| span.layout)
     }
 
-    /// Returns whether `page` of the layer is an aged one.
-    pub fn is_aged(&self, layer: usize, page: u32) -> bool {
-        self.spans(layer).aged.is_some() && page >= self.n_exact
+    /// Returns whether `page` of the layer is requantized.
+    pub fn is_requantized(&self, layer: usize, page: u32) -> bool {
+        self.spans(layer).requantized.is_some() && page >= self.n_exact
     }
 
     /// Returns the memory of a full-attention page to the system, if it supports that.
@@ -101,7 +101,7 @@ impl KvStore {
         self.all.bytes.release(start..start + self.all.page_bytes);
     }
 
-    /// Returns how the layer stores keys and values in pages that are not aged.
+    /// Returns how the layer stores keys and values in pages that are not requantized.
     pub fn layout(&self, layer: usize) -> KvLayerLayout {
         self.span(layer).layout
     }
@@ -127,8 +127,8 @@ impl KvStore {
     pub fn page_mut(&mut self, layer: usize, page: u32) -> &mut [u8] {
         let (pages, span, index) = self.locate(layer, page);
         let range = page_range(span, pages.page_bytes, index);
-        match self.is_aged(layer, page) {
-            true => &mut self.aged.bytes[range],
+        match self.is_requantized(layer, page) {
+            true => &mut self.requantized.bytes[range],
             false => &mut self.of_kind(span.layout.retention()).bytes[range],
         }
     }
@@ -165,10 +165,12 @@ impl KvStore {
 
     /// Returns the pool of `page`, the layer's layout in it, and the page's index there.
     fn locate(&self, layer: usize, page: u32) -> (&KvPages, LayerSpan, u32) {
-        let KvLayerSpans { own, aged } = self.spans(layer);
-        match (own.layout.retention(), aged) {
+        let KvLayerSpans { own, requantized } = self.spans(layer);
+        match (own.layout.retention(), requantized) {
             (Retention::Window, _) => (&self.window, own, page),
-            (Retention::All, Some(aged)) if page >= self.n_exact => (&self.aged, aged, page - self.n_exact),
+            (Retention::All, Some(requantized)) if page >= self.n_exact => {
+                (&self.requantized, requantized, page - self.n_exact)
+            }
             (Retention::All, Some(_) | None) => (&self.all, own, page),
         }
     }

@@ -34,7 +34,7 @@ pub struct HostMemory {
     /// For each node the additional bias of layer norms and convolutions; otherwise empty.
     pub biases: Vec<Vec<f32>>,
     /// Sines and cosines of positions.
-    pub angles: RopeAngles,
+    pub angles: RopeAngleTables,
     fusion: Fusion,
     programs: Vec<(Range<usize>, Arc<[Step]>)>,
 }
@@ -63,7 +63,7 @@ impl HostMemory {
             biases: on_device()
                 .map(|(op, on_device)| if on_device { decode_bias(op) } else { Vec::new() })
                 .collect(),
-            angles: RopeAngles::new(graph, device, capacity.max_rows),
+            angles: RopeAngleTables::new(graph, device, capacity.max_rows),
             fusion,
             programs,
         })
@@ -204,7 +204,7 @@ impl ReadValue for ValueArena {
 }
 
 /// Sines and cosines for the batch's positions: one table for each distinct rotation in the graph.
-pub struct RopeAngles {
+pub struct RopeAngleTables {
     tables: Vec<RopeAngleTable>,
     /// For each node its table; unused if it rotates nothing.
     table_of: Vec<usize>,
@@ -217,7 +217,7 @@ struct RopeAngleTable {
     sin: Vec<f32>,
 }
 
-impl RopeAngles {
+impl RopeAngleTables {
     fn new(graph: &Graph, device: DeviceId, max_rows: usize) -> Self {
         let mut tables: Vec<RopeAngleTable> = Vec::new();
         let mut table_of = vec![usize::MAX; graph.nodes().len()];

@@ -63,8 +63,8 @@ impl Pager {
         let (mut pieces, mut tensors) = (Vec::new(), Vec::<Tensor>::new());
         let mut first = vec![None; graph.nodes().len()];
         let (mut dense, mut routed, mut tables) = (Vec::new(), Vec::new(), Vec::new());
-        let here = || graph.nodes().iter().enumerate().filter(|(_, node)| node.device == device);
-        for (i, node) in here() {
+        let on_device = || graph.nodes().iter().enumerate().filter(|(_, node)| node.device == device);
+        for (i, node) in on_device() {
             let mut add = |tensor: &Tensor, likely| {
                 first[i].get_or_insert(pieces.len());
                 pieces.push(WeightGroup {
@@ -83,13 +83,13 @@ impl Pager {
                     let n_used = graph.value(*route).width / 2;
                     let likely = n_used as f32 / experts.weights.len() as f32;
                     experts.weights.iter().for_each(|tensor| add(tensor, likely));
-                    let router = here().find(|(_, node)| node.output == Some(*route));
+                    let router = on_device().find(|(_, node)| node.output == Some(*route));
                     routed.extend(router.map(|(router, _)| (router, i)));
                 }
                 _ => {}
             }
         }
-        for (node, op) in here().map(|(i, node)| (i, &node.op)) {
+        for (node, op) in on_device().map(|(i, node)| (i, &node.op)) {
             let Op::Embed { table, .. } = op else { continue };
             if !tensors.iter().any(|tensor| tensor.bytes().as_ptr() == table.bytes().as_ptr()) {
                 tables.push(LookupTable { node, tensor: table.clone(), looked_up_bytes: 0 });

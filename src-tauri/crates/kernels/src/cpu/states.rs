@@ -43,8 +43,8 @@ impl StateStore {
     }
 
     /// Shares one layer's states among workers that each use separate parts.
-    pub fn layer(&mut self, layer: usize) -> LayerStates<'_> {
-        LayerStates {
+    pub fn layer(&mut self, layer: usize) -> SharedLayerStates<'_> {
+        SharedLayerStates {
             in_slot: self.in_slot(layer),
             slot_len: self.slot_len,
             floats: DisjointSlices::new(&mut self.floats),
@@ -79,13 +79,13 @@ impl StateStore {
 }
 
 /// The states of one layer in all slots.
-pub struct LayerStates<'a> {
+pub struct SharedLayerStates<'a> {
     floats: DisjointSlices<'a, f32>,
     slot_len: usize,
     in_slot: Range<usize>,
 }
 
-impl LayerStates<'_> {
+impl SharedLayerStates<'_> {
     /// Borrows `range` of the state in `slot` mutably. Panics if it is out of bounds.
     ///
     /// # Safety

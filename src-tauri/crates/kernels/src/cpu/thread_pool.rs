@@ -392,12 +392,12 @@ mod tests {
     #[test]
     fn workers_stay_on_their_processor() {
         // SAFETY: only queries the processor of this thread.
-        let here = || unsafe { libc::sched_getcpu() };
-        let cpu = here() as usize; // one that we may use
+        let current_cpu = || unsafe { libc::sched_getcpu() };
+        let cpu = current_cpu() as usize; // one that we may use
         let mut pool = ThreadPool::with_affinity(3, &[cpu, cpu, usize::MAX]).unwrap();
         for _ in 0..200 {
             let places = std::sync::Mutex::new(Vec::new());
-            pool.run(30, &|_, worker| places.lock().unwrap().push((worker, here()))).unwrap();
+            pool.run(30, &|_, worker| places.lock().unwrap().push((worker, current_cpu()))).unwrap();
             let places = places.into_inner().unwrap();
             assert!(places.iter().all(|(worker, at)| *worker != 1 || *at == cpu as i32), "{places:?}");
         }

@@ -132,17 +132,17 @@ impl KvCache {
         &mut self,
         id: SequenceId,
         replay: &Replay,
-        most: usize,
+        max_rows: usize,
     ) -> Result<Option<ReplayStep>> {
         let n_held = self.get(id)?.tokens.len();
-        let seen = replay.requantized.views.iter();
+        let views = replay.requantized.views.iter();
         let n_requantized =
-            seen.clone().rfind(|seen| seen.from as usize <= n_held).map_or(0, |seen| seen.n_requantized);
-        let requantizes_at = seen.map(|seen| seen.from as usize);
+            views.clone().rfind(|view| view.from as usize <= n_held).map_or(0, |view| view.n_requantized);
+        let requantizes_at = views.map(|view| view.from as usize);
         let stops =
             replay.lost.rewind_positions.iter().copied().chain(replay.lost.mark).chain(requantizes_at);
         let stop = stops.filter(|&stop| stop > n_held).min().unwrap_or(usize::MAX);
-        let n = replay.tokens.len().min(stop).min(n_held + most) - n_held;
+        let n = replay.tokens.len().min(stop).min(n_held + max_rows) - n_held;
         if n == 0 {
             let requantization = self.requantize_replay(id, replay.requantized.n_chunks)?;
             return Ok((requantization != PageRequantization::default())

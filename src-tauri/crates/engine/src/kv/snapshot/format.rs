@@ -224,15 +224,15 @@ pub(super) fn check<'a>(
     let KvUnitBytes { page, requantized_page, window_page, state } = identity.bytes;
     let page = if kind == RecordKind::RequantizedChunk { requantized_page } else { page };
     let [page, window_page, state] = [page, window_page, state].map(|bytes| bytes as usize);
-    let [tokens, seen] = [(end - base) * 4, n_views * RequantizedView::N_BYTES];
-    let lengths = [tokens, seen, n_pages * page, n_window_pages * window_page, n_states * state];
+    let [tokens, views] = [(end - base) * 4, n_views * RequantizedView::N_BYTES];
+    let lengths = [tokens, views, n_pages * page, n_window_pages * window_page, n_states * state];
     let n_bytes = lengths.iter().sum::<usize>();
     if body.len() != n_bytes {
         let message = format!("the checkpoint piece has a body of {} bytes instead of {n_bytes}", body.len());
         return Err(refused("snapshot.length", message));
     }
     let mut rest = body;
-    let [tokens, seen, pages, window_pages, state] = lengths.map(|n| {
+    let [tokens, views, pages, window_pages, state] = lengths.map(|n| {
         let (part, after) = rest.split_at(n);
         rest = after;
         part
@@ -245,7 +245,7 @@ pub(super) fn check<'a>(
         let message = "the checkpoint piece has changed since it was written";
         return Err(refused("snapshot.checksum", message.into()));
     }
-    let requantized = requantized(geometry, &header, seen)?;
+    let requantized = requantized(geometry, &header, views)?;
     let (tokens, before) = (ids(tokens), ChunkKey::of_words(header.before));
     Ok(PieceContents {
         kind,
@@ -301,10 +301,10 @@ pub(super) fn preview_head(
     let PieceCounts { kind, base, end, first, n_views } = counts(geometry, &header)?;
     let own = body.split_at_checked((end - base) * 4);
     let own = own.and_then(|(tokens, rest)| Some((tokens, rest.get(..n_views * RequantizedView::N_BYTES)?)));
-    let (RecordKind::Head, Some((tokens, seen))) = (kind, own) else {
+    let (RecordKind::Head, Some((tokens, views))) = (kind, own) else {
         return Err(refused("snapshot.kind", "this checkpoint piece is not the end of a context".into()));
     };
-    let (tokens, requantized) = (ids(tokens), requantized(geometry, &header, seen)?);
+    let (tokens, requantized) = (ids(tokens), requantized(geometry, &header, views)?);
     Ok(HeadPreview {
         end,
         before: ChunkKey::of_words(header.before),
@@ -317,17 +317,17 @@ pub(super) fn preview_head(
 /// Reads how far a head's sequence is requantized.
 ///
 /// Errors: `snapshot.aged` for impossible values, `PREFIX_MISMATCH` for another requantization mode.
-fn requantized(geometry: &Geometry, header: &PieceHeader, seen: &[u8]) -> Result<Requantized> {
+fn requantized(geometry: &Geometry, header: &PieceHeader, views: &[u8]) -> Result<Requantized> {
     let of = |bytes: &[u8]| RequantizedView::of_bytes(bytes.try_into().expect("chunks of their length"));
-    let seen: Vec<RequantizedView> = seen.chunks_exact(RequantizedView::N_BYTES).map(of).collect();
-    let rises = seen.is_sorted_by(|a, b| a.from < b.from && a.n_requantized != b.n_requantized);
-    let within = |seen: &RequantizedView| {
-        u64::from(seen.from) < header.end
-            && (seen.n_requantized as usize) * CHECKPOINT_CHUNK_TOKENS <= geometry.n_ctx
+    let views: Vec<RequantizedView> = views.chunks_exact(RequantizedView::N_BYTES).map(of).collect();
+    let is_increasing = views.is_sorted_by(|a, b| a.from < b.from && a.n_requantized != b.n_requantized);
+    let within = |view: &RequantizedView| {
+        u64::from(view.from) < header.end
+            && (view.n_requantized as usize) * CHECKPOINT_CHUNK_TOKENS <= geometry.n_ctx
     };
     let requantized =
-        Requantized { n_chunks: usize::try_from(header.n_requantized).unwrap_or(usize::MAX), views: seen };
-    if !rises
+        Requantized { n_chunks: usize::try_from(header.n_requantized).unwrap_or(usize::MAX), views };
+    if !is_increasing
         || !requantized.views.iter().all(within)
         || requantized.n_chunks > header.base as usize / CHECKPOINT_CHUNK_TOKENS
     {
@@ -419,8 +419,8 @@ fn counts(geometry: &Geometry, header: &PieceHeader) -> Result<PieceCounts> {
         (RecordKind::Head, None) | (RecordKind::Chunk | RecordKind::RequantizedChunk, _) => first == 0,
     };
     let n_views = usize::try_from(header.n_views).unwrap_or(usize::MAX);
-    let most = if kind == RecordKind::Head { MAX_VIEWS } else { 0 };
-    if n_views > most || most == 0 && header.n_requantized > 0 {
+    let max_views = if kind == RecordKind::Head { MAX_VIEWS } else { 0 };
+    if n_views > max_views || max_views == 0 && header.n_requantized > 0 {
         return Err(refused(
             "snapshot.aged",
             format!("a checkpoint piece cannot describe {n_views} requantized views"),

@@ -53,8 +53,8 @@ pub struct Query {
 pub struct AttentionJob<'a> {
     pub kernels: &'a Kernels,
     pub pages: PageKernels,
-    /// Kernels for aged pages; `None`: there are none.
-    pub aged: Option<PageKernels>,
+    /// Kernels for requantized pages; `None`: there are none.
+    pub requantized: Option<PageKernels>,
     pub kv: &'a KvStore,
     pub batch: &'a Batch<'a>,
     pub shape: &'a AttentionShape,
@@ -124,8 +124,8 @@ impl AttentionScratch {
 impl AttentionJob<'_> {
     /// Returns the kernels that read `page`.
     fn page_kernels(&self, page: u32) -> PageKernels {
-        match self.aged {
-            Some(aged) if self.kv.is_aged(self.shape.layer, page) => aged,
+        match self.requantized {
+            Some(requantized) if self.kv.is_requantized(self.shape.layer, page) => requantized,
             Some(_) | None => self.pages,
         }
     }
@@ -175,7 +175,9 @@ impl AttentionJob<'_> {
                 for (out, x) in q.iter_mut().zip(&self.q[at..at + d]) {
                     *out = x * self.shape.scale;
                 }
-                if let Some(round) = self.pages.round.or(self.aged.and_then(|aged| aged.round)) {
+                if let Some(round) =
+                    self.pages.round.or(self.requantized.and_then(|requantized| requantized.round))
+                {
                     scratch.scales[i] = round(q, &mut scratch.rounded[i * d..(i + 1) * d]);
                 }
                 scratch.queries.push(Query { row, head, seen: self.seen_positions(row) });
