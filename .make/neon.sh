@@ -2,7 +2,7 @@
 # The kernels' own tests on 64-bit ARM under emulation: with plain NEON, with its dot product of bytes (neoverse-n1),
 # and with its matrix product (max); each processor tests the levels below its own as well, and fails where emulation
 # lacks its own. Linked statically, as threads of dynamic programs hang there; by the system's compiler, whose packages
-# bring the standard library of that processor, and so in a target folder of its own. Without graphics cards: under
+# bring the standard library of that processor, and so in a separate target folder. Without GPUs: under
 # emulation there is none.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -4,7 +4,7 @@
 #   terminal  a C compiler, for SQLite
 #   window    terminal + WebKitGTK's headers
 #   peers     terminal + what builds llama.cpp and reads its headers
-#   test      what drives the window and a browser without a display, nginx, and software that plays a graphics card
+#   test      what drives the window and a browser without a display, nginx, and software that plays a GPU
 #   gpu       only the latter
 #   keychain  a keychain and a bus to reach it by
 #   bare      a bare Debian to install into, and what looks at its window

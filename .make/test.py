@@ -33,7 +33,7 @@ STAGES = [
     ("build", ["page-build"], "cargo build --locked --workspace", 30 * MINUTE),
     ("clippy", ["page-build"], "cargo clippy --locked --workspace --all-targets -- -D warnings", 30 * MINUTE),
     ("test", ["build"], "cargo test --locked --workspace --lib --bins --tests --no-fail-fast", 30 * MINUTE),
-    ("downloads", ["build"], "python3 tests/hub/chaos.py --bytes 24M --faults 26 --kills 3", 5 * MINUTE),
+    ("downloads", ["build"], "python3 tests/hub/chaos.py --bytes 128M --faults 26 --kills 3", 5 * MINUTE),
     ("peers", [], "python3 tests/peers/check.py", MINUTE),
     ("desktop", ["build"], "python3 tests/desktop/run.py", 10 * MINUTE),
     ("browser", ["build"], "node tests/browser/run.mjs", 10 * MINUTE),

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { choose } from './keys.mjs';
-import { ANSWERED, ROOT, assert, browse, byId, look, openConversation, standIn, until } from './place.mjs';
+import { ANSWERED, ROOT, assert, browse, byId, look, openConversation, standIn, until } from './scenario.mjs';
 
 const AXE = readFileSync(join(ROOT, 'ui/node_modules/axe-core/axe.min.js'), 'utf8');
 const GRAVE = ['serious', 'critical'];

@@ -1,6 +1,6 @@
 // An answer once more, with other settings for it alone.
 
-import { ANSWERED, KEY, assert, browse, byId, look } from './place.mjs';
+import { ANSWERED, KEY, assert, browse, byId, look } from './scenario.mjs';
 
 export async function anAnswerIsMadeWithOtherSettings(origin, server) {
   await server.call('settings_set', { key: 'titles', value: false });

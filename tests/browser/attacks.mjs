@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ANSWER, KEY, ROOT, assert, browse, byId, conversationOf, look, openConversation } from './place.mjs';
+import { ANSWER, KEY, ROOT, assert, browse, byId, conversationOf, look, openConversation } from './scenario.mjs';
 
 const PAYLOADS = JSON.parse(readFileSync(join(ROOT, 'ui/src/test/payloads.json'), 'utf8'));
 const FORBIDDEN = 'script,iframe,object,embed,img,svg,link,style,meta,base,form,input,video,audio,[href],[src],[style],[srcdoc]';

@@ -1,6 +1,6 @@
 // Diagrams: drawn on a click, as an image, under the policy that the page is served with.
 
-import { ANSWERED, assert, browse, byId, look, standIn } from './place.mjs';
+import { ANSWERED, assert, browse, byId, look, standIn } from './scenario.mjs';
 
 export async function aDiagramIsDrawnFromItsSource() {
   const server = await standIn(400);

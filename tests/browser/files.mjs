@@ -1,6 +1,6 @@
 // Files with messages, in a real browser against `nook serve`: chosen, dropped and pasted, counted, sent, cited, opened.
 
-import { ANSWERED, KEY, assert, browse, byId, look, until } from './place.mjs';
+import { ANSWERED, KEY, assert, browse, byId, look, until } from './scenario.mjs';
 
 const PLAN = '# Plan\n\nFirst add a model, then ask it.\n';
 
@@ -11,7 +11,7 @@ function diary() {
   return `${days(0, 150)}The lighthouse keeper's name is Maren.\n\n${days(150, 300)}`;
 }
 
-/** A page of text, made by hand: objects, their places, and where those are told. */
+/** A page of text, made by hand: objects, their offsets, and the table of offsets. */
 function pdf(line) {
   const content = `BT /F1 24 Tf 72 720 Td (${line}) Tj ET`;
   const objects = [
@@ -104,7 +104,7 @@ function threeAreCounted() {
   return details.length === 3 && details.every((it) => /tokens/.test(it.textContent));
 }
 
-/** After the page is loaded anew, and after the conversation is opened from another one. */
+/** After the page is reloaded, and after the conversation is opened from another one. */
 async function theyAreStillThere(page, chosen) {
   const sent = page.locator(byId('sent-files'));
   await page.reload();

@@ -1,6 +1,6 @@
 // Folders in folders, by keys and by pointer; and the local server, seen from beside it.
 
-import { KEY, assert, browse, byId, look, until } from './place.mjs';
+import { KEY, assert, browse, byId, look, until } from './scenario.mjs';
 
 const rowOf = (name) => `button[data-folder]:has-text("${name}")`;
 

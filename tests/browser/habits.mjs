@@ -1,6 +1,6 @@
-// What lies at hand around a chat: its title, the width of the sidebar, models in the picker, paper, settings of reading.
+// Everyday controls around a chat: its title, the width of the sidebar, models in the picker, paper, settings of reading.
 
-import { ANSWERED, assert, browse, byId, look, standIn, until } from './place.mjs';
+import { ANSWERED, assert, browse, byId, look, standIn, until } from './scenario.mjs';
 
 const widthOf = (page) => page.evaluate(() => Math.round(document.querySelector('nav').getBoundingClientRect().width));
 

@@ -1,6 +1,6 @@
 // Keys alone: Tab comes to everything, the focus is seen, and what is chosen works.
 
-import { ANSWERED, assert, browse, byId, standIn, until } from './place.mjs';
+import { ANSWERED, assert, browse, byId, standIn, until } from './scenario.mjs';
 
 /** One that is read, and one that can't be. */
 export async function choose(page) {

@@ -1,7 +1,7 @@
 // The page in other languages: chosen in its settings, there at once, mirrored where the language runs the other way.
 
 import { assertFits } from './access.mjs';
-import { ANSWERED, assert, browse, byId, look, openConversation, standIn, until } from './place.mjs';
+import { ANSWERED, assert, browse, byId, look, openConversation, standIn, until } from './scenario.mjs';
 
 async function choose(page, language) {
   await page.keyboard.press('Control+,');

@@ -1,7 +1,7 @@
 // Where the time of an answer goes, in a real browser against `nook serve`: by keys alone, in words, and as a file.
 
 import { readFileSync } from 'node:fs';
-import { ANSWERED, KEY, assert, browse, byId, look } from './place.mjs';
+import { ANSWERED, KEY, assert, browse, byId, look } from './scenario.mjs';
 
 async function ask(page, text) {
   await page.locator(byId('composer')).fill(text);

@@ -12,7 +12,7 @@ import { whatIsAtHandWorks } from './habits.mjs';
 import { keysAloneReachEverything, keysAloneWorkFilesAndTools } from './keys.mjs';
 import { languagesChangeAtOnce, rightToLeftIsMirrored } from './languages.mjs';
 import { aLongAnswerStreamsSmoothly, messagesQueueWhileOneIsAnswered, twoThousandMessagesOpenAndScroll } from './long.mjs';
-import { ANSWERED, KEEP, KEY, assert, browse, byId, look, serve } from './place.mjs';
+import { ANSWERED, KEEP, KEY, assert, browse, byId, look, serve } from './scenario.mjs';
 import { anAnswerSaysWhereItsTimeGoes } from './profile.mjs';
 import { theNextStepIsOnePress } from './steps.mjs';
 import { aTemporaryChatHasToolsAndResources, aToolIsAddedAllowedAndAnswered } from './tools.mjs';
@@ -108,7 +108,7 @@ async function anotherTokenIsTaken(origin, server) {
   }
 }
 
-/** Each gets a server of its own. */
+/** Each gets its own server. */
 const ON_SERVER = [
   aQuestionIsAnsweredAndKept,
   thePolicyStands,

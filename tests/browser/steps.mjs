@@ -1,6 +1,6 @@
 // What can be done next stands where it is said what happened, as a button.
 
-import { assert, browse, byId, look, standIn } from './place.mjs';
+import { assert, browse, byId, look, standIn } from './scenario.mjs';
 
 const count = (page, id) => page.locator(byId(id)).count();
 

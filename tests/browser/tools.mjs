@@ -2,7 +2,7 @@
 
 import { createServer } from 'node:http';
 import { join } from 'node:path';
-import { KEY, ROOT, assert, browse, byId, look, until } from './place.mjs';
+import { KEY, ROOT, assert, browse, byId, look, until } from './scenario.mjs';
 
 /** Calls `echo` first, and says what came of it then; while it is held, an answer that said all doesn't end. */
 function model() {

@@ -41,7 +41,7 @@ def main():
         ("memory of all processes (PSS, web view included) before the first answer", f"{window['pss_before_mib']} MiB"),
         ("the same after it, the model loaded", f"{window['pss_after_answer_mib']} MiB"),
         (f"processor time in {window['idle_watched_s']:.0f} s, untouched", f"{window['idle_cpu_s']:.2f} s"),
-        ("devices of graphics cards held open", str(window["gpu_devices"])),
+        ("devices of GPUs held open", str(window["gpu_devices"])),
     ]
     table = "| | |\n|---|---|\n" + "".join(f"| {what} | {figure} |\n" for what, figure in rows)
     with open(os.path.join(ROOT, "target/figures.md"), "w") as out:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What stands on a screen, as a picture: `grab.py DISPLAY FILE`.
 
-The driver's own screenshots wait for a frame that never comes where the web view paints without a graphics card and
+The driver's own screenshots wait for a frame that never comes where the web view paints without a GPU and
 nothing on the page changes.
 """
 

@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 
-from room import PROGRAM, STARTER, COMPOSER, ROW, answered, ask, click, menu, zoom
+from scenario import PROGRAM, STARTER, COMPOSER, ROW, answered, ask, click, menu, zoom
 from webdriver import until
 
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""What the window costs: time from start to a page that takes input, memory, and CPU when nobody touches it.
+"""What the window costs: time from start to a page that takes input, memory, and CPU when it is left alone.
 
     cargo build --release --package inglenook && python3 tests/desktop/measure.py [--idle SECONDS] [--json]
 
-cold_start_ms  from the start of the process to the composer being on the page, files not in the page cache
-               (where that can be arranged: it needs root), median of five; warm_start_ms with them there
-idle_cpu_s     CPU time of all its processes over 60 s (or --idle), the window open after an answer
-pss_mib        memory of all its processes, shared pages divided among those who share them
-gpu_devices    graphics cards' devices that the program itself (not the web view) holds open then
+- cold_start_ms: from the start of the process to the composer, files not in the page cache. That needs root.
+- warm_start_ms: the same with files in the page cache; both are medians of five.
+- idle_cpu_s: CPU time of all its processes over 60 s (or --idle), the window open after an answer.
+- pss_mib: memory of all its processes, shared pages divided among those who share them.
+- gpu_devices: devices of GPUs that the program itself (not the web view) holds open then.
 """
 
 import argparse
@@ -63,7 +63,7 @@ def pss_mib(pids):
 
 
 def gpu_devices(pids):
-    """What the program and its workers have open under /dev that only a graphics card has."""
+    """What the program and its workers have open under /dev that only a GPU has."""
     held = set()
     for pid in pids:
         if os.path.basename(os.readlink(f"/proc/{pid}/exe")) != os.path.basename(PROGRAM):

@@ -3,7 +3,7 @@
 import os
 
 from hands import Bus, answer_dialog, hold_over, let_go, press_close, windows
-from room import ANSWER, COMPOSER, PROGRAM, ROW, answered, ask, use_slow_model, watch_growth
+from scenario import ANSWER, COMPOSER, PROGRAM, ROW, answered, ask, use_slow_model, watch_growth
 from webdriver import until, wait_gone
 
 TITLE = "Inglenook"
@@ -102,7 +102,7 @@ def an_icon_that_nobody_heard_of_is_announced_again(room):
 
 
 def without_a_panel_a_closed_window_ends_the_program(room):
-    """Also where an icon is wanted: nobody could get the window back."""
+    """Also where an icon is wanted: without a panel no one could get the window back."""
     bus = Bus()
     try:
         window = room.open(env=bus.env)
@@ -137,7 +137,7 @@ def without_a_tray_a_closed_window_ends_the_program(room):
 
 
 def without_a_card_the_web_view_paints_itself(room):
-    """The program has begun anew with what tells the web view so; to everybody else it is as it was started."""
+    """The program has restarted with what tells the web view so; to everybody else it is as it was started."""
     window = room.open()
     until(lambda: window.exists(COMPOSER), "the composer is there")
     of = lambda name: open(f"/proc/{window.program_pid()}/{name}", "rb").read().rstrip(b"\0\n").split(b"\0")
@@ -151,7 +151,7 @@ def without_a_card_the_web_view_paints_itself(room):
 
 
 def closing_in_mid_answer_is_asked_about(room):
-    """Whoever closes the window while an answer is written is asked once; closed again, it closes."""
+    """Closing the window during an answer asks once; closed again, it closes."""
     window = room.open()
     use_slow_model(room, window)
     ask(window, "Tell me a long story.")

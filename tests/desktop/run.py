@@ -28,7 +28,7 @@ from outside import (
     without_a_panel_a_closed_window_ends_the_program,
     without_a_tray_a_closed_window_ends_the_program,
 )
-from room import (
+from scenario import (
     ANSWER, ANSWERED, COMPOSER, PROGRAM, QUESTION, ROW, Room, answered, ask, click, letters, menu, section,
     use_slow_model, watch_growth, words,
 )
@@ -38,8 +38,8 @@ from webdriver import Display, until
 BEHIND_S = 0.5
 # The page shows what the program sent it a moment ago, and the driver looks a moment later.
 LOOK_S = 0.15
-# Processor time of all its processes while nobody touches the window.
-IDLE_WATCHED_S, IDLE_CPU_S = 30, 0.5
+# Processor time of all its processes while no one touches the window.
+IDLE_WATCHED_S, IDLE_CPU_S = 60, 0.1
 
 # ---- the scenarios ----
 

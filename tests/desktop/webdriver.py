@@ -24,7 +24,7 @@ KEYS = {"Enter": "\ue007", "ArrowRight": "\ue014", "Escape": "\ue00c", "Shift": 
 
 
 class Display:
-    """A screen nobody sees."""
+    """A virtual screen."""
 
     def __init__(self, size="1280x900x24"):
         read, write = os.pipe()
@@ -43,7 +43,7 @@ class Display:
 
 
 class Window:
-    """One run of the program under a driver of its own."""
+    """One run of the program under its own driver."""
 
     def __init__(self, display, program, data_dir, env=None):
         self.port, self.display = free_port(), display

@@ -25,6 +25,8 @@ import sign  # noqa: E402
 STARTER = os.path.join(HERE, "../../models/starter/starter.gguf")
 REPOSITORY, NAME = "acme/chaos-GGUF", "chaos-Q8_0.gguf"
 LIMIT_S = 1800
+# As docs/BENCHMARKS.md promises: of the file, after faults and kills.
+MAX_TWICE = 0.05
 
 
 class Hub:
@@ -134,7 +136,7 @@ def main():
     parser.add_argument("--kills", type=int, default=4)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--delay-ms", type=int, default=4)
-    parser.add_argument("--most-twice", type=float, help="share of the file that may be fetched twice")
+    parser.add_argument("--max-twice", type=float, default=MAX_TWICE, help="share of the file that may be fetched twice")
     parser.add_argument("--kinds", help="only these kinds of faults")
     parser.add_argument("--unsigned", action="store_true", help="nothing tells a chunk that arrives damaged")
     parser.add_argument("--folder", help="where to work; a temporary folder otherwise")
@@ -148,8 +150,7 @@ def main():
     fine = figures["correct"] and figures["verified"] and figures["kills"] == args.kills
     fine = fine and not figures["leaked_tokens"] and not figures["left_behind"]
     fine = fine and (args.unsigned or figures["trust"] == "signed")
-    if args.most_twice is not None:
-        fine = fine and figures["twice"] < args.most_twice
+    fine = fine and figures["twice"] <= args.max_twice
     print("1 passed, 0 failed" if fine else "0 passed, 1 failed")
     return 0 if fine else 1
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A GGUF model of any size: another one with a tensor beside its own that nobody uses, of random bytes.
+"""A GGUF model of any size: another one with an additional, unused tensor of random bytes.
 
     python3 tests/hub/padded.py SOURCE.gguf OUT.gguf BYTES [SEED]
 """

@@ -6,14 +6,14 @@
 The first line on stdout is `{"listening": "http://127.0.0.1:PORT"}`. Large files come from a store on another port, as
 the real hub's do. `POST /_control` takes a JSON object:
 
-    {"faults": [{"kind": "cut", "at": 1000}, …]}       one for each of the next requests to the store, in order; a 429
-                                                       says after how many seconds, or with "date" at what time
-    {"random": {"count": 200, "seed": 1}}              as many of random kinds, at random places
-    {"change": "OWNER/NAME/FILE"}                      from now on it has another content
-    {"gate": "OWNER/NAME"}, {"accept": "TOKEN"}        a licence to accept; a token whose owner has
-    {"drop": true}                                     closes every answer that is being sent
-    {"down": true}                                     closes every connection at once, until {"down": false}
-    {"delay_ms": 20}                                   before each block of 64 KiB
+- {"faults": [{"kind": "cut", "at": 1000}, …]}: one for each of the next requests to the store, in order.
+  A 429 says after how many seconds, or with "date" at what time.
+- {"random": {"count": 200, "seed": 1}}: as many of random kinds, at random places.
+- {"change": "OWNER/NAME/FILE"}: from now on it has another content.
+- {"gate": "OWNER/NAME"}, {"accept": "TOKEN"}: a licence to accept; a token whose owner has.
+- {"drop": true}: closes every answer that is being sent.
+- {"down": true}: closes every connection at once, until {"down": false}.
+- {"delay_ms": 20}: before each block of 64 KiB.
 
 `GET /_stats` says what was served and which faults have happened.
 """
@@ -431,7 +431,7 @@ def main():
     hub = Hub(args.root, args.seed)
     hub.store = listen(hub, 0, True)
     print(json.dumps({"listening": listen(hub, args.port, False)}), flush=True)
-    # Ends with whoever started it.
+    # Ends with the process that started it.
     while sys.stdin.read(1):
         pass
 

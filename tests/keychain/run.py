@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Keys in a real keychain: GNOME's, under a bus of its own, beside nobody's real one.
+"""Keys in a real keychain: GNOME's, on a separate bus, apart from any real one.
 
     python3 tests/keychain/run.py --nook target/debug/nook
 
-Checks that a key that is given lies in the keychain and in no file, that it is sent to its server, that it goes with its
-endpoint, that the hub's token is kept the same way, and that without a keychain a sealed file is used and said.
+Checks that a key lies in the keychain and in no file, is sent to its server, and is removed with its endpoint. The hub's
+token is stored the same way. Without a keychain an encrypted file is used, and the program says so.
 """
 
 import argparse

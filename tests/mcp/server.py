@@ -210,7 +210,7 @@ def over_stdio(server):
 
     def work(message):
         answer = server.answer(message, lines.put)
-        # Who was told that nobody waits says nothing.
+        # A cancelled request gets no response.
         if answer and answer["id"] not in server.cancelled:
             lines.put(answer)
 
@@ -275,7 +275,7 @@ def over_http(server):
 
     http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     print(http.server_port, flush=True)
-    # It ends with whoever started it.
+    # It ends with the process that started it.
     threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
     http.serve_forever()
 

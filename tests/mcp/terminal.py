@@ -73,7 +73,7 @@ class Model:
 
 
 class Terminal:
-    """A program at a terminal of its own."""
+    """A program at its own pseudo-terminal."""
 
     def __init__(self, *command):
         self.seen = ""
@@ -182,7 +182,7 @@ def plain(seen):
 
 
 def asked_and_answered(nook):
-    """What is asked names tool, arguments and server; what is allowed for good is asked no more."""
+    """The question names tool, arguments and server; what is always allowed is not asked again."""
     for way in ("run", "chat"):
         with Home(nook, [("echo", '{"text":"hello"}')]) as home:
             terminal = getattr(home, way)()
@@ -263,7 +263,7 @@ def dies(nook):
 
 
 def a_megabyte(nook):
-    """Of very much little is shown, and the model is told a part."""
+    """A very long result is shown in short, and the model gets a part."""
     with Home(nook, [("huge", '{"characters":1000000}')]) as home:
         terminal = home.run()
         terminal.wait("[n]o: ")

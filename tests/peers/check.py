@@ -16,7 +16,7 @@ SHORT = Sitting("short", 512, 64)
 
 
 class Pretended:
-    """An engine that says what it is told, and counts how often it is asked."""
+    """An engine that gives prepared figures and counts how often it is called."""
 
     def __init__(self, name, speeds, version="1"):
         self.name, self.speeds, self.version, self.asked = name, speeds, version, []

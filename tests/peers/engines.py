@@ -1,7 +1,7 @@
 """The engines: what each is started with, and what it says.
 
-A sitting is one test, or several that share a process: `short` (a prompt of 512 tokens, 64 generated), `deep` (4,096
-and 64 after them), `load` (start to first token), `busy` (a few tokens, alone and beside two computing processes).
+A sitting is one test, or several that share a process. `short`: a prompt of 512 tokens, 64 generated. `deep`: 4,096,
+and 64 after them. `load`: start to first token. `busy`: a few tokens, alone and beside two computing processes.
 Every engine is a class with `name`, `version`, `variants(sitting)` and `measure(sitting, file, variant)`; a
 measurement is a list of rows: test, depth, kv, tok_s or ms, rss_peak_mb.
 """

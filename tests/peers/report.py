@@ -66,8 +66,10 @@ def worth(row):
 
 
 def contenders(own, rivals, variants):
-    """The variants of an engine that the first rounds' rows leave in the race: once near its own best in some test, and
-    not always far behind the best of all peers."""
+    """The variants of an engine that go on after the first rounds.
+
+    Each was near its engine's best in some test, and not always far behind the best of all peers.
+    """
     if not own:
         return variants
     best_own, best = best_of(own), best_of(rivals)
@@ -105,8 +107,10 @@ def best_variant(rows):
 
 
 def multiplied_per_token(inspected, n_prompt):
-    """Weights that a token of a prompt is multiplied with: of experts the chosen, of the output head its share of the
-    one position that it is asked for; a table of embeddings is only looked up."""
+    """Weights that a token of a prompt is multiplied with.
+
+    Of experts the chosen ones count, of the output head its share of the one position. Embeddings are only looked up.
+    """
     metadata, tensors = inspected["metadata"], inspected["tensors"]
 
     def fact(ending):
@@ -162,7 +166,7 @@ def line(results, about):
     by_engine = {}
     for row in results.of(**about):
         by_engine.setdefault(row["engine"], []).append(row)
-    # Of an engine that was built anew only the newest build counts.
+    # Of a rebuilt engine only the newest build counts.
     newest = {name: [r for r in rows if r["version"] == rows[-1]["version"]] for name, rows in by_engine.items()}
     ours = newest.pop(OURS, [])
     peers = [best_variant(rows) for rows in newest.values()]

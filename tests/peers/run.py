@@ -5,10 +5,10 @@
     make peers ONLY=llama-3.2-1b:Q4_K_M TESTS=pp512,tg ROUNDS=1
     make peers-all                               every shape in every common mix; files made for it are removed again
 
-Tests: pp512 (prefill), tg (64 tokens generated), load (start of the process to its first token, files in memory),
-pp4096 and deep (64 tokens after 4,096, keys and values in f16 and q8_0), busy (decode beside two computing
-processes). Every measurement becomes a JSON row in target/peers/results.jsonl at once: what is there already, by the
-same builds on the same file, isn't run again, so an interrupted run goes on where it was.
+Tests: pp512 (prefill); tg (64 tokens generated); load (start of the process to its first token, files in memory).
+pp4096 and deep: 64 tokens after 4,096, keys and values in f16 and q8_0. busy: decode beside two computing processes.
+Every measurement becomes a JSON row in target/peers/results.jsonl at once. Rows of the same builds on the same file are
+not measured again, so an interrupted run continues where it was.
 
 PEERS_MODELS  the folder of the files (target/peers/models); missing ones are made there
 PEERS_EXTRA   further engines with the command line of llama-bench: name=/path,name=/path
@@ -65,7 +65,7 @@ def files(everything, only):
 
 
 def sittings(shape, mix, tests, chosen):
-    """What is asked of an engine about one file. Long contexts and busy machines only on some, unless named."""
+    """The sittings of an engine with one file. Long contexts and busy machines only on some, unless named."""
     long = (shape, mix) in LONG or chosen
     planned = []
     if {"pp512", "tg"} & tests:

@@ -10,12 +10,12 @@ use test_support::largest_difference;
 use weights::write::{GgufWriter, OwnedValue};
 use weights::{DType, WeightFile};
 
-use crate::stored::Stored;
+use crate::stored_chunks::StoredChunks;
 
 /// Sums in another order.
 const SAME: f32 = 1e-4;
 
-/// A folder of its own, removed at the end.
+/// A temporary folder, removed when dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -385,7 +385,7 @@ fn checkpoints_of_other_adapters_are_not_taken() {
     let plain = model.info().fingerprint.clone();
     let seq = model.new_sequence().unwrap();
     model.forward(&[Chunk { seq, tokens: &[1, 2, 3], logits: LogitsSelection::None }]).unwrap();
-    let kept = Stored::of(&model, seq, &[]);
+    let kept = StoredChunks::of(&model, seq, &[]);
     model.set_adapters(&[(&adapter, 1.0)]).unwrap();
     assert_ne!(model.info().fingerprint, plain);
     assert!(model.tokens(seq).is_err(), "no sequence survives");

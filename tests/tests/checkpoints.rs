@@ -1,5 +1,5 @@
-//! What is stored of a context brings it back bit by bit, for every family and precision; and what an edit or a new
-//! version leaves standing is not computed again.
+//! StoredChunks contexts are restored bit by bit, for every family and precision. The prefix that an edit or a new version
+//! leaves valid is not computed again.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use engine::{
 use inglenook_tests::reference_dir;
 use weights::WeightFile;
 
-use crate::stored::Stored;
+use crate::stored_chunks::StoredChunks;
 use test_support::{Missing, skip_part};
 
 fn options(kv: KvDType, threads: usize) -> LoadOptions {
@@ -72,7 +72,7 @@ fn every_family_comes_back_bit_by_bit_in_every_precision() {
             rows(&mut model, seq, &text[..300]);
             model.save_rewind_point(seq).unwrap();
             rows(&mut model, seq, &text[300..]);
-            let stored = Stored::of(&model, seq, &[300]);
+            let stored = StoredChunks::of(&model, seq, &[300]);
             let expected = rows(&mut model, seq, &tail);
             assert_eq!(model.truncate(seq, 300).unwrap(), 300, "{what}");
             let expected_before = rows(&mut model, seq, &tail);
@@ -91,7 +91,7 @@ fn every_family_comes_back_bit_by_bit_in_every_precision() {
     assert!(n_checked >= 4, "{n_checked}");
 }
 
-/// A prompt in a sequence of its own, and as many tokens of an answer.
+/// A prompt in its own sequence, and that many tokens of an answer.
 fn turn(model: &mut Model, seq: SequenceId, prompt: Vec<u32>, n_answer: usize) -> GenerationStats {
     let request = Request {
         id: 1,
@@ -137,7 +137,7 @@ fn no_token_of_a_common_prefix_is_computed_again() {
                 Rewind::Anywhere => vec![before.len(), prompt.len()],
                 Rewind::Near | Rewind::Nowhere => model.rewind_positions(seq).unwrap(),
             };
-            let stored = Stored::of(&model, seq, &positions);
+            let stored = StoredChunks::of(&model, seq, &positions);
             for n in [n_question - 1, n_question / 2, n_question / 3, 0] {
                 let n = before.len() + n;
                 let edited = [&prompt[..n], &[299, 298, 297]].concat();

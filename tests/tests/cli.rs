@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use inglenook_tests::{nook, reference_dir, workspace_root};
 use serde_json::{Value, json};
 
-/// A data folder of its own, removed at the end.
+/// A temporary data folder, removed when dropped.
 pub struct Home(pub PathBuf);
 
 impl Home {
@@ -335,7 +335,7 @@ fn bench_prints_a_row_for_each_test() {
     }
 }
 
-/// Of the processor as of a card, whose own clock is asked.
+/// Of the processor as of a GPU, whose own clock is asked.
 #[test]
 fn a_profile_accounts_for_all_of_a_test() {
     for (backend, line) in [("cpu", 1), ("gpu", 2)] {
@@ -352,7 +352,7 @@ fn profile(backend: &str, line: u64) {
         ["bench", "--backend", backend, "--trace", trace_at].into_iter().chain(test.split(' ')).collect();
     let rows = home.lines(&args);
     let steps: Vec<_> = rows.iter().filter(|row| row["profile"] == "tg4" && row["depth"] == 16).collect();
-    // what a card is told for each token has a row of its own
+    // the commands that a GPU gets for each token have their own row
     let efforts =
         rows.iter().filter(|row| row["effort"] == "tg4" && row["kernels_per_run"].as_u64() > Some(0));
     assert_eq!(efforts.count(), usize::from(backend == "gpu"), "{rows:?}");
@@ -384,9 +384,9 @@ fn profile(backend: &str, line: u64) {
 }
 
 #[test]
-fn a_card_that_is_not_there_is_told_and_the_processor_computes() {
+fn an_absent_gpu_is_reported_and_the_cpu_computes() {
     let home = Home::new();
-    for flags in [&["--device", "no such card"][..], &["--backend", "gpu", "--device", "99"]] {
+    for flags in [&["--device", "no such gpu"][..], &["--backend", "gpu", "--device", "99"]] {
         let run = ["run", "--model", "starter", "--prompt", "Hi", "--max-tokens", "1"];
         let done = home.run(&[&run[..], flags].concat());
         let said = text(&done.stderr);
@@ -456,9 +456,9 @@ fn a_reader_that_leaves_is_no_error() {
 }
 
 /// Kills what it holds.
-struct Running(Child);
+struct RunningNook(Child);
 
-impl Drop for Running {
+impl Drop for RunningNook {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -470,7 +470,7 @@ fn serve_says_where_it_listens_and_wants_the_key() {
     let home = Home::new();
     let mut command = home.command(&["serve", "--port", "0", "--api-key", "a-key-that-is-long-enough"]);
     let mut running =
-        Running(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("nook starts"));
+        RunningNook(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("nook starts"));
     let mut line = String::new();
     let stdout = running.0.stdout.take().expect("piped");
     BufReader::new(stdout).read_line(&mut line).expect("UTF-8");

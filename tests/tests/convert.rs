@@ -11,10 +11,10 @@ use serde_json::Value;
 use test_support::{Missing, skip};
 use weights::WeightFile;
 
-/// A folder of its own, removed at the end.
-struct Folder(PathBuf);
+/// A temporary folder, removed when dropped.
+struct ConvertFolder(PathBuf);
 
-impl Folder {
+impl ConvertFolder {
     fn new(name: &str) -> Self {
         let path =
             Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("convert-{}-{name}", std::process::id()));
@@ -24,7 +24,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for ConvertFolder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -71,7 +71,7 @@ const SAME: f32 = 1e-4;
 /// A folder in float32 through a GGUF gives the same logits on every backend.
 fn check_folder(source: &Path) {
     let name = source.file_name().unwrap().to_str().unwrap();
-    let folder = Folder::new(name);
+    let folder = ConvertFolder::new(name);
     let out = folder.0.join("f32.gguf");
     let report = convert(source, &out, "f32");
     assert!(report["tensors"].as_array().unwrap().iter().all(|tensor| tensor["rmse"] == 0.0), "{report}");
@@ -138,7 +138,7 @@ fn what_a_gguf_cannot_say_is_refused() {
     if reference_is_small() {
         skip!(Missing::Reference, "the small set has no folders of safetensors");
     }
-    let folder = Folder::new("window");
+    let folder = ConvertFolder::new("window");
     let source = reference_dir().join("logits/mistral");
     let mut command = Command::new(nook());
     command
@@ -157,7 +157,7 @@ fn what_a_gguf_cannot_say_is_refused() {
 #[test]
 fn fewer_bits_cost_what_the_format_costs() {
     let source = reference_dir().join("logits/llama/llama.q8_0.gguf");
-    let folder = Folder::new("fewer");
+    let folder = ConvertFolder::new("fewer");
     for (dtype, least, most) in [("q8_0", 0.0, 0.0), ("f16", 0.0, 1e-3), ("q4_k_m", 0.01, 0.12)] {
         let out = folder.0.join(format!("{dtype}.gguf"));
         let report = convert(&source, &out, dtype);
@@ -178,7 +178,7 @@ fn fewer_bits_cost_what_the_format_costs() {
 #[test]
 fn what_a_gguf_says_is_carried_over() {
     let source = reference_dir().join("logits/smollm3/smollm3.q8_0.gguf");
-    let folder = Folder::new("carried");
+    let folder = ConvertFolder::new("carried");
     let (small, back) = (folder.0.join("small.gguf"), folder.0.join("back.gguf"));
     convert(&source, &small, "q4_k_m");
     let report = convert(&small, &back, "q8_0");
@@ -201,7 +201,7 @@ fn what_a_gguf_says_is_carried_over() {
 #[test]
 fn a_conversion_replaces_nothing_unasked_and_leaves_nothing_behind() {
     let source = reference_dir().join("logits/llama/llama.q8_0.gguf");
-    let folder = Folder::new("refused");
+    let folder = ConvertFolder::new("refused");
     let out = folder.0.join("out.gguf");
     let check = |args: &[&str], exit: i32, code: &str| {
         let ran = Command::new(nook()).arg("convert").args(args).arg("--json").output().unwrap();

@@ -62,7 +62,7 @@ fn everywhere() -> Vec<(String, LoadOptions)> {
     for level in IsaLevel::present() {
         all.push((level.name().to_owned(), LoadOptions { isa: Some(level), ..options(Devices::Cpu) }));
     }
-    all.push(("card".to_owned(), options(Devices::Gpu { layers: None })));
+    all.push(("gpu".to_owned(), options(Devices::Gpu { layers: None })));
     all
 }
 

@@ -10,12 +10,12 @@ use contract::types::{ConnectionPurpose, DraftArgs, EndpointAddArgs, SendArgs, T
 use inglenook_tests::nook;
 use serde_json::{Value, json};
 
-use super::kill9::{KEY, Serving};
+use super::kill9::{KEY, NookServer};
 
 /// Removed at the end.
-struct Home(PathBuf);
+struct EndpointsHome(PathBuf);
 
-impl Home {
+impl EndpointsHome {
     fn new(name: &str) -> Self {
         let folder = std::env::temp_dir().join(format!("inglenook-endpoints-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
@@ -48,7 +48,7 @@ impl Home {
     }
 }
 
-impl Drop for Home {
+impl Drop for EndpointsHome {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -66,8 +66,8 @@ fn holds(folder: &Path, text: &str) -> bool {
 
 #[test]
 fn endpoints_come_are_changed_and_go_by_the_terminal() {
-    let home = Home::new("verbs");
-    let server = Serving::start(&home.0.join("server"));
+    let home = EndpointsHome::new("verbs");
+    let server = NookServer::start(&home.0.join("server"));
     let url = format!("http://{}", server.address());
     let added = home.nook(&["endpoints", "add", "lab", &url, "--key-stdin"], KEY).unwrap();
     assert_eq!((&added["health"]["state"], &added["server"]), (&json!("up"), &json!("inglenook")), "{added}");
@@ -105,8 +105,8 @@ fn endpoints_come_are_changed_and_go_by_the_terminal() {
 
 #[test]
 fn connections_are_listed_newest_first_and_none_is_made_offline() {
-    let home = Home::new("record");
-    let server = Serving::start(&home.0.join("server"));
+    let home = EndpointsHome::new("record");
+    let server = NookServer::start(&home.0.join("server"));
     let url = format!("http://{}", server.address());
     home.nook(&["endpoints", "add", "lab", &url, "--key-stdin"], KEY).unwrap();
     let ask = ["run", "--model", "lab/starter", "--prompt", "What is a token?", "--max-tokens", "4"];
@@ -139,8 +139,8 @@ fn connections_are_listed_newest_first_and_none_is_made_offline() {
 
 #[test]
 fn a_long_prompt_is_counted_by_the_server_and_later_estimates_follow_it() {
-    let home = Home::new("count");
-    let server = Serving::start(&home.0.join("server"));
+    let home = EndpointsHome::new("count");
+    let server = NookServer::start(&home.0.join("server"));
     let app = App::open(AppConfig { data_dir: Some(home.desk()), ..AppConfig::default() }).unwrap();
     app.settings_set("titles", &json!(false)).unwrap();
     app.settings_set("max_tokens", &json!(4)).unwrap();

@@ -11,7 +11,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use weights::WeightFile;
 
-use crate::stored::Stored;
+use crate::stored_chunks::StoredChunks;
 
 /// One model of each family that the project keeps itself.
 const MODELS: [&str; 2] = ["llama/llama.q8_0.gguf", "smollm3/smollm3.q8_0.gguf"];
@@ -148,7 +148,7 @@ fn a_restored_snapshot_continues_bit_by_bit() {
             let mut model = load(name, &options);
             let seq = model.new_sequence().unwrap();
             rows(&mut model, &[Chunk { seq, tokens: &prompt, logits: LogitsSelection::None }]);
-            let stored = Stored::of(&model, seq, &[]);
+            let stored = StoredChunks::of(&model, seq, &[]);
             let expected = rows(&mut model, &[Chunk { seq, tokens: &tail, logits: LogitsSelection::All }]);
 
             let mut other = load(name, &LoadOptions { threads: Some(1), ..options });
@@ -173,7 +173,7 @@ fn a_snapshot_of_another_model_device_or_precision_is_refused() {
     let mut model = load(MODELS[0], &all);
     let seq = model.new_sequence().unwrap();
     rows(&mut model, &[Chunk { seq, tokens: &[1, 2, 3], logits: LogitsSelection::None }]);
-    let stored = Stored::of(&model, seq, &[]);
+    let stored = StoredChunks::of(&model, seq, &[]);
     let cases = [
         (MODELS[1], all.clone(), "snapshot.model"),
         (MODELS[0], LoadOptions { kv: KvDType::F32, ..all.clone() }, "snapshot.kv_dtype"),

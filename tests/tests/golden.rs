@@ -1,4 +1,4 @@
-//! Logits and greedy continuations against implementations that nobody of this project wrote: every family of the
+//! Logits and greedy continuations against independent implementations: every family of the
 //! reference data in every container, format and configuration that it has.
 //!
 //! With float32 activations (the scalar backend) every logit is held to a tolerance; with quantised ones (the
@@ -55,7 +55,7 @@ const FAMILIES: [&str; 18] = [
     "smollm3",
 ];
 
-/// Says which device computes with float32 activations: `scalar`, or `gpu` to have all cases on a graphics card.
+/// Says which device computes with float32 activations: `scalar`, or `gpu` to have all cases on a GPU.
 const DEVICE_VARIABLE: &str = "INGLENOOK_GOLDEN_DEVICE";
 
 fn float_devices() -> Devices {
@@ -127,7 +127,7 @@ fn lines(root: &Path, expected: &[&str]) -> Vec<Line> {
     lines
 }
 
-/// Safetensors with each of their configs: `config.ALT.json` has answers of its own, or is another spelling of the
+/// Safetensors with each of their configs: `config.ALT.json` has its own answers, or is another spelling of the
 /// same model. A folder inside holds the same model with other tensor names.
 fn safetensors_lines(root: &Path, family: &str, lines: &mut Vec<Line>) {
     let dir = root.join(family);
@@ -207,14 +207,14 @@ fn noise_line(
     })
 }
 
-/// The same of a card whose products have operands of half precision.
+/// The same of a GPU whose products have operands of half precision.
 fn halved_line(family: &str, dir: &Path, format: &str) -> Line {
     noise_line(family, dir, format, "gpu, f16", |path| judge::load_halved(path, N_CTX))
 }
 
-/// A few of the small models on a graphics card, or on software that plays one: `make gpu-full` has all of them there.
+/// A few of the small models on a GPU, or on software that plays one: `make gpu-full` has all of them there.
 #[test]
-fn a_card_gives_the_same_answers() {
+fn a_gpu_gives_the_same_answers() {
     const ON_A_CARD: [&str; 3] = ["llama", "gpt_oss", "qwen3_5"];
     let root = inglenook_tests::workspace_root().join("tests/reference/families");
     /// The first is in the project's own set too.
@@ -236,13 +236,13 @@ fn a_card_gives_the_same_answers() {
             judge::exactly(&load, &cases(&dir, "ref.hf"), TOLERANCE, MIXTURES.contains(&family))
         }));
     }
-    run("On a card", &lines);
+    run("On a GPU", &lines);
 }
 
 /// A trained model, from which text comes out.
 #[test]
 fn stories() {
-    /// Most that logits may differ from llama.cpp's where nobody computed exact ones.
+    /// Most that logits may differ from llama.cpp's where no exact ones are known.
     const NEAR: f64 = 0.25;
     let dir = inglenook_tests::reference_dir().join("real/stories260K");
     if !dir.exists() && inglenook_tests::reference_is_small() {

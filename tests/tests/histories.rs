@@ -1,5 +1,6 @@
-//! Whatever has happened to a sequence, what comes next is as if its tokens had been read just now: forks, steps
-//! back, kept positions, snapshots, on models whose layers keep everything, a window, or a state.
+//! Forks, truncation, rewind points and snapshots: a sequence continues as if its tokens had been read just now.
+//!
+//! On models whose layers keep everything, a window, or a state.
 //!
 //! Exact comparisons throughout: bit by bit, within one backend.
 
@@ -14,7 +15,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use weights::WeightFile;
 
-use crate::stored::Stored;
+use crate::stored_chunks::StoredChunks;
 use test_support::{Missing, skip_part};
 
 /// Models by what their layers keep: a file, and a window for layers that have none of their own.
@@ -34,7 +35,7 @@ const KINDS: [(&str, Option<usize>); 12] = [
     ("qwen3_5/qwen3_5.q8_0.gguf", Some(20)),
 ];
 
-/// Those at hand: the project's own small set has only the first few.
+/// Those that are present: the project's own small set has only the first few.
 fn kinds() -> impl Iterator<Item = (PathBuf, Option<usize>, String)> {
     let kinds = KINDS.into_iter().map(|(model, window)| {
         (reference_dir().join("logits").join(model), window, format!("{model}, window {window:?}"))
@@ -73,7 +74,7 @@ fn last(model: &mut Model, seq: SequenceId, tokens: &[u32]) -> Bits {
     logits.row(0).unwrap().iter().map(|logit| logit.to_bits()).collect()
 }
 
-/// A model with its history, and one that reads every text anew.
+/// A model with its history, and one that reads every text from its start.
 struct Pair {
     model: Model,
     fresh: Model,
@@ -129,7 +130,7 @@ fn random_history(what: &str, pair: &mut Pair, n_steps: usize, seed: u64) {
             7 | 8 => pair.model.save_rewind_point(seq).unwrap(),
             9 => {
                 let kept = pair.model.rewind_positions(seq).unwrap();
-                let stored = Stored::of(&pair.model, seq, &kept);
+                let stored = StoredChunks::of(&pair.model, seq, &kept);
                 pair.model.free(seq);
                 let n = rng.random_range(0..=n_held);
                 live[at] = stored.restore(&mut pair.model, if n % 3 == 0 { n } else { n_held }).unwrap();
@@ -188,7 +189,7 @@ fn memory_of_windows_stays_bounded() {
             assert!(most[1] <= most[0], "{what}: {most:?}");
             assert!(most[1] <= (window + 64 + 10).div_ceil(32) + 1, "{what}: {most:?}");
         }
-        // what is told before loading is what is taken at most
+        // the estimate before loading bounds what is taken
         let told = engine::kv::size::kv_bytes(model.spec(), KvDType::F16, 512, 4);
         let KvTold { full, windowed, states } = KvTold::of(&model);
         assert_eq!((told.full, told.states), (full, states), "{what}");
@@ -225,7 +226,7 @@ fn a_restored_sequence_goes_back_before_the_reply() {
             last(&mut model, twin, &[7, 8, 9])
         };
         last(&mut model, seq, &tokens[200..]);
-        let stored = Stored::of(&model, seq, &[200]);
+        let stored = StoredChunks::of(&model, seq, &[200]);
         let mut other = load(&path, window, Devices::Cpu, 1);
         let seq = stored.restore(&mut other, 210).unwrap();
         let n = other.len(seq).unwrap();

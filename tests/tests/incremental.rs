@@ -1,4 +1,4 @@
-//! Encoding while a text grows and changes, with every vocabulary at hand: always the ids of the whole text, at a
+//! Encoding while a text grows and changes, with every vocabulary of the reference: always the ids of the whole text, at a
 //! cost that does not grow with it.
 
 use engine::tokenizer::{IncrementalEncoder, Special, Tokenizer};
@@ -11,7 +11,7 @@ use crate::tokenizers::{VECTORS, vectors, vocabulary};
 const N_CHANGES: usize = 40;
 
 /// A keystroke in a long text encodes no more than this much of it again.
-const MOST_PER_CHANGE: usize = 16 << 10;
+const MAX_PER_CHANGE: usize = 16 << 10;
 
 fn boundary(random: &mut SmallRng, text: &str) -> usize {
     text.floor_char_boundary(random.random_range(0..=text.len()))
@@ -92,6 +92,6 @@ fn a_keystroke_costs_the_same_in_a_long_text() {
         }
         let per_change = (encoder.n_encoded() - before) / N;
         println!("{file}: {per_change} bytes of {} a keystroke", text.len());
-        assert!(per_change <= MOST_PER_CHANGE, "{file}: {per_change} bytes");
+        assert!(per_change <= MAX_PER_CHANGE, "{file}: {per_change} bytes");
     }
 }

@@ -1,5 +1,6 @@
-//! A cancel is heard between the steps of a graph, also where several prompts are read at once and layers carry a state:
-//! what was given up is computed again, and nobody's answer changes.
+//! Cancellations interrupt a batch between the steps of a graph, with several prompts in it and layers that carry state.
+//!
+//! The interrupted rows are computed again, and no other answer changes.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -22,12 +22,12 @@ const MAY_LOSE: Duration = Duration::from_millis(500);
 /// Kills, at so long after the first text.
 const DELAYS_MS: [u64; 5] = [0, 150, 400, 700, 1100];
 
-pub struct Serving {
+pub struct NookServer {
     pub child: Child,
     address: String,
 }
 
-impl Serving {
+impl NookServer {
     pub fn start(home: &Path) -> Self {
         let mut child = Command::new(nook())
             .args(["serve", "--port", "0", "--api-key", KEY, "--backend", "scalar", "--threads", "1"])
@@ -88,8 +88,8 @@ impl Serving {
     }
 
     /// Follows a turn for so long, or until it or the program ends.
-    pub fn follow(&self, turn: &str, limit: Duration) -> Seen {
-        let mut seen = Seen::default();
+    pub fn follow(&self, turn: &str, limit: Duration) -> AnswerPieces {
+        let mut seen = AnswerPieces::default();
         let Ok(mut stream) = TcpStream::connect(&self.address) else { return seen };
         let request = format!(
             "GET /api/turns/{turn}/events?after=0 HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {KEY}\r\n\
@@ -148,12 +148,12 @@ pub fn write_model(path: &Path) {
 
 /// The text of an answer as it came, each piece with its moment.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct AnswerPieces {
     pieces: Vec<(Instant, String)>,
     is_over: bool,
 }
 
-impl Seen {
+impl AnswerPieces {
     fn take(&mut self, line: &str) {
         let Some(event) =
             line.strip_prefix("data: ").and_then(|data| serde_json::from_str::<Value>(data).ok())
@@ -186,10 +186,10 @@ impl Seen {
 }
 
 /// Follows the answer until `delay` after its first text (or to its end) and kills the program then.
-fn follow_and_kill(serving: Serving, turn: &str, delay: Duration) -> (Seen, Instant) {
+fn follow_and_kill(serving: NookServer, turn: &str, delay: Duration) -> (AnswerPieces, Instant) {
     let stream = serving.open("GET", &format!("/api/turns/{turn}/events?after=0"), "");
     let mut lines = BufReader::new(stream).lines();
-    let mut seen = Seen::default();
+    let mut seen = AnswerPieces::default();
     loop {
         let begun = seen.pieces.first().map(|(at, _)| *at);
         if seen.is_over || begun.is_some_and(|at| at.elapsed() >= delay) {
@@ -221,7 +221,7 @@ fn a_kill_while_answering_loses_half_a_second_at_most() {
     let mut n_killed_midway = 0;
     let mut last: Option<(String, String)> = None;
     for (round, delay) in DELAYS_MS.into_iter().enumerate() {
-        let serving = Serving::start(&home);
+        let serving = NookServer::start(&home);
         let added = serving.call("model_add", &json!({ "path": model.display().to_string() }));
         let hot = serving.call("settings_set", &json!({ "key": "temperature", "value": 2 }));
         assert_eq!(hot["value"], 2.0);

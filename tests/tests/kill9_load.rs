@@ -17,7 +17,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
 
-use super::kill9::{Seen, Serving, write_model};
+use super::kill9::{AnswerPieces, NookServer, write_model};
 
 /// Kills without being asked for more: about half a minute.
 const KILLS: u64 = 24;
@@ -33,7 +33,7 @@ const REMEMBERED: usize = 8;
 
 /// What was acknowledged in one conversation.
 #[derive(Debug, Default, Clone)]
-struct Owed {
+struct AcknowledgedState {
     /// Texts of the user's, by message.
     questions: HashMap<String, String>,
     /// A title, once a rename was acknowledged and no other was on its way.
@@ -47,9 +47,9 @@ struct Owed {
 
 #[derive(Default)]
 struct Ledger {
-    conversations: HashMap<String, Owed>,
+    conversations: HashMap<String, AcknowledgedState>,
     /// Answers that were watched: message, pieces seen.
-    watched: Vec<(String, String, Seen)>,
+    watched: Vec<(String, String, AnswerPieces)>,
 }
 
 /// What the kills cost, all together.
@@ -88,7 +88,7 @@ fn choose(dice: u32, n: u32, text: &str, model: &Value, mine: Option<&At>) -> (&
 }
 
 /// One client: does random things until the program is gone.
-fn client(serving: &Serving, model: &Value, mut rng: StdRng, ledger: &Mutex<Ledger>, over: &AtomicBool) {
+fn client(serving: &NookServer, model: &Value, mut rng: StdRng, ledger: &Mutex<Ledger>, over: &AtomicBool) {
     let mut mine: Option<At> = None;
     let mut n = 0_u32;
     while !over.load(Ordering::Relaxed) {
@@ -150,7 +150,7 @@ fn client(serving: &Serving, model: &Value, mut rng: StdRng, ledger: &Mutex<Ledg
     }
 }
 
-fn turn_of(serving: &Serving, conversation: &str) -> Option<Value> {
+fn turn_of(serving: &NookServer, conversation: &str) -> Option<Value> {
     let got = serving.try_call("conversation_get", &json!({ "id": conversation }))?;
     Some(got["summary"]["active_turn"].clone()).filter(Value::is_string)
 }
@@ -220,7 +220,7 @@ fn check(home: &Path, ledger: &Ledger, killed_at: Instant, table: &mut Table) {
     table.orphans.extend(orphans(home));
 }
 
-/// Files that nobody will ever look at again.
+/// Files that are never read again.
 fn orphans(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -249,9 +249,9 @@ fn kills_at_random_moments_of_a_load_lose_nothing_that_was_acknowledged() {
     write_model(&model_path);
     let mut rng = StdRng::seed_from_u64(seed);
     let mut table = Table::default();
-    let mut earlier: Vec<HashMap<String, Owed>> = Vec::new();
+    let mut earlier: Vec<HashMap<String, AcknowledgedState>> = Vec::new();
     for _ in 0..n_kills {
-        let serving = Arc::new(Serving::start(&home));
+        let serving = Arc::new(NookServer::start(&home));
         let added = serving.call("model_add", &json!({ "path": model_path.display().to_string() }));
         let ledger = Arc::new(Mutex::new(Ledger::default()));
         let over = Arc::new(AtomicBool::new(false));

@@ -1,5 +1,5 @@
 //! The same weights as other repositories lay them out: inside a model that also sees, with experts in one tensor or
-//! in many, without root, with tensors that nobody needs. The logits are the same, bit for bit.
+//! in many, without root, with unused tensors. The logits are the same, bit for bit.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -7,10 +7,10 @@ use std::process::Command;
 use inglenook_tests::nook;
 use serde_json::Value;
 
-/// A home of its own, removed at the end.
-struct Home(PathBuf);
+/// A temporary home folder, removed when dropped.
+struct LibraryHome(PathBuf);
 
-impl Drop for Home {
+impl Drop for LibraryHome {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -32,7 +32,7 @@ fn models(home: &Path, args: &[&str]) -> (Option<i32>, Value, Value) {
 
 #[test]
 fn other_programs_models_are_listed_imported_and_had_back() {
-    let home = Home(std::env::temp_dir().join(format!("inglenook-models-{}", std::process::id())));
+    let home = LibraryHome(std::env::temp_dir().join(format!("inglenook-models-{}", std::process::id())));
     let put = |path: &str| {
         let path = home.0.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -6,17 +6,17 @@ use std::process::Command;
 use inglenook_tests::nook;
 use serde_json::Value;
 
-/// A data folder of its own, removed at the end.
-struct Home(PathBuf);
+/// A temporary data folder, removed when dropped.
+struct LimitsHome(PathBuf);
 
-impl Drop for Home {
+impl Drop for LimitsHome {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
 /// `nook run` on the starter: its exit code, what it printed, and its error.
-fn run(home: &Home, args: &[&str]) -> (Option<i32>, Value, Value) {
+fn run(home: &LimitsHome, args: &[&str]) -> (Option<i32>, Value, Value) {
     let mut command = Command::new(nook());
     command.arg("--data-dir").arg(&home.0).args(["run", "--model", "starter", "--json"]);
     let ran = command.args(args).output().unwrap();
@@ -30,7 +30,7 @@ fn run(home: &Home, args: &[&str]) -> (Option<i32>, Value, Value) {
 
 #[test]
 fn memory_and_presets_hold_in_the_terminal() {
-    let home = Home(std::env::temp_dir().join(format!("inglenook-limits-{}", std::process::id())));
+    let home = LimitsHome(std::env::temp_dir().join(format!("inglenook-limits-{}", std::process::id())));
     let long = "many words ".repeat(1000);
     for (args, code) in [
         (&["--memory", "2M", "--prompt", "Hello"][..], "model.memory"),

@@ -15,7 +15,7 @@ use inglenook_tests::{nook, reference_dir, workspace_root};
 use serde_json::Value;
 
 const LIMIT: Duration = Duration::from_secs(5);
-/// Above it, something was allocated from a number nobody checked.
+/// Above it, something was allocated from an unchecked number.
 const ALLOCATION_BYTES: u64 = 64 << 20;
 const BAD_INPUT: i32 = 3;
 
@@ -80,14 +80,14 @@ fn check(file: &Path, expect: &str) -> Vec<String> {
     wrong
 }
 
-struct Ran {
+struct ProgramResult {
     code: Option<i32>,
     stderr: String,
     took: Duration,
     largest_bytes: u64,
 }
 
-impl Ran {
+impl ProgramResult {
     /// What no file may bring about, whatever is expected of it.
     fn misbehaved(&self) -> Vec<String> {
         let mut wrong = Vec::new();
@@ -118,7 +118,7 @@ impl Ran {
     }
 }
 
-fn run(command: &mut Command) -> Ran {
+fn run(command: &mut Command) -> ProgramResult {
     let record = scratch(&format!("largest-{}", next()));
     command.env("LD_PRELOAD", counter()).env("LARGEST_ALLOCATION", &record).stdin(Stdio::null());
     command.env("INGLENOOK_DATA_DIR", scratch("data"));
@@ -128,10 +128,10 @@ fn run(command: &mut Command) -> Ran {
     let bytes = fs::read(&record).expect("the counter wrote its file");
     let _ = fs::remove_file(&record);
     let largest_bytes = u64::from_ne_bytes(bytes.try_into().expect("eight bytes"));
-    Ran { code, stderr, took: began.elapsed(), largest_bytes }
+    ProgramResult { code, stderr, took: began.elapsed(), largest_bytes }
 }
 
-/// Waits, and ends a program that hangs: twice the limit, so that slow and hung are told apart.
+/// Waits, and ends a program that hangs: twice the limit, so that a slow program is not taken for a hung one.
 fn finish(mut child: Child, began: Instant) -> (Option<i32>, String) {
     let stderr = child.stderr.take().expect("piped");
     let reader = std::thread::spawn(move || std::io::read_to_string(stderr).unwrap_or_default());

@@ -1,6 +1,6 @@
-//! Models in several files: what is whole opens as one, and every damage (a part missing, mixed up, twice, of
-//! another model; an index that lies or points outside its folder) is an error that names the file and says what
-//! to do.
+//! Models in several files: a whole set opens as one, and every damage is an error with file and remedy.
+//!
+//! Damages: a part that is missing, swapped, doubled or of another model; an index that is wrong or leaves its folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use weights::write::{GgufWriter, OwnedValue};
 use weights::{DType, WeightFile, WeightsError};
 
-/// A folder of its own, removed at the end.
-struct Folder(PathBuf);
+/// A temporary folder, removed when dropped.
+struct PartsFolder(PathBuf);
 
-impl Folder {
+impl PartsFolder {
     fn new(name: &str) -> Self {
         let path =
             Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("parts-{}-{name}", std::process::id()));
@@ -30,7 +30,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for PartsFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -49,7 +49,7 @@ fn tensor_name(i: usize) -> String {
 
 /// What a part says of itself, and what it holds.
 #[derive(Clone)]
-struct Part {
+struct SplitPart {
     file: &'static str,
     no: u32,
     count: u32,
@@ -57,7 +57,7 @@ struct Part {
     tensors: Vec<usize>,
 }
 
-impl Part {
+impl SplitPart {
     fn bytes(&self) -> Vec<u8> {
         let mut writer = GgufWriter::new();
         if self.no == 0 {
@@ -76,17 +76,17 @@ impl Part {
 const NAMES: [&str; 3] = ["m-00001-of-00003.gguf", "m-00002-of-00003.gguf", "m-00003-of-00003.gguf"];
 
 /// Five tensors in three parts; the first has none, as some splitters do it.
-fn parts() -> [Part; 3] {
+fn parts() -> [SplitPart; 3] {
     let held = [vec![], vec![0, 1, 2], vec![3, 4]];
     let mut no = 0..;
     held.map(|tensors| {
         let no = no.next().unwrap();
-        Part { file: NAMES[no as usize], no, count: 3, n_tensors: 5, tensors }
+        SplitPart { file: NAMES[no as usize], no, count: 3, n_tensors: 5, tensors }
     })
 }
 
-fn folder_of(name: &str, parts: &[Part]) -> Folder {
-    let folder = Folder::new(name);
+fn folder_of(name: &str, parts: &[SplitPart]) -> PartsFolder {
+    let folder = PartsFolder::new(name);
     parts.iter().for_each(|part| folder.write(part.file, &part.bytes()));
     folder
 }
@@ -119,7 +119,7 @@ fn a_split_gguf_is_one_model() {
 }
 
 /// Damages the parts, opens the file of that name, and looks for the words in the error.
-fn check_split(case: &str, open: &str, words: &[&str], damage: impl FnOnce(&mut Vec<Part>)) {
+fn check_split(case: &str, open: &str, words: &[&str], damage: impl FnOnce(&mut Vec<SplitPart>)) {
     let mut all = parts().to_vec();
     damage(&mut all);
     let folder = folder_of(case, &all);
@@ -203,8 +203,8 @@ fn index(entries: &[(usize, &str)]) -> String {
     json!({"metadata": {"total_size": 96}, "weight_map": map}).to_string()
 }
 
-fn sharded(name: &str) -> Folder {
-    let folder = Folder::new(name);
+fn sharded(name: &str) -> PartsFolder {
+    let folder = PartsFolder::new(name);
     folder.write("config.json", br#"{"model_type": "llama"}"#);
     folder.write(SHARDS[0], &safetensors(&[0, 1]));
     folder.write(SHARDS[1], &safetensors(&[2]));
@@ -233,7 +233,7 @@ fn sharded_safetensors_are_one_model() {
 
 #[test]
 fn the_only_safetensors_file_of_a_folder_is_its_model() {
-    let folder = Folder::new("only");
+    let folder = PartsFolder::new("only");
     folder.write("consolidated.safetensors", &safetensors(&[0, 1]));
     check_refused("no config", folder.open(""), &["without model.safetensors"]);
     folder.write("config.json", b"{}");

@@ -8,10 +8,10 @@ use inglenook_tests::{nook, reference_dir, reference_is_small, workspace_root};
 use serde_json::Value;
 use test_support::{Missing, skip};
 
-/// A folder of its own, removed at the end.
-struct Folder(PathBuf);
+/// A temporary folder, removed when dropped.
+struct QualityFolder(PathBuf);
 
-impl Folder {
+impl QualityFolder {
     fn new(name: &str) -> Self {
         let path =
             Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("quality-{}-{name}", std::process::id()));
@@ -37,7 +37,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for QualityFolder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -72,7 +72,7 @@ fn dialogues() -> String {
 
 #[test]
 fn a_model_beside_itself_differs_in_nothing() {
-    let folder = Folder::new("itself");
+    let folder = QualityFolder::new("itself");
     let text = folder.text(&dialogues());
     let args =
         ["perplexity", "--model", "starter", "--against", "starter", "--file", &text, "--parse-special"];
@@ -91,7 +91,7 @@ fn a_model_beside_itself_differs_in_nothing() {
 /// The starter ships in Q8_0: its float32 is what those weights say.
 #[test]
 fn the_starter_loses_little_at_four_bits() {
-    let folder = Folder::new("starter");
+    let folder = QualityFolder::new("starter");
     let text = folder.text(&dialogues());
     let full = folder.converted("starter", "f32");
     let fewer = folder.converted("starter", "q4_k_m");
@@ -111,7 +111,7 @@ fn stories_lose_little_too() {
     }
     let source = reference_dir().join("real/stories260K");
     let known: Value = serde_json::from_slice(&std::fs::read(source.join("text.json")).unwrap()).unwrap();
-    let folder = Folder::new("stories");
+    let folder = QualityFolder::new("stories");
     let text = folder.text(known["greedy_story_text"].as_str().unwrap());
     let source = source.to_str().unwrap();
     for (dtype, bound) in [("q8_0", 0.001), ("q4_k_m", 0.03)] {
@@ -125,7 +125,7 @@ fn stories_lose_little_too() {
 
 #[test]
 fn what_cannot_be_measured_is_said() {
-    let folder = Folder::new("refused");
+    let folder = QualityFolder::new("refused");
     let check = |text: &str, more: &[&str], code: &str| {
         let file = folder.text(text);
         let args = [&["perplexity", "--model", "starter", "--file", &file, "--json"], more].concat();

@@ -7,10 +7,10 @@ use std::process::Command;
 use inglenook_tests::{nook, reference_dir};
 use serde_json::Value;
 
-/// A folder of its own, removed at the end.
-struct Folder(PathBuf);
+/// A temporary folder, removed when dropped.
+struct QuantizedFolder(PathBuf);
 
-impl Folder {
+impl QuantizedFolder {
     fn new(name: &str) -> Self {
         let path =
             Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("quantized-{}-{name}", std::process::id()));
@@ -27,7 +27,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for QuantizedFolder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -47,7 +47,7 @@ fn ok(args: &[&str]) -> Value {
 
 #[test]
 fn auto_keeps_within_its_bounds_and_spends_them() {
-    let folder = Folder::new("auto");
+    let folder = QuantizedFolder::new("auto");
     let out = folder.0.join("auto.gguf");
     let out = out.to_str().unwrap();
     let bytes = |max: u64| {
@@ -77,7 +77,7 @@ fn auto_keeps_within_its_bounds_and_spends_them() {
 
 #[test]
 fn a_divergence_is_met_by_few_bytes() {
-    let folder = Folder::new("kl");
+    let folder = QuantizedFolder::new("kl");
     let out = folder.0.join("kl.gguf");
     let args = ["convert", "starter", "--out", out.to_str().unwrap(), "--dtype", "auto", "--max-kl", "0.02"];
     let report = ok(&args);
@@ -91,7 +91,7 @@ fn a_divergence_is_met_by_few_bytes() {
 #[test]
 fn what_is_quantised_while_loading_is_kept() {
     let source = reference_dir().join("logits/smollm3/smollm3.q8_0.gguf");
-    let folder = Folder::new("kept");
+    let folder = QuantizedFolder::new("kept");
     let data = folder.0.to_str().unwrap();
     let logits = || {
         let model = source.to_str().unwrap();
@@ -121,7 +121,7 @@ fn what_is_quantised_while_loading_is_kept() {
 #[test]
 fn what_was_kept_goes_with_its_model() {
     let source = reference_dir().join("logits/smollm3/smollm3.q8_0.gguf");
-    let folder = Folder::new("goes");
+    let folder = QuantizedFolder::new("goes");
     let data = folder.0.to_str().unwrap();
     let entry = ok(&["models", "add", source.to_str().unwrap(), "--data-dir", data]);
     let id = entry["id"].as_str().unwrap();
@@ -135,7 +135,7 @@ fn what_was_kept_goes_with_its_model() {
 /// The reference folder is not written to, so a folder that is a file stands for a disk that cannot take more.
 #[test]
 fn a_folder_that_cannot_be_made_is_said() {
-    let folder = Folder::new("blocked");
+    let folder = QuantizedFolder::new("blocked");
     std::fs::write(folder.0.join("quantized"), b"in the way").unwrap();
     let source = reference_dir().join("logits/smollm3/smollm3.q8_0.gguf");
     let args = ["logits", "--model", source.to_str().unwrap(), "--ids", "1", "--quantize", "q4_0"];

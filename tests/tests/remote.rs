@@ -13,7 +13,7 @@ use contract::types::{EndpointAddArgs, EndpointHealth, MessageState, SendArgs, T
 use inglenook_tests::workspace_root;
 use serde_json::json;
 
-use super::kill9::{KEY, Serving};
+use super::kill9::{KEY, NookServer};
 
 const CLIENTS: usize = 4;
 
@@ -27,16 +27,16 @@ const QUESTIONS: [&str; 6] = [
     "What is a token?",
 ];
 
-/// So many answers have come when one of the servers is killed.
+/// Answers after which one of the servers is killed.
 const KILL_AFTER: usize = 6;
 
 /// A folder and the application in it, with models of other servers.
-struct Desk {
+struct RemoteApp {
     folder: PathBuf,
     app: App,
 }
 
-impl Desk {
+impl RemoteApp {
     fn new(name: &str) -> Self {
         let folder = std::env::temp_dir().join(format!("inglenook-beyond-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
@@ -48,8 +48,8 @@ impl Desk {
         Self { folder, app }
     }
 
-    fn serving(&self, name: &str) -> Serving {
-        Serving::start(&self.folder.join(name))
+    fn serving(&self, name: &str) -> NookServer {
+        NookServer::start(&self.folder.join(name))
     }
 
     fn add(&self, name: &str, address: &str) {
@@ -71,8 +71,8 @@ impl Desk {
         error
     }
 
-    /// The whole answer to a question in a chat of its own, and whether it had to be gone on with.
-    fn ask(&self, model: &str, question: &str) -> Answered {
+    /// The whole answer to a question in a new chat, and whether it had to be continued.
+    fn ask(&self, model: &str, question: &str) -> RemoteAnswer {
         let args = SendArgs { text: question.into(), model: Some(model.into()), ..SendArgs::default() };
         let started = self.app.send(args).expect("it is taken");
         let mut error = self.follow(&started.turn);
@@ -86,7 +86,7 @@ impl Desk {
         assert_eq!(error, None, "{question}");
         let text = self.answer(&started.conversation);
         assert!(text.starts_with(&partial), "{text:?} goes on from {partial:?}");
-        Answered { question: question.into(), text, was_broken }
+        RemoteAnswer { question: question.into(), text, was_broken }
     }
 
     /// The text of the one answer of a chat.
@@ -98,13 +98,13 @@ impl Desk {
     }
 
     /// Asks `model` with several clients at once, and kills a server meanwhile.
-    fn load(&self, model: &str, kill: &Serving) {
+    fn load(&self, model: &str, kill: &NookServer) {
         let expected: HashMap<&str, String> = QUESTIONS
             .iter()
             .map(|question| (*question, self.ask("survivor/starter", question).text))
             .collect();
         let n_done = AtomicUsize::new(0);
-        let all: Vec<Answered> = std::thread::scope(|scope| {
+        let all: Vec<RemoteAnswer> = std::thread::scope(|scope| {
             let clients: Vec<_> = (0..CLIENTS)
                 .map(|_| {
                     scope.spawn(|| {
@@ -122,7 +122,7 @@ impl Desk {
             clients.into_iter().flat_map(|client| client.join().expect("a client")).collect()
         });
         let n_broken = all.iter().filter(|answered| answered.was_broken).count();
-        for Answered { question, text, .. } in all.iter().filter(|answered| !answered.was_broken) {
+        for RemoteAnswer { question, text, .. } in all.iter().filter(|answered| !answered.was_broken) {
             assert_eq!(text, &expected[question.as_str()], "as one server alone says it");
         }
         println!("{} answered by {model}, {n_broken} of them in two parts, 0 lost, 0 doubled", all.len());
@@ -132,7 +132,7 @@ impl Desk {
     }
 }
 
-struct Answered {
+struct RemoteAnswer {
     question: String,
     text: String,
     was_broken: bool,
@@ -193,7 +193,7 @@ impl Drop for Nginx {
     }
 }
 
-impl Drop for Desk {
+impl Drop for RemoteApp {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.folder);
     }
@@ -201,7 +201,7 @@ impl Drop for Desk {
 
 #[test]
 fn behind_nginx_one_of_two_is_killed_and_nothing_is_lost() {
-    let desk = Desk::new("nginx");
+    let desk = RemoteApp::new("nginx");
     let (first, second) = (desk.serving("first"), desk.serving("second"));
     let (_nginx, front) = Nginx::start(&desk.folder.join("nginx"), [first.address(), second.address()]);
     desk.add("lab", &front);
@@ -213,7 +213,7 @@ fn behind_nginx_one_of_two_is_killed_and_nothing_is_lost() {
 
 #[test]
 fn of_two_endpoints_of_one_name_one_is_killed_and_nothing_is_lost() {
-    let desk = Desk::new("names");
+    let desk = RemoteApp::new("names");
     let (first, second) = (desk.serving("first"), desk.serving("second"));
     desk.add("lab", first.address());
     desk.add("lab", second.address());

@@ -1,5 +1,5 @@
-//! The whole model on each of two graphics cards: the same texts as on one, both at work, and one that fails leaves the
-//! other going. One adapter, opened twice, is two cards.
+//! The whole model on each of two GPUs: the same texts as on one, both at work, and one that fails leaves the
+//! other going. One adapter, opened twice, is two GPUs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -67,11 +67,11 @@ fn answers(model: &mut Model) -> BTreeMap<u64, Vec<u32>> {
 }
 
 #[test]
-fn two_cards_with_the_whole_model_say_what_one_says() {
+fn two_gpus_with_the_whole_model_give_what_one_gives() {
     let expected = answers(&mut load(Devices::Gpu { layers: None }, FaultPlan::default()));
     let mut model = load(copies(), FaultPlan::default());
     assert_eq!((model.n_replicas(), model.info().devices.len()), (2, 2));
-    // what each is told is counted: both are at work
+    // submissions to each are counted: both work
     let now: MonotonicClock = Arc::new(|| std::time::Duration::ZERO);
     model.measure_submissions(Some(&now));
     assert_eq!(answers(&mut model), expected);
@@ -81,7 +81,7 @@ fn two_cards_with_the_whole_model_say_what_one_says() {
 }
 
 #[test]
-fn where_a_card_is_lost_the_other_goes_on() {
+fn the_other_gpu_goes_on_where_one_is_lost() {
     let expected = answers(&mut load(Devices::Gpu { layers: None }, FaultPlan::default()));
     for fault in [GpuFault::Lost, GpuFault::Memory, GpuFault::TimeOut] {
         let faults = FaultPlan::before(17, fault);
@@ -91,15 +91,15 @@ fn where_a_card_is_lost_the_other_goes_on() {
         let told: Vec<GpuFallback> =
             std::iter::from_fn(|| model.take_gpu_incident()).map(|it| it.fallback).collect();
         assert_eq!(told, [GpuFallback::OtherReplicas(1)], "{fault:?}: told once");
-        // the one that is left is a card
+        // the one that is left is a GPU
         assert!(!model.info().devices[0].starts_with("cpu"), "{:?}", model.info().devices);
         assert_eq!(answers(&mut model), expected, "{fault:?}, and goes on");
     }
 }
 
-/// The second is lost too: what a single card does then is done.
+/// The second is lost too: what a single GPU does then is done.
 #[test]
-fn the_last_card_is_opened_anew() {
+fn the_last_gpu_is_opened_again() {
     let expected = answers(&mut load(Devices::Gpu { layers: None }, FaultPlan::default()));
     let faults = FaultPlan::repeated(15, GpuFault::Lost, 2);
     let mut model = load(copies(), faults.clone());

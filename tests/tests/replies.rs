@@ -1,5 +1,6 @@
-//! Replies as the templates of the reference write them: what a template makes of an answer with reasoning and calls
-//! is what its model was taught to write, so splitting it gives the reasoning and the calls again.
+//! Replies as the templates of the reference write them: splitting one gives its reasoning and tool calls again.
+//!
+//! A template shows what its model was trained to write.
 
 use contract::protocol::PromptMessage;
 use engine::reply::{ReplyFormat, ReplyPiece, ReplySplitter, ToolCall};
@@ -82,11 +83,11 @@ fn reply(
     // Not in the middle of a tag; and up to the turn's opening at least, beside what only a prompt may hold.
     let open = prompt[..n].rfind(['<', '[']).filter(|open| !prompt[*open..n].contains(['>', ']']));
     let n = open.unwrap_or(n);
-    (n + MOST_PROMPT_ONLY > prompt.len()).then(|| (prompt[..n].to_string(), whole[n..].to_string()))
+    (n + MAX_PROMPT_ONLY > prompt.len()).then(|| (prompt[..n].to_string(), whole[n..].to_string()))
 }
 
 /// Bytes that a template may put into a prompt and not into a conversation, such as an empty block of thinking.
-const MOST_PROMPT_ONLY: usize = 64;
+const MAX_PROMPT_ONLY: usize = 64;
 
 #[test]
 fn calls_come_back_as_templates_write_them() {
@@ -124,9 +125,7 @@ fn calls_come_back_as_templates_write_them() {
             .filter_map(|answer| reply(&template, &question, answer, &tools))
             .filter(|(_, it)| it.contains("look_up"))
             .collect();
-        let Some((prompt, text)) = written.first() else {
-            continue;
-        };
+        let Some((prompt, text)) = written.first() else { continue };
         n += 1;
         let is_right = |parts: &Parts| {
             parts.calls.len() == 1
@@ -139,11 +138,8 @@ fn calls_come_back_as_templates_write_them() {
                 .iter()
                 .map(|(prompt, text)| {
                     let parts = split(&format, tokenizer, prompt, &tools, text, false);
-                    assert_eq!(
-                        parts,
-                        split(&format, tokenizer, prompt, &tools, text, true),
-                        "{name}: {text:?}"
-                    );
+                    let whole = split(&format, tokenizer, prompt, &tools, text, true);
+                    assert_eq!(parts, whole, "{name}: {text:?}");
                     parts
                 })
                 .collect();
@@ -169,8 +165,8 @@ const ROUNDS: &[(&str, &str)] = &[
     ("meta-llama-Llama-3.2-3B-Instruct.jinja", "<|start_header_id|>assistant<|end_header_id|>\n\n"),
 ];
 
-/// A round as the application makes it: the call that a model wrote is read, and the next prompt shows the call and
-/// what its tool brought, word for word, before the place of the answer.
+/// A tool round as the application makes it: the model's call is parsed. The next prompt shows the call and the tool's
+/// result, word for word, before the answer's place.
 #[test]
 fn what_tools_bring_follows_the_call_in_every_familys_way() {
     let question = json!({"role": "user", "content": "Where?"});

@@ -22,9 +22,9 @@ const EXPERTS: &[(&str, ShapeFact)] = &[
 ];
 
 /// A file of a few dozen megabytes, removed at the end.
-struct Made(PathBuf);
+struct TemporaryModel(PathBuf);
 
-impl Made {
+impl TemporaryModel {
     fn new(like: &str, mix: &str) -> Self {
         let shape = *shape::find(like).unwrap();
         let more = if like == "gpt-oss-20b" { EXPERTS } else { shape.more };
@@ -54,7 +54,7 @@ impl Made {
     }
 }
 
-impl Drop for Made {
+impl Drop for TemporaryModel {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.0);
     }
@@ -95,7 +95,7 @@ fn answer(model: &mut Model, path: &Path) -> (Vec<u32>, Option<u64>) {
 const SLACK: u64 = 3 << 20;
 
 fn check(like: &str, mix: &str, budgets: &[u64]) {
-    let made = Made::new(like, mix);
+    let made = TemporaryModel::new(like, mix);
     let file_bytes = std::fs::metadata(&made.0).unwrap().len();
     let (expected, _) = answer(&mut made.load(None), &made.0);
     for (&n_bytes, is_tight) in budgets.iter().zip([false, true].into_iter().cycle()) {

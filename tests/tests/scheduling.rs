@@ -72,10 +72,10 @@ impl Outcome {
 }
 
 /// Sees the number of the step and what has come of the requests.
-type Before<'a> = dyn FnMut(usize, &mut Scheduler, &BTreeMap<u64, Outcome>) + 'a;
+type BeforeStep<'a> = dyn FnMut(usize, &mut Scheduler, &BTreeMap<u64, Outcome>) + 'a;
 
 /// Steps to the end; `before` may act before each step.
-fn run(model: &mut Model, requests: Vec<Request>, before: &mut Before) -> BTreeMap<u64, Outcome> {
+fn run(model: &mut Model, requests: Vec<Request>, before: &mut BeforeStep) -> BTreeMap<u64, Outcome> {
     let mut scheduler = Scheduler::new();
     let mut outcomes = BTreeMap::new();
     for request in requests {
@@ -290,7 +290,7 @@ fn numbers_that_are_none_fail_their_request() {
     assert_eq!(error.code(), "model.nan_logits");
 }
 
-/// Room for so many pages of contexts of `MODEL` in all.
+/// Memory for that many pages of contexts of `MODEL` in all.
 fn load_within(n_pages: u64) -> Model {
     let bytes = load(MODEL, 256).info().kv_bytes_per_token * kernels::PAGE_LEN as u64 * n_pages;
     let options =

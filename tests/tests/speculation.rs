@@ -120,7 +120,7 @@ fn every_family_answers_as_without_guesses() {
         for (seed, sampling) in (0..).zip(&samplings) {
             let prompt = repetitive(seed, n_prompt, n_vocab);
             let script = match seed {
-                // an answer that repeats the prompt with changes of its own: guesses come true in any model
+                // an answer that repeats the prompt with some changes: guesses come true in any model
                 0 => repetitive(9, 20, n_vocab)
                     .into_iter()
                     .chain(prompt[3..n_prompt - 20].iter().copied())

@@ -27,7 +27,7 @@ pub const VECTORS: &[(&str, &str)] = &[
     ("tokenizers/gpt-oss-vocab.gguf.gz", "o200k_harmony"),
 ];
 
-/// The vocabulary at hand, unpacked; None where the reference does not hold it.
+/// The vocabulary, unpacked; None where the reference does not hold it.
 pub fn vocabulary(name: &str) -> Option<PathBuf> {
     let path = reference_dir().join(name);
     if !path.is_file() {
@@ -119,7 +119,7 @@ fn streams_decode_what_was_encoded() {
     }
 }
 
-/// A vocabulary of ChatML for whoever has no other: bytes, and two control tokens.
+/// A vocabulary of ChatML for tests without one: bytes, and two control tokens.
 fn chatml() -> (Tokenizer, TokenId, TokenId) {
     let path = vocabulary("logits/llama/llama.q8_0.gguf").expect("the small set has it");
     let tokenizer = Tokenizer::from_path(&path).expect("a tokenizer");

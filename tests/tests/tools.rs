@@ -86,7 +86,7 @@ fn plugins_are_listed_with_what_is_wrong() {
     assert_eq!(home.error(&["plugins", "on", "../broken"]).1["code"], "plugin.unknown");
 }
 
-/// At a terminal of its own, with a model that is played: what is asked, Ctrl+C, servers that die or hang, escapes.
+/// At a pseudo-terminal, with a scripted model: approvals, Ctrl+C, servers that die or hang, escape sequences.
 #[cfg(target_os = "linux")]
 #[test]
 fn tools_at_a_terminal() {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::downloads::{FILE, Hub, REPOSITORY, file_of, is_done, same_bytes, starter, until};
 
-/// `nook models pull` in a process of its own, over the same data folder.
+/// `nook models pull` in another process, over the same data folder.
 fn pull(hub: &Hub) -> Child {
     let mut command = Command::new(nook());
     command.env_clear().env("HF_ENDPOINT", &hub.url).env("HOME", &hub.folder);

@@ -1,5 +1,6 @@
-//! What people, files and tools say never steers a model: for every template of the reference, with a vocabulary in
-//! which all its markup is tokens, whatever of that markup is typed stays text.
+//! Texts of people, files and tools never steer a model: markup that is typed stays text.
+//!
+//! Checked for every template of the reference, with a vocabulary in which all its markup is tokens.
 
 use engine::TokenId;
 use engine::template::{ChatTemplate, RenderInput};
@@ -53,7 +54,7 @@ const MARKUP: &[&str] = &[
 /// Stands where markup is typed, in the conversation that is compared with.
 const HARMLESS: &str = "marigold";
 
-/// Everything in a template that looks like a token of its own.
+/// Everything in a template that looks like a control token.
 pub fn markup_of(source: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (open, close) in [('<', '>'), ('[', ']')] {

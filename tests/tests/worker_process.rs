@@ -1,4 +1,4 @@
-//! The worker in a process of its own: whatever kills it, the application lives, and the answer goes on where it
+//! The worker in its own process: whatever kills it, the application lives, and the answer goes on where it
 //! stood, word for word.
 
 use std::fs::{File, OpenOptions};
@@ -24,10 +24,10 @@ const FOREVER: Duration = Duration::from_secs(600);
 /// Tokens of an answer: enough that a kill after the first ones comes midway.
 const N_TOKENS: usize = 300;
 
-/// A data folder of its own, removed at the end.
-struct Home(PathBuf);
+/// A temporary data folder, removed when dropped.
+struct WorkerHome(PathBuf);
 
-impl Home {
+impl WorkerHome {
     fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("inglenook-worker-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
@@ -67,7 +67,7 @@ impl Home {
     }
 }
 
-impl Drop for Home {
+impl Drop for WorkerHome {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -101,7 +101,7 @@ fn drawn() -> SamplingArgs {
 
 /// A turn as a watcher saw it.
 #[derive(Default)]
-struct Seen {
+struct WatchedTurn {
     text: String,
     ids: Vec<u32>,
     notices: Vec<ErrorInfo>,
@@ -109,8 +109,8 @@ struct Seen {
 }
 
 /// Follows a turn; `act` may act on what was seen, after every piece of text.
-fn follow(app: &App, turn: &str, act: &mut dyn FnMut(&Seen)) -> Seen {
-    let mut seen = Seen::default();
+fn follow(app: &App, turn: &str, act: &mut dyn FnMut(&WatchedTurn)) -> WatchedTurn {
+    let mut seen = WatchedTurn::default();
     for event in app.watch_turn(turn, 0).expect("it is known").flatten() {
         assert!(seen.end.is_none(), "nothing follows the end");
         match event.kind {
@@ -128,14 +128,14 @@ fn follow(app: &App, turn: &str, act: &mut dyn FnMut(&Seen)) -> Seen {
     seen
 }
 
-fn whole(app: &App, sampling: SamplingArgs) -> Seen {
+fn whole(app: &App, sampling: SamplingArgs) -> WatchedTurn {
     let turn = ask(app, None, sampling);
     follow(app, &turn, &mut |_| {})
 }
 
 #[test]
 fn a_killed_worker_costs_no_word() {
-    let home = Home::new("killed");
+    let home = WorkerHome::new("killed");
     let here = home.open(WorkerPlacement::Thread);
     let expected = [whole(&here, greedy()), whole(&here, drawn())];
     drop(here);
@@ -171,7 +171,7 @@ fn a_killed_worker_costs_no_word() {
 
 #[test]
 fn a_worker_that_hangs_is_ended_and_the_answer_goes_on() {
-    let home = Home::new("hangs");
+    let home = WorkerHome::new("hangs");
     let expected = whole(&home.open(WorkerPlacement::Thread), greedy());
     let app = home.open(home.worker("", Duration::from_millis(700)));
     let turn = ask(&app, None, greedy());
@@ -189,7 +189,7 @@ fn a_worker_that_hangs_is_ended_and_the_answer_goes_on() {
 
 #[test]
 fn a_model_file_that_is_cut_short_ends_the_turn_only() {
-    let home = Home::new("cut");
+    let home = WorkerHome::new("cut");
     let model = home.0.join("endless.gguf");
     crate::kill9::write_model(&model);
     let whole = std::fs::read(&model).expect("it was written");
@@ -212,7 +212,7 @@ fn a_model_file_that_is_cut_short_ends_the_turn_only() {
 
 #[test]
 fn a_worker_that_does_not_start_or_has_no_memory_fails_the_turn() {
-    let home = Home::new("start");
+    let home = WorkerHome::new("start");
     let program = |path: &str| WorkerProgram { path: path.into(), args: vec![], patience: FOREVER };
     let little = home.worker("ulimit -v 30000;", FOREVER);
     for (worker, code) in [
@@ -231,7 +231,7 @@ fn a_worker_that_does_not_start_or_has_no_memory_fails_the_turn() {
 
 #[test]
 fn a_worker_ends_with_its_application() {
-    let home = Home::new("ends");
+    let home = WorkerHome::new("ends");
     let app = home.open(home.worker("", FOREVER));
     let turn = ask(&app, None, greedy());
     follow(&app, &turn, &mut |_| {});
@@ -241,8 +241,8 @@ fn a_worker_ends_with_its_application() {
     drop(app);
     assert!(!process.exists(), "it is gone, and no zombie");
 
-    // One whose application is killed hears nobody any more.
-    let mut serving = crate::kill9::Serving::start(&home.0);
+    // A worker whose application is killed gets no more requests.
+    let mut serving = crate::kill9::NookServer::start(&home.0);
     let counted = serving.call("draft_count", &serde_json::json!({ "text": "Hello" }));
     assert!(counted["tokens"].as_u64().is_some_and(|n| n > 0), "{counted}");
     let id = serving.child.id();
@@ -277,23 +277,23 @@ fn a_worker_ends_with_its_application() {
     }
 }
 
-/// The same application with this failure of its card to come, in the process that computes.
-fn with_fault(home: &Home, worker: WorkerPlacement, fault: Option<PlannedGpuFault>) -> App {
+/// The same application with this failure of its GPU to come, in the process that computes.
+fn with_fault(home: &WorkerHome, worker: WorkerPlacement, fault: Option<PlannedGpuFault>) -> App {
     let overrides = Overrides { backend: Some(Backend::Gpu), gpu_fault: fault, ..Overrides::default() };
     let config = AppConfig { data_dir: Some(home.0.clone()), worker, overrides, ..AppConfig::default() };
     App::open(config).expect("it opens")
 }
 
 /// A message in a new chat, and its answer.
-fn chat(app: &App) -> Seen {
+fn chat(app: &App) -> WatchedTurn {
     let args = SendArgs { text: "How do I add a model?".into(), ..SendArgs::default() };
     let started = app.send(args).expect("it is taken");
     follow(app, &started.turn, &mut |_| {})
 }
 
 #[test]
-fn a_card_that_fails_in_the_worker_costs_no_word() {
-    let home = Home::new("card");
+fn a_gpu_that_fails_in_the_worker_costs_no_text() {
+    let home = WorkerHome::new("card");
     let app = with_fault(&home, home.worker("", FOREVER), None);
     for (key, value) in [("max_tokens", 40), ("temperature", 0), ("threads", 1)] {
         app.settings_set(key, &value.into()).expect("a number");

@@ -1,7 +1,7 @@
 //! `peer-candle`: candle's quantised Llama, asked what `nook bench` asks of us, in one JSON row per test on stdout.
 //!
-//! It keeps keys and values in f32, goes no deeper than 4,096 tokens, and has no vocabulary out of a GGUF file, so
-//! there is no start to a first token to be timed.
+//! It keeps keys and values in f32 and goes no deeper than 4,096 tokens. It reads no vocabulary from a GGUF file, so
+//! the time to a first token cannot be measured.
 
 mod options;
 

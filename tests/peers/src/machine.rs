@@ -41,8 +41,8 @@ fn limits(n_threads: usize) {
     println!(r#"{{"threads":{n_threads},{read},"int8_gops":{gops},"instruction":{instruction}}}"#);
 }
 
-/// Gigabytes (10⁹) per second: the best of some passes, which is a limit, and their median, which is what is to be had
-/// from one moment to the next where others use the memory too.
+/// Gigabytes (10⁹) per second: the best of some passes, which is a limit, and their median. The median is what can be
+/// expected where other programs use the memory too.
 fn bandwidth(n_threads: usize) -> (f64, f64) {
     let n_words = BYTES_READ / size_of::<u64>() / n_threads;
     let barrier = Barrier::new(n_threads);
@@ -78,7 +78,7 @@ fn sum(words: &[u64]) -> u64 {
     sums.into_iter().fold(0, u64::wrapping_add)
 }
 
-/// What `work` gives on each of so many threads.
+/// The results of `work` on each of `n` threads.
 fn each_thread<T: Send>(n_threads: usize, work: impl Fn() -> T + Sync) -> Vec<T> {
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..n_threads).map(|_| scope.spawn(&work)).collect();

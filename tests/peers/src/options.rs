@@ -17,7 +17,7 @@ pub struct Options {
     pub repack: bool,
     pub map: bool,
     pub flash_attention: bool,
-    /// The way to a depth is a test too: a prompt of so many tokens.
+    /// The way to a depth is a test too: a prompt of that length.
     pub time_depth: bool,
     /// A file that keeps what the way to a depth has computed: the next run reads it instead.
     pub kept: Option<String>,

@@ -29,7 +29,7 @@ pub fn load(path: &Path, devices: Devices, n_ctx: usize) -> Result<Model, String
     load_file(WeightFile::open(path).map_err(|e| e.to_string())?, devices, Precision::Auto, n_ctx)
 }
 
-/// On a graphics card whose products have operands of half precision.
+/// On a GPU whose products have operands of half precision.
 pub fn load_halved(path: &Path, n_ctx: usize) -> Result<Model, String> {
     let file = WeightFile::open(path).map_err(|e| e.to_string())?;
     let mut model = load_file(file, Devices::Gpu { layers: None }, Precision::F16, n_ctx)?;
@@ -116,7 +116,7 @@ fn best(logits: &[f32]) -> (u32, f32) {
 }
 
 /// Every logit the reference knows, top-1 by position and the greedy continuation, all within the tolerance; of a
-/// mixture nearly all positions. `load` loads the model for so many tokens.
+/// mixture nearly all positions. `load` loads the model for that many tokens.
 pub fn exactly(
     load: &dyn Fn(usize) -> Result<Model, String>,
     cases: &[Case],
@@ -213,7 +213,7 @@ pub fn noise_of_mixture(model: &mut Model, exact: &[Case], theirs: &Theirs) -> V
     if ratio <= NOISE && top_1 >= theirs.top_1 - FLIPS { Ok(figure) } else { Err(figure) }
 }
 
-/// For files whose exact logits nobody computed: the mean error against llama.cpp's own, quantised activations
+/// For files without exact logits: the mean error against llama.cpp's own, quantised activations
 /// included.
 pub fn near(model: &mut Model, cases: &[Case], most: f64) -> Verdict {
     let mut worst = 0f64;

@@ -1,7 +1,7 @@
 //! Who may reach what: the application's state, settings, the features of the page; and how a test says it can't run.
 
 use super::lexer::{Kind, closing};
-use super::source::Source;
+use super::source::SourceFile;
 use super::{Offence, Rule};
 
 /// Where settings are declared and their typed accessors stand.
@@ -84,7 +84,7 @@ pub const RULES: &[Rule] = &[
     },
 ];
 
-fn shared_state(source: &Source) -> Vec<Offence> {
+fn shared_state(source: &SourceFile) -> Vec<Offence> {
     if !source.in_crates(&["app"]) {
         return Vec::new();
     }
@@ -107,7 +107,7 @@ fn shared_state(source: &Source) -> Vec<Offence> {
     found
 }
 
-fn settings_by_name(source: &Source) -> Vec<Offence> {
+fn settings_by_name(source: &SourceFile) -> Vec<Offence> {
     if SETTINGS.iter().any(|place| source.path.contains(place)) || !source.path.starts_with("src-tauri/") {
         return Vec::new();
     }
@@ -121,7 +121,7 @@ fn settings_by_name(source: &Source) -> Vec<Offence> {
 }
 
 /// A bare `return` at the level of a test's own body (closures and inner functions left out).
-fn silent_skips(source: &Source) -> Vec<Offence> {
+fn silent_skips(source: &SourceFile) -> Vec<Offence> {
     let mut found = Vec::new();
     for at in 0..source.tokens.len() {
         if !source.reads(at, &["#", "[", "test", "]"]) {
@@ -151,7 +151,7 @@ fn silent_skips(source: &Source) -> Vec<Offence> {
     found
 }
 
-fn features(source: &Source) -> Vec<Offence> {
+fn features(source: &SourceFile) -> Vec<Offence> {
     let Some(inner) = source.path.strip_prefix("ui/src/features/") else { return Vec::new() };
     let Some((own, _)) = inner.split_once('/') else { return Vec::new() };
     let folder: Vec<&str> = source.path.split('/').collect();

@@ -1,7 +1,7 @@
 //! What a public item says of itself.
 
 use super::lexer::Kind;
-use super::source::Source;
+use super::source::SourceFile;
 use super::{Offence, Rule, TreeOffence, TreeRule};
 
 /// Crates whose public items are read by others.
@@ -44,7 +44,7 @@ pub const TREE_RULES: &[TreeRule] = &[TreeRule {
     ],
 }];
 
-fn undocumented(source: &Source) -> Vec<Offence> {
+fn undocumented(source: &SourceFile) -> Vec<Offence> {
     if !source.in_crates(DOCUMENTED) || source.path.contains("/tests/") {
         return Vec::new();
     }

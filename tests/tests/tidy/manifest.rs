@@ -1,6 +1,6 @@
 //! Which way imports point, and who may name which dependency.
 
-use super::source::Source;
+use super::source::SourceFile;
 use super::{Offence, Rule};
 
 pub const RULES: &[Rule] = &[
@@ -154,7 +154,7 @@ struct Dependency {
     rest: String,
 }
 
-fn imports(source: &Source) -> Vec<Offence> {
+fn imports(source: &SourceFile) -> Vec<Offence> {
     let Some(own) = crate_manifest(source) else { return Vec::new() };
     if own == "tests" {
         return Vec::new();
@@ -170,7 +170,7 @@ fn imports(source: &Source) -> Vec<Offence> {
         .collect()
 }
 
-fn rooms(source: &Source) -> Vec<Offence> {
+fn rooms(source: &SourceFile) -> Vec<Offence> {
     let Some(own) = crate_manifest(source) else { return Vec::new() };
     let stray = |d: &Dependency| {
         ROOMS.iter().any(|(name, rooms)| *name == d.name && own != "tests" && !rooms.contains(&own))
@@ -179,7 +179,7 @@ fn rooms(source: &Source) -> Vec<Offence> {
     found.map(|d| Offence::new(d.line, format!("{} has no business in {own}", d.name))).collect()
 }
 
-fn versions(source: &Source) -> Vec<Offence> {
+fn versions(source: &SourceFile) -> Vec<Offence> {
     if crate_manifest(source).is_none() {
         return Vec::new();
     }
@@ -196,7 +196,7 @@ fn versions(source: &Source) -> Vec<Offence> {
 }
 
 /// The crate whose manifest this is. A workspace's own manifest is where versions stand.
-fn crate_manifest(source: &Source) -> Option<&str> {
+fn crate_manifest(source: &SourceFile) -> Option<&str> {
     let of_a_crate = source.path.ends_with("Cargo.toml") && !source.text.contains("[workspace]\n");
     if of_a_crate { source.crate_name() } else { None }
 }

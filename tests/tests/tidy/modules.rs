@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::lexer::{Kind, closing};
-use super::source::Source;
+use super::source::SourceFile;
 use super::{Offence, Rule, TreeOffence, TreeRule};
 
 /// Re-exports of re-exports that are followed.
@@ -71,7 +71,7 @@ type Path = Vec<String>;
 
 /// One crate's files by module path, and what each of them imports.
 struct Crate<'a> {
-    files: BTreeMap<Path, Vec<&'a Source>>,
+    files: BTreeMap<Path, Vec<&'a SourceFile>>,
     bindings: BTreeMap<Path, BTreeMap<String, Path>>,
 }
 
@@ -81,8 +81,8 @@ struct Import {
     line: usize,
 }
 
-fn cycles(sources: &[Source]) -> Vec<TreeOffence> {
-    let mut crates: BTreeMap<&str, BTreeMap<Path, Vec<&Source>>> = BTreeMap::new();
+fn cycles(sources: &[SourceFile]) -> Vec<TreeOffence> {
+    let mut crates: BTreeMap<&str, BTreeMap<Path, Vec<&SourceFile>>> = BTreeMap::new();
     for source in sources.iter().filter(|s| s.is_rust() && s.is_in_crate()) {
         let (Some(name), Some(path)) = (source.crate_name(), module_path(&source.path)) else { continue };
         crates.entry(name).or_default().entry(path).or_default().push(source);
@@ -105,7 +105,7 @@ fn module_path(path: &str) -> Option<Path> {
 }
 
 impl<'a> Crate<'a> {
-    fn new(files: BTreeMap<Path, Vec<&'a Source>>) -> Self {
+    fn new(files: BTreeMap<Path, Vec<&'a SourceFile>>) -> Self {
         let mut this = Self { files, bindings: BTreeMap::new() };
         let mut bindings: BTreeMap<Path, BTreeMap<String, Path>> = BTreeMap::new();
         for (module, sources) in &this.files {
@@ -199,7 +199,7 @@ impl<'a> Crate<'a> {
 }
 
 /// Inline modules of a file: (first token, last token, path).
-fn inline_modules(source: &Source, module: &[String]) -> Vec<(usize, usize, Path)> {
+fn inline_modules(source: &SourceFile, module: &[String]) -> Vec<(usize, usize, Path)> {
     let mut found: Vec<(usize, usize, Path)> = Vec::new();
     for at in 0..source.tokens.len() {
         if source.text_at(at) == "mod" && source.text_at(at + 2) == "{" {
@@ -218,7 +218,7 @@ fn place_of(at: usize, inline: &[(usize, usize, Path)], module: &[String]) -> Pa
 }
 
 /// What a file's `use` declarations name, with the module they stand in.
-fn imports(source: &Source, module: &[String]) -> Vec<(Path, Import)> {
+fn imports(source: &SourceFile, module: &[String]) -> Vec<(Path, Import)> {
     let inline = inline_modules(source, module);
     let mut found = Vec::new();
     for (at, token) in source.shipped().filter(|(_, t)| t.kind == Kind::Word && t.text == "use") {
@@ -231,7 +231,13 @@ fn imports(source: &Source, module: &[String]) -> Vec<(Path, Import)> {
 }
 
 /// Reads one branch of a `use` tree from `at`; the index after it.
-fn use_tree(source: &Source, mut at: usize, prefix: &[String], line: usize, into: &mut Vec<Import>) -> usize {
+fn use_tree(
+    source: &SourceFile,
+    mut at: usize,
+    prefix: &[String],
+    line: usize,
+    into: &mut Vec<Import>,
+) -> usize {
     let mut path = prefix.to_vec();
     loop {
         match source.text_at(at) {
@@ -272,7 +278,7 @@ fn use_tree(source: &Source, mut at: usize, prefix: &[String], line: usize, into
 }
 
 /// Paths in code: `crate::a::b`, `a::b`.
-fn inline_paths(source: &Source, module: &[String]) -> Vec<(Path, Import)> {
+fn inline_paths(source: &SourceFile, module: &[String]) -> Vec<(Path, Import)> {
     let inline = inline_modules(source, module);
     let mut found = Vec::new();
     for (at, token) in source.shipped().filter(|(_, t)| t.kind == Kind::Word) {

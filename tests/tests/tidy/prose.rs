@@ -1,7 +1,7 @@
 //! What people read: comments, the help of settings and commands, the English catalogue, the documents.
 
 use super::lexer::{Comment, Kind};
-use super::source::Source;
+use super::source::SourceFile;
 use super::{Offence, Rule};
 
 /// More has to be read twice.
@@ -159,7 +159,7 @@ fn ends_sentence(word: &str) -> bool {
 }
 
 /// All running text of a file.
-fn paragraphs(source: &Source) -> Vec<Paragraph> {
+fn paragraphs(source: &SourceFile) -> Vec<Paragraph> {
     // These name what they forbid.
     if source.path.starts_with("tests/tests/tidy/") {
         return Vec::new();
@@ -259,7 +259,7 @@ fn of_markdown(text: &str) -> Vec<Paragraph> {
 }
 
 /// Comments of what is not Rust: whole lines, and blocks that begin a line.
-fn other_comments(source: &Source) -> Vec<Comment> {
+fn other_comments(source: &SourceFile) -> Vec<Comment> {
     let marks: &[&str] = match source.path.rsplit('.').next().unwrap_or_default() {
         "py" | "toml" => &["#"],
         _ => &["//"],
@@ -274,7 +274,7 @@ fn other_comments(source: &Source) -> Vec<Comment> {
             until = (!text.contains(end)).then_some(end);
         } else if let Some((open, end)) = [("/*", "*/"), ("<!--", "-->"), ("\"\"\"", "\"\"\"")]
             .into_iter()
-            .find(|(open, _)| text.starts_with(open))
+            .find(|(open, _)| text.strip_prefix(open).is_some_and(|rest| opens_prose(open, rest)))
         {
             keep(text);
             until = (!text[open.len()..].contains(end)).then_some(end);
@@ -285,8 +285,13 @@ fn other_comments(source: &Source) -> Vec<Comment> {
     found
 }
 
+/// The end of a long string in Python begins a line like a docstring does.
+fn opens_prose(open: &str, rest: &str) -> bool {
+    open != "\"\"\"" || rest.starts_with(|c: char| c.is_alphanumeric() || c == '`')
+}
+
 /// Texts that ship; the length counts where a setting or a command explains itself.
-fn of_strings(source: &Source) -> Vec<Paragraph> {
+fn of_strings(source: &SourceFile) -> Vec<Paragraph> {
     let texts = source.shipped().filter(|(_, t)| t.kind == Kind::Text && t.text.contains(' '));
     texts
         .map(|(at, token)| {
@@ -315,7 +320,7 @@ fn of_catalogue(text: &str) -> Vec<Paragraph> {
     found
 }
 
-fn readme(source: &Source) -> Vec<Offence> {
+fn readme(source: &SourceFile) -> Vec<Offence> {
     let is_readme = source.path == "README.md";
     if !is_readme && !(source.is_prose() && source.path.starts_with("docs/")) || source.path == BENCHMARKS {
         return Vec::new();

@@ -1,7 +1,7 @@
 //! How a file is built: its head, its length, its functions, its unsafe code, its failures.
 
 use super::lexer::{Kind, closing};
-use super::source::Source;
+use super::source::SourceFile;
 use super::{Offence, Rule};
 
 /// Longer and it holds two things: read by people, on one screen and a few scrolls.
@@ -153,11 +153,11 @@ const LONG_FILE: &str = concat!(
     include_str!("seventy_lines.txt"),
 );
 
-fn generated(source: &Source) -> bool {
+fn generated(source: &SourceFile) -> bool {
     source.path.starts_with("ui/src/backend/bindings") || source.path.ends_with(".toml") || source.is_prose()
 }
 
-fn functions(source: &Source) -> Vec<Offence> {
+fn functions(source: &SourceFile) -> Vec<Offence> {
     let mut found = Vec::new();
     for (at, token) in source.tokens.iter().enumerate() {
         let name = source.tokens.get(at + 1).filter(|t| t.kind == Kind::Word);
@@ -172,7 +172,7 @@ fn functions(source: &Source) -> Vec<Offence> {
 }
 
 /// The brace that opens the body of the function whose `fn` stands at `at`.
-fn body(source: &Source, at: usize) -> Option<usize> {
+fn body(source: &SourceFile, at: usize) -> Option<usize> {
     let mut i = at;
     while i < source.tokens.len() {
         match (source.tokens[i].kind, source.text_at(i)) {
@@ -186,12 +186,12 @@ fn body(source: &Source, at: usize) -> Option<usize> {
     None
 }
 
-fn unsafes(source: &Source) -> Vec<Offence> {
+fn unsafes(source: &SourceFile) -> Vec<Offence> {
     let word = source.tokens.iter().filter(|t| t.kind == Kind::Word && t.text == "unsafe");
     word.map(|t| Offence::new(t.line, "unsafe")).collect()
 }
 
-fn unsafe_room(source: &Source) -> bool {
+fn unsafe_room(source: &SourceFile) -> bool {
     source.within(UNSAFE_ROOMS) || simd_module(&source.path)
 }
 
@@ -207,7 +207,7 @@ fn simd_module(path: &str) -> bool {
     })
 }
 
-fn unargued(source: &Source) -> Vec<Offence> {
+fn unargued(source: &SourceFile) -> Vec<Offence> {
     let mut found = Vec::new();
     for (at, token) in source.tokens.iter().enumerate() {
         let opens = ["{", "fn", "impl", "extern"].contains(&source.text_at(at + 1));
@@ -224,14 +224,14 @@ fn unargued(source: &Source) -> Vec<Offence> {
     found
 }
 
-fn argued_near(source: &Source, line: usize) -> bool {
+fn argued_near(source: &SourceFile, line: usize) -> bool {
     let near = line.saturating_sub(SAFETY_REACH)..=line;
     let argued = |text: &str| text.contains("SAFETY:") || text.contains("# Safety");
     source.comments.iter().any(|c| near.contains(&c.line) && argued(&c.text))
 }
 
 /// A method's contract is its trait's: said once above a trait for all its functions, and not again in an `impl … for`.
-fn promised_by_trait(source: &Source, at: usize) -> bool {
+fn promised_by_trait(source: &SourceFile, at: usize) -> bool {
     let Some(open) = (0..at).rev().find(|&i| {
         source.tokens[i].kind == Kind::Sign && source.tokens[i].text == "{" && closing(&source.tokens, i) > at
     }) else {
@@ -246,7 +246,7 @@ fn promised_by_trait(source: &Source, at: usize) -> bool {
     says("impl") && says("for")
 }
 
-fn roots(source: &Source) -> Vec<Offence> {
+fn roots(source: &SourceFile) -> Vec<Offence> {
     let is_root = source.path.ends_with("/src/lib.rs") || source.path.ends_with("/src/main.rs");
     let Some(name) = source.crate_name().filter(|_| is_root) else { return Vec::new() };
     let level = if UNSAFE_CRATES.contains(&name) { "deny" } else { "forbid" };
@@ -257,7 +257,7 @@ fn roots(source: &Source) -> Vec<Offence> {
     if said { Vec::new() } else { vec![Offence::new(1, format!("wants #![{level}(unsafe_code)]"))] }
 }
 
-fn unwraps(source: &Source) -> Vec<Offence> {
+fn unwraps(source: &SourceFile) -> Vec<Offence> {
     let mut found = Vec::new();
     for (at, token) in source.shipped() {
         let silent = source.reads(at, &[".", "unwrap", "("])

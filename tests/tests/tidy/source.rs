@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::lexer::{Comment, Token, lex};
 
-pub struct Source {
+pub struct SourceFile {
     /// Relative to the workspace root, with `/`.
     pub path: String,
     pub text: String,
@@ -14,7 +14,7 @@ pub struct Source {
     pub comments: Vec<Comment>,
 }
 
-impl Source {
+impl SourceFile {
     pub fn new(path: &str, text: &str) -> Self {
         let (mut tokens, comments) = if path.ends_with(".rs") { lex(text) } else { (Vec::new(), Vec::new()) };
         if is_test_file(path) {
@@ -91,19 +91,19 @@ const ENDINGS: [&str; 9] = ["rs", "toml", "ts", "svelte", "wgsl", "css", "mjs", 
 const NOT_OURS: [&str; 8] =
     ["target", "node_modules", "dist", "gen", "reference", "fixtures", "__pycache__", "test-results"];
 
-pub fn read_all(root: &Path) -> Vec<Source> {
+pub fn read_all(root: &Path) -> Vec<SourceFile> {
     let mut sources = Vec::new();
     for folder in FOLDERS {
         walk(root, &root.join(folder), &mut sources);
     }
     if let Ok(text) = fs::read_to_string(root.join("README.md")) {
-        sources.push(Source::new("README.md", &text));
+        sources.push(SourceFile::new("README.md", &text));
     }
     sources.sort_by(|a, b| a.path.cmp(&b.path));
     sources
 }
 
-fn walk(root: &Path, dir: &Path, into: &mut Vec<Source>) {
+fn walk(root: &Path, dir: &Path, into: &mut Vec<SourceFile>) {
     let Ok(entries) = fs::read_dir(dir) else { return };
     for entry in entries.flatten() {
         let path = entry.path();
@@ -114,7 +114,7 @@ fn walk(root: &Path, dir: &Path, into: &mut Vec<Source>) {
         } else if has_rules && path.is_file() {
             let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
             let inside = path.strip_prefix(root).expect("walked from the root");
-            into.push(Source::new(&inside.to_string_lossy().replace('\\', "/"), &text));
+            into.push(SourceFile::new(&inside.to_string_lossy().replace('\\', "/"), &text));
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::lexer::{Kind, closing};
-use super::source::Source;
+use super::source::SourceFile;
 use super::{Offence, Rule, TreeOffence, TreeRule};
 
 /// Names that may stand more than once in a crate: everyone knows what they mean where they stand.
@@ -201,7 +201,7 @@ struct Definition {
 }
 
 /// Every struct, enum, trait, union and free-standing alias of a file.
-fn definitions(source: &Source) -> Vec<Definition> {
+fn definitions(source: &SourceFile) -> Vec<Definition> {
     let mut found = Vec::new();
     let mut aliases_from = 0;
     for (at, token) in source.tokens.iter().enumerate().filter(|(_, t)| t.kind == Kind::Word) {
@@ -230,7 +230,7 @@ fn definitions(source: &Source) -> Vec<Definition> {
 }
 
 /// Where the body of the `impl` or `trait` at `at` ends; `None` for `impl Trait` in a signature.
-fn end_of_body(source: &Source, at: usize) -> Option<usize> {
+fn end_of_body(source: &SourceFile, at: usize) -> Option<usize> {
     let before = at.checked_sub(1).map_or("", |i| source.text_at(i));
     if [":", "->", "<", "(", ",", "&", "=", "+"].contains(&before) {
         return None;
@@ -240,7 +240,7 @@ fn end_of_body(source: &Source, at: usize) -> Option<usize> {
     (source.text_at(open) == "{").then(|| closing(&source.tokens, open))
 }
 
-fn is_conditional(source: &Source, at: usize) -> bool {
+fn is_conditional(source: &SourceFile, at: usize) -> bool {
     let start = source.tokens[..at]
         .iter()
         .rposition(|t| t.kind == Kind::Sign && ["{", "}", ";"].contains(&t.text.as_str()))
@@ -254,7 +254,7 @@ fn says_nothing(name: &str) -> bool {
         || (one_word && name.len() > 3 && name.ends_with("ed") && !NOUNS_IN_ED.contains(&name))
 }
 
-fn superlatives(source: &Source) -> Vec<Offence> {
+fn superlatives(source: &SourceFile) -> Vec<Offence> {
     let bad = |name: &str| name.starts_with("MOST_") || name.starts_with("LEAST_");
     if source.is_rust() {
         let consts = source
@@ -279,8 +279,8 @@ fn superlatives(source: &Source) -> Vec<Offence> {
         .collect()
 }
 
-fn repeated(sources: &[Source]) -> Vec<TreeOffence> {
-    let mut seen: BTreeMap<(&str, String), Vec<(&Source, usize)>> = BTreeMap::new();
+fn repeated(sources: &[SourceFile]) -> Vec<TreeOffence> {
+    let mut seen: BTreeMap<(&str, String), Vec<(&SourceFile, usize)>> = BTreeMap::new();
     for source in sources.iter().filter(|s| s.is_rust() && s.is_in_crate()) {
         let Some(owner) = source.crate_name() else { continue };
         let counts = |d: &Definition| !d.conditional && (owner == "tests" || !d.test);

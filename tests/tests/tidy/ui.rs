@@ -1,6 +1,6 @@
 //! The folders of ui/: a feature imports no other feature, shared parts import only texts and wire types, components stay small.
 
-use super::source::Source;
+use super::source::SourceFile;
 use super::{Offence, Rule};
 
 /// A component that needs more has a part with a name of its own.
@@ -90,7 +90,7 @@ const OUTSIDE: &[&str] =
 
 /// Relative imports of a file in `features/<noun>/` that leave its folder for another feature, for a view, or for
 /// more of `app/` than the context.
-fn features(source: &Source) -> Vec<Offence> {
+fn features(source: &SourceFile) -> Vec<Offence> {
     const FEATURES: &str = "ui/src/features/";
     let Some((feature, inner)) = source.path.strip_prefix(FEATURES).and_then(|p| p.split_once('/')) else {
         return Vec::new();
@@ -113,11 +113,11 @@ fn features(source: &Source) -> Vec<Offence> {
         .collect()
 }
 
-fn is_test(source: &Source) -> bool {
+fn is_test(source: &SourceFile) -> bool {
     source.path.contains(".test.") || source.path.contains("/test/")
 }
 
-fn imports(source: &Source, folder: &str, forbidden: &[&str]) -> Vec<Offence> {
+fn imports(source: &SourceFile, folder: &str, forbidden: &[&str]) -> Vec<Offence> {
     if !source.path.starts_with(folder) || is_test(source) {
         return Vec::new();
     }
@@ -126,7 +126,7 @@ fn imports(source: &Source, folder: &str, forbidden: &[&str]) -> Vec<Offence> {
     lines_with(source, &phrases.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-fn lines_with(source: &Source, phrases: &[&str]) -> Vec<Offence> {
+fn lines_with(source: &SourceFile, phrases: &[&str]) -> Vec<Offence> {
     let lines = source.text.lines().enumerate();
     lines
         .filter(|(_, line)| !line.trim_start().starts_with("//") && phrases.iter().any(|p| line.contains(p)))

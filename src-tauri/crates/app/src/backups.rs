@@ -1,5 +1,5 @@
-//! The rolling backup: a thread that sleeps, looks once in a while whether one is due, and makes it beside whoever
-//! writes. Also when the program ends, so that one of a day's use is never missing.
+//! The rolling backup: a thread that wakes at intervals, checks whether a backup is due, and makes
+//! it alongside running writers. It also runs on exit, so that no day of use goes without one.
 
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -11,7 +11,7 @@ use contract::{Error, Result};
 /// How often it looks. Backups themselves are made once a day.
 const LOOK_EVERY: Duration = Duration::from_secs(3600);
 
-/// Runs until whoever holds the other end lets go of it.
+/// Runs until the other end of the channel is dropped.
 pub(crate) fn run(ctx: &Context, copying: &Mutex<()>, end: &Receiver<()>) {
     let mut has_complained = false;
     loop {

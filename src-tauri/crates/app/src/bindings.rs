@@ -1,6 +1,7 @@
 //! TypeScript for `types.rs` and the map of calls, as one file.
 //!
-//! `make types` (or `cargo run -p app --example bindings`) writes it; a test asserts that it is fresh.
+//! `make types` (or `cargo run -p app --example bindings`) writes it; a test asserts that it is up
+//! to date.
 
 use ts_rs::{Config, TS};
 

@@ -1,6 +1,6 @@
-//! The use cases by name: what the window's `call` and HTTP's `POST /api/{name}` both go through.
-//!
-//! One line each: name, arguments, result, method. TypeScript's map of calls is made from the same lines.
+//! The use cases by name, shared by the window's `call` and HTTP's `POST /api/{name}`. One line
+//! each: name, arguments, result, method. TypeScript's map of calls is generated from the same
+//! lines.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

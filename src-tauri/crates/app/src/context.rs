@@ -1,4 +1,5 @@
-//! What every use case may touch: the store, the events, the backends, the settings, the disk and the clock.
+//! What every use case may use: the store, the events, the backends, the settings, the disk and the
+//! clock.
 //!
 //! Cheap to clone. Lock order: the store first, then one service's own lock, then nothing. A service never takes the
 //! store while it holds its own lock.
@@ -49,7 +50,7 @@ pub(crate) fn summary(session: &Session, row: ConversationRow) -> Result<Convers
     Ok(rows_to_types::summary(row, active))
 }
 
-/// Whoever answers: the worker of this machine, and other servers.
+/// The backends that answer: the local worker and remote endpoints.
 #[derive(Clone)]
 pub(crate) struct Backends {
     pub worker: worker::Requests,
@@ -58,7 +59,7 @@ pub(crate) struct Backends {
 }
 
 impl Backends {
-    /// Sends a request to whoever has its model.
+    /// Sends a request to the backend that has its model.
     pub fn ask(&self, request: WorkerRequest) -> Result<()> {
         if request.is_remote() {
             return self.endpoints.remote().ask(request);

@@ -1,4 +1,4 @@
-//! What only the desktop needs: one window, its state, and links that open it.
+//! Desktop-only parts: the single window, its state, and the links that open it.
 
 pub mod deep_links;
 pub mod single_instance;

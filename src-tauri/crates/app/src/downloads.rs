@@ -1,7 +1,7 @@
-//! The queue of downloads: kept in the database, so that it outlives the program; worked off two at a time.
-//!
-//! Several processes may look at one queue. Whoever is asked to fetch something tries to; the hub crate sees to it that
-//! one of them does and the others follow it. What one of them pauses or cancels stops in all.
+//! The queue of downloads: stored in the database, so that it outlives the program, and processed
+//! two at a time. Several processes may watch one queue. Each process that is asked to fetch
+//! something tries to; the hub crate ensures that one of them does and the others follow it. A
+//! pause or cancel in one of them stops the download in all.
 
 mod other_processes;
 mod run;
@@ -24,7 +24,7 @@ use contract::{Error, Result};
 /// Downloads that run at once; the others wait.
 const AT_ONCE: usize = 2;
 
-/// How long one that is told to stop may take to do so.
+/// How long a download may take to stop once asked.
 const STOP_WITHIN: Duration = Duration::from_secs(10);
 
 /// Those that run in this process.
@@ -42,7 +42,7 @@ struct DownloadTable {
     notices: HashMap<String, HubError>,
     /// Those that this process was asked for.
     mine: HashSet<String>,
-    /// It works off whatever is in the queue.
+    /// This process works off everything in the queue.
     takes_all: bool,
     is_closed: bool,
 }
@@ -149,7 +149,8 @@ impl App {
             if found.stage != DownloadStage::Done {
                 return self.download_resume(&found.id);
             }
-            // What there is of the same commit is the same; of another one it is fetched beside it.
+            // Existing files of the same commit are reused; those of another commit are fetched
+            // alongside.
             self.store().remove_download(&found.id)?;
             self.ctx().events.publish(AppEvent::DownloadRemoved { id: found.id });
         }
@@ -225,7 +226,8 @@ impl App {
         self.start_next()
     }
 
-    /// From now on this process works off the queue, whoever filled it: what an earlier one left goes on.
+    /// From now on this process works off the queue, including entries that other or earlier
+    /// processes added.
     pub fn downloads_go_on(&self) -> Result<()> {
         let was_on = std::mem::replace(&mut self.services().downloads.lock().takes_all, true);
         self.start_next()?;
@@ -287,7 +289,7 @@ impl Services {
     fn tell_of_row(&self, id: &str) {
         let row = self.store().download(id);
         match row {
-            // A row that doesn't tell is told with the next change.
+            // A row that can't be reported now is reported with the next change.
             Ok(row) => _ = self.told(row),
             Err(_) => self.ctx.events.publish(AppEvent::DownloadRemoved { id: id.into() }),
         }

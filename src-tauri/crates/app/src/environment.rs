@@ -1,4 +1,4 @@
-//! How environment variables are read, which only edges may do.
+//! Reads environment variables, which only edges may do.
 
 /// Looks a variable up. The default finds none.
 #[derive(Debug, Clone, Copy)]

@@ -1,4 +1,4 @@
-//! Events that every watcher of the application sees, beside those of turns.
+//! Application-wide events, apart from those of turns.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,7 @@ use platform::{EventLog, Watch};
 /// Events that a slow watcher of the application may fall behind before it has to list everything again.
 const MAX_KEPT_EVENTS: usize = 1024;
 
-/// The application's events, beside those of turns.
+/// Application-wide events, apart from those of turns.
 #[derive(Clone)]
 pub(crate) struct Events {
     log: Arc<EventLog<AppEvent>>,

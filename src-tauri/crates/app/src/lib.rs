@@ -176,8 +176,8 @@ impl App {
         }
     }
 
-    /// Follows what happens beside turns, from now on. The first watcher also gets what came before it: the notices of
-    /// the opening.
+    /// Follows application events from now on. The first watcher also gets earlier ones: the
+    /// notices of the opening.
     pub fn watch_app(&self) -> Watch<AppEvent> {
         self.ctx().events.watch()
     }

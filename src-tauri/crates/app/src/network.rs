@@ -1,4 +1,4 @@
-//! The network: endpoints, the record of connections, and what other programs are served.
+//! The network: endpoints, the record of connections, and what is served to other programs.
 
 pub mod connections;
 pub mod endpoints;

@@ -1,8 +1,6 @@
-//! Files with messages: read when they are chosen, kept with their message, given to the model as a whole or in the
-//! passages that match the question.
-//!
-//! A file that was chosen but not sent is in memory alone. What a message gave to the model is kept with it and never
-//! worked out anew.
+//! Files with messages: read when chosen, stored with their message, given to the model whole or as
+//! the passages that match the question. A file that was chosen but not sent is in memory alone.
+//! What a message gave to the model is stored with it and never recomputed.
 
 pub mod citations;
 pub mod embed;
@@ -34,7 +32,7 @@ const MAX_PENDING: usize = 64;
 /// What they take together. Bytes of text.
 const MAX_PENDING_BYTES: usize = 128 << 20;
 
-/// Of a text so much is shown at once. Bytes.
+/// Bytes of a text that are shown at once.
 const SHOWN: usize = 256 << 10;
 
 /// Counts that are kept: the files of a few drafts with a few models.
@@ -264,7 +262,7 @@ impl App {
         self.plan(&ground, &args.text, files)
     }
 
-    /// What the files of a message become when it is written anew. None: nothing is to be given.
+    /// What the files of a message become when it is edited. None: nothing is to be given.
     pub(crate) fn plan_edit(
         &self,
         conversation: &str,
@@ -275,7 +273,8 @@ impl App {
         let before = ground.branch.iter().position(|it| it.row.id == message);
         let rows = match before {
             Some(at) => ground.branch.drain(at..).next().map(|it| it.attachments.files).unwrap_or_default(),
-            // On another branch: what comes before it is not at hand, and nothing of it is searched.
+            // On another branch: its earlier messages are not available, and none of their files
+            // are searched.
             None => self.store().attachments_of(message)?.files,
         };
         if before.is_none() {
@@ -325,7 +324,7 @@ impl App {
     }
 }
 
-/// Files of a message that is written anew: the same, under new ids.
+/// Copies the files of an edited message, under new ids.
 fn copies(session: &Session, rows: &[AttachmentRow]) -> Result<Vec<Arc<Document>>> {
     let copy = |row: &AttachmentRow| -> Result<Arc<Document>> {
         let text = session.document(&row.document)?.ok_or_else(gone)?;

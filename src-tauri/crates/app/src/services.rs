@@ -1,4 +1,5 @@
-//! The services, each the owner of its own state, and the context that they share. Built once, when the application opens.
+//! The services, each the owner of its state, and the context that they share. Built once, when the
+//! application opens.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 

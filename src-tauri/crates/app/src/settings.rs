@@ -1,4 +1,4 @@
-//! The settings in use: stored values over defaults, flags over both.
+//! The settings in effect: stored values over defaults, flags over both.
 
 pub mod per_model;
 pub mod presets;
@@ -27,14 +27,14 @@ use crate::store::Store;
 use per_model::PerModelSettings;
 pub(crate) use typed::{SettingSource, TypedSettings};
 
-/// What a door's flags say instead of the settings, for this process.
+/// Flags of a frontend that override the settings, for this process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Overrides {
     pub backend: Option<Backend>,
-    /// Layers on graphics cards. None: as many as fit.
+    /// Layers on GPUs. None: as many as fit.
     pub gpu_layers: Option<usize>,
     pub gpu_precision: Option<CardPrecision>,
-    /// Graphics cards, by number or a part of their name. Empty: as the settings say.
+    /// GPUs, by number or part of their name. Empty: as the settings say.
     pub gpu_devices: Vec<String>,
     pub gpu_spread: Option<GpuSpread>,
     /// of tests
@@ -53,7 +53,7 @@ pub struct Overrides {
     pub quantize: Option<String>,
     /// Adapters, each as `F[:SCALE]`.
     pub lora: Vec<String>,
-    /// The source of a chat template for whatever model answers.
+    /// The source of a chat template, for any model that answers.
     pub template: Option<String>,
     pub template_fallback: bool,
     pub speculate: Option<Speculate>,
@@ -359,7 +359,7 @@ impl App {
     }
 }
 
-/// The source of a template in a file of its own. Errors name the file.
+/// Reads a template's source from its file. Errors name the file.
 pub fn template_file(path: &Path) -> Result<String> {
     let wrong = |code: &str, cause: String| {
         let message = format!("The chat template {}: {cause}.", path.display());

@@ -1,8 +1,6 @@
-//! Tools of other programs: servers of the Model Context Protocol, what a conversation is offered of them, and the rounds
-//! of calls and results between the model and them.
-//!
-//! Guarantees that nothing runs that the user has not allowed, that every call gets a result which the model is told,
-//! that no call takes longer than it may, and that the servers end with the application.
+//! Tools of other programs: MCP servers, the tools that a conversation is offered, and the rounds
+//! of calls and results. Nothing runs that the user has not allowed. Every call gets a result that
+//! the model sees, and no call exceeds its time limit. The servers end with the application.
 
 mod approval;
 pub mod offered_tools;
@@ -38,7 +36,7 @@ const RUNTIME_THREADS: usize = 1;
 /// A server that starts is waited for no longer than its greeting and its list may take.
 const STARTING: Duration = Duration::from_secs(120);
 
-/// Servers that are on their way when the program ends are told to end, and waited for no longer than that may take.
+/// How long to wait on exit for servers that are still starting to end.
 const ENDING: Duration = Duration::from_secs(5);
 
 /// The servers that run.
@@ -63,7 +61,7 @@ struct Live {
 }
 
 enum ToolServer {
-    /// With whoever waits for its greeting, once it is waited for.
+    /// With those waiting for its greeting, if any.
     Starting(Option<Arc<Core>>),
     Ready(Arc<Client>),
     Failed(Error),
@@ -221,7 +219,7 @@ impl ToolServers {
 }
 
 impl ToolServer {
-    /// Nobody wants it any more: its client, where it has one; where it has none yet, its start ends.
+    /// Gives up the server: returns its client if it has one; a start in progress ends.
     fn left(self) -> Option<Arc<Client>> {
         match self {
             Self::Ready(client) => return Some(client),

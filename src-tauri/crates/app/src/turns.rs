@@ -1,4 +1,4 @@
-//! Turns: answers that are being written, and those that ended lately, so that their events can be replayed.
+//! Turns: answers in progress, and those that ended recently, so that their events can be replayed.
 
 pub mod event_pump;
 pub mod partial_answer;

@@ -1,5 +1,5 @@
-//! Contexts that age as the settings say: they are found again after a restart, answer the same, and are not taken where
-//! contexts are to be exact.
+//! Contexts that age as the settings say: found again after a restart, with the same answers, and
+//! not used where contexts are to be exact.
 #![allow(clippy::unwrap_used)] // a test
 
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use app::AppConfig;
 use contract::types::{SendArgs, TurnEventKind, TurnStats};
 use serde_json::json;
 
-/// A data folder of its own, removed at the end.
+/// A temporary data folder, removed at the end.
 struct Home(PathBuf);
 
 impl Home {

@@ -151,7 +151,7 @@ fn a_file_that_is_too_long_is_searched_and_its_passages_are_the_sources() {
     let other = app.message_regenerate(&again(&later[1].id)).unwrap();
     assert!(app.watch_turn(&other.turn, 0).unwrap().flatten().count() > 0);
     assert_eq!(messages(&app, &id)[1].sources, sources);
-    // The question written anew asks for something else of the same file.
+    // The edited question asks for another part of the same file.
     let edited = app.message_edit(&kept[0].id, "What does paragraph 11 say?").unwrap();
     assert!(app.watch_turn(&edited.turn, 0).unwrap().flatten().count() > 0);
     let anew = messages(&app, &id);

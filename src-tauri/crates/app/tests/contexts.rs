@@ -1,5 +1,5 @@
-//! Contexts that outlive their turn: in memory, in files, shared, evicted, damaged. What is answered is always the
-//! same; what is computed is only what is new.
+//! Contexts that outlive their turn: in memory, in files, shared, evicted, damaged. Answers are
+//! always the same; only new tokens are computed.
 #![allow(clippy::unwrap_used)] // a test
 
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use contract::types::{CheckpointArgs, KvInfo, SendArgs, TurnEventKind, TurnStart
 use io::{Clock, ManualClock, RealClock, RealIo};
 use serde_json::json;
 
-/// A data folder of its own, removed at the end.
+/// A temporary data folder, removed at the end.
 struct Home(PathBuf);
 
 impl Home {
@@ -199,8 +199,8 @@ fn conversations_that_begin_alike_share_what_was_computed() {
     assert_eq!(home.files(), Vec::<PathBuf>::new(), "nobody needs any: {n_left} before");
 }
 
-/// A program that asks many things about the same text, as an assistant with a long system prompt does: over 80 of 100
-/// tokens are found, in memory first and after a restart on disk.
+/// A program that asks repeatedly about the same text, like an assistant with a long system prompt.
+/// Over 80 of 100 tokens are reused, first from memory and after a restart from disk.
 #[test]
 fn repeated_prefixes_are_found() {
     let home = Home::new("workload");
@@ -247,7 +247,7 @@ fn the_budget_holds_and_named_checkpoints_stay() {
     app.settings_set("context_disk", &json!(2)).unwrap();
     assert!(home.stored_bytes() <= (2 << 20).max(saved.bytes), "{} bytes", home.stored_bytes());
     assert_eq!(app.checkpoints_list(Some(id)).unwrap()[0].bytes, saved.bytes, "it stays");
-    // opened, it is the end of the branch: what is asked again is another version
+    // opened, it is the end of the branch: a repeated question is another version
     app.checkpoint_restore(&saved.id).unwrap();
     assert_eq!(app.conversation_get(id).unwrap().messages.len(), 2);
     let again = ask(&app, Some(id), QUESTIONS[0]);
@@ -313,7 +313,8 @@ fn what_an_interrupted_write_left_is_swept() {
     assert!(ask(&app, Some(&first.conversation), "And?").stats.reused_tokens > 0);
 }
 
-/// Many at once, with little memory and a word of its own in each: every answer is what it would be alone.
+/// Several at once, with little memory and distinct prompts: every answer is what it would be
+/// alone.
 #[test]
 fn nothing_leaks_from_one_conversation_into_another() {
     const N: usize = 32;

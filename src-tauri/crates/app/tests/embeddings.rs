@@ -1,5 +1,5 @@
-//! Passages found by what they mean: with a real model whose vocabulary is made so that some words mean the same, so
-//! that a question can be near to a passage without a word of it.
+//! Passages found by meaning, with a real model whose vocabulary makes some words synonyms. A
+//! question can be near to a passage without sharing a word with it.
 #![allow(clippy::unwrap_used)] // a test
 
 use std::task::{Context, Poll, Waker};
@@ -18,7 +18,7 @@ use weights::write::{GgufWriter, OwnedValue};
 
 mod common;
 
-/// Words that mean the same stand together. None is the beginning of another.
+/// Synonyms stand together. No word is a prefix of another.
 const MEANINGS: [&[&str]; 3] = [&["hound", "canine"], &["vessel", "ship"], &["bread", "loaf"]];
 
 /// Width of the model: a number that all texts have, one for each meaning, and a few that nothing has.
@@ -177,7 +177,7 @@ fn a_question_finds_a_passage_that_has_none_of_its_words() {
         let first_line = text[..place.start as usize].matches('\n').count() as u32 + 1;
         assert_eq!((source.name.as_str(), place.first_line), ("diary.txt", first_line), "{source:?}");
     }
-    // words count beside it, and what no passage is near to finds nothing new
+    // words still count, and a question near to no passage finds nothing new
     let (_, by_both) = ask(&app, Some(&conversation), "What does paragraph 77 say?", &[]);
     assert!(by_both.iter().any(|source| says(source, &text).contains("Paragraph 77 ")), "{by_both:?}");
     let (_, of_ships) = ask(&app, Some(&conversation), "ship?", &[]);
@@ -231,7 +231,7 @@ fn models_are_offered_for_what_they_are_made_for() {
     assert_eq!(error.code, "model.embeds_only", "{error:?}");
 }
 
-/// Vectors of the texts, and what the user was told meanwhile.
+/// Vectors of the texts, and the notices sent meanwhile.
 fn vectors(app: &App, id: &str) -> (Vec<Vec<f32>>, Vec<String>) {
     let mut events = app.watch_app();
     let texts = ["a hound", "the canine", "some bread"].map(str::to_owned);

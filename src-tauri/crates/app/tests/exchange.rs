@@ -1,4 +1,5 @@
-//! Conversations out and in again: our own formats, those of others, and a backup of everything.
+//! Export and import of conversations: our own formats, those of others, and a backup of
+//! everything.
 #![allow(clippy::unwrap_used)] // a test
 
 use std::path::PathBuf;
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 const CHATGPT: &str = include_str!("exchange/chatgpt.json");
 const CLAUDE: &str = include_str!("exchange/claude.json");
 
-/// A data folder of its own, removed at the end.
+/// A temporary data folder, removed at the end.
 struct Home(PathBuf);
 
 impl Home {
@@ -125,7 +126,7 @@ fn our_json_brings_back_the_same_tree() {
     let before = essence(&app, &id);
     assert!(before.len() >= 6, "there are versions to lose");
 
-    // Beside itself: new ids, the same tree. On another machine: the same ids.
+    // Imported on the same machine: new ids, the same tree. On another machine: the same ids.
     let path = home.file("export.json", text.as_bytes());
     let twin = app.import_file(&path).unwrap().conversations.swap_remove(0);
     assert_ne!(twin.id, id);

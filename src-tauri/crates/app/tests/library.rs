@@ -1,4 +1,4 @@
-//! The library over real folders: looking through them, importing, removing, undoing.
+//! The library over real folders: scanning, importing, removing, undoing.
 #![allow(clippy::unwrap_used)] // a test
 
 use std::fs;
@@ -17,7 +17,7 @@ use io::{RealClock, RealIo};
 use serde_json::json;
 use session::{ModelRow, Session};
 
-/// A folder of its own, removed at the end.
+/// A temporary folder, removed at the end.
 struct Home(PathBuf);
 
 impl Home {

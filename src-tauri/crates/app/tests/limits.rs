@@ -1,4 +1,5 @@
-//! Limits of turns through the application: each refuses or ends what it should, and says how to raise it.
+//! Limits of turns through the application: each refuses or ends what it should, and names the
+//! setting that raises it.
 #![allow(clippy::unwrap_used)] // a test
 
 use std::path::PathBuf;
@@ -44,7 +45,7 @@ impl Clock for Moved {
     }
 }
 
-/// A data folder of its own, removed at the end.
+/// A temporary data folder, removed at the end.
 struct Home(PathBuf);
 
 impl Home {
@@ -64,7 +65,7 @@ impl Home {
         app
     }
 
-    /// With a clock of its own, and kernels that are slow everywhere.
+    /// With the given clock, and kernels that are slow everywhere.
     fn open_by(&self, clock: Arc<dyn Clock>) -> App {
         let overrides = Overrides { backend: Some(Backend::Scalar), ..Overrides::default() };
         let app = App::open_with(self.config(overrides), Arc::new(RealIo), clock).unwrap();
@@ -95,7 +96,7 @@ fn raw(text: &str) -> Prompt {
     Prompt::Raw(text.into())
 }
 
-/// A turn to its end, and the places in the queue that it was told.
+/// Runs a turn to its end; returns the result and its reported queue positions.
 fn end(app: &App, turn: &str) -> (Result<TurnStats, Error>, Vec<u32>) {
     let mut positions = Vec::new();
     for event in app.watch_turn(turn, 0).unwrap().flatten() {

@@ -1,5 +1,5 @@
-//! Conversations longer than their model's context, over the starter model: they go on, nothing is left out unsaid,
-//! and everything can be had back.
+//! Conversations longer than their model's context, over the starter model: they continue, every
+//! omission is reported, and everything can be restored.
 #![allow(clippy::unwrap_used)] // a test
 
 use app::App;
@@ -85,7 +85,7 @@ fn the_window_goes_on() {
     let id = &conversation.summary.id;
     let (_, events) = send(&app, Some(id), "Thanks");
     assert!(stats(&events).reused_tokens > 0, "{:?}", stats(&events));
-    // What was folded has an effect after a start, too.
+    // The compaction has an effect after a restart, too.
     let counted = count(&app, id);
     drop(app);
     let app = open(&home);
@@ -147,7 +147,7 @@ fn folding_now_is_undone_exactly() {
     }
 }
 
-/// Where nothing is to be left out, nothing is: the numbers are told instead.
+/// Where nothing may be left out, nothing is: the error has the numbers instead.
 #[test]
 fn without_a_strategy_nothing_is_left_out() {
     let home = Home::new("off");
@@ -187,7 +187,8 @@ fn without_a_strategy_nothing_is_left_out() {
     );
 }
 
-/// What the user wants refused is refused at every door; what hides in a tool's words is shown and told.
+/// What the user wants refused is refused by every interface; text that hides in a tool's result is
+/// shown and reported.
 #[test]
 fn texts_are_guarded() {
     let home = Home::new("guard");

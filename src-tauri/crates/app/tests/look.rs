@@ -1,4 +1,4 @@
-//! Answers looked at token by token, taken up from another token, and chats that are kept nowhere.
+//! Answers inspected token by token, continued from another token, and temporary chats.
 #![allow(clippy::unwrap_used)] // a test
 
 use app::App;
@@ -13,7 +13,7 @@ use common::Home;
 
 fn opened(name: &str) -> (Home, App) {
     let home = Home::new(&format!("look-{name}"));
-    // Whoever writes a title can't be looked into meanwhile.
+    // A model that is writing a title can't be inspected meanwhile.
     let app = home.open_as(&[("max_tokens", json!(12)), ("titles", json!(false))]);
     (home, app)
 }

@@ -1,4 +1,4 @@
-//! What one model alone is loaded with: kept, checked, and used.
+//! Per-model load settings: stored, checked, and applied.
 #![allow(clippy::unwrap_used)] // a test
 
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use app::AppConfig;
 use contract::types::{ModelSettingArgs, SendArgs, SettingRow, TurnEventKind};
 use serde_json::{Value, json};
 
-/// A data folder of its own, removed at the end.
+/// A temporary data folder, removed at the end.
 struct Home(PathBuf);
 
 impl Home {

@@ -1,4 +1,4 @@
-//! The worker over a pipe: JSON lines both ways, as a child process would have it.
+//! The worker over a pipe: JSON lines both ways, as a child process has it.
 #![allow(clippy::unwrap_used)] // a test
 
 use std::io::{BufRead, BufReader, Write};

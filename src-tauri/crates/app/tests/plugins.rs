@@ -1,4 +1,4 @@
-//! Plugins: shown before they are on, taken over as they were shown, taken back wholly.
+//! Plugins: shown before they are enabled, adopted as shown, and removed without a trace.
 #![allow(clippy::unwrap_used)] // a test
 
 use app::App;
@@ -82,7 +82,7 @@ fn a_plugin_is_shown_taken_over_and_taken_back() {
     assert_eq!((server.name.as_str(), server.plugin.as_deref()), ("sky", Some("Weather")));
     assert_eq!(app.tool_server_test(&server.id).unwrap().tools.len(), 11);
 
-    // What changes afterwards is told, and changes nothing.
+    // Later changes are reported and have no effect.
     put(&home, "weather", &MANIFEST.replace("python3", "another"));
     assert!(app.plugins_list().unwrap()[1].changed);
     assert_eq!(app.tool_servers_list().unwrap()[0].spec.command.as_deref(), Some("python3"));

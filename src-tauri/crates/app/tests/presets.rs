@@ -1,4 +1,5 @@
-//! Presets: kept, changed, taken out and in, and given to a conversation before its first message.
+//! Presets: stored, changed, exported and imported, and given to a conversation before its first
+//! message.
 #![allow(clippy::unwrap_used)] // a test
 
 use std::path::PathBuf;
@@ -7,7 +8,7 @@ use app::App;
 use app::AppConfig;
 use contract::types::{CompactionStrategy, ConversationOptions, PresetArgs, SendArgs, TurnEventKind};
 
-/// A data folder of its own, removed at the end.
+/// A temporary data folder, removed at the end.
 struct Home(PathBuf);
 
 impl Home {

@@ -1,5 +1,5 @@
-//! Where the time of an answer goes: on the processor and on a card, only while it is switched on, and without a word of
-//! the answer being another.
+//! Profiles of an answer: on the processor and on a GPU, only while enabled, and without changing
+//! the answer.
 #![allow(clippy::unwrap_used)] // a test
 
 mod common;

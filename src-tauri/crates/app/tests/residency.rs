@@ -1,4 +1,5 @@
-//! The worker with several models: those that fit stay, those that nobody asks go, and a load stops no answer.
+//! The worker with several models: those that fit stay, unused ones are evicted, and a load
+//! interrupts no answer.
 #![allow(clippy::unwrap_used)] // a test
 
 use std::path::{Path, PathBuf};
@@ -151,7 +152,7 @@ fn models_that_fit_stay_and_the_least_used_goes_first() {
         assert!(unloaded(&events).is_empty(), "{events:?}");
         assert_eq!(is_loading(&events, &model.id), turn != "3", "the third finds its model there");
     }
-    // no room for a third beside them: both go, the one that was used longer ago first
+    // no memory for a third beside them: both are evicted, the least recently used first
     bench.free.store(1, Ordering::SeqCst);
     bench.ask("4", &c, 2);
     assert_eq!(unloaded(&bench.ended("4")), ["b", "a"]);
@@ -221,7 +222,7 @@ fn a_model_that_nobody_asks_leaves_memory() {
     bench.end();
 }
 
-/// Of the software that plays a card: it has some for each time that it is open.
+/// Memory of the software adapter: it takes some each time that it is opened.
 #[cfg(target_os = "linux")]
 fn n_card_threads() -> usize {
     let name = |task: std::io::Result<std::fs::DirEntry>| {

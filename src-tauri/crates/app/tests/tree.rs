@@ -1,4 +1,5 @@
-//! The tree of messages through the application: edits, versions, answers that go on, search, deleting for good.
+//! The message tree through the application: edits, versions, continued answers, search, deleting
+//! for good.
 #![allow(clippy::unwrap_used)] // a test
 
 use std::path::PathBuf;
@@ -97,7 +98,7 @@ fn an_answer_is_rewritten_and_the_next_question_goes_on_from_it() {
     assert_eq!(app.answer_edit(&first.user_message, "x").unwrap_err().code(), "session.not_an_answer");
 }
 
-/// Cut after so many tokens and gone on with, the answer is that which would have been given at once.
+/// Cut short and continued, the answer equals the one generated in a single run.
 #[test]
 fn an_answer_goes_on_from_exactly_its_tokens() {
     let home = Home::new("continue");

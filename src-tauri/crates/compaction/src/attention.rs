@@ -1,7 +1,6 @@
-//! Attention: nothing is left out of the prompt; the state of the model forgets, layer by layer and head by head, the
-//! tokens that the newest ones attend to least.
-//!
-//! Not exact, unlike the others: what stays has seen what goes, and moves up to the places of what went.
+//! Attention: the prompt stays complete; the model's state forgets, per layer and head, the tokens
+//! that the newest ones attend to least. Not exact, unlike the others: remaining tokens have seen
+//! the evicted ones, and move up to their positions.
 
 use super::{Compressor, Fold, Next, PromptDraft, TokenBudget, Transcript};
 

@@ -1,7 +1,7 @@
-//! What of a conversation a model is shown when not all of it fits: one file per strategy, plain data in and out.
-//!
-//! A strategy sees how a conversation is cut into turns and can have any way to show it counted, exactly; it decides
-//! what comes next. It knows nothing of texts, models or the database, and changes nothing: the messages stay.
+//! Which parts of a conversation a model sees when not all of it fits: one file per strategy, plain
+//! data in and out. A strategy sees the conversation's turns, can have any candidate counted
+//! exactly, and decides the next step. It knows nothing of texts, models or the database, and
+//! changes no message.
 #![forbid(unsafe_code)]
 
 use std::ops::Range;
@@ -71,8 +71,8 @@ pub struct TokenBudget {
     pub limit: usize,
     /// A prompt with more leaves too little for an answer.
     pub budget: usize,
-    /// What a prompt is cut down to: so far below the budget that many turns pass until the next cut, and the state of
-    /// the model is of use until then.
+    /// Target size of a shortened prompt: far enough below the budget that many turns pass until
+    /// the next cut, and the model's state stays useful until then.
     pub aim: usize,
 }
 
@@ -139,7 +139,7 @@ pub enum Next {
     /// Show all of it, and let the state of the model forget tokens down to `n_keep` whenever it has `n_most`; the
     /// newest `n_protected` stay.
     Forget { n_most: usize, n_keep: usize, n_protected: usize },
-    /// It takes so many tokens at least.
+    /// It takes at least `n_least` tokens.
     TooLong { n_least: usize },
 }
 

@@ -1,13 +1,12 @@
-//! Summaries: older turns are told in the model's own words, and summaries, when there are many, in fewer.
-//!
-//! A summary continues those before it, so that it need not repeat them. They are wished for while the context is only
-//! half full, so that they are there when it is full.
+//! Summaries: the model rewrites older turns, and when there are many summaries, condenses those. A
+//! summary continues those before it and need not repeat them. They are requested while the context
+//! is only half full, so that they are ready when it is full.
 
 use super::{
     Compressor, Fold, Next, PromptDraft, SummaryRequest, TokenBudget, Transcript, TurnSummary, fewest, window,
 };
 
-/// So many summaries are told in one of the next level.
+/// Summaries that are combined into one of the next level.
 const GROUP: usize = 4;
 
 /// Turns at the end that are not summarised before they must be: what is spoken of now is best left in its own words.

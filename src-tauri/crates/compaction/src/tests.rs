@@ -1,8 +1,8 @@
-//! Strategies over conversations that are only numbers, and over many of them.
+//! Strategies over conversations that are only numbers.
 
 use super::*;
 
-/// A conversation whose turns have so many tokens each, as a prompt of `HEAD` more.
+/// A conversation whose turns have the given token counts, in a prompt of `HEAD` more.
 struct FakeConversation {
     turns: Vec<usize>,
     /// tokens of each summary
@@ -76,7 +76,7 @@ fn converse(strategy: Strategy, n_ctx: usize, seed: u64) {
     assert!(strategy == Strategy::Attention || talk.n_folded > 0, "60 turns of a sixth do not fit");
 }
 
-/// What a prompt shows that was folded before.
+/// What a prompt shows after earlier compactions.
 fn shown(talk: &Transcript) -> Vec<usize> {
     (0..talk.digests.len())
         .filter(|&at| talk.digests[at].turns.end <= talk.n_folded)

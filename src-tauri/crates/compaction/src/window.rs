@@ -1,10 +1,9 @@
-//! The sliding window: the system prompt and the newest turns stay, the oldest go.
-//!
-//! Keys are computed again, not rotated: rotated keys would still hold what their tokens saw of those that have gone,
-//! and rounding besides, while a prompt that is computed anew is exactly the prompt that is shown. That stays cheap
-//! since cuts are rare and large: between two of them every prompt begins as the one before. The first tokens of a
-//! prompt, which models attend to whatever they say (attention sinks), are those of its template and system prompt,
-//! and never go.
+//! The sliding window: the system prompt and the newest turns stay, the oldest are dropped. Keys
+//! are recomputed, not rotated. Rotated keys would still depend on dropped tokens and add rounding;
+//! a recomputed prompt is exactly the prompt that is shown. That stays cheap since cuts are rare
+//! and large: between two of them every prompt extends the one before. The first tokens, which
+//! models attend to whatever they say (attention sinks), belong to the template and system prompt
+//! and always stay.
 
 use super::{Compressor, Fold, Next, PromptDraft, TokenBudget, Transcript, fewest};
 

@@ -1,4 +1,4 @@
-//! Base64, as pages read files.
+//! Base64, as web pages send files.
 
 /// None: it is none.
 pub fn decode(text: &str) -> Option<Vec<u8>> {

@@ -1,6 +1,6 @@
-//! How files stand in a prompt: each in a fence with its name before it, ahead of the question they came with.
-//!
-//! Guarantees that the same message is the same text each time, so that the model's state for it can be reused.
+//! How files appear in a prompt: each in a fence under its name, ahead of the question they came
+//! with. The same message always yields the same text, so that the model's cached state can be
+//! reused.
 
 use std::ops::Range;
 

@@ -1,4 +1,5 @@
-//! A text cut into passages: where a paragraph, else a line, else a word ends; never across pages.
+//! Splits a text into passages at the end of a paragraph, else a line, else a word; never across
+//! pages.
 
 use std::ops::Range;
 

@@ -1,6 +1,5 @@
-//! A file's bytes as text: PDF by its letters, everything else by its encoding. What is no text is refused in words.
-//!
-//! Knows nothing of messages, models or where the bytes come from.
+//! Decodes a file's bytes into text: PDF by its fonts, everything else by its encoding. What is not
+//! text is refused with a message. Knows nothing of messages, models or where the bytes come from.
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
@@ -12,7 +11,7 @@ use crate::pdf;
 /// Of a file that is looked at to see what it is.
 const LOOKED_AT: usize = 64 << 10;
 
-/// One of so many characters that are no letters is a slip; more are no text.
+/// One control character per this many characters is tolerated; more means that it is no text.
 const CONTROLS: usize = 200;
 
 /// A file that was read.
@@ -21,7 +20,7 @@ pub struct ExtractedText {
     pub kind: AttachmentKind,
     /// Lines end with `\n`; pages of a PDF are parted by `pdf::PAGE_BREAK`.
     pub text: String,
-    /// The encoding, where it had to be guessed.
+    /// The encoding, if it was guessed.
     pub guessed: Option<&'static str>,
 }
 

@@ -1,4 +1,4 @@
-//! Names of attached files as they are shown.
+//! Display names of attached files.
 
 use crate::prompt_injection;
 

@@ -1,4 +1,4 @@
-//! Files as OpenAI's clients send them: parts of a message's content, their bytes as base64.
+//! Files in OpenAI's format: parts of a message's content, their bytes as base64.
 
 use serde_json::Value;
 

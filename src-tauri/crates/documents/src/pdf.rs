@@ -1,8 +1,6 @@
-//! The text of a PDF, page by page.
-//!
-//! Whatever the file says: it takes no more than its limits of time, pages, memory and nesting, and a failure in it ends
-//! nothing but the reading. What it looks like (pictures, columns, tables) is not read; words come in the order in
-//! which the file draws them.
+//! Extracts the text of a PDF, page by page. Limits of time, pages, memory and nesting hold
+//! whatever the file says, and a failure ends only the reading. Layout (pictures, columns, tables)
+//! is ignored; words come in the order in which the file draws them.
 
 mod content_stream;
 mod fonts;
@@ -44,7 +42,7 @@ fn within(bytes: &[u8], time: Duration) -> Result<String, ExtractError> {
     let (bytes, told) = (bytes.to_vec(), Arc::clone(&stop));
     let thread = std::thread::Builder::new().name("pdf".into()).stack_size(STACK_BYTES).spawn(move || {
         let outcome = catch_unwind(AssertUnwindSafe(|| text(&bytes, &told)));
-        // Whoever asked may have given up.
+        // the caller may have given up
         let _ = send.send(outcome.unwrap_or_else(|_| Err(damaged())));
     });
     if thread.is_err() {
@@ -54,7 +52,7 @@ fn within(bytes: &[u8], time: Duration) -> Result<String, ExtractError> {
         ));
     }
     let outcome = done.recv_timeout(time);
-    // What is still read is read for nobody.
+    // the rest has no reader
     stop.store(true, Ordering::Relaxed);
     match outcome {
         Ok(outcome) => outcome,

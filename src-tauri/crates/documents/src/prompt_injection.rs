@@ -1,8 +1,7 @@
-//! The input guard: what the user wants refused, and what in other people's texts should be seen before it is believed.
-//!
-//! Patterns are the user's own, none by default. Texts that tools bring are looked through for characters that don't
-//! show and for sentences that read like instructions: the former are made visible, both are told. How long texts may
-//! be is said elsewhere.
+//! The input guard: refuses what the user forbids, and flags suspicious content in other people's
+//! texts. Patterns are the user's, none by default. Texts from tools are checked for invisible
+//! characters, which are made visible, and for sentences that read like instructions; both are
+//! reported. Length limits are elsewhere.
 
 use regex::{Regex, RegexBuilder};
 
@@ -12,9 +11,9 @@ use contract::{Error, Finding, Result};
 const MAX_PATTERNS: usize = 100;
 /// What a compiled pattern may take: no pattern makes the program slow or large. Bytes.
 const MAX_PATTERN_BYTES: usize = 1 << 20;
-/// Findings of one text that are told.
+/// Maximum findings reported per text.
 const MAX_FINDINGS: usize = 20;
-/// Of a finding so much is quoted. Characters.
+/// Maximum characters quoted per finding.
 const QUOTED: usize = 80;
 
 /// Words that texts use to take over a model. Narrow on purpose: what is marked too often is not read.

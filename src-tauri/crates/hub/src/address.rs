@@ -1,18 +1,21 @@
-//! What a person names: `owner/name`, with a file or a revision, or the address of a page of the hub.
+//! Model addresses as people write them: `owner/name` with a file or revision, or the URL of a hub page.
 
 use reqwest::Url;
 
-/// Longest part of a repository's name that hubs allow.
+/// Length limit of each part of a repository name on hubs.
 const MAX_NAME_BYTES: usize = 96;
 
-/// `owner/name`, in the characters that hubs allow.
+/// A repository: `owner/name`, in the characters that hubs allow.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Repository {
+    /// User or organization.
     pub owner: String,
+    /// Name within the owner.
     pub name: String,
 }
 
 impl Repository {
+    /// Parses `owner/name`.
     pub fn parse(text: &str) -> Option<Self> {
         let (owner, name) = text.split_once('/')?;
         (is_name(owner) && is_name(name)).then(|| Self { owner: owner.into(), name: name.into() })
@@ -34,22 +37,25 @@ fn is_name(text: &str) -> bool {
         && !text.contains("..")
 }
 
-/// A git commit by its full name: what it holds never changes.
+/// Whether a text is a full git commit hash, whose contents never change.
 pub(crate) fn is_commit(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
 }
 
-/// A repository, and what of it.
+/// A repository, optionally with a revision and a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelAddress {
+    /// The repository.
     pub repository: Repository,
+    /// Branch, tag or commit.
     pub revision: Option<String>,
+    /// File in the repository.
     pub path: Option<String>,
 }
 
 impl ModelAddress {
-    /// `owner/name`, `owner/name:file`, `owner/name@revision:file`, `hf.co/owner/name`, or a page's address as the
-    /// browser shows it. None: it is something else, such as words to search for.
+    /// Parses `owner/name`, `owner/name:file`, `owner/name@revision:file`, `hf.co/owner/name`, or the URL of a hub page.
+    /// None for anything else, such as search words.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         if text.contains("://") {
@@ -79,7 +85,7 @@ impl ModelAddress {
     }
 }
 
-/// `/owner/name`, `/owner/name/tree/REVISION`, `/owner/name/blob|resolve/REVISION/FILE`.
+/// Parses the path `/owner/name`, `/owner/name/tree/REVISION` or `/owner/name/blob|resolve/REVISION/FILE`.
 fn from_url(url: &Url) -> Option<ModelAddress> {
     if !matches!(url.scheme(), "http" | "https") {
         return None;

@@ -1,4 +1,4 @@
-//! Where files go: the cache that the hub's own tools share, or the application's folder.
+//! File layout of downloaded models: the cache shared with the hub's own tools, or the application's folder.
 
 use std::path::{Path, PathBuf};
 
@@ -8,43 +8,46 @@ use crate::address::{Repository, is_commit};
 use crate::error::{HubError, Result};
 use crate::files::file_name;
 
-/// Longest part of a path that every file system takes, with our endings.
+/// Length limit of a path component that leaves space for our suffixes on every file system.
 const MAX_NAME_BYTES: usize = 200;
 
+/// Layout of a model folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
-    /// `models--OWNER--NAME/{blobs,refs,snapshots}`: one copy for all programs that know it.
+    /// `models--OWNER--NAME/{blobs,refs,snapshots}`: the Hugging Face cache, shared with other programs.
     HubCache,
     /// `OWNER/NAME/FILE`
     Folder,
 }
 
-/// A folder that models are kept in.
+/// A folder that holds models.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelDir {
+    /// The folder.
     pub root: PathBuf,
+    /// Its layout.
     pub layout: Layout,
 }
 
-/// Where one file lies, while it arrives and after.
+/// Paths of one file, during the download and after.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FilePaths {
     pub part: PathBuf,
     pub journal: PathBuf,
     pub lock: PathBuf,
-    /// The bytes.
+    /// The complete file.
     pub data: PathBuf,
-    /// What stands for them under the file's own name, and how it names them.
+    /// Symbolic link under the file's own name, and its target.
     pub link: Option<(PathBuf, PathBuf)>,
 }
 
 impl FilePaths {
-    /// The path under which the file is used.
+    /// Path under which the file is used.
     pub fn used(&self) -> &Path {
         self.link.as_ref().map_or(&self.data, |(link, _)| link)
     }
 
-    /// What an interrupted download leaves.
+    /// Files that an interrupted download leaves behind.
     pub fn leftovers(&self) -> [&Path; 3] {
         [&self.part, &self.journal, &self.lock]
     }
@@ -59,8 +62,8 @@ impl ModelDir {
         }
     }
 
-    /// `key`: the name of the content, such as its hash; two contents have two. Errors: a path that leads elsewhere or
-    /// that some system can't have.
+    /// Paths of a file. `key` identifies the content, such as its hash. Errors for a path that leaves the folder or that
+    /// some operating system does not allow.
     pub(crate) fn paths(
         &self,
         repository: &Repository,
@@ -85,7 +88,7 @@ impl ModelDir {
                 (folder.join("blobs").join(key), Some((link, target)))
             }
         };
-        // A part is of one content: another revision of the file must not go on where it ended.
+        // A part belongs to one content: another revision of the file must not resume it.
         let short: String = key.chars().filter(char::is_ascii_alphanumeric).take(16).collect();
         Ok(FilePaths {
             part: beside(&data, &format!("{short}.part")),
@@ -96,26 +99,26 @@ impl ModelDir {
         })
     }
 
-    /// The verified part becomes the file; what a reader sees is nothing or all of it.
-    pub(crate) fn put(&self, io: &dyn Io, paths: &FilePaths) -> Result<()> {
+    /// Moves the verified part into place. Readers see either nothing or the whole file.
+    pub(crate) fn place(&self, io: &dyn Io, paths: &FilePaths) -> Result<()> {
         io.rename(&paths.part, &paths.data)?;
         self.link(io, paths)
     }
 
-    /// The name that the bytes go by.
+    /// Makes the link under the file's own name, if the layout has links.
     pub(crate) fn link(&self, io: &dyn Io, paths: &FilePaths) -> Result<()> {
         let Some((link, target)) = &paths.link else { return Ok(()) };
         if let Some(folder) = link.parent() {
             io.create_dir_all(folder)?;
         }
         if io.symlink(target, link).is_err() {
-            // Where there are no links, the hub's own tools put the file itself there.
+            // Without symbolic links the hub's own tools put the file itself there.
             io.rename(&paths.data, link)?;
         }
         Ok(())
     }
 
-    /// A branch's newest commit, as the hub's own tools note it.
+    /// Records a branch's newest commit as the hub's own tools do.
     pub(crate) fn record_branch(&self, io: &dyn Io, repository: &Repository, branch: &str, commit: &str) {
         if self.layout != Layout::HubCache
             || !is_commit(commit)
@@ -126,15 +129,15 @@ impl ModelDir {
         }
         let path = self.repository(repository).join("refs").join(branch);
         let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
-        // The file is there and usable without it.
+        // Best effort: the file is usable without it.
         let _ = io.create_dir_all(&folder).and_then(|()| io.write_atomic(&path, commit.as_bytes()));
     }
 }
 
-/// Names that Windows keeps for devices.
+/// Device names reserved by Windows.
 const DEVICES: [&str; 6] = ["con", "prn", "aux", "nul", "com", "lpt"];
 
-/// Refuses whatever could lead out of the folder or that a system can't have as a name.
+/// Refuses paths that could leave the folder or that some operating system does not allow.
 fn check(path: &str) -> Result<()> {
     let is_device = |name: &str| {
         let stem = name.split('.').next().unwrap_or_default().trim_end_matches(|c: char| c.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! Requests to the hub: one host that gets the token, redirects followed by hand, answers of bounded length.
+//! HTTP client of the hub. The token goes to the hub's own host only; redirects are checked; responses are bounded.
 
 use std::time::Duration;
 
@@ -12,35 +12,38 @@ use crate::gate::{Gate, Permit, Purpose};
 use crate::http_error::{RequestError, network_error, response_error, stalled_error};
 use crate::url::{HubUrl, MAX_REDIRECTS, host};
 
+/// Address of Hugging Face's own hub.
 pub const HUGGING_FACE: &str = "https://huggingface.co";
 
-/// Longest answer that is no file of a model: pages of lists are far shorter.
+/// Longest response that is not a model file; pages of lists are far shorter.
 const MAX_RESPONSE_BYTES: usize = 32 << 20;
 
-/// For the name to be found and the connection to be made.
+/// Time for name resolution and connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// WaitGuard before a list is asked for again.
 const RETRY_WAITS: [Duration; 3] =
     [Duration::from_millis(200), Duration::from_millis(600), Duration::from_millis(1800)];
 
-/// A hub may ask for more time; with somebody waiting, no longer than this.
+/// Longest wait between retries while a user waits, even if the hub asks for more.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 
 /// How to reach a hub.
 #[derive(Debug, Clone)]
 pub struct ClientOptions {
-    /// None: Hugging Face's own.
+    /// Address of the hub; None for Hugging Face's own.
     pub endpoint: Option<String>,
+    /// Access token.
     pub token: Option<String>,
-    /// `inglenook/0.1.0`
+    /// `User-Agent` header, such as `inglenook/0.1.0`.
     pub user_agent: String,
-    /// The longest that a server may be silent.
+    /// Longest time without data before a connection counts as stalled.
     pub stall: Duration,
+    /// Asked before every request.
     pub gate: Gate,
 }
 
-/// A hub. Proxies are the environment's or the system's, certificates the system's.
+/// A client of one hub. Uses proxies of the environment or the system, and the system's certificates.
 pub struct Client {
     http: reqwest::Client,
     pub(crate) hub: HubUrl,
@@ -49,7 +52,7 @@ pub struct Client {
     pub(crate) stall: Duration,
 }
 
-/// What came back: its head at once, its body as it is asked for.
+/// A response whose body is read in chunks.
 pub(crate) struct HubResponse {
     response: Response,
     permit: Permit,
@@ -64,7 +67,7 @@ impl std::ops::Deref for HubResponse {
 }
 
 impl HubResponse {
-    /// The next bytes. None: that was all.
+    /// Next bytes of the body; None at its end.
     pub async fn chunk(&mut self) -> reqwest::Result<Option<Vec<u8>>> {
         let chunk = self.response.chunk().await?;
         Ok(chunk.map(|bytes| {
@@ -75,10 +78,10 @@ impl HubResponse {
 }
 
 impl Client {
-    /// Errors: an endpoint that is no address, a system without certificates.
+    /// Errors for an invalid endpoint, or a system without certificates.
     pub fn new(options: ClientOptions) -> Result<Self> {
         let ClientOptions { endpoint, token, user_agent, stall, gate } = options;
-        // Another part of the program may have chosen the same already.
+        // Fails if another part of the program has installed the provider already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let text = endpoint.as_deref().map(str::trim).filter(|text| !text.is_empty()).unwrap_or(HUGGING_FACE);
         let wrong = || {
@@ -93,7 +96,7 @@ impl Client {
             .user_agent(user_agent)
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(CONNECT_TIMEOUT)
-            // Parts of one file come over connections of their own.
+            // HTTP/1 only: each run of a file gets its own connection.
             .http1_only()
             .build()
             .map_err(|error| {
@@ -111,20 +114,23 @@ impl Client {
         Ok(Self { http, hub, token, gate, stall })
     }
 
+    /// Host name of the hub.
     pub fn host(&self) -> String {
         self.hub.host()
     }
 
+    /// Whether an access token is set.
     pub fn has_token(&self) -> bool {
         self.token.is_some()
     }
 
-    /// A model's page.
+    /// Web page of a model.
     pub fn page(&self, repository: &Repository) -> Url {
         self.hub.page(repository)
     }
 
-    /// The one way out: the answer's head, whatever its status. Errors: no leave was given, those of the network.
+    /// Sends a request and returns the response head, whatever its status. All requests pass here. Errors if the gate
+    /// refuses, or for network failures.
     pub(crate) async fn send(
         &self,
         method: Method,
@@ -134,7 +140,7 @@ impl Client {
     ) -> Result<HubResponse> {
         let permit = self.gate.pass(&host(url), purpose)?;
         let mut request = self.http.request(method, url.clone()).headers(headers);
-        // What is compressed on the way has other places than the file.
+        // Compressed responses would have different offsets than the file.
         request = request.header(ACCEPT_ENCODING, "identity");
         if let Some(token) = self.token.as_ref().filter(|_| self.hub.is_own(url)) {
             request = request.header(AUTHORIZATION, token.clone());
@@ -146,7 +152,7 @@ impl Client {
         }
     }
 
-    /// JSON of the hub's API, and the address of the page that follows it.
+    /// JSON of the hub's API, and the URL of the next page.
     pub(crate) async fn json(&self, url: &Url, about: Option<&Repository>) -> Result<(Value, Option<Url>)> {
         let (bytes, next) = self.bytes(url, about).await.map_err(RequestError::into_error)?;
         let value =
@@ -154,7 +160,7 @@ impl Client {
         Ok((value, next))
     }
 
-    /// A small file or answer, wholly. A hub that is busy is asked again, a few times: somebody waits for it.
+    /// A small file or response as a whole. Retries a few times, since a user is waiting.
     pub(crate) async fn bytes(
         &self,
         url: &Url,
@@ -162,7 +168,7 @@ impl Client {
     ) -> Result<(Vec<u8>, Option<Url>), RequestError> {
         for wait in RETRY_WAITS {
             let wait = match self.bytes_once(url, about).await {
-                Err(RequestError::Busy(_, told)) => told.unwrap_or(wait).min(MAX_WAIT),
+                Err(RequestError::Busy(_, retry_after)) => retry_after.unwrap_or(wait).min(MAX_WAIT),
                 Err(RequestError::Network(_)) => wait,
                 ended => return ended,
             };
@@ -171,7 +177,7 @@ impl Client {
         self.bytes_once(url, about).await
     }
 
-    /// Redirects are followed.
+    /// One attempt; follows redirects.
     async fn bytes_once(
         &self,
         url: &Url,
@@ -213,7 +219,7 @@ impl Client {
     }
 }
 
-/// `Link: <ADDRESS>; rel="next"`
+/// URL of the next page from a `Link: <URL>; rel="next"` header.
 fn next_page(base: &Url, headers: &HeaderMap) -> Option<Url> {
     let link = headers.get(reqwest::header::LINK)?.to_str().ok()?;
     let entry = link.split(',').find(|entry| entry.contains("rel=\"next\"") || entry.contains("rel=next"))?;
@@ -248,7 +254,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_the_gate_refuses_is_not_sent_and_not_asked_again() {
+    async fn a_request_that_the_gate_refuses_is_neither_sent_nor_retried() {
         let n_asked = std::sync::Arc::new(std::sync::atomic::AtomicU32::new(0));
         let asked = std::sync::Arc::clone(&n_asked);
         let gate = Gate::new(move |host, purpose| {
@@ -257,7 +263,7 @@ mod tests {
             Err(HubError::new("network.offline", format!("no {host}"), "Switch it on."))
         });
         let options = ClientOptions {
-            // nobody listens there: what was sent all the same would be another error
+            // No server listens there: a request that was sent would give another error.
             endpoint: Some("http://127.0.0.1:9".into()),
             token: None,
             user_agent: "test".into(),

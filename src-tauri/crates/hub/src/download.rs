@@ -1,5 +1,4 @@
-//! One model from the hub to its place: each of its files resolved, fetched over several connections, verified, and
-//! put where it belongs.
+//! Downloads one model: resolves each file, fetches it over several connections, verifies it and moves it into place.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -30,35 +29,40 @@ use crate::resolve::{ResolvedFile, resolve};
 use crate::sha::Hash;
 use crate::tree::RemoteFile;
 
-/// Free space that a download leaves, at most; of small disks a twentieth.
+/// Free space that a download leaves on the disk; on small disks a twentieth of the capacity instead.
 const MAX_HEADROOM_BYTES: u64 = 1 << 30;
 
-/// So often, a fifth of that apart, is looked whether another process has let go of a part.
+/// How many times to check whether another process has released a part before removing it.
 const MAX_LOCK_CHECKS: u32 = 40;
 
-/// How often the progress of another process is looked at.
+/// Interval of checking the progress of another process that downloads the same file.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How to go about it.
+/// Connections, speed limit and retry waits of a download.
 #[derive(Clone)]
 pub struct TransferOptions {
-    /// At once, of one file.
+    /// Parallel connections per file.
     pub connections: u32,
+    /// Speed limit shared by all downloads.
     pub limiter: Arc<RateLimiter>,
+    /// Wait after the first failure; it doubles with each further one.
     pub first_wait: Duration,
+    /// Longest wait between attempts.
     pub max_wait: Duration,
-    /// Longest wait while the network is away.
+    /// Longest wait while the network is unreachable.
     pub max_network_wait: Duration,
 }
 
-/// Why a download ended without its model. What has arrived stays.
+/// Why a download ended without its model. Bytes that have arrived are kept.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DownloadEnd {
+    /// The caller stopped it.
     Stopped,
-    /// It can go on once there is room.
+    /// The disk is full; it can resume once there is space.
     NoSpace(HubError),
-    /// It can go on once connections are wanted again.
+    /// Connections are switched off; it can resume once they are allowed again.
     Offline(HubError),
+    /// It failed for good.
     Failed(HubError),
 }
 
@@ -78,41 +82,51 @@ impl From<IoError> for DownloadEnd {
     }
 }
 
-/// A model to fetch.
+/// A model to download.
 pub struct Download {
+    /// Hub to fetch from.
     pub client: Arc<Client>,
+    /// File system.
     pub io: Arc<dyn Io>,
+    /// Clock.
     pub clock: Arc<dyn Clock>,
+    /// Repository of the model.
     pub repository: Repository,
-    /// A commit, or where the hub names none, a branch.
+    /// Commit, or a branch if the hub names no commit.
     pub revision: String,
-    /// The branch whose newest commit that is.
+    /// Branch whose newest commit `revision` is.
     pub branch: Option<String>,
+    /// Files to fetch, in order.
     pub files: Vec<RemoteFile>,
-    /// Of files that a signed list names: hashes of their chunks.
+    /// Chunk size and chunk hashes of files in a signed manifest, by path.
     pub expected: HashMap<String, (u64, Vec<Hash>)>,
-    /// Whatever is not as listed is refused, instead of taken for a new version.
+    /// Whether a file that differs from the list is refused instead of being treated as a new version.
     pub is_signed: bool,
+    /// Target folder.
     pub dir: ModelDir,
+    /// Connections, speed limit and waits.
     pub tuning: TransferOptions,
+    /// Live progress.
     pub progress: Arc<DownloadProgress>,
+    /// Stops the download when it becomes true.
     pub stop: watch::Receiver<bool>,
 }
 
-/// A file in its place.
+/// A downloaded file in its final location.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlacedFile {
-    /// The path it is used by.
+    /// Path under which it is used.
     pub path: PathBuf,
+    /// Length in bytes.
     pub bytes: u64,
-    /// As the disk has it.
+    /// Hash of the bytes on disk.
     pub sha256: Hash,
-    /// Nothing had to be fetched.
+    /// Whether it existed already, so that nothing was fetched.
     pub was_there: bool,
 }
 
-/// Names a content: its hash, or what the server calls it.
-pub(crate) fn key(resolved: &ResolvedFile) -> String {
+/// Identifier of a file's content: its hash, or the server's entity tag, or its length.
+pub(crate) fn content_key(resolved: &ResolvedFile) -> String {
     let tag = resolved.sha256.map(|hash| hash.to_string()).or_else(|| resolved.tag.clone());
     let plain =
         |tag: String| tag.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(64).collect();
@@ -121,7 +135,7 @@ pub(crate) fn key(resolved: &ResolvedFile) -> String {
 }
 
 impl Download {
-    /// All files in their places, in order. Needs a runtime of several threads.
+    /// Downloads all files, in order, and returns where they are. Needs a multi-threaded runtime.
     pub async fn run(&self) -> Result<Vec<PlacedFile>, DownloadEnd> {
         let mut placed: Vec<PlacedFile> = Vec::new();
         self.progress.preparing();
@@ -135,7 +149,7 @@ impl Download {
         Ok(placed)
     }
 
-    /// Removes what an interrupted download of these files left.
+    /// Removes what an interrupted download of these files left behind.
     pub fn remove_parts(
         dir: &ModelDir,
         io: &dyn Io,
@@ -148,7 +162,7 @@ impl Download {
             let Ok(paths) = dir.paths(repository, revision, &file.path, &hash.to_string()) else {
                 continue;
             };
-            // Another process may still be at it, and stops when it sees that it is no longer wanted.
+            // Another process may still download it; it stops when it sees that the download was removed.
             let mut lock = None;
             for _ in 0..MAX_LOCK_CHECKS {
                 match FileLock::try_acquire(&paths.lock) {
@@ -157,12 +171,12 @@ impl Download {
                         lock = taken;
                         break;
                     }
-                    // there is no such folder, and so no part
+                    // The folder does not exist, and so neither does the part.
                     Err(_) => break,
                 }
             }
             drop(lock);
-            // One that can't be removed stays visible in its folder; there is nothing else to do about it.
+            // Best effort: a part that cannot be removed stays visible in its folder.
             let _ = part::remove(io, &paths.leftovers());
         }
     }
@@ -183,16 +197,16 @@ impl Download {
     async fn file(&self, listed: &RemoteFile, before: u64) -> Result<PlacedFile, DownloadEnd> {
         let mut known: Option<(String, FilePaths)> = None;
         loop {
-            let resolved = self.resolved(listed).await?;
-            let key = key(&resolved);
-            self.compare(listed, &resolved, known.as_ref().is_some_and(|(known, _)| *known != key))?;
+            let resolved = self.resolve_file(listed).await?;
+            let key = content_key(&resolved);
+            self.check_listed(listed, &resolved, known.as_ref().is_some_and(|(known, _)| *known != key))?;
             let paths = self.dir.paths(&self.repository, &self.revision, &listed.path, &key)?;
             let before_it = known.replace((key.clone(), paths.clone())).filter(|(known, _)| *known != key);
             if let Some((_, old)) = before_it {
-                // what stays behind is in nobody's way
+                // Best effort: leftovers do no harm.
                 let _ = part::remove(&*self.io, &old.leftovers());
             }
-            match self.content(listed, &resolved, key, &paths, before).await {
+            match self.fetch_content(listed, &resolved, key, &paths, before).await {
                 Ok(placed) => return Ok(placed),
                 Err(FetchEnd::Changed) => self.pause(self.tuning.first_wait / 2).await?,
                 Err(FetchEnd::Stopped) => return Err(DownloadEnd::Stopped),
@@ -207,8 +221,13 @@ impl Download {
         }
     }
 
-    /// Tells of, or refuses, a file that is not the one that was listed.
-    fn compare(&self, listed: &RemoteFile, now: &ResolvedFile, has_changed: bool) -> Result<(), DownloadEnd> {
+    /// Reports, or refuses if signed, a file that differs from the list.
+    fn check_listed(
+        &self,
+        listed: &RemoteFile,
+        now: &ResolvedFile,
+        has_changed: bool,
+    ) -> Result<(), DownloadEnd> {
         let is_other = listed.bytes != now.bytes
             || matches!((listed.sha256, now.sha256), (Some(listed), Some(now)) if listed != now);
         if is_other && self.is_signed {
@@ -231,8 +250,8 @@ impl Download {
         Ok(())
     }
 
-    /// Asks until there is an answer.
-    async fn resolved(&self, listed: &RemoteFile) -> Result<ResolvedFile, DownloadEnd> {
+    /// Resolves a file, retrying until the hub responds.
+    async fn resolve_file(&self, listed: &RemoteFile) -> Result<ResolvedFile, DownloadEnd> {
         let TransferOptions { first_wait, max_wait, max_network_wait, .. } = self.tuning;
         for n_failed in 1.. {
             let mut stop = self.stop.clone();
@@ -244,7 +263,7 @@ impl Download {
             let jitter = self.clock.monotonic().subsec_nanos().into();
             let (error, wait) = match answer {
                 Ok(resolved) if listed.sha256.is_none() || resolved.sha256.is_some() => return Ok(resolved),
-                // A network that wants a login first answers everything with a page of its own.
+                // A network with a login page responds to every request with that page.
                 Ok(_) => {
                     let error = HubError::bad_response(&self.client.host(), "the file has lost its hash");
                     (error, back_off(n_failed, first_wait, max_wait, jitter))
@@ -265,8 +284,8 @@ impl Download {
         Err(DownloadEnd::Stopped)
     }
 
-    /// One content: already there, fetched by another process, or fetched here.
-    async fn content(
+    /// Gets one content: already present, fetched by another process, or fetched here.
+    async fn fetch_content(
         &self,
         listed: &RemoteFile,
         resolved: &ResolvedFile,
@@ -313,7 +332,7 @@ impl Download {
         self.progress.set_have(before + task.part.have_bytes());
         let sha256 = verify::fetch_and_verify(&task, resolved.sha256.or(listed.sha256)).await?;
         drop(task);
-        self.dir.put(&*self.io, paths)?;
+        self.dir.place(&*self.io, paths)?;
         drop(lock);
         part::remove(&*self.io, &paths.leftovers())?;
         let path = paths.used().to_path_buf();
@@ -332,12 +351,12 @@ impl Download {
                 return Ok(lock);
             }
             self.progress.fetching(1);
-            self.progress.set_have(before + journal::peek(&*self.io, &paths.journal, header));
+            self.progress.set_have(before + journal::arrived_bytes(&*self.io, &paths.journal, header));
             self.pause(POLL_INTERVAL).await.map_err(|_| FetchEnd::Stopped)?;
         }
     }
 
-    /// A whole file of that content from before, whoever fetched it.
+    /// A complete file with that content from an earlier download, by any program.
     async fn existing_file(
         &self,
         paths: &FilePaths,
@@ -364,12 +383,12 @@ impl Download {
                 let path = paths.used().to_path_buf();
                 Ok(Some(PlacedFile { path, bytes, sha256: hash, was_there: true }))
             }
-            // It is damaged: a right one takes its place.
+            // It is damaged and will be replaced.
             Some(_) => Ok(None),
         }
     }
 
-    /// Errors: the disk has not the room for what is still to come of all files.
+    /// Errors if the disk has too little space for the rest of all files.
     fn check_disk_space(&self, paths: &FilePaths, bytes: u64) -> Result<(), HubError> {
         if self.is_stopped() {
             return Ok(());
@@ -399,7 +418,7 @@ impl Download {
     }
 }
 
-/// Work on the disk that may take long, beside the connections.
+/// Runs slow disk work on a blocking thread, so that connections continue.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, IoError> + Send + 'static,
 ) -> Result<T, FetchEnd> {

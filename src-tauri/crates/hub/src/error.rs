@@ -1,10 +1,11 @@
-//! The hub's error: what went wrong with getting a model, and what a person can do.
+//! Errors of this crate: what went wrong with getting a model, and what a person can do.
 
 use io::Fault;
 
+/// Result with a [`HubError`].
 pub type Result<T, E = HubError> = std::result::Result<T, E>;
 
-/// `Display` is the message: cause and place.
+/// A failed request or download. `Display` writes the message: cause and place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct HubError {
@@ -14,6 +15,7 @@ pub struct HubError {
 }
 
 impl HubError {
+    /// An error with a stable code, a sentence, and a remedy (which may be empty).
     pub fn new(code: &'static str, message: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { code, message: message.into(), remedy: remedy.into() }
     }
@@ -23,6 +25,7 @@ impl HubError {
         self.code
     }
 
+    /// What a person can do about it.
     pub fn remedy(&self) -> String {
         self.remedy.clone()
     }
@@ -31,17 +34,17 @@ impl HubError {
     pub(crate) fn bad_response(host: &str, cause: impl std::fmt::Display) -> Self {
         Self::new(
             "hub.answer",
-            format!("{host} gave an answer that can't be used: {cause}."),
-            "Try again later; if it stays, the address of the hub may be wrong.",
+            format!("{host} sent an unusable response: {cause}."),
+            "Try again later. If it persists, the address of the hub may be wrong.",
         )
     }
 
-    /// Connections are not wanted.
+    /// Whether the user has switched off connections.
     pub fn is_offline(&self) -> bool {
         self.code == "network.offline"
     }
 
-    /// The disk has no room.
+    /// Whether the disk is full.
     pub fn is_no_space(&self) -> bool {
         matches!(self.code, "download.no_space" | "io.no_space")
     }
@@ -59,11 +62,11 @@ impl Fault for HubError {
 
 impl From<io::IoError> for HubError {
     fn from(error: io::IoError) -> Self {
-        Self::new(error.code(), format!("The download can't be kept: {error}."), error.remedy())
+        Self::new(error.code(), format!("The download can't be saved: {error}."), error.remedy())
     }
 }
 
-/// Sizes as people read them.
+/// A size in bytes for people, such as "1.5 GB".
 pub(crate) fn human(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["KB", "MB", "GB", "TB"];
     let mut value = bytes as f64 / 1000.0;

@@ -1,39 +1,41 @@
-//! From a repository's files to models that can be fetched: parts together, by quantisation.
+//! Groups a repository's files into downloadable models: parts of split models together, with their quantization.
 
 use std::collections::BTreeMap;
 
 use crate::tree::RemoteFile;
 
-/// How much of a model's precision a file keeps.
+/// Size tier of a quantization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QuantGroup {
-    /// Three bits and fewer.
+    /// Up to three bits per weight.
     Small,
-    /// Four and five.
+    /// Four or five bits.
     Balanced,
-    /// Six and more, and floats.
+    /// Six bits or more, and floats.
     Large,
 }
 
-/// A model that can be fetched.
+/// A downloadable model: the files that belong together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelFiles {
-    /// The (first) file: what the model is opened by. A folder of safetensors goes by its weights.
+    /// The file by which the model is opened: the first part, or the weights or index of a safetensors folder.
     pub path: String,
-    /// In order; all of them are needed.
+    /// All files that the model needs, in order.
     pub files: Vec<RemoteFile>,
-    /// `Q4_K_M` …
+    /// Quantization in its name, such as `Q4_K_M`.
     pub quantisation: Option<String>,
+    /// Size tier.
     pub group: QuantGroup,
 }
 
 impl ModelFiles {
+    /// Total bytes of its files.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).fold(0, u64::saturating_add)
     }
 }
 
-/// What stands beside safetensors: what they mean, and how text becomes tokens.
+/// Files that accompany safetensors: configuration and tokenizer.
 const SIDE_FILES: [&str; 8] = [
     "config.json",
     "generation_config.json",
@@ -47,9 +49,9 @@ const SIDE_FILES: [&str; 8] = [
 const INDEX: &str = "model.safetensors.index.json";
 const SINGLE: &str = "model.safetensors";
 
-/// Smallest first. A split GGUF of which a part is missing is left out; so are files that go with a model but are
-/// none (projectors of images, matrices of importance).
-pub fn items(files: &[RemoteFile]) -> Vec<ModelFiles> {
+/// Downloadable models among the files, smallest first. Leaves out split GGUFs with missing parts, and files that are not
+/// models themselves (image projectors, importance matrices).
+pub fn downloadable_models(files: &[RemoteFile]) -> Vec<ModelFiles> {
     let mut splits: BTreeMap<(&str, usize), Vec<&RemoteFile>> = BTreeMap::new();
     let mut found = Vec::new();
     for file in files.iter().filter(|file| is_gguf_model(&file.path)) {
@@ -77,7 +79,7 @@ fn gguf(path: &str, files: Vec<RemoteFile>) -> ModelFiles {
     ModelFiles { path: path.into(), files, quantisation, group }
 }
 
-/// The files of a model in safetensors, at the repository's root.
+/// The files of a safetensors model at the repository's root.
 fn folder(files: &[RemoteFile]) -> Option<ModelFiles> {
     let of = |path: &str| files.iter().find(|file| file.path == path);
     of("config.json")?;
@@ -98,7 +100,7 @@ fn folder(files: &[RemoteFile]) -> Option<ModelFiles> {
     Some(ModelFiles { path: path.into(), files: needed, quantisation: None, group: QuantGroup::Large })
 }
 
-/// The file's name, without folders.
+/// Last component of a path.
 pub(crate) fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
@@ -111,7 +113,7 @@ fn is_gguf_model(path: &str) -> bool {
         && !["mmproj", "imatrix", "mtp"].iter().any(|m| is_beside(m))
 }
 
-/// `NAME-00002-of-00003.gguf` as (`NAME`, 2, 3).
+/// Parses `NAME-00002-of-00003.gguf` into (`NAME`, 2, 3).
 fn split(path: &str) -> Option<(&str, usize, usize)> {
     let stem = path.get(..path.len().checked_sub(5)?)?;
     let (rest, count) = stem.rsplit_once("-of-")?;
@@ -123,14 +125,14 @@ fn split(path: &str) -> Option<(&str, usize, usize)> {
     (count > 0 && index > 0).then_some((name, index, count))
 }
 
-/// `Q4_K_M` of `model-Q4_K_M.gguf`: the last piece of the name that is one.
+/// Quantization in a file name: `Q4_K_M` of `model-Q4_K_M.gguf`. The last matching piece counts.
 fn quantisation(path: &str) -> Option<String> {
     let stem = split(path).map_or_else(|| path.get(..path.len() - 5).unwrap_or(path), |(stem, ..)| stem);
     let pieces = file_name(stem).rsplit(['-', '.']).map(str::to_ascii_uppercase);
     pieces.into_iter().find(|piece| bits(piece).is_some())
 }
 
-/// Bits of most weights.
+/// Bits per weight of a quantization.
 fn bits(name: &str) -> Option<u32> {
     match name {
         "F32" | "FP32" => return Some(32),
@@ -167,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn names_tell_the_quantisation() {
+    fn names_tell_the_quantization() {
         let cases = [
             ("SmolLM3-3B-Q4_K_M.gguf", Some("Q4_K_M"), QuantGroup::Balanced),
             ("model.IQ2_XXS.gguf", Some("IQ2_XXS"), QuantGroup::Small),
@@ -181,7 +183,7 @@ mod tests {
             ("x.gguf", None, QuantGroup::Large),
         ];
         for (path, expected, in_group) in cases {
-            let item = &items(&remote(&[path.replace("-00001-of-00002", "").as_str()]))[0];
+            let item = &downloadable_models(&remote(&[path.replace("-00001-of-00002", "").as_str()]))[0];
             assert_eq!((item.quantisation.as_deref(), item.group), (expected, in_group), "{path}");
         }
     }
@@ -189,20 +191,23 @@ mod tests {
     #[test]
     fn parts_are_one_item_and_incomplete_ones_none() {
         let whole = ["a-Q4_0-00002-of-00002.gguf", "a-Q4_0-00001-of-00002.gguf", "b-Q8_0.gguf"];
-        let found = items(&remote(&whole));
+        let found = downloadable_models(&remote(&whole));
         let paths: Vec<_> = found.iter().map(|item| (item.path.as_str(), item.files.len())).collect();
         assert_eq!(paths, [("b-Q8_0.gguf", 1), ("a-Q4_0-00001-of-00002.gguf", 2)]);
         assert_eq!(found[1].files[0].path, found[1].path);
-        assert!(items(&remote(&whole[..1])).is_empty(), "its first part is missing");
+        assert!(downloadable_models(&remote(&whole[..1])).is_empty(), "its first part is missing");
         let others = ["mmproj-f16.gguf", "x-imatrix.gguf", "README.md", "a-00000-of-00001.gguf"];
-        assert_eq!(items(&remote(&others)).len(), 1, "an odd name is a file like any other");
+        assert_eq!(downloadable_models(&remote(&others)).len(), 1, "an odd name is a file like any other");
     }
 
     #[test]
     fn a_folder_of_safetensors_is_one_item() {
         let paths = ["config.json", "tokenizer.json", "model-00001-of-00002.safetensors", INDEX, "x.bin"];
-        assert!(items(&remote(&paths[1..])).is_empty(), "without config.json nobody knows what it is");
-        let found = items(&remote(&paths));
+        assert!(
+            downloadable_models(&remote(&paths[1..])).is_empty(),
+            "without config.json its architecture is unknown"
+        );
+        let found = downloadable_models(&remote(&paths));
         assert_eq!((found[0].path.as_str(), found[0].files.len()), (INDEX, 4));
     }
 }

@@ -1,4 +1,4 @@
-//! Leave to connect: whoever has this crate ask says yes or no before anything goes out, and hears what it came to.
+//! Permission to connect: the caller allows or refuses every request, and learns how many bytes arrived.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,23 +6,23 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::error::Result;
 
-/// What a request is for.
+/// Purpose of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// What there is: lists, facts, signed lists.
+    /// Lists, model facts and manifests.
     Look,
-    /// A model's files.
+    /// Files of a model.
     Fetch,
 }
 
-/// Asked before each request, a name to be looked up included. `host` has its port, where it isn't the usual one.
+/// Asked before each request, including name resolution. The host has its port if it is not the usual one.
 #[derive(Clone)]
-pub struct Gate(Arc<Ask>);
+pub struct Gate(Arc<GateFn>);
 
-type Ask = dyn Fn(&str, Purpose) -> Result<Permit> + Send + Sync;
+type GateFn = dyn Fn(&str, Purpose) -> Result<Permit> + Send + Sync;
 
 impl Gate {
-    /// `ask` refuses with an error for people, whose code is `network.offline` where connections are not wanted.
+    /// `ask` refuses with an error; its code is `network.offline` if the user has switched off connections.
     pub fn new(ask: impl Fn(&str, Purpose) -> Result<Permit> + Send + Sync + 'static) -> Self {
         Self(Arc::new(ask))
     }
@@ -38,16 +38,16 @@ impl fmt::Debug for Gate {
     }
 }
 
-/// A request that was allowed. When it is dropped, whoever allowed it hears how many bytes came.
+/// Permission for one request. Reports the received bytes when it is dropped.
 pub struct Permit {
     received: AtomicU64,
-    over: Option<Box<dyn FnOnce(u64) + Send + Sync>>,
+    on_end: Option<Box<dyn FnOnce(u64) + Send + Sync>>,
 }
 
 impl Permit {
-    /// `over` is called once, with the bytes that came.
-    pub fn new(over: impl FnOnce(u64) + Send + Sync + 'static) -> Self {
-        Self { received: AtomicU64::new(0), over: Some(Box::new(over)) }
+    /// `on_end` is called once, with the number of received bytes.
+    pub fn new(on_end: impl FnOnce(u64) + Send + Sync + 'static) -> Self {
+        Self { received: AtomicU64::new(0), on_end: Some(Box::new(on_end)) }
     }
 
     pub(crate) fn received(&self, n_bytes: usize) {
@@ -57,8 +57,8 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        if let Some(over) = self.over.take() {
-            over(self.received.load(Relaxed));
+        if let Some(on_end) = self.on_end.take() {
+            on_end(self.received.load(Relaxed));
         }
     }
 }

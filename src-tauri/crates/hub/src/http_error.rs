@@ -1,4 +1,4 @@
-//! What a refusal or a broken connection means: who can do something about it, and whether to try again.
+//! Failed requests: what a status or a broken connection means, and whether to retry.
 
 use std::time::Duration;
 
@@ -10,22 +10,22 @@ use crate::error::{HubError, error_chain};
 use crate::retry::retry_after;
 use crate::url::{HubUrl, host};
 
-/// Longest time that a server may make us wait before we ask again anyway.
+/// Longest `Retry-After` that is honoured.
 const MAX_WAIT: Duration = Duration::from_secs(15 * 60);
 
-/// An answer that is not the one that was asked for.
+/// A failed request.
 #[derive(Debug, Clone)]
 pub(crate) enum RequestError {
-    /// There was none: it is tried again as soon as there is a network.
+    /// No response. Retried as soon as there is a network.
     Network(HubError),
-    /// The server is busy or broken: it is tried again after that time, or later and later.
+    /// The server is busy or broken. Retried after the given time, or with growing waits.
     Busy(HubError, Option<Duration>),
-    /// It stays so unless somebody does something.
+    /// Retrying does not help.
     Permanent(HubError),
 }
 
 impl RequestError {
-    /// A request that got no answer: nobody wanted it to be sent, or the network is away.
+    /// A request without a response: refused by the gate, or a network failure.
     pub fn from_unanswered(error: HubError) -> Self {
         if error.is_offline() { Self::Permanent(error) } else { Self::Network(error) }
     }
@@ -37,7 +37,7 @@ impl RequestError {
     }
 }
 
-/// A request that got no answer.
+/// A connection that failed.
 pub(crate) fn network_error(host: &str, error: &reqwest::Error) -> HubError {
     let cause = error_chain(&error.without_url_ref());
     let lower = cause.to_lowercase();
@@ -64,7 +64,7 @@ pub(crate) fn stalled_error(url: &Url, stall: Duration) -> HubError {
     )
 }
 
-/// The address may hold a signature that is nobody's business.
+/// Removes the request URL from an error, since it may contain a secret signature.
 trait WithoutUrl {
     fn without_url_ref(&self) -> ErrorText;
 }
@@ -91,7 +91,7 @@ impl WithoutUrl for reqwest::Error {
     }
 }
 
-/// What a status that is no success means. `about`: the repository that was asked for.
+/// Error for an unsuccessful status. `about` is the requested repository.
 pub(crate) fn response_error(
     hub: &HubUrl,
     has_token: bool,
@@ -102,10 +102,10 @@ pub(crate) fn response_error(
     let said = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let page = about.map_or_else(|| hub.host(), |repository| hub.page(repository).to_string());
     let name = about.map_or_else(|| hub.host(), ToString::to_string);
-    of_status(response.status(), headers, said("x-error-code"), has_token, &name, &page)
+    status_error(response.status(), headers, said("x-error-code"), has_token, &name, &page)
 }
 
-fn of_status(
+fn status_error(
     status: StatusCode,
     headers: &HeaderMap,
     code: &str,
@@ -205,7 +205,7 @@ mod tests {
             let status = StatusCode::from_u16(status).unwrap();
             let headers = HeaderMap::new();
             let page = "https://hub/a/b";
-            let error = of_status(status, &headers, code, has_token, "a/b", page).into_error();
+            let error = status_error(status, &headers, code, has_token, "a/b", page).into_error();
             assert_eq!(error.code(), expected, "{status} {code} {has_token}");
             assert!(format!("{error} {}", error.remedy()).contains(word), "{error} {}", error.remedy());
         };
@@ -213,11 +213,11 @@ mod tests {
         check(403, "GatedRepo", false, "hub.no_token", "HF_TOKEN");
         check(403, "GatedRepo", true, "hub.licence", "https://hub/a/b");
         check(401, "GatedRepo", true, "hub.denied", "expired");
-        check(403, "", true, "hub.denied", "denied");
+        check(403, "", true, "hub.denied", "no access");
         check(401, "RepoNotFound", false, "hub.not_found", "private");
         check(404, "EntryNotFound", true, "hub.not_found", "no such file");
         check(404, "RevisionNotFound", true, "hub.not_found", "revision");
-        check(429, "", true, "hub.busy", "wait");
+        check(429, "", true, "hub.busy", "Too many requests");
         check(503, "", true, "hub.broken", "503");
         check(418, "", true, "hub.answer", "418");
     }

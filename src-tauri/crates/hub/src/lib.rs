@@ -1,9 +1,9 @@
-//! Getting models: what a hub has, and its files, fetched so that what ends in the library is what was published.
+//! Model downloads from the Hugging Face hub and its mirrors: search, file lists, verified and resumable fetching.
 //!
-//! Speaks the protocol of the Hugging Face hub and of mirrors of it. Guarantees that nothing is placed whose hash is
-//! not the published one, that an interrupted download goes on where it was, that a token is sent to the hub's own host
-//! alone, and that nothing goes out before its gate was asked. Knows nothing of engines, the database or the types that cross an edge.
+//! Guarantees that a file enters the library only with its published hash, that interrupted downloads resume, that the
+//! token goes to the hub's own host alone, and that every request passes the gate first.
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 mod address;
 mod cache_layout;
@@ -29,7 +29,7 @@ pub use cache_layout::{Layout, ModelDir};
 pub use client::{Client, ClientOptions};
 pub use download::{Download, DownloadEnd, PlacedFile, TransferOptions};
 pub use error::{HubError, Result};
-pub use files::{ModelFiles, QuantGroup, items};
+pub use files::{ModelFiles, QuantGroup, downloadable_models};
 pub use gate::{Gate, Permit, Purpose};
 pub use progress::{DownloadProgress, Phase};
 pub use rate_limit::RateLimiter;

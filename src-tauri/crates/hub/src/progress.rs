@@ -1,17 +1,20 @@
-//! What a download does right now, for whoever watches it.
+//! Live progress of a download.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::error::HubError;
 
+/// Current phase of a download.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Phase {
-    /// Asking the hub, making room.
+    /// Resolving files and checking disk space.
     Preparing,
+    /// Receiving data.
     Fetching,
-    /// No connection gets anything; it goes on by itself.
+    /// All connections wait after this error; it resumes automatically.
     Waiting(HubError),
+    /// Hashing a file.
     Verifying,
 }
 
@@ -24,20 +27,21 @@ struct ProgressState {
     notice: Option<HubError>,
 }
 
-/// Figures that grow while a download runs.
+/// Counters of a running download, shared with observers.
 pub struct DownloadProgress {
-    /// Arrived and written, of all files.
+    /// Bytes of all files on disk.
     have: AtomicU64,
     total: AtomicU64,
-    /// Over the network, since it was begun or gone on with.
+    /// Bytes received over the network since the download started or resumed.
     fetched: AtomicU64,
-    /// Hashed of what is verified.
+    /// Bytes hashed so far of the file being verified.
     verified: AtomicU64,
     to_verify: AtomicU64,
     state: Mutex<ProgressState>,
 }
 
 impl DownloadProgress {
+    /// Progress of a download of `total` bytes.
     pub fn new(total: u64) -> Self {
         let state = ProgressState {
             is_fetching: false,
@@ -61,24 +65,28 @@ impl DownloadProgress {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Bytes of all files on disk.
     pub fn have(&self) -> u64 {
         self.have.load(Relaxed)
     }
 
+    /// Bytes of all files.
     pub fn total(&self) -> u64 {
         self.total.load(Relaxed)
     }
 
+    /// Bytes received over the network since the download started or resumed.
     pub fn fetched(&self) -> u64 {
         self.fetched.load(Relaxed)
     }
 
-    /// From 0 to 1.
+    /// Verified fraction of the current file, from 0 to 1.
     pub fn verified(&self) -> f32 {
         let all = self.to_verify.load(Relaxed).max(1);
         (self.verified.load(Relaxed) as f64 / all as f64) as f32
     }
 
+    /// Current phase.
     pub fn phase(&self) -> Phase {
         let state = self.lock();
         let is_stuck = state.waiting > 0 && state.waiting >= state.connections;
@@ -90,7 +98,7 @@ impl DownloadProgress {
         }
     }
 
-    /// Something the user should know though nothing failed.
+    /// A message for the user although nothing failed.
     pub fn notice(&self) -> Option<HubError> {
         self.lock().notice.clone()
     }
@@ -117,7 +125,7 @@ impl DownloadProgress {
         self.lock().is_verifying = true;
     }
 
-    /// By so many connections.
+    /// Enters the fetching phase with this many connections.
     pub(crate) fn fetching(&self, connections: u32) {
         let mut state = self.lock();
         (state.is_fetching, state.is_verifying) = (true, false);
@@ -135,7 +143,7 @@ impl DownloadProgress {
         state.connections = state.connections.saturating_sub(1);
     }
 
-    /// One connection waits until the guard is dropped.
+    /// Marks one connection as waiting until the guard is dropped.
     pub(crate) fn begin_wait(&self, error: HubError) -> WaitGuard<'_> {
         let mut state = self.lock();
         state.waiting += 1;

@@ -1,11 +1,11 @@
-//! How fast: a limit that all downloads share, and how long to wait before trying again.
+//! Speed limit shared by all downloads (a token bucket), and exponential backoff.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use io::Clock;
 
-/// Bytes that may come at once after a pause, as time of the limit.
+/// Token-bucket burst, as time at the configured rate.
 const BURST_WINDOW: Duration = Duration::from_millis(200);
 
 /// A limit of bytes per second.
@@ -15,20 +15,20 @@ pub struct RateLimiter {
 }
 
 struct LimiterState {
-    /// 0: none.
+    /// 0: unlimited.
     bytes_per_s: u64,
-    /// When all bytes that came so far have been paid for.
+    /// Time at which all received bytes are within the limit.
     paid_until: Duration,
 }
 
 impl RateLimiter {
-    /// `bytes_per_s`: None is no limit.
+    /// A limit in bytes per second; None is unlimited.
     pub fn new(clock: Arc<dyn Clock>, bytes_per_s: Option<u64>) -> Self {
         let state = LimiterState { bytes_per_s: bytes_per_s.unwrap_or(0), paid_until: Duration::ZERO };
         Self { clock, state: Mutex::new(state) }
     }
 
-    /// From now on.
+    /// Changes the limit.
     pub fn set(&self, bytes_per_s: Option<u64>) {
         self.lock().bytes_per_s = bytes_per_s.unwrap_or(0);
     }
@@ -37,7 +37,7 @@ impl RateLimiter {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// So many bytes came: how long to wait for the next.
+    /// Accounts for received bytes and returns how long to wait before reading more.
     pub(crate) fn wait_for(&self, n_bytes: usize) -> Duration {
         let now = self.clock.monotonic();
         let mut state = self.lock();
@@ -50,10 +50,10 @@ impl RateLimiter {
     }
 }
 
-/// Time to wait after so many failures in a row, from 1: twice as long each time, and not all at the same moment.
+/// Wait after `n_failures` failures in a row (from 1): doubles each time up to `longest`, with jitter.
 pub(crate) fn back_off(n_failures: u32, first: Duration, longest: Duration, jitter: u64) -> Duration {
     let doubled = first.saturating_mul(1 << n_failures.saturating_sub(1).min(16)).min(longest);
-    // Between a half and the whole.
+    // Between half of it and all of it.
     doubled / 2 + doubled.mul_f64((jitter % 1000) as f64 / 2000.0)
 }
 

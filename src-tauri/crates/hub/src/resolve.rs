@@ -1,4 +1,4 @@
-//! Where a file's bytes are, and what they must be: asked of the hub without following it to its stores.
+//! Resolves a file: its download URL, length and hash, from a HEAD request that is not followed to the store.
 
 use reqwest::header::{CONTENT_LENGTH, ETAG, HeaderMap};
 use reqwest::{Method, Url};
@@ -11,18 +11,19 @@ use crate::http_error::{RequestError, response_error};
 use crate::sha::Hash;
 use crate::url::{MAX_REDIRECTS, host};
 
-/// A file of the hub, at one moment.
+/// A file of the hub, as of one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ResolvedFile {
-    /// Signed addresses of stores are valid for a while only.
+    /// Download URL; signed URLs of stores expire.
     pub location: Url,
     pub bytes: u64,
     pub sha256: Option<Hash>,
-    /// Names this content.
+    /// Entity tag of the content.
     pub tag: Option<String>,
     pub commit: Option<String>,
 }
 
+/// Facts collected from the headers along redirects.
 #[derive(Default)]
 struct HeadFacts {
     bytes: Option<u64>,
@@ -30,7 +31,7 @@ struct HeadFacts {
     commit: Option<String>,
 }
 
-/// Asks for the head of a file.
+/// Resolves a file with HEAD requests.
 pub(crate) async fn resolve(
     client: &Client,
     repository: &Repository,
@@ -41,18 +42,18 @@ pub(crate) async fn resolve(
     let mut segments = vec![owner.as_str(), name, "resolve", revision];
     segments.extend(path.split('/'));
     let mut url = client.hub.join(&segments);
-    let mut said = HeadFacts::default();
+    let mut facts = HeadFacts::default();
     for _ in 0..MAX_REDIRECTS {
         let answer = client.send(Method::HEAD, &url, HeaderMap::new(), Purpose::Fetch).await;
         let response = answer.map_err(RequestError::from_unanswered)?;
         let headers = response.headers();
-        said.hear(headers);
+        facts.read(headers);
         if response.status().is_redirection() {
             let next = client.hub.redirect_target(&url, headers).map_err(RequestError::Permanent)?;
-            // The store is asked for bytes alone: it may not know heads, and its answers need no token.
+            // Stop before the store: it may not support HEAD, and must not receive the token.
             let is_store = headers.contains_key("x-linked-size") || headers.contains_key("x-linked-etag");
             if is_store || !client.hub.is_own(&next) {
-                return said.at(next);
+                return facts.resolved_at(next);
             }
             url = next;
             continue;
@@ -60,32 +61,32 @@ pub(crate) async fn resolve(
         if !response.status().is_success() {
             return Err(response_error(&client.hub, client.has_token(), Some(repository), &response));
         }
-        if said.bytes.is_none() {
-            said.bytes = number(headers, CONTENT_LENGTH.as_str());
+        if facts.bytes.is_none() {
+            facts.bytes = number(headers, CONTENT_LENGTH.as_str());
         }
-        if said.tag.is_none() {
-            said.tag = text(headers, ETAG.as_str());
+        if facts.tag.is_none() {
+            facts.tag = text(headers, ETAG.as_str());
         }
-        return said.at(url);
+        return facts.resolved_at(url);
     }
     Err(RequestError::Permanent(HubError::bad_response(&host(&url), "it redirects in circles")))
 }
 
 impl HeadFacts {
-    fn hear(&mut self, headers: &HeaderMap) {
+    fn read(&mut self, headers: &HeaderMap) {
         self.bytes = self.bytes.or_else(|| number(headers, "x-linked-size"));
         self.tag = self.tag.take().or_else(|| text(headers, "x-linked-etag"));
         self.commit = self.commit.take().or_else(|| text(headers, "x-repo-commit").filter(|c| is_commit(c)));
     }
 
-    fn at(self, location: Url) -> Result<ResolvedFile, RequestError> {
+    fn resolved_at(self, location: Url) -> Result<ResolvedFile, RequestError> {
         let Some(bytes) = self.bytes else {
             return Err(RequestError::Permanent(HubError::bad_response(
                 &host(&location),
                 "it doesn't say how long the file is",
             )));
         };
-        let tag = self.tag.map(|tag| bare(&tag).to_owned()).filter(|tag| !tag.is_empty());
+        let tag = self.tag.map(|tag| bare_tag(&tag).to_owned()).filter(|tag| !tag.is_empty());
         let sha256 = tag.as_deref().and_then(Hash::parse);
         Ok(ResolvedFile { location, bytes, sha256, tag, commit: self.commit })
     }
@@ -99,8 +100,8 @@ fn number(headers: &HeaderMap, name: &str) -> Option<u64> {
     text(headers, name)?.trim().parse().ok()
 }
 
-/// An entity tag without its marks.
-fn bare(tag: &str) -> &str {
+/// An entity tag without quotes and weakness prefix.
+fn bare_tag(tag: &str) -> &str {
     tag.trim().strip_prefix("W/").unwrap_or(tag.trim()).trim_matches('"')
 }
 
@@ -111,18 +112,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_hub_says_of_a_file_is_read() {
+    fn headers_of_a_file_are_read() {
         let hash = "ab".repeat(32);
-        let mut said = HeadFacts::default();
+        let mut facts = HeadFacts::default();
         let mut headers = HeaderMap::new();
         headers.insert("x-linked-etag", HeaderValue::from_str(&format!("\"{hash}\"")).unwrap());
         headers.insert("x-linked-size", HeaderValue::from_static("77"));
         headers.insert("x-repo-commit", HeaderValue::from_static("main"));
-        said.hear(&headers);
-        let resolved = said.at(Url::parse("https://cdn.example/b").unwrap()).ok().unwrap();
+        facts.read(&headers);
+        let resolved = facts.resolved_at(Url::parse("https://cdn.example/b").unwrap()).ok().unwrap();
         assert_eq!((resolved.bytes, resolved.tag.as_deref()), (77, Some(hash.as_str())));
         assert_eq!((resolved.sha256, resolved.commit), (Hash::parse(&hash), None));
-        assert_eq!(bare("W/\"x\""), "x");
-        assert!(HeadFacts::default().at(Url::parse("https://cdn.example/b").unwrap()).is_err());
+        assert_eq!(bare_tag("W/\"x\""), "x");
+        assert!(HeadFacts::default().resolved_at(Url::parse("https://cdn.example/b").unwrap()).is_err());
     }
 }

@@ -1,11 +1,11 @@
-//! How long a server asks us to wait before we ask again.
+//! The `Retry-After` header.
 
 use std::time::Duration;
 
 use reqwest::header::{DATE, HeaderMap, HeaderName, RETRY_AFTER};
 
-/// `Retry-After`, in seconds or as a date. A date counts from the server's own `Date`, so that no clock of ours matters;
-/// without one it says nothing. None: the server doesn't say, or not so that it can be read.
+/// Wait requested by `Retry-After`, in seconds or as a date. A date counts from the server's own `Date` header, so that our
+/// clock does not matter. None if absent or unreadable.
 pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: HeaderName| headers.get(name)?.to_str().ok().map(str::trim);
     let wanted = text(RETRY_AFTER)?;
@@ -14,7 +14,7 @@ pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     }
     let date = |text: &str| httpdate::parse_http_date(text).ok();
     let (then, now) = (date(wanted)?, date(text(DATE)?)?);
-    // A date that has passed: at once.
+    // A date in the past means no wait.
     Some(then.duration_since(now).unwrap_or_default())
 }
 

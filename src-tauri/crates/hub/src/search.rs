@@ -1,4 +1,4 @@
-//! Looking for models on the hub, and what it says of each.
+//! Model search on the hub, and the facts it returns about each repository.
 
 use reqwest::Url;
 use serde_json::Value;
@@ -7,10 +7,10 @@ use crate::address::{ModelAddress, Repository, is_commit};
 use crate::client::Client;
 use crate::error::{HubError, Result};
 
-/// Models on one page.
+/// Models per page.
 const PER_PAGE: &str = "30";
 
-/// What the hub is asked to say of each.
+/// Fields requested for each model.
 const FACTS: [&str; 11] = [
     "config",
     "downloads",
@@ -25,14 +25,19 @@ const FACTS: [&str; 11] = [
     "trendingScore",
 ];
 
-/// Between the addresses of the next pages of two lists: no address has it.
-const BETWEEN: char = '\n';
+/// Separates the next-page URLs of two lists; no URL contains it.
+const CURSOR_SEPARATOR: char = '\n';
 
+/// Order of search results, descending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SearchSort {
+    /// The hub's trending score.
     Trending,
+    /// Number of downloads.
     Downloads,
+    /// Number of likes.
     Likes,
+    /// Time of the last change.
     Updated,
 }
 
@@ -47,78 +52,90 @@ impl SearchSort {
     }
 }
 
+/// A search request.
 #[derive(Debug, Clone)]
 pub struct SearchQuery {
-    /// Words, or an address.
+    /// Search words, or a model address.
     pub text: String,
+    /// Order of the results.
     pub sort: SearchSort,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     pub after: Option<String>,
-    /// Beside GGUF, models in safetensors.
+    /// Whether to include safetensors models besides GGUF.
     pub safetensors: bool,
 }
 
+/// A page of search results.
 #[derive(Debug, Clone, Default)]
 pub struct SearchPage {
+    /// The models.
     pub models: Vec<RepositoryInfo>,
+    /// Cursor of the next page.
     pub next: Option<String>,
 }
 
-/// A repository, as the hub describes it. What it leaves out is None.
+/// Facts about a repository. Fields that the hub leaves out are None.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepositoryInfo {
+    /// The repository.
     pub repository: Repository,
-    /// The newest commit.
+    /// Newest commit.
     pub commit: Option<String>,
-    /// It has GGUF files.
+    /// Whether it has GGUF files.
     pub is_gguf: bool,
     /// `general.architecture` of a GGUF.
     pub architecture: Option<String>,
     /// `model_type` of config.json.
     pub model_type: Option<String>,
-    /// `quant_method` of config.json: its safetensors are no plain floats.
+    /// `quant_method` of config.json, if its safetensors are quantized.
     pub quantised_by: Option<String>,
+    /// Number of parameters.
     pub parameters: Option<u64>,
+    /// Context length in tokens.
     pub context_length: Option<u32>,
+    /// Licence identifier.
     pub licence: Option<String>,
-    /// What the hub takes it to be for, such as `text-generation`.
+    /// Task assigned by the hub, such as `text-generation`.
     pub task: Option<String>,
+    /// Number of downloads.
     pub downloads: Option<u64>,
+    /// Number of likes.
     pub likes: Option<u64>,
-    /// ISO 8601.
+    /// Time of the last change, ISO 8601.
     pub updated: Option<String>,
+    /// Whether access requires accepting a licence.
     pub is_gated: bool,
-    /// By the hub's own reckoning; zero where it doesn't say.
+    /// The hub's trending score; 0 if absent.
     pub trending: u32,
 }
 
 impl RepositoryInfo {
-    /// Where it stands in a list: larger is earlier.
+    /// Sort key in a merged list: larger comes first.
     fn rank(&self, sort: SearchSort) -> (u64, &str) {
         match sort {
             SearchSort::Trending => (self.trending.into(), ""),
             SearchSort::Downloads => (self.downloads.unwrap_or(0), ""),
             SearchSort::Likes => (self.likes.unwrap_or(0), ""),
-            // ISO dates sort as they stand
+            // ISO dates sort as text.
             SearchSort::Updated => (0, self.updated.as_deref().unwrap_or_default()),
         }
     }
 }
 
 impl Client {
-    /// A page of models with GGUF files, and where they are wanted of those in safetensors alone. An address finds its
-    /// repository, whatever it holds.
+    /// A page of models with GGUF files and, if requested, models with safetensors only. A model address finds its
+    /// repository whatever it contains.
     pub async fn search(&self, query: &SearchQuery) -> Result<SearchPage> {
         if let Some(after) = &query.after {
             let own = |text: &str| Url::parse(text).ok().filter(|url| self.hub.is_own(url));
-            let urls: Option<Vec<Url>> = after.split(BETWEEN).map(own).collect();
+            let urls: Option<Vec<Url>> = after.split(CURSOR_SEPARATOR).map(own).collect();
             let urls = urls.ok_or_else(|| HubError::bad_response("the page", "no such page"))?;
             return self.pages_of(&urls, query.sort).await;
         }
         if let Some(address) = ModelAddress::parse(&query.text) {
-            match self.found(&address.repository, None).await {
+            match self.repository_info(&address.repository, None).await {
                 Ok(found) => return Ok(SearchPage { models: vec![found], next: None }),
-                // `owner/name` may be half remembered: then they are words.
+                // `owner/name` may be misremembered: search for it as words.
                 Err(error) if error.code() == "hub.not_found" => {}
                 Err(error) => return Err(error),
             }
@@ -128,7 +145,7 @@ impl Client {
         self.pages_of(&urls, query.sort).await
     }
 
-    /// The first page of models that have files of a format.
+    /// URL of the first page of models with files of a format.
     fn list_url(&self, query: &SearchQuery, format: &str) -> Url {
         let mut url = self.hub.join(&["api", "models"]);
         {
@@ -146,7 +163,7 @@ impl Client {
         url
     }
 
-    /// Pages of several lists as one, in order.
+    /// Merges pages of several lists in sort order.
     async fn pages_of(&self, urls: &[Url], sort: SearchSort) -> Result<SearchPage> {
         let mut whole = SearchPage::default();
         let mut next = Vec::new();
@@ -154,19 +171,23 @@ impl Client {
             let page = self.page_of(url).await?;
             let is_of_safetensors =
                 url.query_pairs().any(|pair| pair == ("filter".into(), "safetensors".into()));
-            // One with both is found among GGUF.
+            // Models with both formats are in the GGUF list.
             whole.models.extend(page.models.into_iter().filter(|it| !is_of_safetensors || !it.is_gguf));
             next.extend(page.next);
         }
         if urls.len() > 1 {
             whole.models.sort_by(|a, b| b.rank(sort).cmp(&a.rank(sort)));
         }
-        whole.next = Some(next.join(&BETWEEN.to_string())).filter(|next| !next.is_empty());
+        whole.next = Some(next.join(&CURSOR_SEPARATOR.to_string())).filter(|next| !next.is_empty());
         Ok(whole)
     }
 
-    /// One repository. `revision`: None is the newest.
-    pub async fn found(&self, repository: &Repository, revision: Option<&str>) -> Result<RepositoryInfo> {
+    /// Facts about a repository at a revision; None is the newest.
+    pub async fn repository_info(
+        &self,
+        repository: &Repository,
+        revision: Option<&str>,
+    ) -> Result<RepositoryInfo> {
         let mut segments = vec!["api", "models", &repository.owner, &repository.name];
         if let Some(revision) = revision {
             segments.extend(["revision", revision]);
@@ -174,7 +195,7 @@ impl Client {
         let mut url = self.hub.join(&segments);
         url.query_pairs_mut().extend_pairs(FACTS.iter().map(|fact| ("expand[]", fact)));
         let (value, _) = self.json(&url, Some(repository)).await?;
-        found(&value)
+        parse_info(&value)
             .ok_or_else(|| HubError::bad_response(&self.host(), format!("it doesn't describe {repository}")))
     }
 
@@ -183,12 +204,12 @@ impl Client {
         let Value::Array(rows) = value else {
             return Err(HubError::bad_response(&self.host(), "no list of models"));
         };
-        // One that can't be read is left out, the others stay.
-        Ok(SearchPage { models: rows.iter().filter_map(found).collect(), next: next.map(Into::into) })
+        // Unreadable entries are skipped; the others stay.
+        Ok(SearchPage { models: rows.iter().filter_map(parse_info).collect(), next: next.map(Into::into) })
     }
 }
 
-fn found(row: &Value) -> Option<RepositoryInfo> {
+fn parse_info(row: &Value) -> Option<RepositoryInfo> {
     let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
     let id = row.get("id").or_else(|| row.get("modelId"))?.as_str()?;
     let tags = || row["tags"].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -221,7 +242,7 @@ mod tests {
 
     #[test]
     fn rows_are_read_and_what_is_missing_stays_open() {
-        let full = found(&json!({
+        let full = parse_info(&json!({
             "id": "ggml-org/SmolLM3-3B-GGUF", "sha": "0123456789abcdef0123456789abcdef01234567",
             "downloads": 12, "likes": 3, "gated": "auto", "lastModified": "2026-01-02T03:04:05.000Z",
             "pipeline_tag": "text-generation", "tags": ["gguf", "license:apache-2.0"],
@@ -232,9 +253,9 @@ mod tests {
         assert_eq!((full.parameters, full.context_length), (Some(3_075_098_624), Some(65536)));
         assert_eq!(full.licence.as_deref(), Some("apache-2.0"));
         assert!(full.is_gated && full.is_gguf && full.commit.is_some());
-        let bare = found(&json!({"id": "a/b", "gated": false, "sha": "../x"})).unwrap();
+        let bare = parse_info(&json!({"id": "a/b", "gated": false, "sha": "../x"})).unwrap();
         assert_eq!((bare.commit, bare.is_gguf, bare.is_gated), (None, false, false));
-        let folder = found(&json!({
+        let folder = parse_info(&json!({
             "id": "a/b", "tags": ["safetensors"], "safetensors": {"total": 5}, "trendingScore": 3.7,
             "config": {"model_type": "llama", "quantization_config": {"quant_method": "awq"}}
         }))
@@ -242,7 +263,7 @@ mod tests {
         assert_eq!((folder.parameters, folder.trending, folder.is_gguf), (Some(5), 3, false));
         assert_eq!(folder.quantised_by.as_deref(), Some("awq"));
         for wrong in [json!({}), json!({"id": "../b"}), json!({"id": 5}), json!(null)] {
-            assert_eq!(found(&wrong), None, "{wrong}");
+            assert_eq!(parse_info(&wrong), None, "{wrong}");
         }
     }
 }

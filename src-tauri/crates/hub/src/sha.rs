@@ -1,21 +1,22 @@
-//! SHA-256: of chunks as they arrive, and of files.
+//! SHA-256 of chunks and files.
 
 use io::{Io, IoError, RandomFile};
 use sha2::{Digest, Sha256};
 
-/// Bytes read at once.
-const BLOCK: usize = 1 << 20;
+/// Bytes per read.
+const BLOCK_BYTES: usize = 1 << 20;
 
-/// 32 bytes, written as 64 hexadecimal digits.
+/// A SHA-256 hash, displayed as 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Hash([u8; 32]);
 
 impl Hash {
+    /// Hashes bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// 64 hexadecimal digits; None: anything else.
+    /// Parses 64 hexadecimal digits; None for anything else.
     pub fn parse(text: &str) -> Option<Self> {
         if text.len() != 64 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
             return None;
@@ -40,17 +41,18 @@ impl std::fmt::Debug for Hash {
     }
 }
 
-/// The first `bytes` of a file. `on` hears how many have been read and says whether to go on; None: it said no.
+/// Hashes the first `bytes` of a file. `on` receives the bytes read so far and returns whether to continue; None if it
+/// stopped.
 pub(crate) fn of_file(
     file: &dyn RandomFile,
     bytes: u64,
     on: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Option<Hash>, IoError> {
     let mut hasher = Sha256::new();
-    let mut block = vec![0; BLOCK];
+    let mut block = vec![0; BLOCK_BYTES];
     let mut at = 0;
     while at < bytes {
-        let want = usize::try_from(bytes - at).unwrap_or(usize::MAX).min(BLOCK);
+        let want = usize::try_from(bytes - at).unwrap_or(usize::MAX).min(BLOCK_BYTES);
         let n = file.read_at(at, &mut block[..want])?;
         if n == 0 {
             break;
@@ -64,7 +66,8 @@ pub(crate) fn of_file(
     Ok(Some(Hash(hasher.finalize().into())))
 }
 
-/// A whole file: its hash and length. `on` as in `of_file`, with the length beside what has been read.
+/// Hash and length of a whole file. `on` receives bytes read and length, and returns whether to continue; None if it
+/// stopped.
 pub fn hash_file(
     io: &dyn Io,
     path: &std::path::Path,

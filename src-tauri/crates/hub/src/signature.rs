@@ -1,6 +1,6 @@
-//! Signed lists: minisign's form of Ed25519, over a catalogue or over a manifest of a repository's files.
+//! Signed manifests of a repository's files, and signed catalogues: minisign (Ed25519) signatures.
 //!
-//! A list whose signature doesn't hold is refused. One by a key that nobody trusts here counts as unsigned.
+//! A list with an invalid signature is refused. A signature by an untrusted key counts as unsigned.
 
 use std::collections::HashMap;
 
@@ -13,28 +13,31 @@ use crate::error::{HubError, Result};
 use crate::sha::Hash;
 use crate::tree::{RemoteFile, RepositoryTree};
 
-/// The manifest's name in a repository; its signature has this ending beside it.
+/// Name of the manifest in a repository.
 pub const MANIFEST: &str = "inglenook.manifest.json";
+/// Suffix of a signature file.
 pub const SIGNATURE_ENDING: &str = ".minisig";
 
 const FORMAT: &str = "inglenook-manifest 1";
 
-/// Chunks of a manifest: not so small that the list grows long, not so large that one is costly.
+/// Chunk sizes allowed in a manifest: large enough for short lists, small enough that a bad chunk is cheap.
 const CHUNK_BYTES: std::ops::RangeInclusive<u64> = (64 << 10)..=(16 << 20);
 
-/// Digits of a key that tell it from others.
-const SHOWN: usize = 12;
+/// Last characters of a key that identify it for people.
+const KEY_NAME_CHARS: usize = 12;
 
-/// Public keys of those whose lists count.
+/// Public keys whose signatures are trusted.
 #[derive(Default, Clone)]
 pub struct TrustedKeys(Vec<(String, PublicKey)>);
 
 impl TrustedKeys {
-    /// Keys as minisign writes them in one line, separated by spaces, semicolons or lines. Errors: what is no key.
+    /// Parses one-line minisign keys, separated by spaces, commas, semicolons or newlines. Errors for an invalid key.
     pub fn parse(text: &str) -> Result<Self> {
         let words = text.split([';', ',', ' ', '\n', '\t']).map(str::trim).filter(|word| !word.is_empty());
         let key = |word: &str| match PublicKey::from_base64(word) {
-            Ok(key) => Ok((word.chars().rev().take(SHOWN).collect::<String>().chars().rev().collect(), key)),
+            Ok(key) => {
+                Ok((word.chars().rev().take(KEY_NAME_CHARS).collect::<String>().chars().rev().collect(), key))
+            }
             Err(_) => Err(HubError::new(
                 "hub.key",
                 format!("\"{word}\" is not a minisign public key."),
@@ -44,12 +47,13 @@ impl TrustedKeys {
         Ok(Self(words.map(key).collect::<Result<_>>()?))
     }
 
+    /// Whether no key is trusted.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Who signed these bytes. None: nobody that is trusted. Errors: a trusted key's signature that doesn't hold, or
-    /// what is no signature.
+    /// Name of the trusted key that signed these bytes; None if no trusted key did. Errors for an invalid signature by a
+    /// trusted key, or a malformed one.
     pub fn signer(&self, bytes: &[u8], signature: &str, of: &str) -> Result<Option<String>> {
         let bad = |cause: &str| {
             HubError::new(
@@ -63,7 +67,7 @@ impl TrustedKeys {
             match key.verify(bytes, &signature, true) {
                 Ok(()) => return Ok(Some(name.clone())),
                 Err(Minisign::UnexpectedKeyId) => {}
-                Err(_) => return Err(bad("what was signed is something else")),
+                Err(_) => return Err(bad("it belongs to other contents")),
             }
         }
         Ok(None)
@@ -76,19 +80,24 @@ impl std::fmt::Debug for TrustedKeys {
     }
 }
 
-/// What a publisher says of the files of a repository.
+/// A publisher's list of the files of a repository.
 #[derive(Debug, Clone)]
 pub struct Manifest {
+    /// Repository it belongs to.
     pub repository: String,
     files: HashMap<String, ManifestFile>,
 }
 
-/// Of one file.
+/// A file in a manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ManifestFile {
+    /// Length in bytes.
     pub bytes: u64,
+    /// Hash of the whole file.
     pub sha256: Hash,
+    /// Chunk size in bytes.
     pub chunk_bytes: u64,
+    /// Hashes of the chunks, in order.
     pub chunks: Vec<Hash>,
 }
 
@@ -111,7 +120,7 @@ struct ManifestFileJson {
 }
 
 impl Manifest {
-    /// Errors: whatever is not as it must be.
+    /// Parses a manifest strictly. Errors for anything invalid or unknown.
     pub fn parse(bytes: &[u8]) -> Result<Self> {
         let wrong = |cause: String| {
             HubError::new(
@@ -148,7 +157,7 @@ impl Manifest {
         Ok(Self { repository: written.repository, files })
     }
 
-    /// What it says of a file of a repository. None: nothing. Errors: it says something else than the hub.
+    /// Entry of a file; None if it is not listed. Errors if the entry contradicts the hub or the repository differs.
     pub fn of(&self, repository: &str, file: &RemoteFile) -> Result<Option<&ManifestFile>> {
         let refuse = |cause: String| {
             HubError::new(
@@ -170,8 +179,8 @@ impl Manifest {
 }
 
 impl Client {
-    /// The signed list of a repository's files, and who signed it. None: there is none, or nobody trusted signed it.
-    /// Errors: a signature that doesn't hold, a list that can't be read.
+    /// Signed manifest of a repository and its signer. None if there is none, or no trusted key signed it. Errors for an
+    /// invalid signature or manifest.
     pub async fn manifest(
         &self,
         repository: &Repository,

@@ -1,18 +1,18 @@
-//! Where a token of the hub lies: in the environment, or in the file that the hub's own tools write.
+//! Access token of the hub: from the environment, or from the file that the hub's own tools write.
 
 use std::path::PathBuf;
 
 use io::Io;
 
-/// Longer files hold something else.
+/// Longer files do not hold a token.
 const MAX_TOKEN_BYTES: usize = 4096;
 
-/// In the environment, which `variable` looks into. None: there is none.
+/// Token in the environment, which `variable` reads.
 pub fn token_variable(variable: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     ["HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"].iter().find_map(|name| variable(name).and_then(clean))
 }
 
-/// In the file of the hub's own tools. `home` is the user's folder. None: there is none, or it can't be read.
+/// Token in the file of the hub's own tools; `home` is the user's home folder. None if absent or unreadable.
 pub fn token_file(
     variable: &dyn Fn(&str) -> Option<String>,
     home: Option<PathBuf>,
@@ -24,7 +24,7 @@ pub fn token_file(
     clean(String::from_utf8(io.read_start(&file, MAX_TOKEN_BYTES).ok()?).ok()?)
 }
 
-/// What can't stand in a header is no token.
+/// Trims a token; None if it cannot be an HTTP header value.
 fn clean(text: String) -> Option<String> {
     let text = text.trim();
     (!text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic())).then(|| text.to_owned())

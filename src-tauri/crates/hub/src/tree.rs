@@ -9,30 +9,35 @@ use crate::http_error::RequestError;
 use crate::search::RepositoryInfo;
 use crate::sha::Hash;
 
-/// Pages of a list that are read: no repository of a model has more files than on so many.
+/// Pages of a file list that are read; no model repository needs more.
 const MAX_PAGES: usize = 50;
 
 /// A file on the hub.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteFile {
+    /// Path in the repository.
     pub path: String,
+    /// Length in bytes.
     pub bytes: u64,
-    /// The hub publishes it of large files only.
+    /// Hash; the hub publishes it for large files only.
     pub sha256: Option<Hash>,
 }
 
+/// Files of a repository at one revision.
 #[derive(Debug, Clone)]
 pub struct RepositoryTree {
+    /// Facts about the repository.
     pub found: RepositoryInfo,
-    /// The commit, or what was asked for where the hub doesn't name it.
+    /// Commit, or the requested revision if the hub does not name the commit.
     pub revision: String,
+    /// All files.
     pub files: Vec<RemoteFile>,
 }
 
 impl Client {
-    /// All files. `revision`: None is the newest.
+    /// Lists all files at a revision; None is the newest.
     pub async fn tree(&self, repository: &Repository, revision: Option<&str>) -> Result<RepositoryTree> {
-        let found = self.found(repository, revision).await?;
+        let found = self.repository_info(repository, revision).await?;
         let revision = found.commit.clone().unwrap_or_else(|| revision.unwrap_or("main").to_owned());
         let Repository { owner, name } = repository;
         let mut url = self.hub.join(&["api", "models", owner, name, "tree", &revision]);
@@ -65,7 +70,7 @@ impl Client {
     }
 }
 
-/// None: a folder, or something that can't be read.
+/// Parses a file entry; None for a folder or an unreadable entry.
 fn file(row: &Value) -> Option<RemoteFile> {
     if row["type"].as_str() != Some("file") {
         return None;

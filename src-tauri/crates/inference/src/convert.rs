@@ -1,4 +1,5 @@
-//! Models made into GGUF files of other formats, on disk: whole or not at all, and only where there is room.
+//! Converts models into GGUF files of other formats, on disk: a file appears completely or not at
+//! all, and only if it fits the free space.
 
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
@@ -26,7 +27,8 @@ pub struct ConvertArgs {
     pub dtype: String,
     /// For `auto`: the most bytes the file may have. None: what fits into this machine's free memory.
     pub max_bytes: Option<u64>,
-    /// For `auto`: the smallest file whose mean divergence from the source is at most so many nats.
+    /// For `auto`: chooses the smallest file whose mean divergence from the source is at most this.
+    /// Nats.
     pub max_kl: Option<f64>,
     /// Replace a file that is there already.
     pub force: bool,
@@ -196,7 +198,8 @@ fn interrupted() -> Error {
     Error::input("convert.interrupted", "The conversion was canceled.", "No files were left behind.")
 }
 
-/// Error `convert.no_space`: the disk has less room than the file takes. A disk that nobody knows is tried.
+/// Error `convert.no_space`: the file is larger than the free space. If the free space is unknown,
+/// the conversion is tried.
 fn check_room(out: &Path, n_bytes: u64) -> Result<()> {
     let Some(free) = free_bytes(out) else { return Ok(()) };
     if n_bytes <= free {

@@ -1,4 +1,4 @@
-//! The engine's types from and to the plain ones of `contract`.
+//! Converts the engine's types from and to the plain ones of `contract`.
 
 use contract::protocol::{CardPrecision, Kv};
 use contract::types::Finish;

@@ -1,5 +1,5 @@
-//! Will it run here? From memory_estimate of a model, what this computer has, and how it is to be loaded: arithmetic on plain
-//! data, the same for a file on disk, for a header, and for what is published of a model.
+//! Will it run here? Estimates from a model's memory figures, this computer and the load options.
+//! Arithmetic on plain data, identical for a file on disk, a header, and a published model.
 
 mod gpu;
 pub mod offers;
@@ -18,7 +18,7 @@ use contract::types::{FitMeasured, FitNeeds, FitVerdict, ModelFit};
 pub use gpu::{Card, OnCard};
 pub use published::sizes as published;
 
-/// People read about so many tokens a second: answers that come slower keep them waiting.
+/// Human reading speed, in tokens per second: slower answers keep people waiting.
 const READING_TOK_S: f64 = 5.0;
 
 /// Tokens that a conversation holds at its beginning.
@@ -37,7 +37,7 @@ pub struct MachineFacts {
     pub free_bytes: Option<u64>,
     pub total_bytes: Option<u64>,
     pub speeds: Speeds,
-    /// The graphics card that would compute, if one were asked to. None: there is none.
+    /// The GPU that would compute, if requested. None: there is none.
     pub card: Option<Card>,
 }
 
@@ -53,7 +53,7 @@ pub struct Speeds {
     pub beside: OverheadCosts,
 }
 
-/// What a token costs beside its weights.
+/// What a token costs apart from its weights.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct OverheadCosts {
     /// Seconds of a layer: work that is handed out and waited for, norms, rotations.
@@ -63,7 +63,7 @@ pub struct OverheadCosts {
 }
 
 impl Speeds {
-    /// Of a format in a model that reads so many bytes a token.
+    /// Speed for a format in a model that reads `n_bytes` per token.
     fn of(&self, format: &str, n_bytes: u64) -> Option<f64> {
         let cached = if n_bytes <= CACHED_BYTES { self.cached.get(format).copied() } else { None };
         cached.or_else(|| self.of_memory(format))
@@ -88,7 +88,7 @@ impl Speeds {
 pub struct LoadDefaults {
     pub context: u32,
     pub kv: Kv,
-    /// Layers that a graphics card is to have.
+    /// Requested layers on the GPU.
     pub on_card: OnCard,
     /// Bytes of it that a model may take at most. None: what it has room for.
     pub card_limit: Option<u64>,
@@ -133,7 +133,7 @@ pub fn estimate(
     let (tok_s, tok_s_full) = (speed(BEGINNING.min(context)), speed(context));
     let is_tight = here.free_bytes.is_some_and(|free| memory_budget::is_tight(memory_estimate.weights, free));
     let card = gpu::share(memory_estimate, needs.total, n_ctx, here, asked);
-    // What a card surely holds is not asked of the computer's own memory.
+    // The bytes that surely fit on the GPU are not required of system memory.
     let taken = card.as_ref().and_then(gpu::surely_stays).unwrap_or(needs.total);
     let verdict = match here.free_bytes {
         Some(free) if taken > free => FitVerdict::WontFit,
@@ -171,7 +171,7 @@ fn needs(memory_estimate: &MemoryEstimate, n_ctx: usize, kv: Kv) -> FitNeeds {
     FitNeeds { weights, context, activations, vocabulary, total: needs.total() }
 }
 
-/// What a conversation of so many tokens takes, the model with it.
+/// Memory for a conversation of `tokens` tokens, model included.
 pub fn memory_at(memory_estimate: &MemoryEstimate, tokens: u32, kv: Kv) -> u64 {
     memory_estimate.needs(tokens as usize, engine_types::kv_dtype(kv)).total()
 }

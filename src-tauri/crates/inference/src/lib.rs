@@ -1,6 +1,8 @@
 //! Local inference: the worker that owns models, its supervisor, what this machine can do, memory estimates and
 //! conversion. Speaks the worker protocol of `contract`; knows neither conversations nor the database.
 
+#![forbid(unsafe_code)]
+
 pub mod convert;
 pub mod engine_types;
 pub mod estimate;

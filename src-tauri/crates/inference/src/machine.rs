@@ -1,8 +1,7 @@
-//! What this computer's processor is asked to do: with which kernels, on how many threads, and where those run.
-//!
-//! Kernels are checked against their reference before a processor first uses them, and the number of threads that
-//! memory keeps busy is measured; both are kept for each processor and version. A file that can't be read or written
-//! costs a second check, nothing else.
+//! What this computer's processor runs: which kernels, on how many threads and which cores. Kernels
+//! are verified against their reference before a processor first uses them. The thread count that
+//! saturates memory is measured; both are cached per processor and version. An unreadable or
+//! unwritable cache only costs a second check.
 
 mod cache;
 mod cores;
@@ -43,7 +42,7 @@ pub struct Machine {
     pub cpus: Vec<usize>,
     pub cores: Cores,
     pub power: Power,
-    /// Why so many threads.
+    /// Why this number of threads.
     pub why: String,
 }
 
@@ -73,7 +72,7 @@ impl Machine {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recall {
     Remember,
-    /// Everything is checked and measured anew.
+    /// Checks and measures everything again.
     Anew,
     /// What was never checked stays so: an answer at once.
     Only,
@@ -167,7 +166,7 @@ mod tests {
         let first = prepare(&RealIo, &clock, &asked(folder.path()), Recall::Remember).unwrap();
         assert_eq!((first.wrong.len(), first.notice().is_none()), (0, true));
         assert!(first.threads >= 1 && first.few_threads <= first.threads);
-        // what is remembered is believed: a level that was found wrong stays out of use, and it is said
+        // the cache is trusted: a level that was found wrong stays out of use, with a notice
         let path = folder.path().join(cache::FILE);
         let text = String::from_utf8(RealIo.read(&path).unwrap()).unwrap();
         let spoilt = text.replace("\"wrong\": []", "\"wrong\": [\"rope (avx512)\"]");
@@ -180,7 +179,7 @@ mod tests {
             notice.message().contains("rope (avx512)") && notice.message().contains("portable"),
             "{notice}"
         );
-        // unless it is asked for anew, or damaged
+        // unless a fresh check is requested, or the cache is damaged
         let third = prepare(&RealIo, &clock, &asked(folder.path()), Recall::Anew).unwrap();
         assert_eq!((third.level, third.wrong.len()), (Some(IsaLevel::detect()), 0));
         RealIo.write_atomic(&path, b"{\"processors\": [{").unwrap();

@@ -5,8 +5,8 @@ use platform::memory::free_bytes;
 
 /// Weights of up to this share of what is free are simply kept; others share the machine with them.
 const FITS: (u64, u64) = (4, 5);
-/// Of larger ones so much of what is free: the rest is for the context, for what is computed, and for what the system
-/// reads ahead.
+/// Share of free memory for weights that don't all fit. The rest is for the context, for
+/// computation, and for the system's read-ahead.
 const TAKES: (u64, u64) = (7, 10);
 /// What contexts may take where the system doesn't say what is free, and what they may take always.
 const CONTEXTS: u64 = 1 << 30;
@@ -14,18 +14,18 @@ const MIN_CONTEXTS: u64 = 64 << 20;
 /// With less than this the model would wait for the disk in every step.
 const MIN_BYTES: u64 = 64 << 20;
 
-/// Weights that may be in memory at once: as many bytes as asked for, else as many as is well where they don't fit.
-/// None: all of them.
+/// Bytes of weights that may be resident at once: as requested, else a sensible limit if they don't
+/// fit. None: all of them.
 pub fn budget(asked: Option<u64>, weight_bytes: u64) -> Option<WeightBudget> {
     decide(asked, weight_bytes, free_bytes())
 }
 
-/// Weights take so much of what is free that they can't all be kept.
+/// Whether the weights take such a share of free memory that they can't all stay resident.
 pub fn is_tight(weight_bytes: u64, free: u64) -> bool {
     weight_bytes > free / FITS.1 * FITS.0
 }
 
-/// Bytes that contexts may take: as many as asked for, else half of what weights leave.
+/// Bytes that contexts may take: as requested, else half of what the weights leave.
 pub fn for_contexts(asked: Option<u64>, weight_bytes: u64) -> u64 {
     asked.unwrap_or_else(|| contexts_of(weight_bytes, free_bytes()))
 }

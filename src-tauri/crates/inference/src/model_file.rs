@@ -1,4 +1,4 @@
-//! Opens a model file, checks it wholly, and says what it is, without loading it.
+//! Opens a model file, checks it completely, and describes it without loading it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -67,7 +67,8 @@ fn facts(file: &WeightFile, location: &Location) -> Result<Facts> {
         disk_bytes: file.len_bytes(),
         fingerprint: file.fingerprint(),
         sizes: engine_types::model_sizes(estimate),
-        // A template that can't be read is told of when the model is loaded: the file is no worse for a list.
+        // An unreadable template is reported when the model is loaded; it doesn't exclude the file
+        // from the list.
         skills: engine_types::template_capabilities(ModelCapabilities::of(file).unwrap_or_default()),
     })
 }

@@ -1,6 +1,6 @@
-//! Where the time of a model's runs goes: time, bytes and arithmetic of each operation, steps of all layers that do the
-//! same taken together, for reading prompts and writing answers apart. The clock is read between steps, outside of them;
-//! of a graphics card it is the card's own, and nothing is waited for between steps.
+//! Profiles a model's runs: time, bytes and arithmetic of each operation. Layers that run the same
+//! step are combined; prompts and answers are kept apart. The clock is read between steps. A GPU
+//! uses its own clock, and nothing waits between steps.
 
 mod trace;
 
@@ -56,7 +56,7 @@ impl Sums {
     }
 }
 
-/// What is told of the time that no step took.
+/// Label of the time that no step took.
 pub const REST: &str = "rest";
 
 type OperationKey = (&'static str, String, Line);
@@ -71,9 +71,9 @@ pub struct Profile {
     run: Vec<(usize, Duration, StepCost)>,
     /// When the run began.
     began: Duration,
-    /// When the last step ended, or was told of.
+    /// When the last step ended or was reported.
     last: Duration,
-    /// When the steps began that a card tells of at their end.
+    /// When the steps began that a GPU reports at their end.
     of_card: Duration,
     /// of the run that isn't over
     run_time: Duration,
@@ -96,7 +96,8 @@ impl Profile {
         self.run.clear();
     }
 
-    /// A step has run since the last one, or since `begin`; or it is one of several that a card ran since then.
+    /// Records a step: it ran since the last one, or since `begin`; or it is one of several that a
+    /// GPU ran since then.
     pub fn ran(&mut self, clock: &dyn Clock, ran: &StepProfile) {
         let now = clock.monotonic();
         self.run_time += now.saturating_sub(self.last);
@@ -117,7 +118,7 @@ impl Profile {
         self.last = clock.monotonic();
     }
 
-    /// The run is done, and it is known what it was for: what came after the last step is nobody's.
+    /// Ends the run and names its purpose: the time after the last step belongs to no step.
     pub fn end(&mut self, clock: &dyn Clock, name: &str, phase: Phase) {
         let now = clock.monotonic();
         self.total[phase as usize] += self.run_time + now.saturating_sub(self.last);

@@ -1,10 +1,8 @@
-//! The worker in a process of its own, supervised: what kills it (a file cut short under its map, the system out of
-//! memory, a driver) ends a turn at worst, never the window.
-//!
-//! Guarantees that a turn whose process died goes on by itself in a new one from where its text stood, once, and is
-//! told so; that the second time it fails with a reason; that a process that hangs is ended; and that nothing runs,
-//! ticks or waits for a clock while nobody asks anything. The child holds the other end of a pipe and ends when that
-//! closes, however this process ended. Knows nothing of models.
+//! Supervises the worker process. A crash (a file truncated under its map, out of memory, a driver)
+//! ends at most a turn, never the window. A turn whose process died continues once in a new process
+//! from where its text stood, with a notice; the second time it fails with a reason. A hanging
+//! process is ended, and nothing runs while there is no request. The child ends when its pipe from
+//! this process closes. Knows nothing of models.
 
 mod child;
 mod in_flight;
@@ -30,10 +28,10 @@ pub const ARGUMENT: &str = "worker-over-pipe";
 /// A process that has work, says nothing for so long, and neither computes nor reads meanwhile, hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Silences in a row after which it hangs whatever it does.
+/// Consecutive silences after which it counts as hanging, whatever it is doing.
 const MAX_SILENCES: u32 = 15;
 
-/// How long a worker that was told to stop may take: it may be in the middle of a run of a prompt, or be writing.
+/// Time that a worker may take to stop: it may be in the middle of a prompt run or of writing.
 const STOPPING: Duration = Duration::from_secs(10);
 
 /// Requests and events that wait for the supervisor; a full queue slows the worker down.
@@ -92,7 +90,7 @@ pub fn serve_if_asked() -> Option<ExitCode> {
 /// What the supervisor hears.
 enum Input {
     Request(WorkerRequest),
-    /// Whoever asked has gone.
+    /// The requests' sender has gone.
     RequestsEnded,
     /// Of the process of that number.
     Event(u64, Box<WorkerEvent>),
@@ -115,7 +113,7 @@ pub fn run(
                 return;
             }
         }
-        // Where nobody supervises any more, nobody needs to know.
+        // without a supervisor the end has no recipient
         let _ = forward.send(Input::RequestsEnded);
     });
     let (child, flights) = (None, InFlight::default());
@@ -151,7 +149,7 @@ struct Supervisor<'a> {
     /// What the process had done when it was last heard of.
     heard: Vitals,
     n_silences: u32,
-    /// Nobody listens any more.
+    /// The listener has gone.
     gone: bool,
 }
 

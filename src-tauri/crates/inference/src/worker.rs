@@ -1,9 +1,7 @@
 //! The worker: owns models and their caches, tokenises, generates. One thread, one closed enum of
-//! requests, plain data both ways (`protocol.rs`); `pipe.rs` runs it over a pipe.
-//!
-//! Guarantees that every turn ends with exactly one `Done` or `Failed` (unless the worker itself is
-//! stopped), that a panic fails only the turns of the model it happened in, and that an idle worker
-//! sleeps. Knows nothing of conversations, doors or the database.
+//! requests, plain data both ways (`protocol.rs`); `pipe.rs` runs it over a pipe. Every turn ends
+//! with exactly one `Done` or `Failed`, unless the worker is stopped. A panic fails only its
+//! model's turns, and an idle worker sleeps.
 
 mod active_turn;
 mod attention_eviction;
@@ -47,13 +45,14 @@ use model::logprobs as look;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     Stopped,
-    /// Whoever asked has gone.
+    /// The requests' sender has gone.
     RequestsEnded,
-    /// Whoever listened has gone.
+    /// The events' listener has gone.
     NobodyListens,
 }
 
-/// Works until the requests end or say `Stop`, or `emit` returns false: nobody listens.
+/// Works until the requests end or contain `Stop`, or until `emit` returns false because the
+/// listener has gone.
 pub fn run(requests: &Inbox, clock: Arc<dyn Clock>, emit: &mut dyn FnMut(WorkerEvent) -> bool) -> End {
     run_within(requests, clock, &memory::free_bytes, emit)
 }
@@ -103,12 +102,12 @@ pub fn run_within(
 struct Worker<'a> {
     requests: &'a Inbox,
     clock: Arc<dyn Clock>,
-    /// Of graphics cards, whatever model they computed.
+    /// Of the GPUs, across models.
     gpu_health: GpuHealth,
     /// Bytes of memory that a further model may have. None: the system doesn't say.
     free: &'a dyn Fn() -> Option<u64>,
     emit: &'a mut dyn FnMut(WorkerEvent) -> bool,
-    /// Nobody listens any more.
+    /// The listener has gone.
     gone: bool,
     /// Least recently used first.
     models: Vec<LoadedModel>,
@@ -128,7 +127,7 @@ struct Worker<'a> {
 struct WaitingTurn {
     request: GenerateRequest,
     arrived: Duration,
-    /// The place in the queue that was told last.
+    /// The queue position last reported.
     position: usize,
     /// Bytes that its model takes, once somebody wanted to know.
     need: Option<u64>,
@@ -157,7 +156,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Nobody asks anything new.
+    /// Continues when there are no new requests.
     fn go_on(&mut self) {
         if self.is_computing() {
             self.step();
@@ -254,7 +253,7 @@ impl Worker<'_> {
         guarded(|| model.look(request, now_ms))
     }
 
-    /// Stores a part of what should be, if nothing else is to be done; then cards are tuned, if they are new.
+    /// Stores part of what is due if nothing else is to be done; then tunes new GPUs.
     fn store_some(&mut self) {
         let clock = &*self.clock;
         self.may_store = self.models.iter_mut().any(|model| model.store_some() || model.tune_some(clock));
@@ -412,7 +411,7 @@ impl Worker<'_> {
     }
 }
 
-/// A panic becomes an error of ours: whoever asked hears of it, everything else goes on.
+/// Turns a panic into an error: its caller receives it, everything else continues.
 pub fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);

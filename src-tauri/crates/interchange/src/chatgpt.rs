@@ -1,7 +1,6 @@
-//! ChatGPT's export: per conversation a map of nodes, each with its parent, and the node that was looked at.
-//!
-//! Nodes without words (roots, hidden context, settings) are passed over. Thinking, calls of tools and what those
-//! said stand in nodes of their own and become the reasoning of the answer that follows them.
+//! ChatGPT's export: per conversation a map of nodes, each with its parent, and the current node.
+//! Nodes without text (roots, hidden context, settings) are skipped. Reasoning, tool calls and tool
+//! results are separate nodes; they become the reasoning of the answer that follows them.
 
 use std::collections::{HashMap, HashSet};
 

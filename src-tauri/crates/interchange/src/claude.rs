@@ -1,5 +1,5 @@
-//! Claude's export: per conversation a list of messages, each with blocks of content; newer ones name the message
-//! that they hang on.
+//! Claude's export: per conversation a list of messages, each with blocks of content; newer exports
+//! name each message's parent.
 
 use std::collections::HashMap;
 
@@ -23,7 +23,7 @@ pub fn read(value: &Value) -> Result<ConversationArchive, String> {
         let (text, reasoning) = words(message);
         let id = message["uuid"].as_str().map_or_else(|| format!("message-{n}"), str::to_owned);
         let parent = if is_tree {
-            // The first ones hang on an id that is nobody's.
+            // The first ones have a parent id that matches no message.
             message["parent_message_uuid"].as_str().and_then(|id| places.get(id).copied())
         } else {
             n.checked_sub(1)

@@ -1,6 +1,5 @@
-//! Files of messages in our own JSON: what a message has, and each text once for a conversation.
-//!
-//! A text that comes in is kept under what it hashes to, whatever the export calls it.
+//! Files of messages in our own JSON: what a message has, and each text once per conversation. An
+//! imported text is stored under its computed hash, whatever the export calls it.
 
 use std::collections::BTreeMap;
 

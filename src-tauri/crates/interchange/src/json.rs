@@ -1,4 +1,5 @@
-//! Our own JSON: everything of a conversation, every version, its tokens included. Read again it is the same tree.
+//! Our own JSON: everything of a conversation, every version, its tokens included. Reading it
+//! restores the same tree.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -238,7 +239,7 @@ fn read_one(from: Conversation) -> std::result::Result<ConversationArchive, Stri
             text: message.text,
             reasoning: message.reasoning,
             tool_calls: json(message.tool_calls),
-            // Nobody writes it here.
+            // No turn is writing it here.
             state: if state == MessageState::Streaming { MessageState::Interrupted } else { state },
             error: json(message.error),
             model: message.model,

@@ -1,6 +1,5 @@
-//! Conversations on their way in and out: our own JSON, Markdown, and the exports of ChatGPT and Claude, in zips too.
-//!
-//! Reads and writes bytes; knows neither the database nor the application.
+//! Import and export of conversations: our own JSON, Markdown, and the exports of ChatGPT and
+//! Claude, in zips too. Reads and writes bytes; knows neither the database nor the application.
 #![forbid(unsafe_code)]
 
 mod chatgpt;

@@ -1,4 +1,4 @@
-//! A conversation to read: the branch that is looked at, as Markdown.
+//! A conversation for reading: the current branch as Markdown.
 
 use session::{ConversationArchive, MessageRow, MessageState, Role};
 

@@ -1,6 +1,6 @@
-//! The part of ZIP that exports use: the list of files at the end, stored or deflated, with or without 64-bit sizes.
-//!
-//! Bytes of anyone: every length is checked against the file, and what unpacks to more than it says is refused.
+//! The subset of ZIP that exports use: the central directory at the end, stored or deflated, with
+//! or without 64-bit sizes. Untrusted bytes: every length is checked against the file, and an entry
+//! that unpacks to more than its stated size is refused.
 
 use contract::{Error, ErrorKind, Result};
 
@@ -194,7 +194,7 @@ mod tests {
             Ok(())
         };
         try_all(&whole).unwrap();
-        // The last two bytes are the length of a comment, which nobody reads.
+        // The last two bytes are the length of a comment, which is ignored.
         for n in 0..whole.len() - 2 {
             assert!(try_all(&whole[..n]).is_err(), "cut at {n}");
             for bit in 0..8 {

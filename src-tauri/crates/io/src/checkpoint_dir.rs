@@ -1,7 +1,7 @@
-//! The folder of checkpoint files: written whole or not at all, found by name.
+//! The folder of checkpoint files: written atomically, found by name.
 //!
-//! A file is named by what it holds, so that equal contents share one file. Never leaves the folder, whatever the name
-//! is. Knows nothing of what the bytes mean: `engine` judges them.
+//! A file is named after its contents, so that equal contents share one file. Guarantees that a name never leads outside
+//! the folder. Knows nothing of what the bytes mean; the engine interprets them.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use crate::{Io, IoError};
 
-/// What files of contexts are called, after their name.
+/// Extension of checkpoint files.
 const EXTENSION: &str = ".kv";
 
-/// Longest name: two hashes and a hyphen leave room.
+/// Longest name; two hashes with a hyphen fit.
 const MAX_NAME_BYTES: usize = 96;
 
 /// The folder of stored contexts.
@@ -23,17 +23,17 @@ pub struct CheckpointDir {
 }
 
 impl CheckpointDir {
-    /// It is made when the first file is written.
+    /// A folder, which is created when the first file is written.
     pub fn new(folder: &Path, io: Arc<dyn Io>) -> Self {
         Self { folder: folder.to_owned(), io }
     }
 
-    /// Where the files lie.
+    /// Path of the folder.
     pub fn path(&self) -> &Path {
         &self.folder
     }
 
-    /// Names of what lies there. Where there is no folder there is nothing.
+    /// Names of the files; empty if the folder does not exist.
     pub fn names(&self) -> Result<BTreeSet<String>, IoError> {
         Ok(self.entries()?.iter().filter_map(|path| name_of(path)).collect())
     }
@@ -45,22 +45,22 @@ impl CheckpointDir {
         }
     }
 
-    /// Whether there is a file of this name.
+    /// Whether a file of this name exists.
     pub fn has(&self, name: &str) -> bool {
         self.file(name).is_ok_and(|path| self.io.exists(&path).unwrap_or(false))
     }
 
-    /// The whole file.
+    /// Reads the whole file.
     pub fn read(&self, name: &str) -> Result<Vec<u8>, IoError> {
         self.io.read(&self.file(name)?)
     }
 
-    /// The first `n` bytes, or all where there are fewer.
+    /// Reads the first `n` bytes, or the whole file if it is shorter.
     pub fn read_start(&self, name: &str, n: usize) -> Result<Vec<u8>, IoError> {
         Ok(self.io.read_start(&self.file(name)?, n)?)
     }
 
-    /// Replaces the file: on disk, whole, when this returns; after an error nothing is left of it.
+    /// Replaces the file atomically; it is on disk on return. After an error nothing of it remains.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), IoError> {
         let path = self.file(name)?;
         self.io.create_dir_all(&self.folder)?;
@@ -74,7 +74,7 @@ impl CheckpointDir {
         Ok(())
     }
 
-    /// One that isn't there is no error.
+    /// Removes a file. No error if it does not exist.
     pub fn remove(&self, name: &str) -> Result<(), IoError> {
         let path = self.file(name)?;
         match self.io.exists(&path)? {
@@ -83,7 +83,7 @@ impl CheckpointDir {
         }
     }
 
-    /// Removes what an interrupted write left, and files of other names than `known`; how many.
+    /// Removes leftovers of interrupted writes and files not in `known`, and returns their number.
     pub fn sweep(&self, known: &HashSet<String>) -> Result<usize, IoError> {
         let mut n_removed = 0;
         for path in self.entries()? {

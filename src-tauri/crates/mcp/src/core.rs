@@ -1,4 +1,4 @@
-//! Who waits for what a server answers, whatever carries the words.
+//! Pending requests to a server, independent of the transport.
 
 use std::collections::HashMap;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -11,7 +11,7 @@ use contract::{Error, Result};
 
 /// Lines on stdout that are no messages: a greeting is forgiven, a log is not.
 const MAX_JUNK: usize = 100;
-/// Of such a line so much is shown, in characters.
+/// Characters of such a line that are shown.
 const JUNK_SHOWN: usize = 120;
 /// Longest part of a server's own words for a failure, in characters.
 const MAX_WORDS: usize = 500;
@@ -28,7 +28,7 @@ pub struct RpcError {
 pub enum Reply {
     Said(Result<Value, RpcError>),
     Failed(Error),
-    /// By whoever asked.
+    /// Stopped by the caller.
     Stopped,
 }
 
@@ -90,11 +90,11 @@ impl Core {
 
     fn reply(&self, id: u64, reply: Reply) {
         let waiting = self.state().waiting.remove(&id);
-        // Whoever asked may have gone.
+        // the caller may have gone
         let _ = waiting.map(|waiting| waiting.send(reply));
     }
 
-    /// It answers no more: everybody who waits is told why.
+    /// The server answers no more: every pending request receives the reason.
     pub fn end(&self, error: Error) {
         let mut state = self.state();
         let waiting = std::mem::take(&mut state.waiting);
@@ -204,7 +204,7 @@ impl Stop {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).is
     }
 
-    /// Whoever waits is told, at once where it was pressed before.
+    /// Registers a waiter, and notifies it at once if the stop came before.
     pub fn watch(&self, waiting: Sender<Reply>) {
         let mut pressed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match pressed.is {

@@ -1,4 +1,4 @@
-//! A process and what it has started: `npx` and its like run the server as a child of theirs.
+//! A process and its descendants: `npx` and its like run the server as a child.
 
 use sysinfo::{Pid, ProcessRefreshKind, ProcessesToUpdate, System};
 

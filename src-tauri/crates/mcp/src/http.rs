@@ -1,7 +1,6 @@
-//! A server behind an address: every message is a POST, its answer comes as JSON or as a stream of events.
-//!
-//! Every request passes the gate of `connections.rs` and goes nowhere but where it was sent. The revision before this one
-//! (two addresses, `/sse`) isn't spoken; what only comes by a stream of the server's own (GET) isn't heard.
+//! A server over HTTP: every message is a POST, answered as JSON or as an event stream. Every
+//! request passes the gate of `connections.rs` and follows no redirect. The previous revision's
+//! transport (two addresses, `/sse`) and the server's GET stream are not supported.
 
 use std::collections::HashMap;
 use std::error::Error as _;
@@ -27,7 +26,7 @@ use secrets::Secret;
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 /// Longest answer: a picture in base64 has some megabytes.
 const MAX_BODY_BYTES: usize = 16 << 20;
-/// Of the words of a refusal so many bytes are read.
+/// Bytes of a refusal's body that are read.
 const MAX_REFUSAL_BYTES: usize = 8 << 10;
 
 const SESSION: &str = "mcp-session-id";
@@ -98,7 +97,7 @@ impl Http {
         let builder = || {
             let builder = Client::builder()
                 .user_agent(concat!("inglenook/", env!("CARGO_PKG_VERSION")))
-                // A key goes to nobody but the server that it was given for.
+                // A key is sent only to the server that it belongs to.
                 .redirect(Policy::none())
                 .connect_timeout(CONNECT_WITHIN)
                 .http1_only();
@@ -230,7 +229,7 @@ impl Http {
                 for data in events.push(&bytes).map_err(|_| this.too_large(core))? {
                     Self::hear(this, core, &data)?;
                 }
-                // The stream may stay open; nobody waits for more of it.
+                // the stream may stay open; no request waits for more of it
                 if id.is_some_and(|id| !core.is_waiting(id)) {
                     return Ok(());
                 }

@@ -1,9 +1,7 @@
-//! A client of the Model Context Protocol (revision 2025-06-18): JSON-RPC 2.0 with a server that is a child process or
-//! behind an address. Only what is used of it: the greeting, tools, resources and prompts, and what a server may say meanwhile.
-//!
-//! Plain threads wait here, each for one answer and never longer than it was told to. Written by hand, not over the
-//! official `rmcp`: that one reads lines of any length, has its own HTTP connections beside our gate, and knows far more
-//! of the protocol than is used here.
+//! A client of the Model Context Protocol (revision 2025-06-18): JSON-RPC 2.0 with a child process
+//! or over HTTP. Covers the handshake, tools, resources, prompts and notifications. Plain threads
+//! wait, each for one answer, with a timeout. Not the official `rmcp`: that reads lines of any
+//! length, connects outside our gate, and covers far more of the protocol.
 #![forbid(unsafe_code)]
 
 mod core;
@@ -109,7 +107,7 @@ impl Client {
         }
     }
 
-    /// Its end, waited for: whoever else has it may still be on the way to let it go.
+    /// Waits for the server's end: another holder may still be about to drop it.
     pub fn end(&self) {
         match &self.transport {
             Transport::Stdio(stdio) => stdio.end(),
@@ -145,7 +143,7 @@ impl Client {
         }
     }
 
-    /// Nobody waits for an answer any more.
+    /// Withdraws a request whose caller has gone.
     fn withdraw(&self, id: u64, why: &str) {
         if let Transport::Http(http) = &self.transport {
             http.abort(id);

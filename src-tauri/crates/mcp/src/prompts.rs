@@ -1,4 +1,4 @@
-//! Questions that a server has words for: templates with a name, filled in by the server.
+//! A server's prompts: named templates, filled in by the server.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What a server offers to be read: resources under addresses of their own, and templates of such addresses.
+//! A server's resources: texts under URIs, and templates of such URIs.
 
 use std::time::Duration;
 

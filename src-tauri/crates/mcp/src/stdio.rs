@@ -1,7 +1,6 @@
-//! A server that is a child process: a message a line on its stdin and stdout, its log on stderr.
-//!
-//! Guarantees that no line takes more memory than `MAX_LINE_BYTES`, that its end is told to whoever waits, with its last
-//! words, and that dropping it ends it: its stdin is closed, and where that doesn't help it and its children are killed.
+//! A server as a child process: one message per line on stdin and stdout, its log on stderr. No
+//! line takes more memory than `MAX_LINE_BYTES`. All waiters receive its end, with its last log
+//! lines. Dropping it closes its stdin and, if that isn't enough, kills it and its children.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -74,7 +73,7 @@ impl Stdio {
         let (log_ended, log_over) = sync_channel::<()>(1);
         platform::spawn("tools-log", move || {
             listen(stderr, &name, &kept);
-            // Where nobody waits for it, nobody needs to know.
+            // the waiter may have gone
             let _ = log_ended.send(());
         })?;
         let (over, ended) = sync_channel(1);
@@ -82,7 +81,7 @@ impl Stdio {
         platform::spawn("tools-read", move || {
             let trouble = read(stdout, &core, &back);
             let status = bury(child);
-            // What it wrote last is still on its way; a child of its own may hold the pipe open.
+            // Its last output is still on the way; a child process may hold the pipe open.
             let _ = log_over.recv_timeout(Duration::from_millis(500));
             let last = last.lock().unwrap_or_else(PoisonError::into_inner);
             core.end(trouble.unwrap_or_else(|| gone(core.name(), status, last.iter())));
@@ -220,7 +219,7 @@ fn apart(command: &mut Command) {
     std::os::unix::process::CommandExt::process_group(command, 0);
 }
 
-/// Without a window of its own.
+/// Opens no console window.
 #[cfg(windows)]
 fn apart(command: &mut Command) {
     const CREATE_NO_WINDOW: u32 = 0x0800_0000;

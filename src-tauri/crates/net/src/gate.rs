@@ -1,7 +1,6 @@
-//! The one gate for outgoing connections: code that wants to connect asks here first.
-//!
-//! Refuses every connection while the user wants to stay offline, and keeps a record of each: when, where to, what for,
-//! how many bytes. Never what was said.
+//! The one gate for outgoing connections: code that wants to connect asks here first. Refuses every
+//! connection in offline mode, and records each: time, destination, purpose, bytes. Never the
+//! content.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,5 +1,5 @@
-//! The network's single gate: every outgoing connection asks it first and is recorded by it. And the parser of
-//! server-sent events, which model servers and tool servers share.
+//! The single gate for the network: it approves and records every outgoing connection. Also the
+//! parser of server-sent events, which model servers and tool servers share.
 #![forbid(unsafe_code)]
 
 mod gate;

@@ -1,5 +1,5 @@
-//! Server-sent events out of bytes as they come: cut anywhere, with any line end. Bounded: a line that doesn't end is an
-//! error, not memory.
+//! Parses server-sent events from chunks of bytes: split anywhere, with any line end. Bounded: an
+//! endless line is an error, not memory.
 
 /// Longest event: a piece of an answer has a few hundred bytes, an answer sent as one a few hundred thousand.
 const MAX_EVENT_BYTES: usize = 8 << 20;

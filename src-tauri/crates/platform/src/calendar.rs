@@ -1,4 +1,4 @@
-//! Milliseconds since 1970 as a date. UTC.
+//! Converts milliseconds since 1970 to a UTC date.
 
 /// Such as `2026-01-15T12:00:00`.
 pub fn date_time(utc_ms: i64) -> String {

@@ -1,4 +1,4 @@
-//! Where the program keeps what: the system's folders, or everything under one.
+//! Where the program stores its data: the system's folders, or everything under one.
 
 use std::path::{Path, PathBuf};
 

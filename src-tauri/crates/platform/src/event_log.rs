@@ -1,7 +1,6 @@
-//! A list of events that grows, and watchers that follow it from any place in it, at their own pace.
-//!
-//! A watcher waits by a `Waker`: async doors poll it, plain threads block on it; nobody who waits costs
-//! anything. A watcher that falls behind further than the feed keeps ends early instead of missing some.
+//! A growing list of events, and watchers that follow it from any position at their own pace. A
+//! watcher waits by a `Waker`: async code polls it, plain threads block on it; waiting costs
+//! nothing. A watcher that falls behind the retained events ends early instead of missing some.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};

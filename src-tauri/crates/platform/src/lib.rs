@@ -1,5 +1,5 @@
-//! What the program needs of the operating system: folders, logs, threads, memory figures, dates, and event logs that
-//! several watchers follow.
+//! What the program needs of the operating system: folders, logs, threads, memory figures, dates,
+//! and event logs with several watchers.
 #![forbid(unsafe_code)]
 
 pub mod calendar;

@@ -1,4 +1,4 @@
-//! Threads with a name.
+//! Named threads.
 
 use std::thread::JoinHandle;
 

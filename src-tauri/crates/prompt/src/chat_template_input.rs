@@ -1,7 +1,6 @@
-//! Messages as chat templates expect them, who do not all expect the same.
-//!
-//! Some want a call's arguments as an object, some as its JSON; some want an answer that only calls to have no
-//! content, some an empty one. Each way is tried until one renders well; without calls there is only one.
+//! Messages in the forms that chat templates expect. Some want a call's arguments as an object,
+//! some as its JSON; some want no content in an answer that only calls, some an empty one. Each
+//! form is tried until one renders well; without calls there is only one.
 
 use engine::template::RenderedPrompt;
 use serde_json::{Value, json};
@@ -62,7 +61,8 @@ fn value(message: &PromptMessage, way: ContentForm, source: &str) -> Value {
     }
     if !message.reasoning.is_empty() {
         value["reasoning_content"] = json!(message.reasoning);
-        // Harmony's name for it; its template refuses it beside the content of an answer that calls.
+        // Harmony's name for it; its template refuses it together with the content of an answer
+        // that calls.
         if source.contains("message.thinking") && (!has_calls || message.content.is_empty()) {
             value["thinking"] = json!(message.reasoning);
         }

@@ -1,5 +1,5 @@
-//! Makes a conversation fit into its model's context: cuts it into turns, has a strategy decide, counts for it with the
-//! real vocabulary and template, and applies what it decides. Nothing is left out but what is told.
+//! Fits a conversation into its model's context: splits it into turns, counts with the real
+//! vocabulary and template, and applies the strategy's decision. Every omission is reported.
 
 use std::ops::Range;
 

@@ -1,7 +1,5 @@
-//! From a conversation to a prompt: history, chat templates, what fits into the context, and OpenAI's messages. Shared by
-//! local and remote models.
-//!
-//! Knows neither the database nor who answers.
+//! From a conversation to a prompt: history, chat templates, context fitting, and OpenAI's
+//! messages. Shared by local and remote models. Knows neither the database nor the backend.
 #![forbid(unsafe_code)]
 
 pub mod chat_template_input;

@@ -1,5 +1,5 @@
-//! Messages and tools as OpenAI's clients write them, read for every door; what is wrong is said in words that a
-//! door puts its own place before.
+//! Parses messages and tools in OpenAI's format, for every interface. An interface prefixes an
+//! error's text with its own location.
 
 use serde_json::{Map, Value, json};
 

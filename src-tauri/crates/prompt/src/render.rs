@@ -1,4 +1,5 @@
-//! Messages to prompt ids: by the model's chat template, one that was named instead, or its family's.
+//! Renders messages to prompt ids: by the model's chat template, a named one instead, or its
+//! family's.
 
 use engine::TokenId;
 use engine::arch::built_in_template;

@@ -1,4 +1,4 @@
-//! Where a server is: a base address as people write it, and the routes that follow from it.
+//! A server's location: a base address as people write it, and the routes derived from it.
 
 use reqwest::Url;
 
@@ -58,7 +58,7 @@ impl Address {
         format!("{}{path}", self.base)
     }
 
-    /// A route beside OpenAI's, such as `/tokenize`.
+    /// A route outside OpenAI's, such as `/tokenize`.
     pub fn beside(&self, path: &str) -> String {
         format!("{}{path}", self.base.strip_suffix("/v1").unwrap_or(&self.base))
     }

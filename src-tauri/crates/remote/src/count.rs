@@ -1,6 +1,6 @@
-//! How many tokens a conversation would be for a model whose vocabulary isn't here: about so many, by its bytes, made
-//! better by what the server has counted of that model before. Exactly, by the server's own route, where it has one and
-//! the text goes there anyway. A draft that has not been sent is never sent to be counted.
+//! Counts a conversation's tokens for a model whose vocabulary isn't here. An estimate by bytes,
+//! calibrated by the server's earlier counts for that model; exact by the server's route, if it has
+//! one and receives the text anyway. An unsent draft is never sent to be counted.
 
 use compaction::TokenBudget;
 use serde_json::{Value, json};
@@ -65,7 +65,7 @@ pub(crate) fn draft(context: &RemoteContext, request: &CountRequest) -> TokenCou
         tokens: u32::try_from(tokens).unwrap_or(u32::MAX),
         context_limit: u32::try_from(limit).unwrap_or(u32::MAX),
         can_think_or_not: context.kind_of(&request.model).is_some_and(|kind| Dialect(kind).takes_kwargs()),
-        // Whether a model behind another server knows such grades nobody says.
+        // Unknown for a model of another server.
         has_efforts: false,
         is_about: true,
         texts: request.texts.iter().map(|text| of_text(text, about.ratio)).collect(),

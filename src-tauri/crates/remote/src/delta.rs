@@ -1,5 +1,4 @@
-//! The pieces of an answer as a server streams them: text, reasoning, calls of tools in fragments, why it ended, what it
-//! cost.
+//! The pieces of a streamed answer: text, reasoning, tool calls in fragments, finish reason, usage.
 
 use std::collections::BTreeMap;
 
@@ -165,7 +164,7 @@ fn usage(value: &Value) -> Option<Usage> {
     })
 }
 
-/// What a server says of a failure, in whatever form.
+/// A server's error message, in whatever form.
 pub fn words_of(error: &Value) -> String {
     let found = [error, &error["error"]].into_iter().find_map(|value| {
         let direct = value.as_str();

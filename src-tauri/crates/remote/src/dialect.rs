@@ -1,5 +1,5 @@
-//! What servers of each kind understand beyond what all of them do: progress by what they call themselves in their list of
-//! models.
+//! What each kind of server supports beyond the common interface, recognised by the name in its
+//! list of models.
 
 use serde_json::{Map, Value, json};
 

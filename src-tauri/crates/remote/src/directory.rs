@@ -1,4 +1,5 @@
-//! What this crate needs of the application: which endpoints there are, their keys, and where what they say is kept.
+//! What this crate needs of the application: the endpoints, their keys, and storage for what they
+//! report.
 
 use std::time::Duration;
 

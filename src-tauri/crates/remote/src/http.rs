@@ -1,5 +1,5 @@
-//! The HTTP client of servers that answer: every request passes the gate of `connections.rs`, goes nowhere but where it
-//! was sent, and comes back as an answer or as a failure that says whether asking again may help.
+//! The HTTP client for model servers. Every request passes the gate of `connections.rs` and follows
+//! no redirect. A failure says whether a retry may help.
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -85,7 +85,7 @@ impl Http {
         let builder = || {
             Client::builder()
                 .user_agent(concat!("inglenook/", env!("CARGO_PKG_VERSION")))
-                // A key goes to nobody but the server that it was given for.
+                // A key is sent only to the server that it belongs to.
                 .redirect(Policy::none())
                 .connect_timeout(CONNECT_WITHIN)
                 .pool_idle_timeout(KEPT_IDLE)

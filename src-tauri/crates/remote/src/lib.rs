@@ -1,8 +1,7 @@
-//! Models of other servers, behind the same requests and events as the worker: a conversation doesn't know who answers.
-//!
-//! One thread with a small runtime of its own, started by the first request, asleep while nothing is asked. Guarantees
-//! that every turn ends with exactly one `Done` or `Failed`, that cancelling closes the connection at once, and that a
-//! request that failed before its first word is asked of the next server with nothing lost or doubled.
+//! Models of remote servers, behind the same requests and events as the worker. One thread with a
+//! small runtime, started by the first request, asleep while idle. Every turn ends with exactly one
+//! `Done` or `Failed`, and cancelling closes the connection at once. A request that failed before
+//! its first word goes to the next server without loss or duplication.
 #![forbid(unsafe_code)]
 
 mod address;
@@ -108,7 +107,7 @@ impl Remote {
         self.thread().events = Some(events);
     }
 
-    /// Turns that are being answered end without a word: whoever listens interrupts them.
+    /// Active turns end without an event: their listener marks them as interrupted.
     pub fn stop(&self) {
         let RemoteThread { events, running } = std::mem::take(&mut *self.thread());
         drop(events);
@@ -252,7 +251,7 @@ impl RemoteContext {
     }
 
     fn say(&self, event: WorkerEvent) {
-        // Nobody listens while the program ends.
+        // the listener has gone while the program ends
         let _ = self.events.send(event);
     }
 }
@@ -275,7 +274,7 @@ struct AnswerQueue {
     n_started: u64,
 }
 
-/// Runs until it is progress to stop, or nobody can ask any more.
+/// Runs until it should stop, or until all senders have gone.
 fn run(
     context: RemoteContext,
     back: UnboundedSender<RemoteRequest>,
@@ -325,7 +324,7 @@ impl AnswerQueue {
                 let context = Arc::clone(&self.context);
                 tokio::spawn(async move {
                     let looked = list_models::list_models(&context, &endpoint).await;
-                    // Whoever asked may have gone.
+                    // the caller may have gone
                     let _ = reply.send(looked.map_err(|fault| fault.error));
                 });
             }
@@ -448,7 +447,7 @@ impl Drop for TurnGuard {
             let error = Error::bug("an answer of another server could not be read");
             self.context.tell(&self.turn, Step::Failed { error });
         }
-        // Nobody waits for it while the program ends.
+        // the receiver has gone while the program ends
         let _ = self.back.send(RemoteRequest::TurnGuard { turn: self.turn.clone(), number: self.number });
     }
 }

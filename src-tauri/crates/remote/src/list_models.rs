@@ -1,4 +1,5 @@
-//! Looking at a server: what models it has, and so whether it is there and takes the key. A few hundred bytes.
+//! Probes a server: its list of models shows that it is reachable and accepts the key. A few
+//! hundred bytes.
 
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use super::dialect;
 use super::http::{Fault, HttpCall, RetryAdvice, malformed};
 use contract::types::ConnectionPurpose;
 
-/// A list takes no longer, unless nobody is there.
+/// Timeout for a list; a server that takes longer counts as unreachable.
 const WITHIN: Duration = Duration::from_secs(10);
 
 /// Asks for the list and keeps it.

@@ -1,6 +1,6 @@
-//! Which of several servers of one name is asked next: by turns among those that work; one that failed rests for a while
-//! that grows, is looked at lightly when that is over, and is asked all the same where no other is left. Pure: time is
-//! handed in.
+//! Chooses which of several servers of one name is next: round-robin among healthy ones. A failed
+//! one rests with growing backoff, then gets a light probe; it is still tried if no other is left.
+//! Pure: time is an argument.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use contract::types::ErrorInfo;
 const FIRST_REST: Duration = Duration::from_secs(1);
 const MAX_REST: Duration = Duration::from_secs(60);
 
-/// What is known of each server, by its id. Those that nobody has asked yet are in no list.
+/// The health of each server, by its id. Servers without a request so far are absent.
 #[derive(Debug, Default)]
 pub struct Pool {
     health: HashMap<String, Health>,
@@ -41,7 +41,7 @@ impl Pool {
         let first = *turn % ids.len();
         *turn = first + 1;
         let mut order: Vec<usize> = (0..ids.len()).map(|at| (first + at) % ids.len()).collect();
-        // Stable: those that are as good as each other keep their turns.
+        // Stable: equally healthy ones keep their turns.
         order.sort_by_key(|&at| match self.health.get(&ids[at]) {
             None | Some(Health::Up) => Duration::ZERO,
             Some(Health::Down { until, .. }) => (*until).max(now) + Duration::from_nanos(1),
@@ -54,7 +54,7 @@ impl Pool {
         self.health.insert(id.to_owned(), Health::Up);
     }
 
-    /// It did not, through a fault of its own.
+    /// The server failed, through its own fault.
     pub fn failed(&mut self, id: &str, error: ErrorInfo, now: Duration) {
         let n_failures = match self.health.get(id) {
             Some(Health::Down { n_failures, .. }) => n_failures.saturating_add(1),
@@ -70,7 +70,8 @@ impl Pool {
         self.health.remove(id);
     }
 
-    /// Those of `ids` whose rest is over and that nobody looks at yet: whoever asks looks.
+    /// Those of `ids` whose rest is over and that have no probe in progress: the caller probes
+    /// them.
     pub fn take_due(&mut self, ids: &[String], now: Duration) -> Vec<String> {
         let mut due = Vec::new();
         for id in ids {
@@ -84,7 +85,7 @@ impl Pool {
         due
     }
 
-    /// None: nobody has asked it yet.
+    /// None: no request so far.
     pub fn health(&self, id: &str) -> Option<&Health> {
         self.health.get(id)
     }

@@ -1,5 +1,5 @@
-//! Reasoning that a server leaves in the text: an answer that begins with `<think>` is split at `</think>`. Elsewhere
-//! in an answer the tags are words like any other.
+//! Separates reasoning that a server leaves in the text: an answer that begins with `<think>` is
+//! split at `</think>`. Elsewhere in an answer the tags are ordinary text.
 
 use super::delta::Delta;
 

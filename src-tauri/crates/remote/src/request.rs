@@ -1,5 +1,6 @@
-//! Asking servers until one answers: by turns, the next at once where one fails before its first word, all of them again
-//! after a pause. After the first word nothing is asked again by itself: what came is kept.
+//! Tries servers until one answers: in turn, the next at once if one fails before its first word,
+//! all of them again after a pause. After the first word nothing is retried automatically: the
+//! partial answer is kept.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! One turn that another server answers: the prompt is made to fit, asked, progress as it comes, and ended once.
+//! One turn that a remote server answers: the prompt is fitted, sent, streamed, and ended once.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ pub struct TurnProgress<'a> {
     n_prompt: usize,
     begun: bool,
     n_bytes: usize,
-    /// Events with words: about as many as tokens.
+    /// Events with text: about the number of tokens.
     n_pieces: usize,
     first: Option<Duration>,
     last: Option<Duration>,

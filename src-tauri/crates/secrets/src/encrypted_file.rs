@@ -1,9 +1,7 @@
-//! Keys encrypted in the data folder, each under the name of what it belongs to: where no keychain runs, as on servers
-//! and in bare terminals, or where the user wants it so.
-//!
-//! Protects against a key in the database, in a backup, in an export or in a log, and against whoever gets the
-//! encrypted file without the file beside it. Doesn't protect against whoever can read every file of this user: both
-//! halves lie in one folder, which is theirs alone.
+//! Keys encrypted in the data folder, each under its owner's name: where no keychain runs (servers,
+//! bare terminals), or by the user's choice. Protects against a key in the database, a backup, an
+//! export or a log, and against a leaked encrypted file without the key file. Doesn't protect
+//! against anyone who can read all of this user's files: both halves lie in one private folder.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -82,7 +80,7 @@ impl EncryptedKeyFile {
 
     fn write(&self, kept: &StoredKeys) -> Result<()> {
         self.io.create_dir_all(&self.folder)?;
-        // Before the files are there, so that nobody else can ever open them.
+        // Before the files exist, so that other users can never open them.
         restrict(&self.folder, 0o700)?;
         let seal = match self.seal()? {
             Some(seal) => seal,

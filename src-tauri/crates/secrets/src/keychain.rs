@@ -1,5 +1,6 @@
-//! The system's keychain: the Secret Service of a desktop (GNOME Keyring, KWallet, KeePassXC), macOS's Keychain, Windows'
-//! Credential Manager. It is looked for when a key is first asked for, and once.
+//! The system's keychain: the Secret Service of a desktop (GNOME Keyring, KWallet, KeePassXC),
+//! macOS's Keychain, Windows' Credential Manager. It is looked up once, when a key is first
+//! requested.
 
 use std::sync::{Arc, OnceLock};
 

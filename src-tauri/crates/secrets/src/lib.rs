@@ -1,5 +1,5 @@
-//! Keys of other servers and of the hub: in the system's keychain where one runs, else sealed in the data folder. Whoever
-//! keeps one is told which.
+//! Keys of other servers and of the hub: in the system's keychain where one runs, else encrypted in
+//! the data folder. Storing a key returns which of the two holds it.
 #![forbid(unsafe_code)]
 
 mod encrypted_file;
@@ -31,7 +31,7 @@ pub fn has_keychain(variable: &dyn Fn(&str) -> Option<String>) -> bool {
 /// The longest key that is taken.
 const MAX_KEY_BYTES: usize = 8192;
 
-/// A key. It shows itself to nobody by accident, and leaves memory wiped.
+/// A key. It is never printed by accident, and is wiped from memory when dropped.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Zeroizing<String>);
 
@@ -68,8 +68,8 @@ impl Keys {
         if !wants_file && self.keychain.runs() { KeyPlace::Keychain } else { KeyPlace::File }
     }
 
-    /// From the file, whatever runs: what is too long for some keychains is always there. None: there is none of that
-    /// name.
+    /// Reads from the encrypted file, with or without a keychain: values too long for some
+    /// keychains are always there. None: there is no such name.
     pub fn get(&self, name: &str) -> Result<Option<Secret>> {
         self.file.get(name)
     }
@@ -100,7 +100,7 @@ impl Keys {
         Ok(place)
     }
 
-    /// Into the file, whatever the text is.
+    /// Writes to the encrypted file, whatever the text's length.
     pub fn put_text(&self, name: &str, text: &str) -> Result<()> {
         self.file.put(name, text)
     }

@@ -1,6 +1,6 @@
-//! Conversations as a archive, with every version: taken out to be kept elsewhere, and taken in again.
+//! Export and import of whole conversations with every version, and restoring a backup.
 //!
-//! Taking in never touches what is there: ids that are taken already are made anew.
+//! An import never changes existing data: ids that are already in use are replaced by new ones.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use io::Io;
 use rusqlite::{Connection, TransactionBehavior};
 
-use crate::attachments::{IdRemap, indexed};
+use crate::attachments::{IdRemap, searchable_text};
 use crate::conversation::{Session, new_id};
 use crate::error::{Result, SessionError};
 use crate::table::attachment::{self, MessageAttachments};
@@ -23,42 +23,44 @@ use crate::{backup, db};
 /// A conversation with all of its messages.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConversationArchive {
+    /// The conversation's row.
     pub conversation: ConversationRow,
-    /// Name of the folder it lies in.
+    /// Name of its folder.
     pub folder: Option<String>,
-    /// Parents before their children; removed ones are not among them.
+    /// Messages with their token logs, parents before children, without deleted ones.
     pub messages: Vec<(MessageRow, Vec<TokenLog>)>,
+    /// Files attached to the messages.
     pub files: ArchivedFiles,
 }
 
 /// Files of a conversation's messages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ArchivedFiles {
-    /// By message.
+    /// Attachments by message.
     pub by_message: HashMap<String, MessageAttachments>,
     /// Texts by their SHA-256.
     pub documents: HashMap<String, Arc<str>>,
 }
 
-/// What a restore brought.
+/// Outcome of restoring a backup, in conversations.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RestoreCounts {
-    /// Conversations that were not there.
+    /// Conversations that did not exist.
     pub added: usize,
-    /// Those that were there with other messages: the backup's lie beside them.
+    /// Conversations that existed with other messages; the backup's version was added as a copy.
     pub duplicated: usize,
-    /// Those that were there as they are.
+    /// Conversations that existed unchanged.
     pub unchanged: usize,
 }
 
 impl Session {
-    /// Not one that lies in the trash. An answer that is being written is taken as far as it is saved.
+    /// Reads a whole conversation outside the trash. An answer in progress is included as far as it is saved.
     pub fn archive(&self, id: &str) -> Result<ConversationArchive> {
         self.conversation(id)?;
         archive(&self.db, id)
     }
 
-    /// Adds a conversation as it was taken out. Errors leave nothing of it.
+    /// Adds an archived conversation. After an error nothing of it remains.
     pub fn import_archive(&mut self, archive: ConversationArchive) -> Result<ConversationRow> {
         let make = || new_id(&*self.clock);
         let now_ms = self.clock.now_utc_ms();
@@ -68,7 +70,7 @@ impl Session {
         self.conversation(&id)
     }
 
-    /// Everything there is as one file at `path`, which must be new.
+    /// Writes a backup of everything to `path`, which must not exist.
     pub fn back_up_to(&self, path: &Path, io: &dyn Io) -> Result<()> {
         if io.exists(path)? {
             return Err(SessionError::new(
@@ -80,28 +82,27 @@ impl Session {
         backup::copy(&self.db, path, io)
     }
 
-    /// Adds what a backup has and this folder lacks. Nothing that is there is changed; besides, a backup of it is made
-    /// first.
+    /// Adds what a backup has and this folder lacks. Existing data is never changed, and is backed up first.
     pub fn restore_from(&mut self, path: &Path, io: &dyn Io) -> Result<RestoreCounts> {
         let from = self.read_backup(path, io)?;
-        backup::BackupJob::now(&self.folder, self.clock.now_utc_ms()).make(io)?;
+        backup::BackupJob::new(&self.folder, self.clock.now_utc_ms()).make(io)?;
         let mut restored = RestoreCounts::default();
         let make = || new_id(&*self.clock);
         let now_ms = self.clock.now_utc_ms();
         let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        // The list is newest first, and what is added last comes first.
+        // The list is newest first, and the conversation added last is shown first.
         for row in conversation::list(&from)?.into_iter().rev() {
             let mut archive = archive(&from, &row.id)?;
             match archive_presence(&transaction, &archive)? {
-                ArchivePresence::All => {
+                ArchivePresence::Complete => {
                     restored.unchanged += 1;
                     continue;
                 }
-                ArchivePresence::Some => {
+                ArchivePresence::Partial => {
                     restored.duplicated += 1;
                     archive.conversation.title.push_str(" (from the backup)");
                 }
-                ArchivePresence::Nothing => restored.added += 1,
+                ArchivePresence::Absent => restored.added += 1,
             }
             import_archive(&transaction, archive, now_ms, &make)?;
         }
@@ -125,7 +126,7 @@ impl Session {
         Ok(restored)
     }
 
-    /// A backup opened in this version's form: a copy of it, which is all that is changed.
+    /// Opens a backup in memory, migrated to this schema version. The file itself is not changed.
     fn read_backup(&self, path: &Path, io: &dyn Io) -> Result<Connection> {
         let copy = self.folder.join(format!("restoring-{}.tmp", self.owner.id));
         let opened = (|| {
@@ -159,7 +160,7 @@ impl Session {
         for suffix in ["", "-wal", "-shm"] {
             let mut name = copy.as_os_str().to_owned();
             name.push(suffix);
-            // There may be none of them.
+            // These files may not exist.
             let _ = io.remove_file(Path::new(&name));
         }
         opened
@@ -172,25 +173,25 @@ fn has_conversations(db: &Connection) -> bool {
     db.prepare("SELECT id, title, leaf FROM conversation LIMIT 1").is_ok()
 }
 
-/// How much of a conversation is there already.
+/// How much of an archived conversation exists already.
 enum ArchivePresence {
-    Nothing,
-    /// It is there, but not with all of these messages.
-    Some,
-    All,
+    Absent,
+    /// It exists, but not with all of these messages.
+    Partial,
+    Complete,
 }
 
 fn archive_presence(db: &Connection, archive: &ConversationArchive) -> Result<ArchivePresence> {
     if conversation::get(db, &archive.conversation.id).is_err() {
-        return Ok(ArchivePresence::Nothing);
+        return Ok(ArchivePresence::Absent);
     }
     for (row, _) in &archive.messages {
         match message::get(db, &row.id) {
             Ok(there) if there.text == row.text => {}
-            Ok(_) | Err(_) => return Ok(ArchivePresence::Some),
+            Ok(_) | Err(_) => return Ok(ArchivePresence::Partial),
         }
     }
-    Ok(ArchivePresence::All)
+    Ok(ArchivePresence::Complete)
 }
 
 pub(crate) fn archive(db: &Connection, id: &str) -> Result<ConversationArchive> {
@@ -224,7 +225,7 @@ pub(crate) fn archive(db: &Connection, id: &str) -> Result<ConversationArchive> 
     Ok(ConversationArchive { conversation, folder, messages, files })
 }
 
-/// The id it has now.
+/// Imports an archive and returns the conversation's id.
 fn import_archive(
     db: &Connection,
     archive: ConversationArchive,
@@ -235,7 +236,7 @@ fn import_archive(
     let is_free = conversation::get(db, &from.id).is_err() && !from.id.is_empty();
     let id = if is_free { from.id.clone() } else { make() };
     let folder = match folder {
-        Some(name) => Some(folder_named(db, &name, now_ms, make)?),
+        Some(name) => Some(find_or_add_folder(db, &name, now_ms, make)?),
         None => None,
     };
     let mut ids = HashMap::new();
@@ -251,17 +252,15 @@ fn import_archive(
     conversation::insert(db, &row)?;
     let (mut last, mut there) = (None, HashSet::new());
     let name = |id: &str| if attachment::get(db, id).is_err() && !id.is_empty() { id.into() } else { make() };
-    let mut files = IdRemap::new(kept(db, files)?, &name);
+    let mut files = IdRemap::new(store_documents(db, files)?, &name);
     for (from, logs) in messages {
-        // A parent that comes later, or a message that is its own, would make a circle.
+        // A parent that comes later, or a message that is its own parent, would make a cycle.
         if from.parent.as_ref().is_some_and(|parent| !there.contains(parent)) {
-            return Err(broken("a message comes before the one that it hangs on, or that one isn't there"));
+            return Err(broken("a message comes before its parent, or its parent is missing"));
         }
         there.insert(from.id.clone());
-        let attached = files.of(&from.id);
-        let known = |id: &String| {
-            ids.get(id).cloned().ok_or_else(|| broken("a message hangs on one that isn't there"))
-        };
+        let attached = files.take(&from.id);
+        let known = |id: &String| ids.get(id).cloned().ok_or_else(|| broken("a message's parent is missing"));
         let row = MessageRow {
             parent: from.parent.as_ref().map(known).transpose()?,
             chosen: from.chosen.as_ref().and_then(|chosen| ids.get(chosen).cloned()),
@@ -273,7 +272,7 @@ fn import_archive(
         };
         message::insert(db, &row)?;
         attachment::insert(db, &row.id, &attached)?;
-        search::put(db, &row.id, &indexed(&row.text, &attached))?;
+        search::put(db, &row.id, &searchable_text(&row.text, &attached))?;
         for log in &logs {
             token_log::put(db, &row.id, log)?;
         }
@@ -283,8 +282,8 @@ fn import_archive(
     Ok(id)
 }
 
-/// Puts the texts of files into their place; the files that have one.
-fn kept(db: &Connection, files: ArchivedFiles) -> Result<HashMap<String, MessageAttachments>> {
+/// Stores the texts of files and returns the files that have one.
+fn store_documents(db: &Connection, files: ArchivedFiles) -> Result<HashMap<String, MessageAttachments>> {
     let ArchivedFiles { mut by_message, documents } = files;
     for attached in by_message.values_mut() {
         attached.files.retain(|file| documents.contains_key(&file.document));
@@ -303,7 +302,7 @@ fn broken(what: &str) -> SessionError {
     )
 }
 
-fn folder_named(db: &Connection, name: &str, now_ms: i64, make: &dyn Fn() -> String) -> Result<String> {
+fn find_or_add_folder(db: &Connection, name: &str, now_ms: i64, make: &dyn Fn() -> String) -> Result<String> {
     if let Some(row) = folder::list(db)?.into_iter().find(|row| row.name == name) {
         return Ok(row.id);
     }

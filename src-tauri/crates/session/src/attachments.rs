@@ -1,4 +1,4 @@
-//! Files with messages: kept with them, copied with them, gone with them.
+//! Files attached to messages: stored, copied and deleted together with them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,39 +10,40 @@ use crate::error::Result;
 use crate::table::attachment::{self, AttachmentRow, MessageAttachments};
 use crate::table::document;
 
-/// What a new message brings.
+/// Attachments of a message that is about to be stored.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NewAttachments {
-    /// Ids are new; which message has them is not said yet.
+    /// Files and passages with new ids; their `message` is still empty.
     pub attachments: MessageAttachments,
-    /// Texts of its files by their SHA-256.
+    /// Texts of the files by SHA-256.
     pub documents: Vec<(String, Arc<str>)>,
 }
 
 impl Session {
-    /// The text of a file that a message has; None: it is gone.
+    /// Text of an attached file; None if it was deleted.
     pub fn document(&self, sha256: &str) -> Result<Option<String>> {
         document::text(&self.db, sha256)
     }
 
-    /// Any message of it has files.
+    /// Whether any message of the conversation has files.
     pub fn has_attachments(&self, conversation: &str) -> Result<bool> {
         attachment::any(&self.db, conversation)
     }
 
-    /// What a message has.
+    /// Attachments of a message.
     pub fn attachments_of(&self, message: &str) -> Result<MessageAttachments> {
         let conversation = self.conversation_of_message(message)?;
         let mut all = attachment::of_conversation(&self.db, &conversation)?;
         Ok(all.remove(message).unwrap_or_default())
     }
 
+    /// An attachment by its id.
     pub fn attachment(&self, id: &str) -> Result<AttachmentRow> {
         attachment::get(&self.db, id)
     }
 }
 
-/// Puts what a message brings into its place.
+/// Stores the attachments of a new message.
 pub(crate) fn insert_new(db: &Connection, message: &str, new: &NewAttachments) -> Result<()> {
     for (sha256, text) in &new.documents {
         document::put(db, sha256, text)?;
@@ -50,23 +51,24 @@ pub(crate) fn insert_new(db: &Connection, message: &str, new: &NewAttachments) -
     attachment::insert(db, message, &new.attachments)
 }
 
-/// What messages have, for copies of them: under ids of their own.
+/// Gives the attachments of copied messages new ids, so that passages refer to the copied files.
 pub(crate) struct IdRemap<'a> {
-    /// By message.
+    /// Attachments by message.
     attached: HashMap<String, MessageAttachments>,
-    /// New ids of files by old ones.
+    /// New file ids by old ones.
     ids: HashMap<String, String>,
     name: &'a dyn Fn(&str) -> String,
 }
 
 impl<'a> IdRemap<'a> {
-    /// `name` makes a file's new id of its old one.
+    /// `name` returns a file's new id for its old one.
     pub fn new(attached: HashMap<String, MessageAttachments>, name: &'a dyn Fn(&str) -> String) -> Self {
         Self { attached, ids: HashMap::new(), name }
     }
 
-    /// Of a message, parents before their children. A passage of a file that was not copied is left out.
-    pub fn of(&mut self, message: &str) -> MessageAttachments {
+    /// Attachments for the copy of a message. Call it for parents before children; passages of files that were not copied
+    /// are left out.
+    pub fn take(&mut self, message: &str) -> MessageAttachments {
         let mut attached = self.attached.remove(message).unwrap_or_default();
         for file in &mut attached.files {
             let id = (self.name)(&file.id);
@@ -80,8 +82,8 @@ impl<'a> IdRemap<'a> {
     }
 }
 
-/// A message's text as it is searched: with the names of its files.
-pub(crate) fn indexed(text: &str, attached: &MessageAttachments) -> String {
+/// Searchable text of a message: its text and the names of its files.
+pub(crate) fn searchable_text(text: &str, attached: &MessageAttachments) -> String {
     let mut indexed = text.to_owned();
     for file in &attached.files {
         indexed.push('\n');

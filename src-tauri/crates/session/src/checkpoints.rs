@@ -1,5 +1,6 @@
-//! Rows of checkpoint files: which conversation needs which file, eviction within a budget, the sweep at the start, and
-//! the named checkpoints.
+//! Stored contexts (KV cache files): which conversation needs which file, eviction within a budget, the sweep at start.
+//!
+//! Named checkpoints pin their files.
 
 use std::collections::HashSet;
 
@@ -12,8 +13,8 @@ use crate::table::checkpoint::{self, CheckpointRow, KvFile, KvTotals};
 use crate::table::{conversation, message};
 
 impl Session {
-    /// At the start, when no other process uses the data: files without a row go, and rows without a file; how many
-    /// files. Where there are others nothing is touched.
+    /// Removes files without a row and rows without a file, and returns the number of files removed. For the start; does
+    /// nothing while another process uses the data.
     pub fn sweep_contexts(&mut self, folder: &CheckpointDir) -> Result<usize> {
         if !self.is_alone {
             return Ok(0);
@@ -35,8 +36,8 @@ impl Session {
         Ok(folder.sweep(&known)?)
     }
 
-    /// Files that were written or read for a conversation, or a checkpoint: used just now, and needed by it.
-    pub fn contexts_used(&mut self, owner: &str, written: &[KvFile], read: &[String]) -> Result<()> {
+    /// Records files that were written or read for a conversation or checkpoint as used now and needed by it.
+    pub fn record_context_use(&mut self, owner: &str, written: &[KvFile], read: &[String]) -> Result<()> {
         let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let stamp = checkpoint::next_stamp(&transaction)?;
         for file in written {
@@ -51,25 +52,25 @@ impl Session {
         Ok(())
     }
 
-    /// Files that are gone.
-    pub fn contexts_gone(&mut self, names: &[String]) -> Result<()> {
+    /// Removes the rows of files that no longer exist.
+    pub fn remove_context_rows(&mut self, names: &[String]) -> Result<()> {
         names.iter().try_for_each(|name| checkpoint::remove(&self.db, name))
     }
 
-    /// Removes what was used longest ago until `most_bytes` are left, files and rows; how many files. What named
-    /// checkpoints need stays.
-    pub fn evict_contexts(&mut self, folder: &CheckpointDir, most_bytes: u64) -> Result<usize> {
-        // what was written for a conversation that has gone meanwhile
+    /// Evicts least recently used files until at most `max_bytes` are left, and returns the number removed. Files of named
+    /// checkpoints stay.
+    pub fn evict_contexts(&mut self, folder: &CheckpointDir, max_bytes: u64) -> Result<usize> {
+        // Files written for a conversation that was deleted meanwhile.
         let mut n_removed = self.remove_unclaimed(folder)?;
         let mut n_bytes = checkpoint::totals(&self.db)?.bytes;
-        if n_bytes <= most_bytes {
+        if n_bytes <= max_bytes {
             return Ok(n_removed);
         }
         for file in checkpoint::evictable(&self.db)? {
-            if n_bytes <= most_bytes {
+            if n_bytes <= max_bytes {
                 break;
             }
-            // the file first: a row that stays behind is found again, a file without one only at the next start
+            // The file first: a leftover row is retried, a file without a row only at the next start.
             folder.remove(&file.name)?;
             checkpoint::remove(&self.db, &file.name)?;
             n_bytes = n_bytes.saturating_sub(file.bytes);
@@ -78,8 +79,8 @@ impl Session {
         Ok(n_removed)
     }
 
-    /// Removes the files that only this conversation and its checkpoints need: for good; how many. To be called when a
-    /// conversation is deleted for good, before or after its row is.
+    /// Removes the files that only this conversation and its checkpoints need, and returns their number. Call it when a
+    /// conversation is deleted permanently, before or after its row.
     pub fn remove_contexts_of(&mut self, folder: &CheckpointDir, conversation: &str) -> Result<usize> {
         checkpoint::remove_named_of(&self.db, conversation)?;
         checkpoint::unclaim(&self.db, conversation)?;
@@ -95,11 +96,12 @@ impl Session {
         Ok(unclaimed.len())
     }
 
-    pub fn contexts(&self) -> Result<KvTotals> {
+    /// Totals of the stored contexts.
+    pub fn context_totals(&self) -> Result<KvTotals> {
         checkpoint::totals(&self.db)
     }
 
-    /// Names the end of a conversation's active branch. It needs `files`; where those aren't known, what the
+    /// Saves a named checkpoint at the end of the active branch. It pins `files`, or if unknown the files that the
     /// conversation used last.
     pub fn save_checkpoint(
         &mut self,
@@ -126,12 +128,13 @@ impl Session {
         checkpoint::get(&self.db, &row.id)
     }
 
-    /// Named ones, oldest first; of one conversation, or of all.
+    /// Lists named checkpoints, oldest first: of one conversation, or of all.
     pub fn checkpoints(&self, conversation: Option<&str>) -> Result<Vec<CheckpointRow>> {
         checkpoint::list(&self.db, conversation)
     }
 
-    /// Its place becomes the end of the active branch: what is written next is another branch. The conversation.
+    /// Makes a checkpoint the end of the active branch, so that the next message begins a new branch. Returns the
+    /// conversation.
     pub fn open_checkpoint(&mut self, id: &str) -> Result<String> {
         let row = checkpoint::get(&self.db, id)?;
         self.conversation(&row.conversation)?;
@@ -140,7 +143,7 @@ impl Session {
         Ok(row.conversation)
     }
 
-    /// Forgets the name; files that only it needed go.
+    /// Removes a named checkpoint and the files that only it needed.
     pub fn remove_checkpoint(&mut self, folder: &CheckpointDir, id: &str) -> Result<()> {
         if !checkpoint::remove_named(&self.db, id)? {
             return Err(SessionError::missing("checkpoint", id));

@@ -1,7 +1,7 @@
-//! The conversations: trees of messages, of which one branch is active.
+//! The session: conversations as trees of messages with one active branch each, and settings.
 //!
-//! Guarantees that an answer whose writer died is found as `Interrupted` with what was saved. Turns, the tree's
-//! branches, folders and the trash have files of their own.
+//! Guarantees that an answer whose writer died is marked `Interrupted` with the text that was saved. Turns, branches,
+//! folders and the trash are in separate files.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,62 +22,68 @@ use crate::table::search::{self, SearchHit};
 use crate::table::token_log::{self, TokenLog};
 use crate::table::{chunk, setting, turn};
 
-/// The kept conversations, settings and library entries: one writer.
+/// The open database of conversations, settings and library entries. One writer per process.
 pub struct Session {
     pub(crate) db: Connection,
     pub(crate) owner: Owner,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) folder: PathBuf,
-    /// No other process used the data when this one began.
+    /// No other process used the data when this one opened it.
     pub(crate) is_alone: bool,
 }
 
 /// A conversation with its active branch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Branch {
+    /// The conversation.
     pub conversation: ConversationRow,
-    /// Root first.
+    /// Messages, root first.
     pub messages: Vec<BranchMessage>,
 }
 
+/// A message of the active branch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BranchMessage {
+    /// The message.
     pub row: MessageRow,
-    /// This is version `version` of `versions` under its parent, from 1.
+    /// Its version number under the parent, from 1.
     pub version: u32,
+    /// Number of versions under the parent.
     pub versions: u32,
-    /// Ids that models generated for it.
+    /// Token ids that models generated for it.
     pub logs: Vec<TokenLog>,
-    /// Files of it, and what of files was given to the model with it.
+    /// Its files, and the passages put into the prompt with it.
     pub attachments: MessageAttachments,
 }
 
 impl Session {
-    /// Opens what lies in `folder`, or begins it. Notices tell of damage that was mended.
+    /// Opens the data in `folder`, or makes it. Notices report damage that was repaired.
     pub fn open(folder: &Path, io: &dyn Io, clock: Arc<dyn Clock>) -> Result<(Self, Vec<Notice>)> {
         io.create_dir_all(folder)?;
         let owner = Owner::take(&folder.join("running"), new_id(&*clock), io)?;
         let others = owner.others(io)?;
-        let last = if others.died && !others.alive { LastExit::Unclean } else { LastExit::Clean };
-        if !others.alive {
+        let last =
+            if others.has_any_died && !others.is_any_alive { LastExit::Unclean } else { LastExit::Clean };
+        if !others.is_any_alive {
             backup::remove_leftovers(folder, io)?;
         }
-        let (db, mut notices) = db::open(&folder.join(db::FILE), last, io, &*clock)?;
-        let mut session = Self { db, owner, clock, folder: folder.to_owned(), is_alone: !others.alive };
-        session.recover()?;
+        let (db, mut notices) = db::open(&folder.join(db::FILE_NAME), last, io, &*clock)?;
+        let mut session =
+            Self { db, owner, clock, folder: folder.to_owned(), is_alone: !others.is_any_alive };
+        session.interrupt_orphaned_answers()?;
         search::complete(&session.db)?;
         notices.extend(session.empty_trash(io)?);
         Ok((session, notices))
     }
 
-    /// Answers whose writer died become `Interrupted`; the conversations they are in.
-    pub fn recover(&mut self) -> Result<Vec<String>> {
-        let mut mended = Vec::new();
+    /// Marks answers whose writer died as `Interrupted` and returns their conversations.
+    pub fn interrupt_orphaned_answers(&mut self) -> Result<Vec<String>> {
+        let mut interrupted = Vec::new();
         let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         for row in turn::all(&transaction)? {
             if !self.owner.is_alive(&row.owner)? {
                 turn::remove_of_message(&transaction, &row.message)?;
-                mended.push(row.conversation);
+                interrupted.push(row.conversation);
             }
         }
         for id in message::orphans(&transaction)? {
@@ -94,17 +100,17 @@ impl Session {
             chunk::clear(&transaction, &id)?;
         }
         transaction.commit()?;
-        Ok(mended)
+        Ok(interrupted)
     }
 
     // ---- conversations ----
 
-    /// Newest first, without the trash.
+    /// Lists conversations outside the trash, most recently used first.
     pub fn conversations(&self) -> Result<Vec<ConversationRow>> {
         conversation::list(&self.db)
     }
 
-    /// Not one that lies in the trash.
+    /// Reads a conversation. Errors if it is in the trash.
     pub fn conversation(&self, id: &str) -> Result<ConversationRow> {
         let row = conversation::get(&self.db, id)?;
         if row.deleted_ms.is_some() {
@@ -113,18 +119,19 @@ impl Session {
         Ok(row)
     }
 
-    /// The turn of this process that is answering in it.
+    /// The turn of this process that is answering in the conversation.
     pub fn active_turn(&self, conversation: &str) -> Result<Option<String>> {
         let row = turn::of_conversation(&self.db, conversation)?;
         Ok(row.filter(|row| row.owner == self.owner.id).map(|row| row.id))
     }
 
-    /// Conversation and turn of all that this process is answering.
+    /// Conversation and turn of every answer that this process is writing.
     pub fn active_turns(&self) -> Result<Vec<(String, String)>> {
         let rows = turn::all(&self.db)?.into_iter().filter(|row| row.owner == self.owner.id);
         Ok(rows.map(|row| (row.conversation, row.id)).collect())
     }
 
+    /// The active branch with versions, token logs and attachments. An answer in progress has its text so far.
     pub fn branch(&self, id: &str) -> Result<Branch> {
         let conversation = self.conversation(id)?;
         let rows = match &conversation.leaf {
@@ -146,14 +153,14 @@ impl Session {
         Ok(Branch { conversation, messages })
     }
 
-    /// By the user, whose title stays.
+    /// Sets the title chosen by the user. It is never replaced automatically.
     pub fn rename(&mut self, id: &str, title: &str) -> Result<ConversationRow> {
         self.conversation(id)?;
         conversation::set_title(&self.db, id, title, TitledBy::User)?;
         self.conversation(id)
     }
 
-    /// By a model; None: the title has become the user's meanwhile.
+    /// Sets a title generated by a model. None if the user has set one meanwhile.
     pub fn set_generated_title(&mut self, id: &str, title: &str) -> Result<Option<ConversationRow>> {
         if self.conversation(id)?.titled_by == TitledBy::User {
             return Ok(None);
@@ -162,31 +169,33 @@ impl Session {
         self.conversation(id).map(Some)
     }
 
+    /// Sets the model that answers.
     pub fn set_model(&mut self, id: &str, model: &str) -> Result<ConversationRow> {
         self.conversation(id)?;
         conversation::set_model(&self.db, id, model)?;
         self.conversation(id)
     }
 
+    /// Pins or unpins a conversation.
     pub fn set_pinned(&mut self, id: &str, pinned: bool) -> Result<ConversationRow> {
         self.conversation(id)?;
         conversation::set_pinned(&self.db, id, pinned)?;
         self.conversation(id)
     }
 
-    /// JSON of the layer above; None: as the settings say.
+    /// Sets per-chat options: JSON of the layer above. None uses the settings.
     pub fn set_options(&mut self, id: &str, options: Option<&str>) -> Result<ConversationRow> {
         self.conversation(id)?;
         conversation::set_options(&self.db, id, options)?;
         self.conversation(id)
     }
 
-    /// Messages that have all of a question's words, newest first.
+    /// Messages that contain all words of the query, newest first.
     pub fn search(&self, query: &str, limit: u32) -> Result<Vec<SearchHit>> {
         search::find(&self.db, query, limit)
     }
 
-    /// Into a folder, or out of any.
+    /// Moves a conversation into a folder, or out of all folders.
     pub fn move_to(&mut self, id: &str, folder: Option<&str>) -> Result<ConversationRow> {
         self.conversation(id)?;
         if let Some(folder) = folder {
@@ -198,19 +207,22 @@ impl Session {
 
     // ---- settings ----
 
-    /// JSON, where it differs from the default.
+    /// Value of a setting as JSON; None if it has its default.
     pub fn setting(&self, key: &str) -> Result<Option<String>> {
         setting::get(&self.db, key)
     }
 
+    /// Stores a setting as JSON.
     pub fn set_setting(&mut self, key: &str, json: &str) -> Result<()> {
         setting::put(&self.db, key, json)
     }
 
+    /// Resets a setting to its default.
     pub fn reset_setting(&mut self, key: &str) -> Result<()> {
         setting::remove(&self.db, key)
     }
 
+    /// A new UUIDv7.
     pub fn new_id(&self) -> String {
         new_id(&*self.clock)
     }
@@ -224,7 +236,7 @@ impl Session {
     }
 }
 
-/// UUIDv7: sorts by the time of its making.
+/// A UUIDv7, which sorts by creation time.
 pub(crate) fn new_id(clock: &dyn Clock) -> String {
     let ms = u64::try_from(clock.now_utc_ms()).unwrap_or(0);
     let nanos = (ms % 1000) as u32 * 1_000_000;

@@ -1,5 +1,6 @@
-//! The database file: opened with settings that survive power cuts, migrated with a backup, and set
-//! aside, never emptied, when it is damaged. Knows nothing of what the tables mean.
+//! The database file: opened with settings that survive power cuts, migrated with a backup.
+//!
+//! A damaged file is set aside, never emptied. Knows nothing of what the tables mean.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,16 +11,16 @@ use rusqlite::{Connection, OpenFlags};
 use crate::error::{Result, SessionError};
 use crate::{backup, recover, table};
 
-/// The database's name in the data folder.
-pub(crate) const FILE: &str = "inglenook.db";
+/// File name of the database in the data folder.
+pub(crate) const FILE_NAME: &str = "inglenook.db";
 
-/// SQLite before this could corrupt a database in WAL mode.
+/// Earlier SQLite versions could corrupt a database in WAL mode.
 const MIN_SQLITE_VERSION: i32 = 3_051_003;
 
 /// How long a write waits for another process (a second window, a backup program).
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Each entry takes the schema one version up. An entry that has been released never changes.
+/// Each entry raises the schema by one version. A released entry never changes.
 const MIGRATIONS: &[&[&str]] = &[
     &[
         table::conversation::CREATE,
@@ -51,19 +52,19 @@ const MIGRATIONS: &[&[&str]] = &[
     &[table::folder::ADD_PARENT, table::model::ADD_SKILLS],
 ];
 
-/// Something the user should know though nothing failed.
+/// A message for the user although nothing failed.
 pub type Notice = SessionError;
 
-/// How the last run ended.
+/// How the previous run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LastExit {
     Clean,
-    /// The file is looked through before it is used.
+    /// By a crash, a kill or a power cut: the file is checked before use.
     Unclean,
 }
 
-/// Opens (or makes) the database. A damaged one is set aside and what can be read is carried over; the
-/// notice says so. Errors leave the file as it is.
+/// Opens the database, or makes it. A damaged one is set aside and its readable rows are copied; a notice reports that.
+/// Errors leave the file unchanged.
 pub(crate) fn open(
     path: &Path,
     last: LastExit,
@@ -92,8 +93,8 @@ pub(crate) fn open(
     }
 }
 
-/// Brings what can be had of the damaged file, and what only the newest backup has, into the new one. Whatever was
-/// deleted for good is in no backup: what a backup has beside the file was lost by the damage.
+/// Copies the readable rows of the damaged file, and then what only the newest backup has, into the new one. No backup
+/// contains permanently deleted data, so anything that only the backup has was lost by the damage.
 fn recovered(db: &Connection, path: &Path, aside: &Path, io: &dyn Io) -> Notice {
     let from_file = recover::copy_readable_rows(aside, db);
     let folder = path.parent().unwrap_or(Path::new(""));
@@ -103,7 +104,7 @@ fn recovered(db: &Connection, path: &Path, aside: &Path, io: &dyn Io) -> Notice 
     let all: u32 = db.query_row("SELECT COUNT(*) FROM conversation", [], |row| row.get(0)).unwrap_or(all);
     let from_backup = match &backup {
         Some(backup) if all > from_file => {
-            format!(" {} of them come from the backup {}.", all - from_file, backup.said())
+            format!(" {} of them come from the backup {}.", all - from_file, backup.file_name())
         }
         Some(_) | None => String::new(),
     };
@@ -136,15 +137,14 @@ fn configure(db: &Connection) -> Result<()> {
     db.pragma_update(None, "secure_delete", true)?;
     db.pragma_update(None, "cell_size_check", true)?;
     if cfg!(target_os = "macos") {
-        // There, fsync alone leaves data in the drive's cache.
+        // On macOS fsync alone leaves data in the drive's cache.
         db.pragma_update(None, "fullfsync", true)?;
         db.pragma_update(None, "checkpoint_fullfsync", true)?;
     }
     Ok(())
 }
 
-/// Looks through the whole file. An index of words that says something else than it should, in a file that is whole, is
-/// made again: that costs nothing but time.
+/// Checks the whole file. If only the full-text index is inconsistent, rebuilds the index instead of failing.
 pub(crate) fn quick_check(db: &Connection) -> Result<()> {
     let Err(error) = check(db, "quick_check(1)") else { return Ok(()) };
     let tables = |is_index: bool| -> Result<Vec<String>> {
@@ -157,7 +157,7 @@ pub(crate) fn quick_check(db: &Connection) -> Result<()> {
     if index.is_empty() {
         return Err(error);
     }
-    // Pages that are damaged anywhere are not touched.
+    // If any page is damaged, nothing is changed.
     for table in tables(false)?.iter().chain(&index) {
         check(db, &format!("quick_check('{table}')")).map_err(|_| error.clone())?;
     }
@@ -166,24 +166,24 @@ pub(crate) fn quick_check(db: &Connection) -> Result<()> {
 }
 
 fn check(db: &Connection, pragma: &str) -> Result<()> {
-    let answer: String = db.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get(0))?;
-    if answer == "ok" {
+    let verdict: String = db.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get(0))?;
+    if verdict == "ok" {
         return Ok(());
     }
-    Err(SessionError::new("session.damaged", format!("The chat database is damaged: {answer}."), ""))
+    Err(SessionError::new("session.damaged", format!("The chat database is damaged: {verdict}."), ""))
 }
 
-/// The schema version a file of this program has.
-fn newest() -> u32 {
+/// Schema version of this program.
+fn current_version() -> u32 {
     MIGRATIONS.len() as u32
 }
 
 fn migrate(db: &mut Connection, path: &Path, io: &dyn Io, clock: &dyn Clock) -> Result<()> {
     let version: u32 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    if version > newest() {
+    if version > current_version() {
         return Err(newer(path, version));
     }
-    if version == newest() {
+    if version == current_version() {
         return Ok(());
     }
     if version > 0 {
@@ -194,16 +194,16 @@ fn migrate(db: &mut Connection, path: &Path, io: &dyn Io, clock: &dyn Clock) -> 
         "session.database" | "session.row" => SessionError::new(
             "session.migration",
             format!("The chats could not be upgraded to this version: {error} They are unchanged."),
-            "Go back to the version you had, or move what stands in the way aside; a copy lies in the backups folder.",
+            "Go back to the previous version, or move what blocks the upgrade aside. A copy is in the backups folder.",
         ),
         _ => error,
     })
 }
 
-/// A copy that nobody else uses, brought into this version's form.
+/// Migrates a private copy of a database.
 pub(crate) fn migrate_copy(db: &mut Connection, path: &Path) -> Result<()> {
     let version: u32 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    if version > newest() {
+    if version > current_version() {
         return Err(newer(path, version));
     }
     run_migrations(db)
@@ -215,46 +215,46 @@ fn newer(path: &Path, version: u32) -> SessionError {
         format!(
             "{} was written by a newer Inglenook (schema {version}; this one knows {}). It was not touched.",
             path.display(),
-            newest()
+            current_version()
         ),
         "Update Inglenook, or choose another data folder with --data-dir.",
     )
 }
 
-/// All of them or none.
+/// Runs all missing migrations in one transaction.
 fn run_migrations(db: &mut Connection) -> Result<()> {
     let transaction = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-    // Another process may have done it while this one waited.
+    // Another process may have migrated while this one waited.
     let version: u32 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
     for statements in MIGRATIONS.iter().skip(version as usize) {
         for sql in *statements {
             transaction.execute_batch(sql)?;
         }
     }
-    transaction.pragma_update(None, "user_version", newest())?;
+    transaction.pragma_update(None, "user_version", current_version())?;
     transaction.commit()?;
     Ok(())
 }
 
-/// Renames the database with its WAL; the new name.
+/// Renames the damaged database with its WAL and returns the new name.
 fn set_aside(path: &Path, io: &dyn Io, clock: &dyn Clock) -> Result<PathBuf> {
-    let aside = beside(path, &format!(".damaged-{}", clock.now_utc_ms()));
+    let aside = with_suffix(path, &format!(".damaged-{}", clock.now_utc_ms()));
     for suffix in ["", "-wal", "-shm"] {
-        let from = beside(path, suffix);
+        let from = with_suffix(path, suffix);
         if io.exists(&from)? {
-            io.rename(&from, &beside(&aside, suffix))?;
+            io.rename(&from, &with_suffix(&aside, suffix))?;
         }
     }
     Ok(aside)
 }
 
-fn beside(path: &Path, suffix: &str) -> PathBuf {
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
 }
 
-/// For reading what is left of a damaged file, or a backup.
+/// Opens a damaged file or a backup for reading only.
 pub(crate) fn open_to_read(path: &Path) -> Result<Connection> {
     let db = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     db.pragma_update(None, "trusted_schema", false)?;

@@ -1,10 +1,11 @@
-//! The session's error: what went wrong with the kept conversations, and what a person can do.
+//! Errors of this crate: what went wrong with the stored conversations, and what a person can do.
 
 use io::Fault;
 
+/// Result with a [`SessionError`].
 pub type Result<T, E = SessionError> = std::result::Result<T, E>;
 
-/// `Display` is the message: cause and place.
+/// A failed operation on the stored conversations. `Display` writes the message: cause and place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct SessionError {
@@ -14,14 +15,17 @@ pub struct SessionError {
 }
 
 impl SessionError {
+    /// An error with a stable code, a sentence, and a remedy (which may be empty).
     pub fn new(code: &'static str, message: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { code, message: message.into(), remedy: remedy.into() }
     }
 
+    /// Stable identifier, never translated.
     pub fn code(&self) -> &'static str {
         self.code
     }
 
+    /// What a person can do about it.
     pub fn remedy(&self) -> String {
         self.remedy.clone()
     }
@@ -34,7 +38,7 @@ impl SessionError {
         )
     }
 
-    /// The database file itself is unreadable, not just this request.
+    /// Whether the database file itself is damaged, not just this request.
     pub(crate) fn is_damage(&self) -> bool {
         self.code == "session.damaged"
     }

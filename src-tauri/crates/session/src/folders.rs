@@ -1,7 +1,6 @@
-//! Folders, in which conversations and other folders lie.
+//! Folders of conversations, nested up to [`MAX_FOLDER_LEVELS`] levels.
 //!
-//! Guarantees that every folder is reached from one that lies in none: nothing is put into itself, and nothing deeper
-//! than people can follow.
+//! Guarantees that folders form a tree: no folder contains itself.
 
 use rusqlite::TransactionBehavior;
 
@@ -10,23 +9,25 @@ use crate::error::{Result, SessionError};
 use crate::table::conversation::ConversationRow;
 use crate::table::folder::{self, FolderRow};
 
-/// Folders that lie in one another. Deeper ones leave no room for a name in a column beside the chat.
+/// Maximum nesting. Deeper folders leave no space for their name in the sidebar.
 pub const MAX_FOLDER_LEVELS: usize = 5;
 
-/// What a removed folder held, where it lies now.
+/// Contents of a removed folder, at their new location.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RemovedFolder {
+    /// Folders that were directly inside.
     pub folders: Vec<FolderRow>,
+    /// Conversations that were directly inside.
     pub conversations: Vec<ConversationRow>,
 }
 
 impl Session {
-    /// By name.
+    /// Lists folders by name.
     pub fn folders(&self) -> Result<Vec<FolderRow>> {
         folder::list(&self.db)
     }
 
-    /// In another folder, or in none.
+    /// Adds a folder, inside `parent` or at the top level.
     pub fn add_folder(&mut self, name: &str, parent: Option<&str>) -> Result<FolderRow> {
         let row = FolderRow {
             id: self.new_id(),
@@ -35,30 +36,31 @@ impl Session {
             parent: None,
         };
         let rows = folder::list(&self.db)?;
-        let row = FolderRow { parent: place_of(&rows, &row, parent)?, ..row };
+        let row = FolderRow { parent: checked_parent(&rows, &row, parent)?, ..row };
         folder::put(&self.db, &row)?;
         Ok(row)
     }
 
+    /// Renames a folder.
     pub fn rename_folder(&mut self, id: &str, name: &str) -> Result<FolderRow> {
         let row = FolderRow { name: name.into(), ..folder::get(&self.db, id)? };
         folder::put(&self.db, &row)?;
         Ok(row)
     }
 
-    /// Into another folder, or out of any, with all that lies in it.
+    /// Moves a folder with its contents into another folder, or to the top level.
     pub fn move_folder(&mut self, id: &str, parent: Option<&str>) -> Result<FolderRow> {
-        // Two windows that each move one into the other must not make a ring.
+        // Two processes that each move one folder into the other must not make a cycle.
         let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let row = folder::get(&transaction, id)?;
         let rows = folder::list(&transaction)?;
-        let row = FolderRow { parent: place_of(&rows, &row, parent)?, ..row };
+        let row = FolderRow { parent: checked_parent(&rows, &row, parent)?, ..row };
         folder::put(&transaction, &row)?;
         transaction.commit()?;
         Ok(row)
     }
 
-    /// What lies in it stays, and lies where it lay.
+    /// Removes a folder. Its contents move to the enclosing folder.
     pub fn remove_folder(&mut self, id: &str) -> Result<RemovedFolder> {
         let row = folder::get(&self.db, id)?;
         let inside = self.conversations()?.into_iter().filter(|row| row.folder.as_deref() == Some(id));
@@ -75,8 +77,8 @@ impl Session {
     }
 }
 
-/// The parent, where `row` may lie in it.
-fn place_of(rows: &[FolderRow], row: &FolderRow, parent: Option<&str>) -> Result<Option<String>> {
+/// Checks that `row` may be put into `parent` and returns the parent.
+fn checked_parent(rows: &[FolderRow], row: &FolderRow, parent: Option<&str>) -> Result<Option<String>> {
     let Some(parent) = parent else { return Ok(None) };
     let find = |id: &str| rows.iter().find(|row| row.id == id);
     let mut above = Vec::new();
@@ -86,24 +88,28 @@ fn place_of(rows: &[FolderRow], row: &FolderRow, parent: Option<&str>) -> Result
         at = now.parent.as_deref().and_then(find);
     }
     if above.iter().any(|it| it.id == row.id) {
-        let message = format!("The folder \"{}\" can't lie in itself.", row.name);
-        let remedy = "Choose a folder that does not lie in it.";
+        let message = format!("The folder \"{}\" can't contain itself.", row.name);
+        let remedy = "Choose a folder outside of it.";
         return Err(SessionError::new("session.folder_in_itself", message, remedy));
     }
     let levels = above.len() + height(rows, &row.id, rows.len());
     if levels > MAX_FOLDER_LEVELS {
         let message =
-            format!("There would be {levels} folders in one another; the most is {MAX_FOLDER_LEVELS}.");
-        return Err(SessionError::new("session.folder_too_deep", message, "Choose a folder further out."));
+            format!("Folders would be nested {levels} levels deep; the limit is {MAX_FOLDER_LEVELS}.");
+        return Err(SessionError::new(
+            "session.folder_too_deep",
+            message,
+            "Choose a folder closer to the top level.",
+        ));
     }
     Ok(Some(parent.to_owned()))
 }
 
-/// Levels of folders from this one down, itself counted; `most` bounds the way.
-fn height(rows: &[FolderRow], id: &str, most: usize) -> usize {
-    if most == 0 {
+/// Levels of folders from this one down, itself included; `max_depth` bounds the recursion.
+fn height(rows: &[FolderRow], id: &str, max_depth: usize) -> usize {
+    if max_depth == 0 {
         return 1;
     }
     let below = rows.iter().filter(|row| row.parent.as_deref() == Some(id));
-    1 + below.map(|row| height(rows, &row.id, most - 1)).max().unwrap_or(0)
+    1 + below.map(|row| height(rows, &row.id, max_depth - 1)).max().unwrap_or(0)
 }

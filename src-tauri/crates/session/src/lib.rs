@@ -1,9 +1,10 @@
-//! Conversations that survive: a tree of messages in SQLite, partial answers as they grow, the token
-//! log, settings and the model library's entries.
+//! Durable conversations: a tree of messages in SQLite, partial answers as they grow, the token log, settings and the
+//! entries of the model library.
 //!
-//! Guarantees that what was acknowledged is on disk, and that a damaged or newer file is never
-//! emptied or overwritten. Knows nothing of models, doors or the types that cross an edge.
+//! Guarantees that acknowledged data is on disk, and never empties or overwrites a damaged or newer file. Knows nothing
+//! of models, frontends or the types that cross an edge.
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 mod archive;
 mod attachments;

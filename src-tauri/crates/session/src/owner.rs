@@ -1,5 +1,7 @@
-//! Which processes are alive: each holds a lock file, so that an answer whose writer died is told from
-//! one that another window or terminal is writing right now. No heartbeat, no work while idle.
+//! Which processes are alive: each holds a lock file.
+//!
+//! This distinguishes an answer whose writer died from one that another window or terminal is writing now. Needs no
+//! heartbeat and no work while idle.
 
 use std::path::{Path, PathBuf};
 
@@ -14,16 +16,16 @@ pub struct Owner {
     _lock: FileLock,
 }
 
-/// Files of other processes that were found.
+/// Lock files of other processes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OtherProcesses {
-    pub alive: bool,
-    /// One ended without tidying up: by a crash, a kill, a power cut.
-    pub died: bool,
+    pub is_any_alive: bool,
+    /// One ended without cleaning up: by a crash, a kill or a power cut.
+    pub has_any_died: bool,
 }
 
 impl Owner {
-    /// `id` must be new.
+    /// Takes the lock of a new process. `id` must be unique.
     pub fn take(folder: &Path, id: String, io: &dyn Io) -> Result<Self> {
         io.create_dir_all(folder)?;
         let lock = FileLock::create(&file(folder, &id))?;
@@ -34,12 +36,12 @@ impl Owner {
         Ok(id == self.id || FileLock::is_held(&file(&self.folder, id))?)
     }
 
-    /// Looks at all of them and removes the files of the dead.
+    /// Examines all lock files and removes those of dead processes.
     pub fn others(&self, io: &dyn Io) -> Result<OtherProcesses> {
         let mut others = OtherProcesses::default();
         let mine = file(&self.folder, &self.id);
         let locks = io.list(&self.folder)?;
-        // One that was killed while it made its lock.
+        // A process may have been killed while it made its lock.
         for path in locks.iter().filter(|path| path.extension().is_some_and(|e| e == "new")) {
             if !FileLock::is_held(path)? {
                 let _ = io.remove_file(path);
@@ -49,9 +51,9 @@ impl Owner {
             locks.iter().filter(|path| **path != mine && path.extension().is_some_and(|e| e == "lock"))
         {
             if FileLock::is_held(path)? {
-                others.alive = true;
+                others.is_any_alive = true;
             } else {
-                others.died = true;
+                others.has_any_died = true;
                 // Another process that starts now may have removed it first.
                 let _ = io.remove_file(path);
             }

@@ -1,30 +1,31 @@
-//! Passages of texts ranked by what a question asks for: BM25, by SQLite's FTS5, in memory alone.
+//! Lexical search over passages of texts: BM25 by SQLite's FTS5, in memory only.
 //!
-//! How rare a word is counts among these passages only, whatever else is kept; and nothing of them is left on a disk.
+//! Word frequencies count over these passages alone. Nothing of them reaches the disk.
 
 use rusqlite::{Connection, params};
 
 use crate::error::Result;
 use crate::table::search::{has_no_spaces, spaced};
 
-/// Words of a question that are looked for; a long question is about its first ones.
-const MOST_WORDS: usize = 64;
+/// Words of a question that count; a long question is about its first ones.
+const MAX_QUESTION_WORDS: usize = 64;
 
-/// A passage with less of the best one's score has only its commonest words.
-const WORTH: f64 = 0.2;
+/// Fraction of the best score below which a passage shares only common words.
+const MIN_RELATIVE_SCORE: f64 = 0.2;
 
-/// What no passage matches better than is in nearly all of them: FTS5 gives such words no weight.
-const LEAST: f64 = 1e-3;
+/// A best score at or below this means that the words occur in nearly all passages: FTS5 gives them no weight.
+const MIN_BEST_SCORE: f64 = 1e-3;
 
-/// Passages that can be ranked.
+/// Index of passages, in memory.
 pub struct PassageIndex {
     db: Connection,
 }
 
-/// Index of a passage, and how well it matches; more is better.
+/// Index of a passage and its score; higher is better.
 pub type RankedPassage = (usize, f64);
 
 impl PassageIndex {
+    /// Indexes the texts.
     pub fn new<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Self> {
         let db = Connection::open_in_memory()?;
         db.execute_batch(
@@ -41,25 +42,25 @@ impl PassageIndex {
         Ok(Self { db })
     }
 
-    /// Those with any of the question's words that tell passages apart, the best first; of equals the first.
-    pub fn rank(&self, question: &str, most: usize) -> Result<Vec<RankedPassage>> {
-        let Some(words) = any_of(question) else { return Ok(Vec::new()) };
+    /// Passages that contain distinctive words of the question, best first, at most `limit`. Ties keep their order.
+    pub fn rank(&self, question: &str, limit: usize) -> Result<Vec<RankedPassage>> {
+        let Some(words) = fts_query(question) else { return Ok(Vec::new()) };
         let sql = "SELECT rowid, -bm25(passage) FROM passage WHERE passage MATCH ?1
                    ORDER BY bm25(passage), rowid LIMIT ?2";
         let mut statement = self.db.prepare_cached(sql)?;
-        let rows = statement.query_map(params![words, most as i64], |row| {
+        let rows = statement.query_map(params![words, limit as i64], |row| {
             let n: i64 = row.get(0)?;
             Ok((usize::try_from(n).unwrap_or(usize::MAX), row.get(1)?))
         })?;
         let mut ranked: Vec<RankedPassage> = rows.collect::<rusqlite::Result<_>>()?;
         let best = ranked.first().map_or(0.0, |(_, score)| *score);
-        ranked.retain(|(_, score)| best > LEAST && *score >= best * WORTH);
+        ranked.retain(|(_, score)| best > MIN_BEST_SCORE && *score >= best * MIN_RELATIVE_SCORE);
         Ok(ranked)
     }
 }
 
-/// A question in FTS5's language: any of its words; of scripts without spaces any two letters that stand together.
-fn any_of(question: &str) -> Option<String> {
+/// The question in FTS5 syntax: any of its words, or any two adjacent characters of scripts without spaces.
+fn fts_query(question: &str) -> Option<String> {
     let mut words: Vec<String> = Vec::new();
     for part in question.split(|c: char| !c.is_alphanumeric()).filter(|part| !part.is_empty()) {
         let letters: Vec<char> = part.chars().collect();
@@ -71,7 +72,7 @@ fn any_of(question: &str) -> Option<String> {
             }
         }
     }
-    words.truncate(MOST_WORDS);
+    words.truncate(MAX_QUESTION_WORDS);
     let quoted = words.iter().map(|word| format!("\"{}\"", spaced(word)));
     (!words.is_empty()).then(|| quoted.collect::<Vec<_>>().join(" OR "))
 }
@@ -86,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn passages_come_by_what_is_asked_for() {
+    fn passages_are_ranked_by_the_question() {
         let texts = [
             "The harbour opens at six. Boats leave every hour.",
             "Whales were counted from the harbour wall: forty-two humpbacks.",

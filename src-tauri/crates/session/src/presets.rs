@@ -1,20 +1,21 @@
-//! Presets of the session: kept under a name, changed, removed.
+//! Named presets of per-chat options.
 
 use crate::conversation::Session;
 use crate::error::Result;
 use crate::table::preset::{self, PresetRow};
 
 impl Session {
-    /// By name.
+    /// Lists presets by name.
     pub fn presets(&self) -> Result<Vec<PresetRow>> {
         preset::list(self.db())
     }
 
+    /// Reads a preset.
     pub fn preset(&self, id: &str) -> Result<PresetRow> {
         preset::get(self.db(), id)
     }
 
-    /// A new one, or (with an id) what is kept instead under that id. `body` is JSON of the layer above.
+    /// Adds a preset, or replaces the one with `id`. `body` is JSON of the layer above.
     pub fn put_preset(&mut self, id: Option<&str>, name: &str, body: &str) -> Result<PresetRow> {
         let (id, created_ms) = match id {
             Some(id) => (id.to_owned(), preset::get(self.db(), id)?.created_ms),
@@ -25,6 +26,7 @@ impl Session {
         Ok(row)
     }
 
+    /// Removes a preset. Errors if there is none.
     pub fn remove_preset(&mut self, id: &str) -> Result<()> {
         preset::get(self.db(), id)?;
         preset::remove(self.db(), id)

@@ -1,5 +1,4 @@
-//! What can still be read of a damaged database is carried over, row by row: one bad page takes its own
-//! rows with it, not the rest.
+//! Recovery from a damaged database: copies every readable row, so that a bad page loses only its own rows.
 
 use std::path::Path;
 
@@ -8,7 +7,7 @@ use rusqlite::{Connection, params_from_iter};
 
 use crate::db;
 
-/// In an order that satisfies the references. Turns die with the file.
+/// Tables in an order that satisfies references. Turns are not recovered.
 const TABLES: &[&str] = &[
     "folder",
     "conversation",
@@ -32,9 +31,8 @@ const TABLES: &[&str] = &[
     "connection",
 ];
 
-/// A message whose conversation's row was lost gets one; a branch whose last message was lost ends at the newest
-/// that is left. A folder whose parent was lost, or that lies in itself since two files were put together, is brought
-/// out of it.
+/// Restores consistency. A message without a conversation gets one; a branch whose last message was lost ends at the
+/// newest one left. A folder without its parent, or in a cycle after two files were merged, moves to the top level.
 const REPAIR_REFERENCES: &str = "
 INSERT INTO conversation (id, title, model, leaf, activity, created_ms, updated_ms)
     SELECT conversation, 'Recovered conversation', COALESCE(MAX(model), ''), NULL, 0, MIN(created_ms), MAX(created_ms)
@@ -56,36 +54,36 @@ UPDATE conversation SET leaf =
     WHERE leaf IS NULL OR leaf NOT IN (SELECT id FROM message);
 ";
 
-/// Copies every readable row of `from` that `into` doesn't have; how many conversations it has then.
+/// Copies every readable row of `from` that `into` lacks. Returns the number of conversations in `into`.
 pub(crate) fn copy_readable_rows(from: &Path, into: &Connection) -> u32 {
     let count = || into.query_row("SELECT COUNT(*) FROM conversation", [], |row| row.get(0)).unwrap_or(0);
     let Ok(from) = db::open_to_read(from) else { return count() };
-    // Rows come in any order here. These pragmas and statements fail only where nothing could be mended.
+    // Rows come in any order here. If these statements fail, nothing could be repaired anyway.
     let _ = into.pragma_update(None, "foreign_keys", false);
     for table in TABLES {
-        // A table that can't be read at all leaves the others to be tried.
-        let _ = copy(&from, into, table);
+        // An unreadable table does not stop the others.
+        let _ = copy_table(&from, into, table);
     }
     let _ = into.pragma_update(None, "foreign_keys", true);
     count()
 }
 
-/// What still hangs in the air, once all that can be had is there.
+/// Repairs references once all readable rows are copied.
 pub(crate) fn repair_references(db: &Connection) {
     let _ = db.pragma_update(None, "foreign_keys", false);
-    // It fails only where nothing could be mended.
+    // If it fails, nothing could be repaired anyway.
     let _ = db.execute_batch(REPAIR_REFERENCES);
     let _ = db.pragma_update(None, "foreign_keys", true);
 }
 
-/// Reads forwards until the first bad page, then backwards from the end to it: rows seen twice are ignored.
-fn copy(from: &Connection, into: &Connection, table: &str) -> rusqlite::Result<()> {
+/// Copies a table forwards to the first bad page, then backwards from the end. Rows seen twice are ignored.
+fn copy_table(from: &Connection, into: &Connection, table: &str) -> rusqlite::Result<()> {
     for order in ["", " ORDER BY 1 DESC"] {
         let mut statement = from.prepare(&format!("SELECT * FROM {table}{order}"))?;
         let known = into.prepare(&format!("SELECT * FROM {table} LIMIT 0"))?;
         let known: Vec<String> = known.column_names().map(str::to_owned).collect();
         let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
-        // A newer version's column that this one doesn't know costs itself.
+        // Unknown columns of a newer version are skipped.
         let taken: Vec<usize> = (0..names.len()).filter(|&at| known.contains(&names[at])).collect();
         let marks: Vec<_> = (1..=taken.len()).map(|i| format!("?{i}")).collect();
         let columns: Vec<_> = taken.iter().map(|&at| names[at].as_str()).collect();
@@ -96,7 +94,7 @@ fn copy(from: &Connection, into: &Connection, table: &str) -> rusqlite::Result<(
         while let Ok(Some(row)) = rows.next() {
             let values: rusqlite::Result<Vec<Value>> = taken.iter().map(|&at| row.get(at)).collect();
             if let Ok(values) = values {
-                // A row that breaks a rule of its table is left behind in the damaged file.
+                // A row that violates a constraint stays behind in the damaged file.
                 let _ = insert.execute(params_from_iter(values));
             }
         }

@@ -1,9 +1,8 @@
-//! Deleting: into the trash, out of it, and for good.
+//! Deletion: into the trash, out of it, and permanently.
 //!
-//! For good means that the text is in no file below the data folder any more: rows and index are overwritten, the
-//! file is written anew without its free pages, the log of the last writes is emptied, and copies of the database
-//! that have the text (backups, damaged files that were set aside) go. Where something stands in the way of that
-//! (a full disk, another program that reads), it is done at the next chance and said.
+//! After a permanent deletion the text is in no file of the data folder: rows and index are overwritten, the file is
+//! rebuilt without free pages, the WAL is truncated, and copies that contain the text (backups, damaged files) are removed.
+//! If that fails (a full disk, another reader), it is reported and repeated at the next start.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -18,38 +17,38 @@ use crate::table::conversation::{self, ConversationRow, TitledBy};
 use crate::table::{attachment, chunk, compaction, document, message, search, setting, token_log, turn};
 use crate::turns::idle_conversation;
 
-/// How long what was deleted can be had back.
-pub(crate) const TRASH_MS: i64 = 30 * 24 * 3600 * 1000;
+/// How long deleted items can be restored.
+pub(crate) const TRASH_RETENTION_MS: i64 = 30 * 24 * 3600 * 1000;
 
-/// A title is made of so many messages: the first question and its answer.
-const MADE_OF: usize = 2;
+/// Messages from which a title is made: the first question and its answer.
+const TITLE_MESSAGES: usize = 2;
 
-/// Of an id: a UUID as text.
+/// Length of an id: a UUID as text.
 const ID_BYTES: usize = 36;
 
-/// There are traces of deleted text that could not be wiped yet. The value: ids whose copies have to go.
-const TRACES: &str = "internal.traces";
+/// Internal setting: ids of deleted items whose copies still have to be removed.
+const TRACES_KEY: &str = "internal.traces";
 
 impl Session {
-    /// Into the trash.
+    /// Moves a conversation to the trash.
     pub fn delete(&mut self, id: &str) -> Result<()> {
         self.conversation(id)?;
         conversation::set_deleted(&self.db, id, Some(self.clock.now_utc_ms()))
     }
 
-    /// Out of the trash; no error if it is not there.
+    /// Moves a conversation out of the trash. No error if it is not in it.
     pub fn restore(&mut self, id: &str) -> Result<ConversationRow> {
         conversation::get(&self.db, id)?;
         conversation::set_deleted(&self.db, id, None)?;
         self.conversation(id)
     }
 
-    /// What lies in the trash, the last first.
+    /// Lists conversations in the trash, most recently deleted first.
     pub fn trash(&self) -> Result<Vec<ConversationRow>> {
         conversation::trash(&self.db)
     }
 
-    /// Conversations for good, in the trash or not. A notice: traces could not be wiped yet.
+    /// Deletes conversations permanently, in the trash or not. Returns a notice if traces could not be wiped yet.
     pub fn purge(&mut self, ids: &[String], io: &dyn Io) -> Result<Option<SessionError>> {
         let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         for id in ids {
@@ -65,15 +64,15 @@ impl Session {
             conversation::remove(&transaction, id)?;
         }
         document::sweep(&transaction)?;
-        let traces = with_traces(setting::get(&transaction, TRACES)?, ids);
-        setting::put(&transaction, TRACES, &traces)?;
+        let traces = with_traces(setting::get(&transaction, TRACES_KEY)?, ids);
+        setting::put(&transaction, TRACES_KEY, &traces)?;
         transaction.commit()?;
-        self.wipe(io)
+        self.wipe_pending_traces(io)
     }
 
-    /// A message for good. Where nothing hangs on it its place goes too; else that stays, so that what was said after it
-    /// is where it was, and says that it is deleted. Summaries that know it go with it, and a title that was made of it
-    /// becomes `title`. The conversation. A notice: traces could not be wiped yet.
+    /// Deletes a message permanently. If it has children, a placeholder stays in its position. Summaries that contain it
+    /// are deleted too, and a title that was made from it becomes `title`. Returns the conversation, and a notice if traces
+    /// could not be wiped yet.
     pub fn purge_message(
         &mut self,
         id: &str,
@@ -83,7 +82,7 @@ impl Session {
         let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let row = message::get(&transaction, id)?;
         let conversation = idle_conversation(&transaction, &row.conversation)?;
-        let is_opening = message::branch(&transaction, id)?.len() <= MADE_OF;
+        let is_opening = message::branch(&transaction, id)?.len() <= TITLE_MESSAGES;
         compaction::remove_from(&transaction, id)?;
         search::remove(&transaction, id)?;
         if message::is_leaf(&transaction, id)? {
@@ -101,22 +100,22 @@ impl Session {
         if is_opening && conversation.titled_by != TitledBy::User {
             conversation::set_title(&transaction, &conversation.id, title, TitledBy::Start)?;
         }
-        let traces = with_traces(setting::get(&transaction, TRACES)?, &[id.to_owned()]);
-        setting::put(&transaction, TRACES, &traces)?;
-        conversation::changed(&transaction, &conversation.id)?;
+        let traces = with_traces(setting::get(&transaction, TRACES_KEY)?, &[id.to_owned()]);
+        setting::put(&transaction, TRACES_KEY, &traces)?;
+        conversation::bump_revision(&transaction, &conversation.id)?;
         transaction.commit()?;
-        let notice = self.wipe(io)?;
+        let notice = self.wipe_pending_traces(io)?;
         Ok((self.conversation(&conversation.id)?, notice))
     }
 
-    /// Removed branches and conversations whose time in the trash is over go for good.
+    /// Permanently deletes messages and conversations whose retention in the trash has passed.
     pub(crate) fn empty_trash(&mut self, io: &dyn Io) -> Result<Option<SessionError>> {
-        let before_ms = self.clock.now_utc_ms() - TRASH_MS;
+        let before_ms = self.clock.now_utc_ms() - TRASH_RETENTION_MS;
         let messages = message::deleted_before(&self.db, before_ms)?;
         let ids = conversation::deleted_before(&self.db, before_ms)?;
         if !messages.is_empty() {
             let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            // Rows go with those that they hang on: the index first.
+            // Deleting a row cascades to its children, so the index entries go first.
             for id in &messages {
                 search::remove(&transaction, id)?;
             }
@@ -124,19 +123,19 @@ impl Session {
                 message::remove(&transaction, id)?;
             }
             document::sweep(&transaction)?;
-            let traces = with_traces(setting::get(&transaction, TRACES)?, &messages);
-            setting::put(&transaction, TRACES, &traces)?;
+            let traces = with_traces(setting::get(&transaction, TRACES_KEY)?, &messages);
+            setting::put(&transaction, TRACES_KEY, &traces)?;
             transaction.commit()?;
         }
         if !ids.is_empty() {
             return self.purge(&ids, io);
         }
-        self.wipe(io)
+        self.wipe_pending_traces(io)
     }
 
-    /// Wipes what deleted text has left behind, if there is any.
-    pub(crate) fn wipe(&mut self, io: &dyn Io) -> Result<Option<SessionError>> {
-        let Some(traces) = setting::get(&self.db, TRACES)? else { return Ok(None) };
+    /// Wipes pending traces of deleted text, if there are any.
+    pub(crate) fn wipe_pending_traces(&mut self, io: &dyn Io) -> Result<Option<SessionError>> {
+        let Some(traces) = setting::get(&self.db, TRACES_KEY)? else { return Ok(None) };
         let ids = traces.split(' ').map(str::as_bytes).collect();
         let outcome = self.wipe_traces(&ids, io);
         if let Err(error) = outcome {
@@ -146,8 +145,8 @@ impl Session {
                 "Close other windows and free up disk space. Inglenook tries again at the next start.",
             )));
         }
-        setting::remove(&self.db, TRACES)?;
-        self.checkpoint()?;
+        setting::remove(&self.db, TRACES_KEY)?;
+        self.truncate_wal()?;
         Ok(None)
     }
 
@@ -158,13 +157,13 @@ impl Session {
                 io.remove_file(&copy)?;
             }
         }
-        // Overwriting leaves what was moved between pages earlier; a file that is written anew has nothing of it.
+        // Overwritten rows may have left copies in pages they were moved from; a rebuilt file has none.
         self.db.execute_batch("VACUUM")?;
-        self.checkpoint()
+        self.truncate_wal()
     }
 
-    /// Everything into the database's own file, and the log emptied.
-    pub(crate) fn checkpoint(&self) -> Result<()> {
+    /// Moves the WAL into the database file and truncates it.
+    pub(crate) fn truncate_wal(&self) -> Result<()> {
         let busy: i64 = self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
         if busy == 0 {
             return Ok(());
@@ -188,7 +187,7 @@ fn with_traces(before: Option<String>, ids: &[String]) -> String {
     traces
 }
 
-/// Every other file that has rows of the database: backups, and damaged ones that were set aside.
+/// Other files that contain rows of the database: backups, and damaged files that were set aside.
 fn copies(folder: &Path, io: &dyn Io) -> Result<Vec<PathBuf>> {
     let mut copies = Vec::new();
     for path in io.list(folder)? {
@@ -204,7 +203,7 @@ fn copies(folder: &Path, io: &dyn Io) -> Result<Vec<PathBuf>> {
     Ok(copies)
 }
 
-/// Whether any of these ids stands in `bytes`: one pass, since a file may be large and the ids many.
+/// Whether `bytes` contains any of the ids. One pass, since files may be large and ids many.
 fn contains_any(bytes: &[u8], ids: &HashSet<&[u8]>) -> bool {
     bytes.windows(ID_BYTES).any(|at| at[8] == b'-' && at[13] == b'-' && ids.contains(at))
 }

@@ -1,7 +1,6 @@
-//! The tree under a conversation: which branch is looked at, versions side by side, branches that go and
-//! come back, and a branch copied into a conversation of its own.
+//! The message tree of a conversation: the active branch, versions of a message, removal and undo, and forks.
 //!
-//! What is removed is only marked, with the message whose removal took it: undo finds exactly that again.
+//! Removed messages are only marked with the message whose removal deleted them, so that undo restores exactly those.
 
 use rusqlite::{Connection, TransactionBehavior, params};
 
@@ -14,30 +13,29 @@ use crate::table::{attachment, search, token_log};
 use crate::turns::idle_conversation;
 
 impl Session {
-    /// A message that has not been removed.
+    /// Reads a message. Errors if it was removed.
     pub fn message(&self, id: &str) -> Result<MessageRow> {
         live_message(&self.db, id)
     }
 
-    /// The conversation of a message, removed or not.
+    /// Conversation of a message, removed or not.
     pub fn conversation_of_message(&self, id: &str) -> Result<String> {
         Ok(message::get(&self.db, id)?.conversation)
     }
 
-    /// Makes the branch through this message the active one: down to where it was looked at last, else to its
-    /// newest end.
+    /// Activates the branch through this message, down to the end that was viewed last, or else the newest.
     pub fn activate_branch(&mut self, id: &str) -> Result<ConversationRow> {
         let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let row = live_message(&transaction, id)?;
         idle_conversation(&transaction, &row.conversation)?;
-        let leaf = end_of(&transaction, id)?;
-        move_leaf(&transaction, &row.conversation, Some(&leaf))?;
-        conversation::changed(&transaction, &row.conversation)?;
+        let leaf = end_of_branch(&transaction, id)?;
+        set_active_leaf(&transaction, &row.conversation, Some(&leaf))?;
+        conversation::bump_revision(&transaction, &row.conversation)?;
         transaction.commit()?;
         self.conversation(&row.conversation)
     }
 
-    /// The `version`th (from 1) of the messages beside this one becomes the active one.
+    /// Activates version number `version` (from 1) of a message.
     pub fn activate_version(&mut self, id: &str, version: u32) -> Result<ConversationRow> {
         let row = live_message(&self.db, id)?;
         let siblings = message::siblings(&self.db, &row)?;
@@ -52,7 +50,7 @@ impl Session {
         self.activate_branch(&chosen)
     }
 
-    /// Another version of an answer, in the user's own words; it is looked at from now on, and the old one stays.
+    /// Adds a version of an answer written by the user and activates it. The old version stays.
     pub fn rewrite_answer(&mut self, id: &str, text: &str) -> Result<ConversationRow> {
         let now_ms = self.clock.now_utc_ms();
         let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -65,7 +63,7 @@ impl Session {
                 "Edit your own message instead.",
             ));
         }
-        // No ids of tokens and no figures: no model wrote it so.
+        // No token ids and no figures, since no model wrote it.
         let twin = MessageRow {
             conversation: row.conversation.clone(),
             parent: row.parent,
@@ -77,13 +75,13 @@ impl Session {
         };
         message::insert(&transaction, &twin)?;
         search::put(&transaction, &twin.id, &twin.text)?;
-        move_leaf(&transaction, &row.conversation, Some(&twin.id))?;
+        set_active_leaf(&transaction, &row.conversation, Some(&twin.id))?;
         conversation::touch(&transaction, &row.conversation, now_ms)?;
         transaction.commit()?;
         self.conversation(&row.conversation)
     }
 
-    /// Removes a message and everything after it. Another version takes its place, else the branch ends before it.
+    /// Removes a message and everything after it. Another version becomes active, or else the branch ends before it.
     pub fn remove_message(&mut self, id: &str) -> Result<ConversationRow> {
         let now_ms = self.clock.now_utc_ms();
         let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -97,36 +95,36 @@ impl Session {
         message::mark_deleted(&transaction, id, now_ms)?;
         if branch.iter().any(|message| message.id == id) {
             let at = siblings.iter().position(|sibling| sibling == id).unwrap_or(0);
-            let beside = if at > 0 { siblings.get(at - 1) } else { siblings.get(1) };
-            let leaf = match (beside, &row.parent) {
-                (Some(beside), _) => Some(end_of(&transaction, beside)?),
+            let neighbor = if at > 0 { siblings.get(at - 1) } else { siblings.get(1) };
+            let leaf = match (neighbor, &row.parent) {
+                (Some(neighbor), _) => Some(end_of_branch(&transaction, neighbor)?),
                 (None, parent) => parent.clone(),
             };
             conversation::set_leaf(&transaction, &row.conversation, leaf.as_deref())?;
         }
-        conversation::changed(&transaction, &row.conversation)?;
+        conversation::bump_revision(&transaction, &row.conversation)?;
         transaction.commit()?;
         self.conversation(&row.conversation)
     }
 
-    /// What the removal of this message took comes back and is looked at. No error if it is there.
+    /// Restores what the removal of this message deleted, and activates it. No error if it was not removed.
     pub fn restore_message(&mut self, id: &str) -> Result<ConversationRow> {
         let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let row = message::get(&transaction, id)?;
         idle_conversation(&transaction, &row.conversation)?;
-        // What it hangs on comes back with it.
+        // Its ancestors are restored with it.
         let removals = message::branch(&transaction, id)?.into_iter().filter_map(|row| row.deleted_by);
         for removal in removals {
             message::unmark_deleted(&transaction, &removal)?;
         }
-        let leaf = end_of(&transaction, id)?;
-        move_leaf(&transaction, &row.conversation, Some(&leaf))?;
-        conversation::changed(&transaction, &row.conversation)?;
+        let leaf = end_of_branch(&transaction, id)?;
+        set_active_leaf(&transaction, &row.conversation, Some(&leaf))?;
+        conversation::bump_revision(&transaction, &row.conversation)?;
         transaction.commit()?;
         self.conversation(&row.conversation)
     }
 
-    /// A new conversation with the messages from the root to this one, their ids of tokens included.
+    /// Copies the messages from the root to this one into a new conversation, token logs included.
     pub fn fork(&mut self, id: &str, title: &str) -> Result<ConversationRow> {
         let now_ms = self.clock.now_utc_ms();
         let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -151,7 +149,7 @@ impl Session {
         let mut files =
             attachments::IdRemap::new(attachment::of_conversation(&transaction, &row.conversation)?, &name);
         for row in message::branch(&transaction, id)? {
-            let attached = files.of(&row.id);
+            let attached = files.take(&row.id);
             let logs = token_log::of(&transaction, &row.id)?;
             let twin = MessageRow {
                 id: new_id(&*self.clock),
@@ -162,7 +160,7 @@ impl Session {
             };
             message::insert(&transaction, &twin)?;
             attachment::insert(&transaction, &twin.id, &attached)?;
-            search::put(&transaction, &twin.id, &attachments::indexed(&twin.text, &attached))?;
+            search::put(&transaction, &twin.id, &attachments::searchable_text(&twin.text, &attached))?;
             for log in &logs {
                 token_log::put(&transaction, &twin.id, log)?;
             }
@@ -174,7 +172,7 @@ impl Session {
     }
 }
 
-/// A message that has not been removed, in a conversation that is not in the trash.
+/// A message that was not removed, of a conversation outside the trash.
 pub(crate) fn live_message(db: &Connection, id: &str) -> Result<MessageRow> {
     let row = message::get(db, id)?;
     if row.deleted_by.is_some() || conversation::get(db, &row.conversation)?.deleted_ms.is_some() {
@@ -187,18 +185,18 @@ pub(crate) fn has_children(db: &Connection, id: &str) -> Result<bool> {
     Ok(message::newest_child(db, id)?.is_some())
 }
 
-/// Where the branch from `id` down was looked at last, else its newest end.
-fn end_of(db: &Connection, id: &str) -> Result<String> {
+/// End of the branch below `id` that was viewed last, or else the newest.
+fn end_of_branch(db: &Connection, id: &str) -> Result<String> {
     let mut at = id.to_owned();
-    // A child is newer than its parent: the way down ends.
+    // Terminates, since a child is newer than its parent.
     while let Some(child) = message::chosen_child(db, &at)?.or(message::newest_child(db, &at)?) {
         at = child;
     }
     Ok(at)
 }
 
-/// The active branch ends at `leaf` from now on; which way the last one went is remembered at each fork.
-pub(crate) fn move_leaf(db: &Connection, conversation: &str, leaf: Option<&str>) -> Result<()> {
+/// Makes `leaf` the end of the active branch. Records at each fork which child the previous branch went through.
+pub(crate) fn set_active_leaf(db: &Connection, conversation: &str, leaf: Option<&str>) -> Result<()> {
     let before = conversation::get(db, conversation)?.leaf;
     if let Some(before) = before.filter(|before| leaf != Some(before)) {
         let sql = "WITH RECURSIVE up(id, parent) AS (

@@ -1,7 +1,7 @@
 //! Turns: a question and the answer that is being written to it, from the first row to the last.
 //!
-//! Guarantees that the question is on disk before `start` returns, that an answer that goes on loses nothing
-//! of what it had, and that one conversation has one writer.
+//! Guarantees that the question is on disk before `start` returns, that a continued answer loses nothing of its text, and
+//! that a conversation has one writer.
 
 use rusqlite::{Connection, TransactionBehavior};
 
@@ -16,72 +16,82 @@ use crate::table::token_log::{self, TokenLog};
 use crate::table::turn::{self, TurnRow};
 use crate::tree;
 
-/// What is to be answered.
+/// What a new turn answers.
+#[allow(missing_docs)] // fields say what they are
 #[derive(Debug, Clone, Copy)]
 pub enum NewTurn<'a> {
-    /// A new message at the end of the active branch; without a conversation, in a new one.
+    /// A new message at the end of the active branch, or in a new conversation.
     Message {
         conversation: Option<&'a str>,
         title: &'a str,
         text: &'a str,
         attachments: Option<&'a NewAttachments>,
     },
-    /// Another version of a user message: a branch begins there.
+    /// A new version of a user message, which begins a branch.
     Edit { message: &'a str, text: &'a str, attachments: Option<&'a NewAttachments> },
-    /// The last user message of the active branch again: a new version of its answer.
+    /// A new version of the answer to the last user message of the active branch.
     Retry { conversation: &'a str },
-    /// A new version of this answer, or of the answer to this question.
+    /// A new version of an answer, or of the answer to a question.
     Regenerate { message: &'a str },
-    /// This answer goes on where it ended.
+    /// Continues an answer where it ended.
     Continue { message: &'a str },
-    /// What the tools said that this answer called is answered: the next answer hangs on it.
+    /// Answers the results of the tools that an answer called; the new answer is its child.
     ToolResults { message: &'a str },
 }
 
+/// Ids of a turn that was started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StartedTurn {
+    /// The turn.
     pub turn: String,
+    /// Its conversation.
     pub conversation: String,
+    /// The question.
     pub user_message: String,
+    /// The answer that is being written.
     pub assistant_message: String,
 }
 
-/// How an answer ended.
+/// Final content and state of an answer.
 #[derive(Debug, Clone)]
 pub struct TurnEnding<'a> {
+    /// How it ended.
     pub state: MessageState,
+    /// Whole text.
     pub text: &'a str,
+    /// Whole reasoning.
     pub reasoning: &'a str,
-    /// JSON.
+    /// Tool calls: JSON of the layer above.
     pub tool_calls: Option<String>,
-    /// JSON.
+    /// Figures of the turn: JSON of the layer above.
     pub stats: Option<String>,
-    /// JSON.
+    /// Why it failed: JSON of the layer above.
     pub error: Option<String>,
+    /// Generated token ids; None keeps those of the chunks.
     pub log: Option<TokenLog>,
 }
 
-/// Where an answer goes: into a message of its own, or on from what a message has.
-struct Target {
+/// Where an answer goes: into a new message, or appended to an existing one.
+struct TurnTarget {
     conversation: String,
     question: String,
-    /// The message that goes on.
+    /// The message that is continued.
     answer: Option<MessageRow>,
 }
 
 impl Session {
-    /// Saves the question and an empty answer that is being written. Refused while another one is.
+    /// Saves the question and an empty answer in state `Streaming`. Errors while another answer is being written.
     pub fn start(&mut self, new: NewTurn, model: &str) -> Result<StartedTurn> {
-        self.recover()?;
+        self.interrupt_orphaned_answers()?;
         let now_ms = self.clock.now_utc_ms();
         let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let make = || new_id(&*self.clock);
-        let target = target(&transaction, new, model, now_ms, &make)?;
-        let Target { conversation, question, answer } = target;
+        let target = resolve_target(&transaction, new, model, now_ms, &make)?;
+        let TurnTarget { conversation, question, answer } = target;
         let assistant_message = answer.as_ref().map_or_else(make, |row| row.id.clone());
         let started = StartedTurn { turn: make(), conversation, user_message: question, assistant_message };
         match &answer {
-            Some(row) => go_on(&transaction, row)?,
+            Some(row) => reopen_answer(&transaction, row)?,
             None => message::insert(
                 &transaction,
                 &MessageRow {
@@ -104,18 +114,18 @@ impl Session {
                 owner: self.owner.id.clone(),
             },
         )?;
-        tree::move_leaf(&transaction, &started.conversation, Some(&started.assistant_message))?;
+        tree::set_active_leaf(&transaction, &started.conversation, Some(&started.assistant_message))?;
         conversation::touch(&transaction, &started.conversation, now_ms)?;
         transaction.commit()?;
         Ok(started)
     }
 
-    /// More of the answer that is being written.
+    /// Appends a chunk to the answer that is being written.
     pub fn append(&mut self, message: &str, chunk: &AnswerChunk) -> Result<()> {
         chunk::append(&self.db, message, chunk)
     }
 
-    /// The pieces of an answer that is being written are this one from now on.
+    /// Replaces all chunks of the answer that is being written by this one.
     pub fn replace_chunks(&mut self, message: &str, chunk: &AnswerChunk) -> Result<()> {
         let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         chunk::clear(&transaction, message)?;
@@ -124,7 +134,7 @@ impl Session {
         Ok(())
     }
 
-    /// The end of an answer: its pieces are folded into it.
+    /// Ends an answer: stores its final content and removes its chunks.
     pub fn finish(&mut self, id: &str, ending: &TurnEnding) -> Result<()> {
         let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let row = message::get(&transaction, id)?;
@@ -138,7 +148,7 @@ impl Session {
             ..row
         };
         message::finish(&transaction, &ended)?;
-        // An end without ids (a failure) keeps those of its pieces.
+        // An ending without ids (a failure) keeps those of the chunks.
         let log = ending.log.clone().or(chunk::assemble(&transaction, id)?.log());
         if let Some(log) = &log {
             token_log::put(&transaction, id, log)?;
@@ -150,19 +160,19 @@ impl Session {
         Ok(())
     }
 
-    /// The ids that were generated for an answer, markup included: what going on with it begins with.
+    /// Token logs of an answer: the ids from which it can be continued.
     pub fn token_logs(&self, message: &str) -> Result<Vec<TokenLog>> {
         token_log::of(&self.db, message)
     }
 }
 
-fn target(
+fn resolve_target(
     db: &Connection,
     new: NewTurn,
     model: &str,
     now_ms: i64,
     make: &dyn Fn() -> String,
-) -> Result<Target> {
+) -> Result<TurnTarget> {
     let (conversation, question) = match new {
         NewTurn::Message { conversation: None, title, text, attachments } => {
             let row = ConversationRow {
@@ -173,12 +183,12 @@ fn target(
                 ..ConversationRow::new(make())
             };
             conversation::insert(db, &row)?;
-            let question = say(db, &row.id, None, make(), (text, attachments), now_ms)?;
+            let question = insert_user_message(db, &row.id, None, make(), (text, attachments), now_ms)?;
             (row.id, question)
         }
         NewTurn::Message { conversation: Some(id), text, attachments, .. } => {
             let row = idle_conversation(db, id)?;
-            let question = say(db, id, row.leaf, make(), (text, attachments), now_ms)?;
+            let question = insert_user_message(db, id, row.leaf, make(), (text, attachments), now_ms)?;
             (row.id, question)
         }
         NewTurn::Edit { message, text, attachments } => {
@@ -191,7 +201,8 @@ fn target(
                 ));
             }
             idle_conversation(db, &old.conversation)?;
-            let question = say(db, &old.conversation, old.parent, make(), (text, attachments), now_ms)?;
+            let question =
+                insert_user_message(db, &old.conversation, old.parent, make(), (text, attachments), now_ms)?;
             (old.conversation, question)
         }
         NewTurn::Retry { conversation: id } => {
@@ -199,14 +210,14 @@ fn target(
             let question = last_question(db, &row)?;
             (row.id, question)
         }
-        NewTurn::Regenerate { message } => asked_again(db, message)?,
+        NewTurn::Regenerate { message } => question_to_regenerate(db, message)?,
         NewTurn::Continue { message } => {
             let row = tree::live_message(db, message)?;
             idle_conversation(db, &row.conversation)?;
             let Some(question) = row.parent.clone().filter(|_| row.role == Role::Assistant) else {
                 return Err(no_question());
             };
-            return Ok(Target { conversation: row.conversation.clone(), question, answer: Some(row) });
+            return Ok(TurnTarget { conversation: row.conversation.clone(), question, answer: Some(row) });
         }
         NewTurn::ToolResults { message } => {
             let row = tree::live_message(db, message)?;
@@ -217,11 +228,11 @@ fn target(
             (row.conversation, row.id)
         }
     };
-    Ok(Target { conversation, question, answer: None })
+    Ok(TurnTarget { conversation, question, answer: None })
 }
 
-/// Conversation and question of another version of an answer.
-fn asked_again(db: &Connection, message: &str) -> Result<(String, String)> {
+/// Conversation and question to which an answer is regenerated.
+fn question_to_regenerate(db: &Connection, message: &str) -> Result<(String, String)> {
     let row = tree::live_message(db, message)?;
     idle_conversation(db, &row.conversation)?;
     let question = match (row.role, row.parent) {
@@ -232,8 +243,8 @@ fn asked_again(db: &Connection, message: &str) -> Result<(String, String)> {
     Ok((row.conversation, question))
 }
 
-/// An answer that goes on: what it has becomes its first piece, so that it is there however this ends.
-fn go_on(db: &Connection, row: &MessageRow) -> Result<()> {
+/// Reopens an answer to continue it. Its text becomes the first chunk, so that it survives any ending.
+fn reopen_answer(db: &Connection, row: &MessageRow) -> Result<()> {
     if tree::has_children(db, &row.id)? {
         return Err(SessionError::new(
             "session.not_the_end",
@@ -257,7 +268,7 @@ fn go_on(db: &Connection, row: &MessageRow) -> Result<()> {
     message::reopen(db, &row.id)
 }
 
-/// The conversation, if nothing is being written in it.
+/// The conversation, if no answer is being written in it. Errors if it is in the trash.
 pub(crate) fn idle_conversation(db: &Connection, id: &str) -> Result<ConversationRow> {
     let row = conversation::get(db, id)?;
     if row.deleted_ms.is_some() {
@@ -273,7 +284,7 @@ pub(crate) fn idle_conversation(db: &Connection, id: &str) -> Result<Conversatio
     Ok(row)
 }
 
-fn say(
+fn insert_user_message(
     db: &Connection,
     conversation: &str,
     parent: Option<String>,
@@ -292,14 +303,14 @@ fn say(
     match attachments {
         Some(attachments) => {
             attachments::insert_new(db, &message.id, attachments)?;
-            search::put(db, &message.id, &attachments::indexed(text, &attachments.attachments))?;
+            search::put(db, &message.id, &attachments::searchable_text(text, &attachments.attachments))?;
         }
         None => search::put(db, &message.id, text)?,
     }
     Ok(message.id)
 }
 
-/// The user message that the active branch ends with or answers last.
+/// The last user message of the active branch.
 fn last_question(db: &Connection, row: &ConversationRow) -> Result<String> {
     let branch = match &row.leaf {
         Some(leaf) => message::branch(db, leaf)?,

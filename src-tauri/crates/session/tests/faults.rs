@@ -218,8 +218,8 @@ fn a_full_disk_says_so_and_loses_nothing_that_was_saved() {
         "session.disk_full"
     );
     session.set_disk_full(false).unwrap();
-    session.append(&started.assistant_message, &piece("there is room", "")).unwrap();
-    assert_eq!(branch(&session, &first.conversation)[3], "there is room");
+    session.append(&started.assistant_message, &piece("there is space", "")).unwrap();
+    assert_eq!(branch(&session, &first.conversation)[3], "there is space");
 }
 
 #[test]

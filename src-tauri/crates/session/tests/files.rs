@@ -7,7 +7,7 @@ use session::{NewTurn, Session};
 
 mod common;
 
-/// A question with one file, of which a passage was given too.
+/// A question with one file and a passage of it.
 fn new_attachments(id: &str, text: &str, is_whole: bool) -> session::NewAttachments {
     let file = session::AttachmentRow {
         id: id.into(),

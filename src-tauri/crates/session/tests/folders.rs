@@ -1,4 +1,4 @@
-//! Folders in folders: where they may lie, what is left when one goes, and what a file of before has become.
+//! Nested folders: where they may be moved, what remains when one is removed, and migration of older files.
 #![allow(clippy::unwrap_used)] // a test
 
 use common::{Folder, branch, say};
@@ -18,7 +18,7 @@ fn pairs(expected: &[(&str, Option<&str>)]) -> Vec<(String, Option<String>)> {
     expected.iter().map(|(name, parent)| ((*name).to_owned(), parent.map(str::to_owned))).collect()
 }
 
-/// So many in one another, the outermost first.
+/// This many nested folders, outermost first.
 fn chain(session: &mut Session, name: &str, n: usize) -> Vec<FolderRow> {
     let mut rows: Vec<FolderRow> = Vec::new();
     for at in 0..n {
@@ -143,7 +143,7 @@ fn a_file_of_before_keeps_its_folders_and_what_lies_in_them() {
     assert_eq!(session.conversation("c").unwrap().folder.as_deref(), Some("f"));
     assert_eq!(branch(&session, "c"), ["From long ago"]);
     let models = session.models().unwrap();
-    assert_eq!((models[0].id.as_str(), &models[0].skills), ("m", &None), "nobody has looked");
+    assert_eq!((models[0].id.as_str(), &models[0].skills), ("m", &None), "not examined");
     session.move_folder("g", Some("f")).unwrap();
     drop(session);
     assert_eq!(lying(&folder.session()), pairs(&[("Old", None), ("Other", Some("Old"))]));

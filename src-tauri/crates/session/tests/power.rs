@@ -62,7 +62,7 @@ fn stored_contexts_survive_a_power_cut_at_any_change() {
             assert_eq!(outcome.is_err(), io.is_off());
             let is_through = outcome.is_ok();
             let files = written.iter().map(|name| KvFile { name: (*name).into(), bytes: 3000, position: 1 });
-            session.contexts_used(&id, &files.collect::<Vec<_>>(), &[]).unwrap();
+            session.record_context_use(&id, &files.collect::<Vec<_>>(), &[]).unwrap();
             drop(session);
             io.restore_power().unwrap();
 
@@ -126,7 +126,7 @@ fn come_up(folder: &Path, [db, wal]: [&[u8]; 2], id: &str, expected: &[String], 
     std::fs::create_dir_all(folder.join("running")).unwrap();
     std::fs::write(folder.join("inglenook.db"), db).unwrap();
     std::fs::write(folder.join("inglenook.db-wal"), wal).unwrap();
-    // whoever had it open has died: the file is looked through
+    // The previous process died, so the file is checked.
     std::fs::write(folder.join("running/0000.lock"), b"").unwrap();
     let (session, notices) = Session::open(folder, &RealIo, common::clock()).unwrap();
     assert_eq!(notices, [], "{what}");
@@ -158,7 +158,7 @@ fn what_was_acknowledged_survives_whatever_the_log_lost_after_it() {
         let started = ask(&mut session, Some(&id), &format!("question {n}"));
         session.append(&started.assistant_message, &piece("part ", "")).unwrap();
         let [db, written] = files(&folder.0);
-        // a log that begins anew was flushed into the database before
+        // A restarted WAL was checkpointed into the database before.
         if written.starts_with(&flushed) && written.len() > flushed.len() {
             for _ in 0..3 {
                 let cut = torn_tail(&flushed, &written, r);
@@ -186,7 +186,7 @@ fn a_log_that_is_carried_into_the_database_may_be_cut_off_anywhere() {
         let carrier = Connection::open(folder.0.join("inglenook.db")).unwrap();
         let _: i64 = carrier.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get(0)).unwrap();
         let [after, log_after] = files(&folder.0);
-        assert!(log_after.starts_with(&log) && after != before, "the log stays until it is begun anew");
+        assert!(log_after.starts_with(&log) && after != before, "the log stays until it restarts");
         for _ in 0..4 {
             let n_pages =
                 before.len() / PAGE + random(r) as usize % (after.len().abs_diff(before.len()) / PAGE + 1);

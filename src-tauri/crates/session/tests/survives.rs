@@ -61,7 +61,7 @@ fn the_answer_of_a_dead_writer_is_interrupted_and_a_living_one_is_left_alone() {
 
     // The first one dies: its lock goes, its rows stay.
     drop(writer);
-    assert_eq!(other.recover().unwrap(), std::slice::from_ref(&started.conversation));
+    assert_eq!(other.interrupt_orphaned_answers().unwrap(), std::slice::from_ref(&started.conversation));
     let expected = (Role::Assistant, "Once upon".to_owned(), MessageState::Interrupted);
     assert_eq!(texts(&other, &started.conversation)[1], expected);
     let logs = other.token_logs(&started.assistant_message).unwrap();

@@ -1,4 +1,4 @@
-//! The tree of messages: versions, branches, undo, folders, search; and what deleting for good leaves.
+//! The message tree: versions, branches, undo, folders, search; and what a permanent deletion leaves behind.
 #![allow(clippy::unwrap_used)] // a test
 
 use std::time::Duration;
@@ -113,7 +113,11 @@ fn what_is_removed_comes_back_as_it_was() {
     );
     assert_eq!(version(&session, &id, 3), (1, 1));
     session.remove_message(&third.user_message).unwrap();
-    assert_eq!(branch(&session, &id), ["Q1", "A1", "Q2", "A2"], "none is left: the branch ends before it");
+    assert_eq!(
+        branch(&session, &id),
+        ["Q1", "A1", "Q2", "A2"],
+        "no version is left: the branch ends before it"
+    );
     session.remove_message(&second.user_message).unwrap();
     assert_eq!(branch(&session, &id), ["Q1", "A1"]);
     assert!(session.search("Q2", 9).unwrap().is_empty());
@@ -142,7 +146,7 @@ fn an_answer_goes_on_and_loses_nothing_on_the_way() {
     session.append(&more.assistant_message, &piece(" time", "")).unwrap();
     drop(session);
     let mut session = folder.session();
-    session.recover().unwrap();
+    session.interrupt_orphaned_answers().unwrap();
     assert_eq!(branch(&session, &first.conversation), ["Tell me", "Once upon a time"]);
     assert_eq!(session.branch(&first.conversation).unwrap().messages[1].row.state, MessageState::Interrupted);
     let log = session.token_logs(&first.assistant_message).unwrap().swap_remove(0);

@@ -1,12 +1,14 @@
-//! The table of block formats: a row per format with its identifiers, its size and, where we can compute with it,
-//! its codec. Whoever needs to know something of a format asks its row.
+//! Table of block formats: identifiers, block size, and the codec of formats that can be computed with.
+//!
+//! The only place that lists formats; everything else asks a format's row.
 
 use crate::quant::{self, Codec, EncodeFn};
 
-/// One format. Sizes hold for all rows; only rows with a codec can be computed with.
+/// A block format. Every row has sizes; only rows with a codec can be computed with.
 pub struct DTypeRow {
+    /// The format.
     pub dtype: DType,
-    /// As people write it: "Q8_0".
+    /// Usual name, such as "Q8_0".
     pub name: &'static str,
     /// Type number in a GGUF tensor table.
     pub gguf_id: Option<u32>,
@@ -16,17 +18,18 @@ pub struct DTypeRow {
     pub block_len: usize,
     /// Bytes per block.
     pub block_bytes: usize,
+    /// Decoder and encoder.
     pub codec: Option<Codec>,
 }
 
 macro_rules! dtypes {
     ($($variant:ident $name:literal $gguf:expr, $safetensors:expr, $len:literal x $bytes:literal, $codec:expr;)*) => {
-        /// How the elements of a tensor are stored.
+        /// Storage format of a tensor's elements.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        #[allow(non_camel_case_types)]
+        #[allow(non_camel_case_types, missing_docs)] // variants are named as in GGUF
         pub enum DType { $($variant),* }
 
-        /// In the order of the enum.
+        /// All formats, in enum order.
         pub static TABLE: &[DTypeRow] = &[$(DTypeRow {
             dtype: DType::$variant,
             name: $name,
@@ -92,23 +95,27 @@ impl DType {
         &TABLE[self as usize]
     }
 
+    /// Format by its type number in a GGUF tensor table.
     pub fn from_gguf_id(id: u32) -> Option<Self> {
         TABLE.iter().find(|row| row.gguf_id == Some(id)).map(|row| row.dtype)
     }
 
+    /// Format by its name in a safetensors header.
     pub fn from_safetensors(name: &str) -> Option<Self> {
         TABLE.iter().find(|row| row.safetensors == Some(name)).map(|row| row.dtype)
     }
 
-    /// By the name that [`DType::name`] gives, whatever the case.
+    /// Format by its [`DType::name`], ignoring case.
     pub fn from_name(name: &str) -> Option<Self> {
         TABLE.iter().find(|row| row.name.eq_ignore_ascii_case(name)).map(|row| row.dtype)
     }
 
+    /// Usual name, such as "Q8_0".
     pub fn name(self) -> &'static str {
         self.row().name
     }
 
+    /// Type number in a GGUF tensor table.
     pub fn gguf_id(self) -> Option<u32> {
         self.row().gguf_id
     }
@@ -123,28 +130,29 @@ impl DType {
         self.row().block_bytes
     }
 
+    /// Decoder and encoder, if the format can be computed with.
     pub fn codec(self) -> Option<&'static Codec> {
         self.row().codec.as_ref()
     }
 
-    /// Whether values lie as the floats they are.
+    /// Whether values are stored as plain 32-bit floats.
     pub fn is_f32(self) -> bool {
         self == Self::F32
     }
 
-    /// How values are brought into this format, where we can.
+    /// Encoder of the format, if there is one.
     pub fn encoder(self) -> Option<EncodeFn> {
         self.codec().and_then(|codec| codec.encode)
     }
 
-    /// Bytes of a row of `n_cols` elements. Panics if a row is no whole number of blocks: files are checked at open.
+    /// Bytes of a row of `n_cols` elements. Panics unless the row is a whole number of blocks; files are checked at open.
     pub fn row_bytes(self, n_cols: usize) -> usize {
         self.checked_row_bytes(n_cols as u64)
             .and_then(|n| usize::try_from(n).ok())
-            .unwrap_or_else(|| panic!("{n_cols} elements are no row of {}", self.name()))
+            .unwrap_or_else(|| panic!("{n_cols} elements are not a row of {}", self.name()))
     }
 
-    /// Bytes of a row of `n_cols` elements; `None` if that is no whole number of blocks or too large to count.
+    /// Bytes of a row of `n_cols` elements; `None` if it is not a whole number of blocks or overflows.
     pub fn checked_row_bytes(self, n_cols: u64) -> Option<u64> {
         let row = self.row();
         if !n_cols.is_multiple_of(row.block_len as u64) {

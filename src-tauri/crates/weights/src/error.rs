@@ -1,69 +1,74 @@
-//! What can be wrong with a file of weights: which file, where in it, why, and what to do.
+//! Errors of model files: which file, where in it, why, and what to do.
 
 use std::fmt;
 
 use io::Fault;
 use thiserror::Error;
 
-/// Where in the file.
+/// Location of a fault in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FaultLocation {
     /// The file as a whole, or its header.
     File,
+    /// A tensor, by name.
     Tensor(String),
     /// A metadata key, or a field of config.json.
     Key(String),
 }
 
-/// The kinds of failure; each has a code and a remedy.
+/// Kinds of failure; each has a code and a remedy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultKind {
-    /// The file system refused.
+    /// The file system reported an error.
     Io,
-    /// Something else than a model.
+    /// The file is not a model.
     NotAModel,
-    /// A model in a container or version that is not read.
+    /// A model in an unsupported container or version.
     Unsupported,
-    /// It ends too early.
+    /// The file ends too early.
     Truncated,
-    /// It contradicts itself.
+    /// The file contradicts itself.
     Malformed,
-    /// One of several files that make up a model is missing, or is not the one it should be.
+    /// One of several files of a model is missing or wrong.
     Part,
-    /// A number is beyond what any real model has.
+    /// A number exceeds what any real model has.
     Limit,
-    /// A block format that is unknown.
+    /// An unknown block format.
     DType,
-    /// A key that is not there.
+    /// A missing key.
     KeyMissing,
-    /// A key of another type, or with a value that cannot be.
+    /// A key of the wrong type, or with an impossible value.
     KeyInvalid,
 }
 
-/// One failure.
+/// A model file that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub struct WeightsError {
-    /// Name of the file as it was opened.
+    /// Name of the file, as it was opened.
     pub file: String,
+    /// Where in the file.
     pub place: FaultLocation,
+    /// What kind of failure.
     pub kind: FaultKind,
-    /// Plain words, without file and place.
+    /// Cause as a sentence part, without file and location.
     pub cause: String,
-    /// What to do here, where the kind's own advice is too general.
+    /// Remedy of this very case; None uses the kind's remedy.
     advice: Option<String>,
 }
 
 impl WeightsError {
+    /// A failure of the file as a whole.
     pub fn new(file: impl Into<String>, kind: FaultKind, cause: impl Into<String>) -> Self {
         Self { file: file.into(), place: FaultLocation::File, kind, cause: cause.into(), advice: None }
     }
 
-    /// With advice for this very case.
+    /// Replaces the kind's remedy.
     pub fn advise(mut self, advice: impl Into<String>) -> Self {
         self.advice = Some(advice.into());
         self
     }
 
+    /// Sets the location.
     pub fn at(mut self, place: FaultLocation) -> Self {
         self.place = place;
         self
@@ -134,7 +139,7 @@ impl fmt::Display for WeightsError {
     }
 }
 
-/// A name from a file, fit to be printed: one line, not too long.
+/// A name from a file made printable: escaped to one line and truncated.
 pub(crate) fn shown(name: &str) -> String {
     /// Longer names are cut in messages.
     const MAX_CHARS: usize = 80;

@@ -1,11 +1,13 @@
-//! A number that tells files apart quickly: not against forgery, only against confusion. Hashes everything that is
-//! small and samples of what is large.
+//! Fast fingerprint that distinguishes files: against confusion, not against forgery.
+//!
+//! Hashes small parts fully and samples of large ones.
 
-/// Windows of the data that are hashed, and their length: 256 KiB of any file, a few milliseconds when cold.
+/// Number of windows of the data that are hashed: 256 KiB of any file, a few milliseconds when cold.
 const SAMPLES: usize = 64;
+/// Length of a window.
 const SAMPLE_BYTES: usize = 4096;
 
-/// Two lanes of multiply-and-fold over words of eight bytes.
+/// Hash state: two lanes of multiply-and-fold over words of eight bytes.
 pub struct Fingerprint {
     lanes: [u64; 2],
 }
@@ -24,7 +26,7 @@ impl Fingerprint {
         }
     }
 
-    /// All bytes, and how many they are.
+    /// Adds the length and all bytes.
     pub fn whole(&mut self, bytes: &[u8]) {
         self.word(bytes.len() as u64);
         let (words, rest) = bytes.as_chunks::<8>();
@@ -36,7 +38,7 @@ impl Fingerprint {
         self.word(u64::from_le_bytes(last));
     }
 
-    /// The length, and windows spread evenly from the first byte to the last.
+    /// Adds the length, and windows spread evenly from the first byte to the last.
     pub fn sampled(&mut self, bytes: &[u8]) {
         self.word(bytes.len() as u64);
         if bytes.len() <= SAMPLES * SAMPLE_BYTES {
@@ -49,7 +51,7 @@ impl Fingerprint {
         }
     }
 
-    /// 32 hexadecimal digits.
+    /// Returns 32 hexadecimal digits.
     pub fn finish(mut self) -> String {
         self.word(0);
         self.word(1);

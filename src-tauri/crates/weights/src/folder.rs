@@ -1,6 +1,6 @@
-//! A folder as models are published in safetensors: config.json, and the weights as `model.safetensors`, as several
-//! files with `model.safetensors.index.json`, or as the only `.safetensors` file there. Beside them the tokenizer.
-//! What the index says and what the files hold must be the same; it can name no file outside the folder.
+//! Safetensors folders as published: config.json, tokenizer files, and one or several weight files with an index.
+//!
+//! Guarantees that index and files agree, and that the index names no file outside the folder.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,7 +16,7 @@ use crate::source_file::{file_name, map};
 use crate::tensor::{Container, FilePart, TensorInfo};
 use crate::weight_file::WeightFile;
 
-/// Files beside the weights that others may ask for.
+/// Files next to the weights that other crates read.
 const SIDE_FILES: [&str; 6] = [
     "tokenizer.json",
     "tokenizer_config.json",
@@ -29,22 +29,22 @@ const MODEL_FILE: &str = "model.safetensors";
 const INDEX_FILE: &str = "model.safetensors.index.json";
 const CONFIG_FILE: &str = "config.json";
 const EXTENSION: &str = "safetensors";
-/// Published ones have below 100 KB; parsing takes several times the length.
+/// Published files have less than 100 KB; parsing takes several times the length in memory.
 const MAX_CONFIG_BYTES: usize = 4 << 20;
-/// The largest published ones have 10 MB.
+/// The largest published index has 10 MB.
 const MAX_INDEX_BYTES: usize = 32 << 20;
-/// The largest published models have below 200.
+/// The largest published models have fewer than 200 shards.
 const MAX_SHARDS: usize = 4096;
 const MAX_TENSORS: usize = 1 << 18;
 
-/// Whether the folder holds weights by one of the names that models are published under.
+/// Whether the folder holds weights under one of the usual names.
 pub fn is_model_folder(folder: &Path) -> bool {
     folder.join(MODEL_FILE).is_file()
         || folder.join(INDEX_FILE).is_file()
         || only_safetensors_file(folder).is_some()
 }
 
-/// Errors: no weights in it, or weights that are not as they must be.
+/// Opens a folder. Errors if it has no weights or they are invalid.
 pub fn open(folder: &Path) -> Result<WeightFile, WeightsError> {
     let name = file_name(folder);
     let single = Some(folder.join(MODEL_FILE)).filter(|path| path.is_file());
@@ -62,7 +62,7 @@ pub fn open(folder: &Path) -> Result<WeightFile, WeightsError> {
     assemble(folder, Some(folder), parts, tensors)
 }
 
-/// A `.safetensors` file by itself; with what lies beside it if it has the name that folders use.
+/// Opens a bare `.safetensors` file; with its folder's files if it has the usual name.
 pub fn open_file(path: &Path, name: &str, bytes: SharedBytes) -> Result<WeightFile, WeightsError> {
     let folder = path.parent().filter(|f| name == MODEL_FILE && f.join(CONFIG_FILE).is_file());
     let (parts, tensors) = parsed(name, bytes)?;
@@ -106,7 +106,7 @@ fn parsed(name: &str, bytes: SharedBytes) -> Result<(Vec<FilePart>, Vec<TensorIn
     Ok((vec![FilePart { name: name.to_owned(), bytes, data_start }], tensors))
 }
 
-/// All files of the index, which must hold exactly the tensors that it says, where it says.
+/// Opens all files of the index. They must contain exactly the tensors that it lists, in the files that it names.
 fn sharded(folder: &Path) -> Result<(Vec<FilePart>, Vec<TensorInfo>), WeightsError> {
     let ShardIndex { mut shard_of, shards } = read_index(folder)?;
     let (mut parts, mut tensors) = (Vec::with_capacity(shards.len()), Vec::with_capacity(shard_of.len()));
@@ -121,8 +121,8 @@ fn sharded(folder: &Path) -> Result<(Vec<FilePart>, Vec<TensorInfo>), WeightsErr
         for tensor in found {
             let misplaced = match shard_of.get(&tensor.name) {
                 Some(&shard) if shard == number => None,
-                Some(&shard) => Some(format!("belongs into {} as {INDEX_FILE} says", shards[shard])),
-                None => Some(format!("is unknown to {INDEX_FILE}, or stands in several files")),
+                Some(&shard) => Some(format!("belongs into {} according to {INDEX_FILE}", shards[shard])),
+                None => Some(format!("is not in {INDEX_FILE}, or occurs in several files")),
             };
             if let Some(cause) = misplaced {
                 let error = WeightsError::new(name.clone(), FaultKind::Part, cause);
@@ -141,13 +141,13 @@ fn sharded(folder: &Path) -> Result<(Vec<FilePart>, Vec<TensorInfo>), WeightsErr
     Ok((parts, tensors))
 }
 
-/// What model.safetensors.index.json says. Its `metadata` is left aside: published ones count bytes differently,
-/// and each file's own header says how long it must be.
+/// Contents of model.safetensors.index.json. Its `metadata` is ignored: published files count bytes differently, and each
+/// shard's header determines its length.
 #[derive(Default)]
 struct ShardIndex {
     /// ShardIndex of `shards` by tensor.
     shard_of: HashMap<String, usize>,
-    /// File names in alphabetical order: as they are numbered.
+    /// File names in alphabetical order, which is their numbering.
     shards: Vec<String>,
 }
 
@@ -181,9 +181,9 @@ fn sort(index: &mut ShardIndex) {
     index.shards.sort();
 }
 
-/// Why a name from the index is refused: nothing but a plain file name of the folder is followed.
+/// Why a file name from the index is refused. Only plain file names inside the folder are allowed.
 fn refusal_of_name(name: &str) -> Option<&'static str> {
-    /// The longest that file systems have.
+    /// Limit of common file systems.
     const MAX_NAME_BYTES: usize = 255;
     let is_plain = !name.contains(['/', '\\', ':', '\0']) && !name.starts_with('.');
     match name {
@@ -194,7 +194,7 @@ fn refusal_of_name(name: &str) -> Option<&'static str> {
     }
 }
 
-/// The whole index file: `weight_map`, exactly once, beside what is ignored.
+/// The index file: `weight_map` exactly once; other fields are ignored.
 struct IndexSeed<'i> {
     index: &'i mut Option<ShardIndex>,
 }
@@ -226,7 +226,7 @@ impl<'de> Visitor<'de> for IndexSeed<'_> {
     }
 }
 
-/// Tensor names to file names, each tensor once.
+/// Map of tensor names to file names, each tensor once.
 struct WeightMapSeed;
 
 impl<'de> DeserializeSeed<'de> for WeightMapSeed {
@@ -273,12 +273,12 @@ impl<'de> Visitor<'de> for WeightMapSeed {
     }
 }
 
-/// config.json of a folder: an object.
+/// Reads config.json, which must be a JSON object.
 fn read_config(folder: &Path) -> Result<serde_json::Value, WeightsError> {
     let path = folder.join(CONFIG_FILE);
     let error = |kind, cause: String| WeightsError::new(CONFIG_FILE, kind, cause);
     if !path.is_file() {
-        return Err(error(FaultKind::NotAModel, "is missing beside the weights".into()));
+        return Err(error(FaultKind::NotAModel, "is missing next to the weights".into()));
     }
     let bytes = map(&path, CONFIG_FILE)?;
     if bytes.len() > MAX_CONFIG_BYTES {

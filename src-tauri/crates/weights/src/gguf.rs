@@ -1,8 +1,7 @@
-//! GGUF, versions 2 and 3, little-endian. Reads the tables once and checks every number in them against the file:
-//! after that each tensor is a range inside it, aligned, and no two share a byte. Nothing is allocated from a number
-//! that has not been compared with the bytes that are there.
+//! GGUF, versions 2 and 3, little-endian: magic, version, counts, metadata pairs, tensor table, padding, data.
 //!
-//! Layout: "GGUF", version, number of tensors, number of pairs; pairs; tensor table; padding; data.
+//! Reads the tables once and checks every number against the file. Guarantees that tensors are aligned ranges inside the
+//! file without overlap. Never allocates by a number that has not been compared with the bytes present.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -14,9 +13,10 @@ use crate::mmap::SharedBytes;
 use crate::tensor::{Container, FilePart, TensorInfo};
 use crate::weight_file::WeightFile;
 
+/// First bytes of a GGUF file.
 pub const MAGIC: &[u8; 4] = b"GGUF";
 const VERSIONS: std::ops::RangeInclusive<u32> = 2..=3;
-/// Real files have below 100 pairs and below 20 000 tensors; this bounds memory and time for the others.
+/// Real files have fewer than 100 pairs and 20 000 tensors; this bounds memory and time for malicious ones.
 const MAX_PAIRS: u64 = 1 << 16;
 const MAX_TENSORS: u64 = 1 << 18;
 /// Limits of the format.
@@ -24,20 +24,20 @@ const MAX_KEY_BYTES: u64 = 65_535;
 const MAX_NAME_BYTES: u64 = 64;
 const MAX_DIMS: u32 = 4;
 const DEFAULT_ALIGNMENT: u32 = 32;
-/// Least and most that makes sense: a page-aligned map must keep every block format aligned; 1 MiB pads enough.
+/// Sensible alignments: 8 keeps every block format aligned in a page-aligned map; 1 MiB is ample padding.
 const ALIGNMENTS: std::ops::RangeInclusive<u32> = 8..=1 << 20;
-/// Least bytes of a pair (length, one byte of key, type, one byte) and of a tensor's row (length, one byte of name,
-/// number of dimensions, one of them, type, offset).
+/// Minimum size of a pair (key length, one key byte, type, one value byte) and of a tensor entry (name length, one name
+/// byte, dimension count, one dimension, type, offset).
 const MIN_PAIR_BYTES: u64 = 8 + 1 + 4 + 1;
 const MIN_TENSOR_BYTES: u64 = 8 + 1 + 4 + 8 + 4 + 8;
 
-/// What a GGUF file holds.
+/// Contents of a GGUF file.
 pub struct ParsedGguf {
     pub version: u32,
     pub metadata: Metadata,
-    /// In the order of the table; data ranges are of the whole file.
+    /// In table order; ranges are relative to the file.
     pub tensors: Vec<TensorInfo>,
-    /// Where the data begin: all before is header.
+    /// Offset of the data; everything before is header.
     pub data_start: usize,
 }
 
@@ -60,7 +60,7 @@ pub fn parse(file: &str, bytes: &SharedBytes) -> Result<ParsedGguf, WeightsError
     parse_within(file, bytes, bytes.len())
 }
 
-/// As `parse`, where `bytes` is only the header of a file of `file_len` bytes.
+/// As [`parse`], where `bytes` holds only the header of a file of `file_len` bytes.
 pub fn parse_within(file: &str, bytes: &SharedBytes, file_len: usize) -> Result<ParsedGguf, WeightsError> {
     let mut cursor = GgufCursor { file, bytes, at: MAGIC.len() };
     let version = cursor.u32()?;
@@ -95,7 +95,7 @@ fn check_version(file: &str, version: u32) -> Result<(), WeightsError> {
     Err(WeightsError::new(file, FaultKind::Unsupported, cause))
 }
 
-/// What `general.alignment` says.
+/// Value of `general.alignment`, or the default.
 fn alignment(metadata: &Metadata) -> Result<usize, WeightsError> {
     const KEY: &str = "general.alignment";
     let alignment = metadata.opt_u32(KEY)?.unwrap_or(DEFAULT_ALIGNMENT);
@@ -144,10 +144,10 @@ impl GgufCursor<'_> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// A number of things that must lie in what is left of the file.
+    /// Checks a count against the remaining bytes and a limit.
     fn check_count(&self, what: &str, n: u64, min_bytes: u64, max: u64) -> Result<(), WeightsError> {
         if n > self.left() / min_bytes {
-            let cause = format!("claims {n} {what}, more than the file has room for");
+            let cause = format!("claims {n} {what}, more than the file can hold");
             return Err(self.error(FaultKind::Truncated, cause));
         }
         if n > max {
@@ -156,7 +156,7 @@ impl GgufCursor<'_> {
         Ok(())
     }
 
-    /// A length and that many bytes.
+    /// Reads a length-prefixed string and returns its range.
     fn string(&mut self) -> Result<Range<usize>, WeightsError> {
         let n = self.u64()?;
         self.take(n)
@@ -214,7 +214,7 @@ impl GgufCursor<'_> {
             .ok_or_else(|| self.error(FaultKind::KeyInvalid, format!("has the unknown value type {id}")))
     }
 
-    /// The bytes of an array's elements, and whether they are UTF-8 where they are strings.
+    /// Range of an array's elements, and whether strings among them are UTF-8.
     fn elements(&mut self, element: ValueType, len: u64) -> Result<(Range<usize>, bool), WeightsError> {
         if element != ValueType::Str {
             return Ok((self.take(len * element.min_bytes() as u64)?, true)); // checked against the file: no overflow
@@ -227,7 +227,7 @@ impl GgufCursor<'_> {
         Ok((start..self.at, utf8))
     }
 
-    /// A row of the tensor table; its range is relative to the data until [`place_tensors`] has seen it.
+    /// Reads a tensor entry. Its range is relative to the data until [`place_tensors`] adjusts it.
     fn tensor(&mut self) -> Result<TensorInfo, WeightsError> {
         let n = self.u64()?;
         if n == 0 || n > MAX_NAME_BYTES {
@@ -250,7 +250,7 @@ impl GgufCursor<'_> {
         Ok(TensorInfo { name, dtype, shape, part: 0, range: start..end })
     }
 
-    /// Format, shape (outermost first), length in bytes, offset.
+    /// Reads block format, shape (outermost first), length in bytes and offset.
     fn tensor_row(&mut self) -> Result<(DType, Vec<usize>, u64, u64), WeightsError> {
         let n_dims = self.u32()?;
         if n_dims == 0 || n_dims > MAX_DIMS {
@@ -275,7 +275,8 @@ impl GgufCursor<'_> {
         }
         if dims[0] % dtype.block_len() as u64 != 0 {
             let (name, len) = (dtype.name(), dtype.block_len());
-            let cause = format!("rows of {} elements are no whole number of {name} blocks of {len}", dims[0]);
+            let cause =
+                format!("rows of {} elements are not a whole number of {name} blocks of {len}", dims[0]);
             return Err(self.error(FaultKind::Malformed, cause));
         }
         let rows = dims[1..].iter().try_fold(1u64, |product, &dim| product.checked_mul(dim));
@@ -289,8 +290,8 @@ impl GgufCursor<'_> {
     }
 }
 
-/// Moves the tensors' ranges from the data to the whole file. They must follow one another without overlap and
-/// without holes other than the padding to `alignment`, as every writer lays them out, and end inside the file.
+/// Makes the tensors' ranges relative to the file. They must be contiguous except for padding to `alignment`, as every
+/// writer lays them out, and end inside the file.
 fn place_tensors(
     file: &str,
     file_len: usize,
@@ -309,7 +310,7 @@ fn place_tensors(
         };
         let start = range.start;
         if start % alignment != 0 {
-            let cause = format!("offset {start} is no multiple of the alignment {alignment}");
+            let cause = format!("offset {start} is not a multiple of the alignment {alignment}");
             return Err(error(FaultKind::Malformed, cause));
         }
         if expected.is_none_or(|expected| start < expected) {

@@ -1,7 +1,9 @@
-//! Bytes on disk and what they mean: GGUF and safetensors, mapped and wholly validated when opened, and the block
-//! formats that weights are stored in. Knows nothing of models: which tensors and keys there must be is decided above.
+//! Model files: GGUF and safetensors, memory-mapped and fully validated when opened, and their quantized block formats.
+//!
+//! Knows nothing of models: which tensors and keys a file must have is decided in the engine.
 
 #![deny(unsafe_code)]
+#![warn(missing_docs)]
 
 pub mod dtype;
 pub mod error;

@@ -1,13 +1,15 @@
-//! What a file says of itself beside its tensors: the key-value pairs of a GGUF file, or config.json beside a
-//! safetensors file. Values stay in the mapped file and are read when asked for; their bounds were checked at open.
+//! Metadata of a model file: the key-value pairs of GGUF, or the config.json of a safetensors folder.
+//!
+//! Values stay in the mapped file and are decoded on access; their bounds were checked at open.
 
 use std::ops::Range;
 
 use crate::error::{FaultKind, FaultLocation, WeightsError};
 use crate::mmap::SharedBytes;
 
-/// The type of a GGUF value, by its number in the file.
+/// Type of a GGUF value; the discriminant is its number in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)] // named as the types they are
 pub enum ValueType {
     U8 = 0,
     I8 = 1,
@@ -41,22 +43,25 @@ impl ValueType {
         (Self::F64, "f64", 8),
     ];
 
+    /// Type by its number.
     pub fn from_id(id: u32) -> Option<Self> {
         Self::ALL.get(usize::try_from(id).ok()?).map(|row| row.0)
     }
 
+    /// Name, for messages.
     pub fn name(self) -> &'static str {
         Self::ALL[self as usize].1
     }
 
-    /// Bytes of a scalar; for strings and arrays the least that one takes.
+    /// Bytes of a scalar; the minimum size of strings and arrays.
     pub fn min_bytes(self) -> usize {
         Self::ALL[self as usize].2
     }
 }
 
-/// One value, borrowed from the file.
+/// A value, borrowed from the file.
 #[derive(Debug, Clone, Copy)]
+#[allow(missing_docs)] // named as the types they are
 pub enum Value<'a> {
     U8(u8),
     I8(i8),
@@ -76,7 +81,7 @@ pub enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// The name of its type.
+    /// Name of its type, for messages.
     pub fn type_name(&self) -> &'static str {
         match self {
             Self::U8(_) => "u8",
@@ -96,12 +101,12 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Any integer type, if the number is not negative.
+    /// Any integer type; None if negative.
     pub fn as_u64(&self) -> Option<u64> {
         self.as_i128().and_then(|v| u64::try_from(v).ok())
     }
 
-    /// Any integer type.
+    /// Any integer type that fits.
     pub fn as_i64(&self) -> Option<i64> {
         self.as_i128().and_then(|v| i64::try_from(v).ok())
     }
@@ -131,14 +136,17 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// A boolean.
     pub fn as_bool(&self) -> Option<bool> {
         if let Self::Bool(v) = *self { Some(v) } else { None }
     }
 
+    /// A UTF-8 string.
     pub fn as_str(&self) -> Option<&'a str> {
         if let Self::Str(v) = *self { Some(v) } else { None }
     }
 
+    /// An array.
     pub fn as_array(&self) -> Option<Array<'a>> {
         if let Self::Array(v) = *self { Some(v) } else { None }
     }
@@ -151,9 +159,9 @@ pub struct Array<'a> {
     pub(crate) key: &'a str,
     pub(crate) element: ValueType,
     pub(crate) len: usize,
-    /// Exactly the bytes of the elements.
+    /// Bytes of the elements.
     pub(crate) bytes: &'a [u8],
-    /// For strings: all are UTF-8.
+    /// Whether all strings are UTF-8.
     pub(crate) utf8: bool,
 }
 
@@ -164,19 +172,22 @@ impl std::fmt::Debug for Array<'_> {
 }
 
 impl<'a> Array<'a> {
+    /// Number of elements.
     pub fn len(&self) -> usize {
         self.len
     }
 
+    /// Whether it has no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
+    /// Type of the elements.
     pub fn element(&self) -> ValueType {
         self.element
     }
 
-    /// The strings in order. Errors: another element type, or a string that is not UTF-8.
+    /// The strings in order. Errors for another element type or a string that is not UTF-8.
     pub fn strs(&self) -> Result<impl ExactSizeIterator<Item = &'a str> + Clone + use<'a>, WeightsError> {
         if !self.utf8 {
             return Err(self.error("holds a string that is not UTF-8".into()));
@@ -184,27 +195,28 @@ impl<'a> Array<'a> {
         Ok(self.byte_strs()?.map(|bytes| std::str::from_utf8(bytes).expect("checked at open")))
     }
 
-    /// The strings in order as raw bytes. Errors: another element type.
+    /// The strings in order as bytes. Errors for another element type.
     pub fn byte_strs(&self) -> Result<ByteStrs<'a>, WeightsError> {
         self.expect_element(self.element == ValueType::Str, "string")?;
         Ok(ByteStrs { bytes: self.bytes, left: self.len })
     }
 
-    /// Integers of any type. Errors: another element type, or a number that does not fit.
+    /// Integers of any type. Errors for another element type or a number that does not fit.
     pub fn u32s(&self) -> Result<Vec<u32>, WeightsError> {
         self.integers("u32", |v| u32::try_from(v).ok())
     }
 
-    /// Integers of any type. Errors: another element type, or a number that does not fit.
+    /// Integers of any type. Errors for another element type or a number that does not fit.
     pub fn i32s(&self) -> Result<Vec<i32>, WeightsError> {
         self.integers("i32", |v| i32::try_from(v).ok())
     }
 
-    /// Floats of either type.
+    /// Floats of either type, as `f32`.
     pub fn f32s(&self) -> Result<Vec<f32>, WeightsError> {
         self.scalars().map(|v| v.as_f32().ok_or_else(|| self.wrong("f32"))).collect()
     }
 
+    /// Booleans. Errors for another element type.
     pub fn bools(&self) -> Result<Vec<bool>, WeightsError> {
         self.scalars().map(|v| v.as_bool().ok_or_else(|| self.wrong("bool"))).collect()
     }
@@ -214,7 +226,7 @@ impl<'a> Array<'a> {
         self.scalars().map(convert).collect()
     }
 
-    /// The elements as values; nothing if they are strings.
+    /// The elements as values; empty strings if they are strings.
     fn scalars(&self) -> impl Iterator<Item = Value<'a>> + use<'a> {
         let element = self.element;
         let bytes = if element == ValueType::Str { [].as_slice() } else { self.bytes };
@@ -236,7 +248,7 @@ impl<'a> Array<'a> {
     }
 }
 
-/// Strings of an array, each preceded by its length.
+/// Iterator over the length-prefixed strings of an array.
 #[derive(Clone)]
 pub struct ByteStrs<'a> {
     bytes: &'a [u8],
@@ -261,7 +273,7 @@ impl<'a> Iterator for ByteStrs<'a> {
 
 impl ExactSizeIterator for ByteStrs<'_> {}
 
-/// A scalar from exactly its bytes. Panics for strings and arrays: they are read elsewhere.
+/// Decodes a scalar from its bytes. Panics for strings and arrays.
 pub(crate) fn scalar(kind: ValueType, raw: &[u8]) -> Value<'static> {
     fn le<const N: usize>(raw: &[u8]) -> [u8; N] {
         raw.try_into().expect("exactly the bytes of the type")
@@ -292,7 +304,7 @@ pub struct RawValue {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Where a value lies in the file; all bounds checked.
+/// Location of a key-value pair in the file; all bounds are checked.
 #[derive(Clone)]
 pub(crate) struct PairLocation {
     pub key: Range<usize>,
@@ -301,11 +313,11 @@ pub(crate) struct PairLocation {
     pub array: Option<(ValueType, usize)>,
     /// The bytes of the scalar, of the string, or of the array's elements.
     pub bytes: Range<usize>,
-    /// Strings within are UTF-8.
+    /// Whether strings within are UTF-8.
     pub utf8: bool,
 }
 
-/// All pairs of a file.
+/// All metadata of a file.
 pub struct Metadata {
     pub(crate) file: String,
     bytes: SharedBytes,
@@ -317,7 +329,7 @@ pub struct Metadata {
 }
 
 impl Metadata {
-    /// Pairs of a GGUF file; keys are UTF-8. Errors: a key twice.
+    /// Metadata of a GGUF file; keys are UTF-8. Errors for a duplicate key.
     pub(crate) fn gguf(
         file: &str,
         bytes: SharedBytes,
@@ -339,13 +351,13 @@ impl Metadata {
         Ok(metadata)
     }
 
-    /// No pairs, but a config.json (or null).
+    /// Metadata of a safetensors file: no pairs, but a config.json (or null).
     pub(crate) fn safetensors(file: &str, config: serde_json::Value) -> Self {
         let bytes = SharedBytes::from_static(&[]);
         Self { file: file.into(), bytes, entries: Vec::new(), sorted: Vec::new(), config }
     }
 
-    /// The contents of config.json; null for a GGUF file or a bare safetensors file.
+    /// Contents of config.json; null for a GGUF file or a bare safetensors file.
     pub fn config(&self) -> &serde_json::Value {
         &self.config
     }
@@ -355,16 +367,17 @@ impl Metadata {
         self.entries.len()
     }
 
+    /// Whether there are no pairs.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// All pairs in the order of the file.
+    /// All pairs, in file order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Value<'_>)> {
         (0..self.entries.len()).map(|i| (self.key_at(i), self.value_at(i)))
     }
 
-    /// All pairs in the order of the file, to be written into another.
+    /// All pairs, in file order, undecoded, to be written to another file.
     pub fn raw_pairs(&self) -> impl Iterator<Item = (&str, RawValue)> {
         self.entries.iter().enumerate().map(|(i, entry)| {
             let bytes = self.bytes[entry.bytes.clone()].to_vec();
@@ -372,6 +385,7 @@ impl Metadata {
         })
     }
 
+    /// Value of a key.
     pub fn get(&self, key: &str) -> Option<Value<'_>> {
         let found = self.sorted.binary_search_by(|&i| self.key_at(i as usize).cmp(key)).ok()?;
         Some(self.value_at(self.sorted[found] as usize))
@@ -394,11 +408,12 @@ impl Metadata {
         }
     }
 
-    /// Each getter errs, naming the key, if it is missing or of another type; `opt_` allows it to be missing.
+    /// A string. Like all getters below, errors with the key's name if it is missing or has another type.
     pub fn str(&self, key: &str) -> Result<&str, WeightsError> {
         self.required(key, "string", self.opt_str(key)?)
     }
 
+    /// A string; None if missing.
     pub fn opt_str(&self, key: &str) -> Result<Option<&str>, WeightsError> {
         self.typed(key, "string", |v| v.as_str())
     }
@@ -408,6 +423,7 @@ impl Metadata {
         self.required(key, "u32", self.opt_u32(key)?)
     }
 
+    /// As [`Metadata::u32`]; None if missing.
     pub fn opt_u32(&self, key: &str) -> Result<Option<u32>, WeightsError> {
         self.typed(key, "u32", |v| v.as_u64().and_then(|v| u32::try_from(v).ok()))
     }
@@ -417,6 +433,7 @@ impl Metadata {
         self.required(key, "u64", self.opt_u64(key)?)
     }
 
+    /// As [`Metadata::u64`]; None if missing.
     pub fn opt_u64(&self, key: &str) -> Result<Option<u64>, WeightsError> {
         self.typed(key, "u64", |v| v.as_u64())
     }
@@ -426,22 +443,27 @@ impl Metadata {
         self.required(key, "f32", self.opt_f32(key)?)
     }
 
+    /// As [`Metadata::f32`]; None if missing.
     pub fn opt_f32(&self, key: &str) -> Result<Option<f32>, WeightsError> {
         self.typed(key, "f32", |v| v.as_f32())
     }
 
+    /// A boolean.
     pub fn bool(&self, key: &str) -> Result<bool, WeightsError> {
         self.required(key, "bool", self.opt_bool(key)?)
     }
 
+    /// A boolean; None if missing.
     pub fn opt_bool(&self, key: &str) -> Result<Option<bool>, WeightsError> {
         self.typed(key, "bool", |v| v.as_bool())
     }
 
+    /// An array.
     pub fn array(&self, key: &str) -> Result<Array<'_>, WeightsError> {
         self.required(key, "array", self.opt_array(key)?)
     }
 
+    /// An array; None if missing.
     pub fn opt_array(&self, key: &str) -> Result<Option<Array<'_>>, WeightsError> {
         self.typed(key, "array", |v| v.as_array())
     }
@@ -471,7 +493,7 @@ impl Metadata {
     }
 }
 
-/// A number as it stands in the file; nothing for longer values.
+/// A number as text, for messages; empty for longer values.
 fn brief(value: &Value) -> String {
     match value {
         Value::F32(v) => v.to_string(),

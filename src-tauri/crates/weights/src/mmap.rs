@@ -1,5 +1,6 @@
-//! Bytes that many may hold without copying: a range of a mapped file, or of the program itself. The only unsafe
-//! code of this crate: the act of mapping.
+//! Shared bytes without copying: ranges of a mapped file, of the program, or of a vector.
+//!
+//! Contains the only unsafe code of this crate: mapping and paging.
 
 #![allow(unsafe_code)]
 
@@ -13,45 +14,45 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use memmap2::Mmap;
 
-/// Bytes of a page, or a divisor of that where pages are larger: advice is rounded once more by the system.
+/// Page size, or a divisor of it on systems with larger pages; the system rounds advice again.
 #[cfg(unix)]
 const OS_PAGE: usize = 4096;
 
-/// A range of bytes that stays where it is as long as anybody holds it. Cheap to clone.
+/// A range of bytes with a stable address while any clone is alive. Cheap to clone.
 #[derive(Clone)]
 pub struct SharedBytes {
     backing: Backing,
     range: Range<usize>,
 }
 
-/// What the system is told of pages: hints, which change when bytes are where, never what they are.
+/// Paging hints for mapped bytes. They affect where pages reside, never their contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Advice {
-    /// They will be read soon: their reading from disk begins now, and nobody waits for it.
+    /// Will be read soon: starts reading from disk in the background.
     Soon,
-    /// All will be read again and again: large pages where there are any, which halve the work of a first touch.
+    /// Will be read repeatedly: uses large pages if available, which halve the cost of first access.
     Often,
-    /// They are not needed for now: the process gives them back. They come back by themselves when read again, from
-    /// memory if the system had no other use for it.
+    /// Not needed for now: the process releases the pages. Reading them again brings them back, from the page cache if
+    /// it still has them.
     Release,
-    /// As `Release`, and the system should make room at once: it would, but not know of what.
+    /// As `Release`, and the page cache drops them too, so that memory is free at once.
     Forget,
 }
 
 #[derive(Clone)]
 enum Backing {
-    Map(Arc<Mapped>),
+    Map(Arc<MappedFile>),
     Static(&'static [u8]),
     Owned(Arc<Vec<u8>>),
 }
 
-/// A file and its bytes.
-struct Mapped {
+/// A file and its mapping.
+struct MappedFile {
     map: Mmap,
-    /// To name it to the system.
+    /// For page cache advice.
     #[cfg(target_os = "linux")]
     file: File,
-    /// Whether some bytes have left the file for memory of their own: giving that back would lose them.
+    /// Whether some pages were copied to anonymous memory: releasing those would lose them.
     #[cfg_attr(not(unix), allow(dead_code))]
     has_moved: Mutex<bool>,
 }
@@ -67,7 +68,7 @@ impl Backing {
 }
 
 impl SharedBytes {
-    /// Maps a regular file. Errors: as the system reports them; folders, pipes and devices are refused.
+    /// Maps a regular file. Errors as the system reports them, and for folders, pipes and devices.
     pub fn map(path: &Path) -> std::io::Result<Self> {
         let metadata = std::fs::metadata(path)?; // before opening: opening a pipe would wait for a writer
         if !metadata.is_file() {
@@ -77,12 +78,12 @@ impl SharedBytes {
         if file.metadata()?.len() == 0 {
             return Ok(Self::from_static(&[]));
         }
-        // SAFETY: the map is read-only and private to us. What no program can exclude is that another one changes
-        // or cuts the file meanwhile; numbers read from it are checked once and then held as our own values, so
-        // changed bytes give wrong logits, never a wild access; a cut file ends the worker with SIGBUS, which its
-        // supervisor reports. Model files are replaced by rename, which leaves existing maps whole.
+        // SAFETY: the map is read-only and private. Another program may still change or truncate the file. Numbers read
+        // from it are checked once and kept as values, so changed bytes give wrong logits, never a wild access. A
+        // truncated file ends the worker with SIGBUS, which its supervisor reports. Model files are replaced by
+        // rename, which leaves existing maps intact.
         let map = unsafe { Mmap::map(&file)? };
-        let mapped = Mapped {
+        let mapped = MappedFile {
             map,
             #[cfg(target_os = "linux")]
             file,
@@ -91,16 +92,18 @@ impl SharedBytes {
         Ok(Self::whole(Backing::Map(Arc::new(mapped))))
     }
 
+    /// Bytes embedded in the program.
     pub const fn from_static(bytes: &'static [u8]) -> Self {
         Self { backing: Backing::Static(bytes), range: 0..bytes.len() }
     }
 
+    /// Bytes owned in memory.
     pub fn from_vec(bytes: Vec<u8>) -> Self {
         Self::whole(Backing::Owned(Arc::new(bytes)))
     }
 
-    /// Tells the system how these bytes will be used. Whether it listened: it doesn't where they are not mapped from
-    /// a file, nor where it knows no such advice.
+    /// Advises the system how these bytes will be used. False if it does not support the advice or the bytes are not
+    /// mapped from a file.
     #[cfg(unix)]
     pub fn advise(&self, advice: Advice) -> bool {
         let Backing::Map(mapped) = &self.backing else { return false };
@@ -115,33 +118,33 @@ impl SharedBytes {
             Advice::Release | Advice::Forget if *has_moved => false,
             Advice::Release => release(map, &self.range),
             #[cfg(target_os = "linux")]
-            Advice::Forget => release(map, &self.range) && forget(&mapped.file, &self.range),
+            Advice::Forget => release(map, &self.range) && drop_from_page_cache(&mapped.file, &self.range),
             #[cfg(not(target_os = "linux"))]
             Advice::Forget => release(map, &self.range),
         }
     }
 
+    /// Does nothing on this system.
     #[cfg(not(unix))]
     pub fn advise(&self, _: Advice) -> bool {
         false
     }
 
-    /// Puts whole large pages of a mapped file into memory of such pages, where they are read half as fast again; all
-    /// keep their place and their bytes, so that whoever reads them meanwhile sees no difference. It takes as much
-    /// memory as the bytes, which the system can't take back as it can pages of a file, and ends early when `stop` is
-    /// set or memory is short. Returns the bytes that moved: none where there are no large pages.
+    /// Copies a mapped file into large pages, which are read half as fast again. Addresses and contents stay the same, also
+    /// for concurrent readers. Needs as much memory as the bytes, which the system cannot reclaim like file pages. Ends
+    /// early when `stop` is set or memory is short. Returns the bytes moved: 0 without large pages.
     #[cfg(target_os = "linux")]
     pub fn move_to_large_pages(&self, stop: &AtomicBool) -> u64 {
         let Backing::Map(mapped) = &self.backing else { return 0 };
         if *mapped.has_moved.lock().unwrap_or_else(PoisonError::into_inner) {
-            return 0; // for another who holds them
+            return 0; // another holder has moved them
         }
         let start = self.as_ptr();
         let (first, last) = (start.align_offset(LARGE_PAGE), start.addr() + self.len());
         let n_bytes = last.saturating_sub(start.addr() + first) / LARGE_PAGE * LARGE_PAGE;
         let mut n_moved = 0;
         while n_moved < n_bytes && !stop.load(Ordering::Relaxed) {
-            let step = MOVE_AT_ONCE.min(n_bytes - n_moved);
+            let step = MOVE_STEP_BYTES.min(n_bytes - n_moved);
             let mut has_moved = mapped.has_moved.lock().unwrap_or_else(PoisonError::into_inner);
             if !move_pages(&self[first + n_moved..first + n_moved + step]) {
                 break;
@@ -152,6 +155,7 @@ impl SharedBytes {
         n_moved as u64
     }
 
+    /// Does nothing on this system.
     #[cfg(not(target_os = "linux"))]
     pub fn move_to_large_pages(&self, _: &AtomicBool) -> u64 {
         0
@@ -162,7 +166,7 @@ impl SharedBytes {
         Self { backing, range }
     }
 
-    /// A part of this range; shares its owner. Panics outside the range, as slicing does.
+    /// A sub-range that shares the owner. Panics outside the range, as slicing does.
     pub fn slice(&self, range: Range<usize>) -> Self {
         assert!(range.start <= range.end && range.end <= self.range.len(), "slice outside the bytes");
         let start = self.range.start;
@@ -184,74 +188,81 @@ impl std::fmt::Debug for SharedBytes {
     }
 }
 
-/// Bytes of a large page of the processors that we know.
+/// Size of a large page on x86-64 and AArch64.
 #[cfg(target_os = "linux")]
 const LARGE_PAGE: usize = 2 << 20;
-/// Bytes that are in memory twice while they move.
+/// Bytes moved per step, which are in memory twice meanwhile.
 #[cfg(target_os = "linux")]
-const MOVE_AT_ONCE: usize = 4 * LARGE_PAGE;
+const MOVE_STEP_BYTES: usize = 4 * LARGE_PAGE;
 
-/// Puts a copy of these bytes of a read-only map in their place; they begin and end at large pages. False: nothing
-/// has changed.
+/// Replaces these bytes of a read-only map by a copy in large pages; they begin and end at large page boundaries. False
+/// if nothing changed.
 #[cfg(target_os = "linux")]
 fn move_pages(bytes: &[u8]) -> bool {
     use libc::{
         MADV_HUGEPAGE, MAP_ANONYMOUS, MAP_FAILED, MAP_PRIVATE, MREMAP_FIXED, MREMAP_MAYMOVE, PROT_READ,
         PROT_WRITE,
     };
-    let (len, room_len) = (bytes.len(), bytes.len() + LARGE_PAGE);
-    // SAFETY: new memory that nobody else knows of; it is checked below.
-    let room = unsafe {
-        libc::mmap(std::ptr::null_mut(), room_len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+    let (len, reserved_len) = (bytes.len(), bytes.len() + LARGE_PAGE);
+    // SAFETY: a fresh private mapping; the result is checked below.
+    let reserved = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            reserved_len,
+            PROT_READ | PROT_WRITE,
+            MAP_PRIVATE | MAP_ANONYMOUS,
+            -1,
+            0,
+        )
     };
-    if room == MAP_FAILED {
+    if reserved == MAP_FAILED {
         return false;
     }
-    // SAFETY: a large page at most further, where `room` has `len` bytes still. They are filled from `bytes`, which lie
-    // elsewhere. Moving puts them, read-only as the map is, where `bytes` are, in one step: who reads there finds the
-    // page of the file or its copy, which are the same bytes. The map is private to us and read-only, so nothing is
-    // lost with its pages, and whoever unmaps its range unmaps the copy.
+    // SAFETY: aligning skips less than a large page, so `reserved` still has `len` bytes. They are filled from `bytes`, which
+    // do not overlap them. `mremap` puts the copy, read-only like the map, at the address of `bytes` in one step: a
+    // concurrent reader sees the file's page or its copy, which are equal. The map is private and read-only, so its old
+    // pages lose nothing, and unmapping its range unmaps the copy.
     unsafe {
-        let copy = room.byte_add(room.align_offset(LARGE_PAGE));
+        let copy = reserved.byte_add(reserved.align_offset(LARGE_PAGE));
         let moved = libc::madvise(copy, len, MADV_HUGEPAGE) == 0 && {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), copy.cast(), len);
-            let place = bytes.as_ptr().cast_mut().cast::<libc::c_void>();
+            let target = bytes.as_ptr().cast_mut().cast::<libc::c_void>();
             libc::mprotect(copy, len, PROT_READ) == 0
-                && libc::mremap(copy, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, place) != MAP_FAILED
+                && libc::mremap(copy, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, target) != MAP_FAILED
         };
-        // What is left of the room: all of it, or what lay before and behind the copy.
+        // Unmap the rest of the reservation: all of it, or the parts before and after the copy.
         if moved {
-            let before = copy.byte_offset_from_unsigned(room);
+            let before = copy.byte_offset_from_unsigned(reserved);
             if before > 0 {
-                libc::munmap(room, before);
+                libc::munmap(reserved, before);
             }
             if before < LARGE_PAGE {
                 libc::munmap(copy.byte_add(len), LARGE_PAGE - before);
             }
         } else {
-            libc::munmap(room, room_len);
+            libc::munmap(reserved, reserved_len);
         }
         moved
     }
 }
 
-/// Pages that others share with this range stay.
+/// Releases the whole pages of a range; pages shared with neighbouring ranges stay.
 #[cfg(unix)]
 fn release(map: &Mmap, range: &Range<usize>) -> bool {
     let first = range.start.next_multiple_of(OS_PAGE);
     let last = if range.end == map.len() { range.end } else { range.end / OS_PAGE * OS_PAGE };
     let advice = memmap2::UncheckedAdvice::DontNeed;
-    // SAFETY: the map is read-only, so every page of it is the file's: one that was given back has the same bytes
-    // when it is read again.
+    // SAFETY: the map is read-only, so every page is backed by the file: a released page has the same bytes when it is
+    // read again.
     first < last && unsafe { map.unchecked_advise_range(advice, first, last - first) }.is_ok()
 }
 
-/// Pages of the file that nobody has mapped leave the system's memory.
+/// Drops unmapped pages of the file from the page cache.
 #[cfg(target_os = "linux")]
-fn forget(file: &File, range: &Range<usize>) -> bool {
+fn drop_from_page_cache(file: &File, range: &Range<usize>) -> bool {
     use std::os::fd::AsRawFd;
     let (Ok(start), Ok(len)) = (i64::try_from(range.start), i64::try_from(range.len())) else { return false };
-    // SAFETY: takes numbers only; the descriptor is open as long as `file` is.
+    // SAFETY: the call takes only numbers; the descriptor is open while `file` is alive.
     unsafe { libc::posix_fadvise64(file.as_raw_fd(), start, len, libc::POSIX_FADV_DONTNEED) == 0 }
 }
 
@@ -298,7 +309,7 @@ mod tests {
             (0..7 * LARGE_PAGE + 12_345).map(|i| (i * 7 % 251) as u8 ^ (i >> 12) as u8).collect();
         std::fs::write(&path, &contents).unwrap();
         let map = SharedBytes::map(&path).unwrap();
-        let (part, place) = (map.slice(1_000_000..1_000_100), map.as_ptr());
+        let (part, address) = (map.slice(1_000_000..1_000_100), map.as_ptr());
         assert_eq!(map.move_to_large_pages(&AtomicBool::new(true)), 0, "stopped before it began");
         let n_moved = std::thread::scope(|scope| {
             let reader = scope.spawn(|| (0..20).all(|_| map[..] == contents[..]));
@@ -310,7 +321,7 @@ mod tests {
         let large = LARGE_PAGE as u64;
         assert!(n_moved == 0 || (6 * large..=7 * large).contains(&n_moved), "{n_moved}");
         assert!(
-            map[..] == contents[..] && map.as_ptr() == place && part[..] == contents[1_000_000..1_000_100]
+            map[..] == contents[..] && map.as_ptr() == address && part[..] == contents[1_000_000..1_000_100]
         );
         assert!(n_moved == 0 || !map.advise(Advice::Release) && !map.advise(Advice::Forget));
         assert!(map[..] == contents[..], "what moved isn't given back");
@@ -319,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_is_refused_without_waiting() {
+    fn non_files_are_refused_without_waiting() {
         assert!(SharedBytes::map(Path::new("/")).is_err());
         assert!(SharedBytes::map(Path::new("/dev/zero")).is_err());
     }

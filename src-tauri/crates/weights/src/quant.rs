@@ -1,5 +1,6 @@
-//! The block formats: a file each, with its layout, its scalar decoder (the specification) and its encoder.
-//! A codec works on whole rows: any number of whole blocks.
+//! Block formats, one file each: layout, scalar decoder (the specification) and encoder.
+//!
+//! A codec works on rows: any number of whole blocks.
 
 mod affine_groups;
 pub mod bf16;
@@ -38,15 +39,16 @@ mod signed_groups;
 pub mod tq1_0;
 pub mod tq2_0;
 
-/// Bytes to values, exactly as the format defines them.
+/// Decodes blocks to values, exactly as the format defines them.
 pub type DecodeFn = fn(&[u8], &mut [f32]);
-/// Values to bytes, with the smallest squared error that a bounded search finds.
+/// Encodes values to blocks, with the smallest squared error that a bounded search finds.
 pub type EncodeFn = fn(&[f32], &mut [u8]);
 
-/// The ways through a format. Lengths must fit: `n` blocks of bytes against `n · block_len` floats.
+/// Decoder and encoder of a format. Lengths must match: `n` blocks of bytes and `n · block_len` floats.
 pub struct Codec {
+    /// Decoder.
     pub decode: DecodeFn,
-    /// `None` where files are read but never made: formats that are no good without a calibration text.
+    /// Encoder; `None` for formats that are useless without a calibration text, so that files are only read.
     pub encode: Option<EncodeFn>,
 }
 
@@ -66,7 +68,7 @@ pub(crate) fn write_f16(block: &mut [u8], at: usize, value: f32) -> f32 {
     rounded.to_f32()
 }
 
-/// Calls `decode` for each block with its values.
+/// Decodes each block with `decode`.
 fn decode_blocks<const LEN: usize, const BYTES: usize>(
     bytes: &[u8],
     out: &mut [f32],
@@ -80,7 +82,7 @@ fn decode_blocks<const LEN: usize, const BYTES: usize>(
     }
 }
 
-/// Calls `encode` for each block with its values.
+/// Encodes each block with `encode`.
 fn encode_blocks<const LEN: usize, const BYTES: usize>(
     values: &[f32],
     out: &mut [u8],
@@ -99,7 +101,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::dtype::{DTypeRow, TABLE};
 
-    /// Values that look like weights: a bell curve, from a fixed seed.
+    /// Values distributed like weights: a bell curve from a fixed seed.
     pub fn bell(n: usize, seed: u64) -> Vec<f32> {
         let mut state = seed.wrapping_mul(2).wrapping_add(1);
         let mut uniform = || {
@@ -109,7 +111,7 @@ pub(crate) mod tests {
         (0..n).map(|_| (0..12).map(|_| uniform()).sum::<f32>() - 6.0).collect()
     }
 
-    /// There and back. The format has an encoder.
+    /// Root mean square error after encoding and decoding.
     pub fn rmse(row: &DTypeRow, values: &[f32]) -> f64 {
         let codec = row.codec.as_ref().unwrap();
         let mut bytes = vec![0; values.len() / row.block_len * row.block_bytes];

@@ -1,5 +1,7 @@
-//! Safetensors: a length, a JSON header, data. The header is read strictly (no key twice, no number that does not
-//! fit), and the tensors must tile the data: no hole, no overlap, the end of the last is the end of the file.
+//! Safetensors: header length, JSON header, data.
+//!
+//! The header is parsed strictly (no duplicate keys, no overflowing numbers). Guarantees that the tensors tile the data:
+//! no holes, no overlap, nothing after the last one.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -12,26 +14,27 @@ use crate::tensor::TensorInfo;
 
 /// Limit of the format.
 const MAX_HEADER_BYTES: u64 = 100_000_000;
-/// The largest published models have below 100 000 tensors per file.
+/// The largest published models have fewer than 100 000 tensors per file.
 const MAX_TENSORS: usize = 1 << 18;
 /// Real tensors have at most 5 dimensions.
 const MAX_DIMS: usize = 16;
-/// Names and metadata strings longer than this are not decoded (decoding copies).
+/// Longer names and metadata strings are refused before decoding copies them.
 const MAX_STRING_BYTES: usize = 1 << 20;
 
-/// What a safetensors file holds.
+/// Contents of a safetensors file.
 pub struct ParsedSafetensors {
-    /// In the order of the data; ranges are of the whole file.
+    /// In data order; ranges are relative to the file.
     pub tensors: Vec<TensorInfo>,
     pub data_start: usize,
 }
 
-/// Number of header bytes if this can be the start of a safetensors file.
+/// Whether these bytes can be the start of a safetensors file.
 pub fn sniff(bytes: &[u8]) -> bool {
     let Some((len, rest)) = bytes.split_first_chunk::<8>() else { return false };
     u64::from_le_bytes(*len) <= MAX_HEADER_BYTES && matches!(rest.first(), Some(b'{'))
 }
 
+/// Parses and checks a whole file.
 pub fn parse(file: &str, bytes: &[u8]) -> Result<ParsedSafetensors, WeightsError> {
     let error = |kind, cause: String| WeightsError::new(file, kind, cause);
     let Some((len, rest)) = bytes.split_first_chunk::<8>() else {
@@ -64,7 +67,7 @@ pub fn parse(file: &str, bytes: &[u8]) -> Result<ParsedSafetensors, WeightsError
     Ok(ParsedSafetensors { tensors, data_start: 8 + len })
 }
 
-/// Strings of absurd length are refused before anything decodes them.
+/// Refuses strings of absurd length before anything decodes them.
 fn check_strings(header: &[u8]) -> Result<(), String> {
     let (mut inside, mut escaped, mut run) = (false, false, 0usize);
     for &byte in header {
@@ -82,7 +85,7 @@ fn check_strings(header: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks that the tensors tile the data, sorts them so, and moves their ranges to the whole file.
+/// Checks that the tensors tile the data, sorts them by offset, and makes their ranges relative to the file.
 fn tile(
     file: &str,
     data_start: usize,
@@ -115,13 +118,13 @@ fn tile(
         tensor.range = data_start + tensor.range.start..data_start + end;
     }
     if end != data_len {
-        let cause = format!("{} bytes after the last tensor belong to none", data_len - end);
+        let cause = format!("{} bytes after the last tensor belong to no tensor", data_len - end);
         return Err(WeightsError::new(file, FaultKind::Malformed, cause));
     }
     Ok(())
 }
 
-/// The whole header.
+/// Deserializes the whole header.
 struct HeaderSeed<'t> {
     tensors: &'t mut Vec<TensorInfo>,
 }
@@ -161,7 +164,7 @@ impl<'de> Visitor<'de> for HeaderSeed<'_> {
     }
 }
 
-/// `__metadata__`: strings to strings, checked and dropped.
+/// Deserializes `__metadata__`, a map of strings, and drops it.
 struct StringMapSeed;
 
 impl<'de> DeserializeSeed<'de> for StringMapSeed {
@@ -185,7 +188,7 @@ impl<'de> Visitor<'de> for StringMapSeed {
     }
 }
 
-/// One tensor: dtype, shape, data_offsets, each exactly once; other fields are ignored.
+/// Deserializes one tensor: dtype, shape and data_offsets, each exactly once; other fields are ignored.
 struct TensorInfoSeed<'n> {
     name: &'n str,
 }
@@ -244,7 +247,7 @@ impl<'de> Visitor<'de> for TensorInfoSeed<'_> {
     }
 }
 
-/// A row of the table from its three fields.
+/// Builds a tensor entry from its three fields.
 fn tensor(name: &str, dtype: DType, shape: Vec<usize>, offsets: &[usize]) -> Result<TensorInfo, String> {
     let &[start, end] = offsets else {
         return Err("data_offsets are not two numbers".into());

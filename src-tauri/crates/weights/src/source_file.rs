@@ -1,21 +1,22 @@
-//! Files as they come: mapped, named in messages, and described when they are not a model.
+//! Mapping files, naming them in messages, and describing files that are not a model.
 
 use std::path::Path;
 
 use crate::error::{FaultKind, WeightsError};
 use crate::mmap::SharedBytes;
 
-/// The last part of a path, for messages.
+/// Last component of a path, for messages.
 pub(crate) fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
+/// Maps a file; `name` is used in the error.
 pub(crate) fn map(path: &Path, name: &str) -> Result<SharedBytes, WeightsError> {
     SharedBytes::map(path).map_err(|e| WeightsError::new(name, FaultKind::Io, format!("cannot be read: {e}")))
 }
 
-/// Says what a file is that is no model.
-pub(crate) fn foreign(name: &str, bytes: &[u8]) -> WeightsError {
+/// Error that says what a file is, given that it is not a model.
+pub(crate) fn not_a_model(name: &str, bytes: &[u8]) -> WeightsError {
     let head = &bytes[..bytes.len().min(512)];
     let text = String::from_utf8_lossy(head).trim_start().to_ascii_lowercase();
     let (kind, cause) = if bytes.is_empty() {
@@ -33,7 +34,7 @@ pub(crate) fn foreign(name: &str, bytes: &[u8]) -> WeightsError {
     } else if head.starts_with(b"PK\x03\x04") {
         (FaultKind::NotAModel, "is a ZIP or PyTorch archive, not a GGUF or safetensors file".into())
     } else if [b"ggjt", b"tjgg", b"lmgg", b"fmgg", b"algg"].iter().any(|magic| head.starts_with(*magic)) {
-        (FaultKind::Unsupported, "is a GGML file from before GGUF, which is not read".into())
+        (FaultKind::Unsupported, "is a GGML file from before GGUF, which is not supported".into())
     } else if head.starts_with(b"FUGG") {
         (FaultKind::Unsupported, "a GGUF file for big-endian machines".into())
     } else if text.starts_with('{') || text.starts_with('[') {

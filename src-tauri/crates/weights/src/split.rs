@@ -1,6 +1,6 @@
-//! A GGUF in several files: NAME-00001-of-00003.gguf and its brothers. The first holds the metadata; each holds
-//! tensors and says which part it is. It is opened by naming the first; then the parts are one model, or an error
-//! that names the file that is missing or wrong.
+//! Split GGUF: NAME-00001-of-00003.gguf and its other parts. The first holds the metadata; each holds tensors.
+//!
+//! A split model is opened by its first part. Errors name the part that is missing or wrong.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::error::{FaultKind, WeightsError};
 use crate::gguf;
 use crate::metadata::Metadata;
 use crate::mmap::SharedBytes;
-use crate::source_file::{foreign, map};
+use crate::source_file::{map, not_a_model};
 use crate::tensor::{Container, FilePart, TensorInfo};
 use crate::weight_file::WeightFile;
 
@@ -16,17 +16,17 @@ const INDEX_KEY: &str = "split.no";
 const COUNT_KEY: &str = "split.count";
 const N_TENSORS_KEY: &str = "split.tensors.count";
 
-/// The largest published models have below 200 parts.
+/// The largest published models have fewer than 200 parts.
 const MAX_PARTS: u64 = 4096;
 
-/// Which part of how many a file says it is.
+/// Part number and count that a file states.
 struct SplitPart {
     /// From 1.
     number: u64,
     count: u64,
 }
 
-/// None: the file is a whole model.
+/// Which part a file is; None if it is a whole model.
 fn split_of(metadata: &Metadata) -> Result<Option<SplitPart>, WeightsError> {
     let Some(count) = metadata.opt_u64(COUNT_KEY)?.filter(|&count| count > 1) else { return Ok(None) };
     if count > MAX_PARTS {
@@ -47,7 +47,7 @@ fn split_of(metadata: &Metadata) -> Result<Option<SplitPart>, WeightsError> {
     Ok(Some(SplitPart { number: index + 1, count }))
 }
 
-/// For bytes that have no folder where the other parts could be. Error: they are one part of several.
+/// Errors if the file is one of several parts: for bytes without a folder that could hold the others.
 pub fn refuse(metadata: &Metadata) -> Result<(), WeightsError> {
     match split_of(metadata)? {
         None => Ok(()),
@@ -58,7 +58,7 @@ pub fn refuse(metadata: &Metadata) -> Result<(), WeightsError> {
     }
 }
 
-/// Opens a GGUF file and, where it is the first of several, the others beside it.
+/// Opens a GGUF file, and its other parts if it is the first of several.
 pub fn open(path: &Path, name: &str, bytes: SharedBytes) -> Result<WeightFile, WeightsError> {
     let first = gguf::parse(name, &bytes)?;
     let Some(SplitPart { number, count }) = split_of(&first.metadata)? else {
@@ -86,7 +86,7 @@ pub fn open(path: &Path, name: &str, bytes: SharedBytes) -> Result<WeightFile, W
     WeightFile::assemble(path.to_owned(), container, metadata, parts, tensors)
 }
 
-/// A later part: checked by itself, and that it is the one its name says.
+/// Opens a later part and checks that it is the part its name states.
 fn open_part(
     first: &Path,
     stem: &str,
@@ -103,7 +103,7 @@ fn open_part(
     }
     let bytes = map(&path, &name)?;
     if !bytes.starts_with(gguf::MAGIC) {
-        return Err(foreign(&name, &bytes));
+        return Err(not_a_model(&name, &bytes));
     }
     let parsed = gguf::parse(&name, &bytes)?;
     match split_of(&parsed.metadata)? {
@@ -125,7 +125,7 @@ fn open_part(
 
 fn mixed_up(name: &str, inside: u64, outside: u64) -> WeightsError {
     let cause = format!("is part {inside} by its contents, but part {outside} by its name");
-    let advice = "Give the parts the names back that they came with, or download them again.";
+    let advice = "Give the parts their original names back, or download them again.";
     WeightsError::new(name, FaultKind::Part, cause).advise(advice)
 }
 
@@ -133,7 +133,7 @@ fn part_name(stem: &str, number: u64, count: u64) -> String {
     format!("{stem}-{number:05}-of-{count:05}.gguf")
 }
 
-/// What all parts' names begin with. Errors: a name that doesn't say which part it is, or says another.
+/// Common prefix of all parts' names. Errors if the name states no part, or another one.
 fn stem(name: &str, number: u64, count: u64) -> Result<&str, WeightsError> {
     if let Some(stem) = name.strip_suffix(&part_name("", number, count)) {
         return Ok(stem);
@@ -147,7 +147,7 @@ fn stem(name: &str, number: u64, count: u64) -> Result<&str, WeightsError> {
         None => {
             let cause = format!("is part {number} of {count}, but its name does not say so");
             let advice = format!(
-                "Give the parts the names back that they came with, such as {}.",
+                "Give the parts their original names back, such as {}.",
                 part_name("NAME", number, count)
             );
             Err(WeightsError::new(name, FaultKind::Part, cause).advise(advice))

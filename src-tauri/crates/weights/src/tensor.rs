@@ -5,23 +5,28 @@ use std::ops::Range;
 use crate::dtype::DType;
 use crate::mmap::SharedBytes;
 
-/// What the file was.
+/// Container format of a model file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Container {
-    Gguf { version: u32 },
+    /// GGUF.
+    Gguf {
+        /// Version of the format: 2 or 3.
+        version: u32,
+    },
+    /// Safetensors, alone or in a folder with config.json.
     Safetensors,
 }
 
-/// A row of the tensor table.
+/// An entry of the tensor table.
 #[derive(Debug, Clone)]
 pub(crate) struct TensorInfo {
     pub name: String,
     pub dtype: DType,
     /// Outermost first.
     pub shape: Vec<usize>,
-    /// Index of the file it lies in: 0 where there is one.
+    /// Index of the file that holds it; 0 if there is only one.
     pub part: usize,
-    /// Bytes of that file.
+    /// Byte range in that file.
     pub range: Range<usize>,
 }
 
@@ -30,24 +35,30 @@ pub(crate) struct FilePart {
     /// Its file name, for messages.
     pub name: String,
     pub bytes: SharedBytes,
-    /// Where the data begin: all before is header.
+    /// Offset of the data; everything before is header.
     pub data_start: usize,
 }
 
-/// What is told of one of the files that hold a model's data.
+/// Facts about one of the files that hold a model's data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilePartInfo<'a> {
+    /// File name.
     pub name: &'a str,
+    /// Length of the file in bytes.
     pub n_bytes: u64,
+    /// Number of tensors in it.
     pub n_tensors: usize,
 }
 
-/// A tensor, borrowed from its file. `data` holds exactly the blocks of `shape`.
+/// A tensor, borrowed from its file.
 #[derive(Debug, Clone)]
 pub struct TensorView<'a> {
+    /// Name as in the file.
     pub name: &'a str,
+    /// Block format.
     pub dtype: DType,
-    /// Row-major, outermost first: a matrix is [rows, cols].
+    /// Dimensions, row-major, outermost first: a matrix is (rows, cols).
     pub shape: &'a [usize],
+    /// Exactly the blocks of `shape`.
     pub data: SharedBytes,
 }

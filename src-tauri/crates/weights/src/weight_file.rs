@@ -1,5 +1,4 @@
-//! An opened model's weights, whatever the container and however many files: wholly validated, tensors by name,
-//! nothing copied.
+//! The weights of an opened model, independent of container and number of files: validated, tensors by name, zero-copy.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +10,7 @@ use crate::metadata::Metadata;
 use crate::mmap::{Advice, SharedBytes};
 use crate::tensor::{Container, FilePart, FilePartInfo, TensorInfo, TensorView};
 
-/// An opened file of weights.
+/// An opened model file, or the set of files of one model.
 pub struct WeightFile {
     path: PathBuf,
     container: Container,
@@ -24,7 +23,7 @@ pub struct WeightFile {
 }
 
 impl WeightFile {
-    /// Errors: a name twice.
+    /// Combines parts and tensors. Errors if a tensor name stands twice.
     pub(crate) fn assemble(
         path: PathBuf,
         container: Container,
@@ -52,28 +51,32 @@ impl WeightFile {
         self
     }
 
-    /// As it was opened: the file, or the folder.
+    /// Path as it was opened: a file or a folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
+    /// Container format.
     pub fn container(&self) -> Container {
         self.container
     }
 
+    /// Metadata of the model.
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
     }
 
+    /// Number of tensors.
     pub fn n_tensors(&self) -> usize {
         self.tensors.len()
     }
 
-    /// All tensors in the order of the file.
+    /// All tensors, in file order.
     pub fn tensors(&self) -> impl ExactSizeIterator<Item = TensorView<'_>> {
         self.tensors.iter().map(|info| self.view(info))
     }
 
+    /// A tensor by name.
     pub fn tensor(&self, name: &str) -> Option<TensorView<'_>> {
         self.by_name.get(name).map(|&i| self.view(&self.tensors[i]))
     }
@@ -83,7 +86,7 @@ impl WeightFile {
         TensorView { name: &info.name, dtype: info.dtype, shape: &info.shape, data }
     }
 
-    /// The files that hold data, in order: one, or the parts of a split model.
+    /// The files that hold data, in order.
     pub fn parts(&self) -> impl ExactSizeIterator<Item = FilePartInfo<'_>> {
         let n_tensors = |part: usize| self.tensors.iter().filter(|tensor| tensor.part == part).count();
         self.parts.iter().enumerate().map(move |(i, part)| FilePartInfo {
@@ -93,12 +96,12 @@ impl WeightFile {
         })
     }
 
-    /// The contents of a file beside the weights, by its name.
+    /// Contents of a file that accompanies the weights, such as tokenizer.json.
     pub fn side_file(&self, name: &str) -> Option<&[u8]> {
         self.side_files.iter().find(|side| side.0 == name).map(|side| &*side.1)
     }
 
-    /// Tells the system how the tensors' bytes will be used. Whether it listened, for all files.
+    /// Advises the system how the tensor data will be used. True if it accepted the advice for all files.
     pub fn advise(&self, advice: Advice) -> bool {
         let mut all = true;
         for part in &self.parts {
@@ -107,18 +110,18 @@ impl WeightFile {
         all
     }
 
-    /// As `SharedBytes::move_to_large_pages`, for all files.
+    /// Applies [`SharedBytes::move_to_large_pages`] to all files and returns the bytes moved.
     pub fn move_to_large_pages(&self, stop: &AtomicBool) -> u64 {
         self.parts.iter().map(|part| part.bytes.move_to_large_pages(stop)).sum()
     }
 
-    /// Bytes of all files that hold data.
+    /// Total bytes of all files that hold data.
     pub fn len_bytes(&self) -> u64 {
         self.parts.iter().map(|part| part.bytes.len() as u64).sum()
     }
 
-    /// 32 hexadecimal digits that differ for files that differ: lengths, tables, metadata, tokenizer, and samples
-    /// of the data go in. Fast; no protection against forgery.
+    /// Fingerprint of lengths, tables, metadata, side files and samples of the data, as 32 hexadecimal digits. Fast; no
+    /// protection against forgery.
     pub fn fingerprint(&self) -> String {
         let mut print = Fingerprint::new();
         for FilePart { bytes, data_start, .. } in &self.parts {

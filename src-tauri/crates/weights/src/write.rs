@@ -1,5 +1,6 @@
-//! Writing GGUF version 3, little-endian: for converted models, bench shapes and tests. What is written here opens
-//! again with the same pairs and tensors.
+//! Writes GGUF version 3, little-endian: for converted models, benchmark shapes and tests.
+//!
+//! Guarantees that a written file opens with the same pairs and tensors.
 
 use std::io::{self, Write};
 use std::ops::Range;
@@ -15,31 +16,42 @@ use crate::weight_file::WeightFile;
 
 const ALIGNMENT: usize = 32;
 
-/// A value to be written.
+/// A metadata value to write.
 #[derive(Debug, Clone, PartialEq)]
 pub enum OwnedValue {
+    /// Unsigned 32-bit integer.
     U32(u32),
+    /// Signed 32-bit integer.
     I32(i32),
+    /// Unsigned 64-bit integer.
     U64(u64),
+    /// 32-bit float.
     F32(f32),
+    /// Boolean.
     Bool(bool),
+    /// UTF-8 string.
     Str(String),
+    /// Array of unsigned 32-bit integers.
     U32s(Vec<u32>),
+    /// Array of signed 32-bit integers.
     I32s(Vec<i32>),
+    /// Array of 32-bit floats.
     F32s(Vec<f32>),
+    /// Array of booleans.
     Bools(Vec<bool>),
+    /// Array of UTF-8 strings.
     Strs(Vec<String>),
-    /// As it stands in another file.
+    /// A value copied byte for byte from another file.
     Raw(RawValue),
 }
 
-/// Writes the blocks of one tensor: exactly as many bytes as its shape has.
+/// Callback that writes the blocks of one tensor: exactly the bytes of its shape.
 pub type TensorFillFn = Box<dyn Fn(&mut dyn Write) -> io::Result<()>>;
 
-/// Tensors of at most so many bytes have their data in an outline: norms, rotary factors.
-const OUTLINED_BYTES: u64 = 1 << 16;
+/// Tensors up to this size keep their data in an outline: norms, rotary factors.
+const MAX_OUTLINED_BYTES: u64 = 1 << 16;
 
-/// A tensor to be written.
+/// A tensor to write.
 struct PendingTensor {
     name: String,
     dtype: DType,
@@ -49,7 +61,7 @@ struct PendingTensor {
     fill: TensorFillFn,
 }
 
-/// Collects pairs and tensors, then writes them in that order.
+/// Collects metadata pairs and tensors, and writes them in that order.
 #[derive(Default)]
 pub struct GgufWriter {
     pairs: Vec<(String, OwnedValue)>,
@@ -57,26 +69,27 @@ pub struct GgufWriter {
 }
 
 impl GgufWriter {
+    /// An empty file.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets a key; the last value of a key counts.
+    /// Sets a key; a later value replaces an earlier one.
     pub fn set(&mut self, key: &str, value: OwnedValue) -> &mut Self {
         self.pairs.retain(|pair| pair.0 != key);
         self.pairs.push((key.to_owned(), value));
         self
     }
 
-    /// Adds a tensor as it is stored. `shape` outermost first. Panics if `bytes` are not exactly its blocks, or the
-    /// format has no GGUF number.
+    /// Adds a tensor from its encoded blocks; `shape` is outermost first. Panics if `bytes` has the wrong length or the
+    /// format has no GGUF type number.
     pub fn tensor(&mut self, name: &str, dtype: DType, shape: &[usize], bytes: Vec<u8>) -> &mut Self {
         assert_eq!(bytes.len() as u64, n_bytes(dtype, shape), "{name}: bytes for the shape");
         self.tensor_from(name, dtype, shape, Box::new(move |out| out.write_all(&bytes)))
     }
 
-    /// Adds a tensor whose blocks are made while the file is written: for models larger than memory. Panics if the
-    /// format has no GGUF number; `write` errs if `fill` writes another number of bytes.
+    /// Adds a tensor whose blocks are produced while the file is written, for models larger than memory. Panics if the
+    /// format has no GGUF type number. [`GgufWriter::write`] errors if `fill` writes the wrong number of bytes.
     pub fn tensor_from(
         &mut self,
         name: &str,
@@ -96,7 +109,7 @@ impl GgufWriter {
         self
     }
 
-    /// Adds a tensor from its values, encoded. Panics if the format has no encoder, or the lengths do not fit.
+    /// Adds a tensor from its values, which are encoded. Panics if the format has no encoder or the lengths differ.
     pub fn encode(&mut self, name: &str, dtype: DType, shape: &[usize], values: &[f32]) -> &mut Self {
         let n_cols = shape.last().copied().expect("a tensor has a dimension");
         let encode = dtype.encoder().unwrap_or_else(|| panic!("{name}: {dtype} cannot be encoded"));
@@ -105,7 +118,7 @@ impl GgufWriter {
         self.tensor(name, dtype, shape, bytes)
     }
 
-    /// Writes the file. Errors: those of the sink.
+    /// Writes the file to `out`.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let header = self.header();
         let padding = header.len().next_multiple_of(ALIGNMENT) - header.len();
@@ -126,22 +139,22 @@ impl GgufWriter {
         out.flush()
     }
 
-    /// The file in memory.
+    /// Writes the file into memory.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         self.write(&mut bytes).expect("memory takes all that is written");
         bytes
     }
 
-    /// Bytes of the file.
+    /// Length of the file in bytes.
     pub fn n_bytes(&self) -> u64 {
         let padded = |n: u64| n.next_multiple_of(ALIGNMENT as u64);
         padded(self.header().len() as u64)
             + self.tensors.iter().map(|tensor| padded(tensor.n_bytes)).sum::<u64>()
     }
 
-    /// What the file will say, before it is written: pairs and table as a reader finds them. Only small tensors
-    /// have data; the views of the others are empty. Errors: what would not open.
+    /// The file as a reader will see it, without writing it: pairs and tensor table. Only small tensors have data; the
+    /// others are empty. Errors if the file would not open.
     pub fn outline(&self, name: &str) -> Result<WeightFile, WeightsError> {
         let mut bytes = self.header();
         bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);
@@ -151,7 +164,7 @@ impl GgufWriter {
         let mut small = Vec::new();
         for (info, tensor) in parsed.tensors.iter_mut().zip(&self.tensors) {
             info.part = 1;
-            info.range = match tensor.n_bytes <= OUTLINED_BYTES {
+            info.range = match tensor.n_bytes <= MAX_OUTLINED_BYTES {
                 true => append(&mut small, &tensor.fill),
                 false => 0..0,
             };
@@ -187,7 +200,7 @@ impl GgufWriter {
     }
 }
 
-/// What a tensor holds, at the end of `bytes`; nothing if it cannot be made.
+/// Appends a tensor's data to `bytes` and returns its range; the range is empty if `fill` fails.
 fn append(bytes: &mut Vec<u8>, fill: &TensorFillFn) -> Range<usize> {
     let start = bytes.len();
     match fill(bytes) {
@@ -196,13 +209,13 @@ fn append(bytes: &mut Vec<u8>, fill: &TensorFillFn) -> Range<usize> {
     }
 }
 
-/// Bytes of all blocks. Panics for a shape without dimensions.
+/// Bytes of all blocks of a tensor. Panics for a shape without dimensions.
 fn n_bytes(dtype: DType, shape: &[usize]) -> u64 {
     let (n_cols, outer) = shape.split_last().expect("a tensor has a dimension");
     outer.iter().product::<usize>() as u64 * dtype.row_bytes(*n_cols) as u64
 }
 
-/// Counts what goes through.
+/// Counts the bytes written through it.
 struct CountingWriter<'a> {
     out: &'a mut dyn Write,
     n_bytes: u64,

@@ -1,7 +1,7 @@
 //! llama.cpp with one model and one sequence: the only place that calls it.
 //!
-//! Its pointers are made in `load`, never null after it, used by one thread, and freed in the reverse order of their
-//! making: that is what every call below stands on.
+//! Its pointers are made in `load`, never null after it, and used by one thread. They are freed in reverse order. Every
+//! call below relies on this.
 
 use std::ffi::{CString, c_char, c_void};
 use std::ptr;
@@ -82,7 +82,7 @@ impl Runner {
             return Err("llama.cpp makes no context in these settings".into());
         }
         // SAFETY: the context is there; the pool outlives it (see `drop`); without a pool llama.cpp would start threads
-        // anew for every pass.
+        // again for every pass.
         unsafe {
             let mut params = sys::ggml_threadpool_params_default(options.n_threads);
             self.threads = sys::ggml_threadpool_new(&mut params);
@@ -138,7 +138,7 @@ impl Runner {
         if !std::path::Path::new(path).exists() {
             self.deepen(depth)?;
             let tokens = ids(0, depth, self.n_vocab);
-            // SAFETY: the path and so many tokens, ids below 2³¹, outlive the call, which only reads them.
+            // SAFETY: the path and `n` tokens, ids below 2³¹, outlive the call, which only reads them.
             let n_bytes = unsafe {
                 let tokens = tokens.as_ptr().cast::<sys::llama_token>();
                 sys::llama_state_seq_save_file(self.context, file.as_ptr(), SEQUENCE, tokens, depth)
@@ -146,7 +146,7 @@ impl Runner {
             return if n_bytes == 0 { Err(format!("llama.cpp cannot write {path}")) } else { Ok(()) };
         }
         let (mut tokens, mut n_read) = (vec![0 as sys::llama_token; depth], 0);
-        // SAFETY: the context owns its memory; the buffer takes so many tokens.
+        // SAFETY: the context owns its memory; the buffer takes that number of tokens.
         let n_bytes = unsafe {
             sys::llama_memory_clear(sys::llama_get_memory(self.context), false);
             let tokens = tokens.as_mut_ptr();

@@ -26,7 +26,7 @@ pub fn peak(n_threads: usize) -> Option<(&'static str, f64)> {
     Some((name, best.fold(0.0, f64::max)))
 }
 
-/// Name, operations in a turn, and so many turns.
+/// Name, operations in a turn, and the number of turns.
 type Instruction = (&'static str, u64, fn(u64));
 
 #[cfg(not(target_arch = "x86_64"))]

@@ -1,5 +1,4 @@
-//! Stored contexts: how they are kept, what became of their files, and the named ones among them.
-//!
+//! Stored contexts: their retention policy, the fate of their files, and the named ones among them.
 //! The words of a conversation are in the database; a stored context only saves reading them again.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -187,7 +186,7 @@ impl App {
         let KvStats { hits, models } = backends
             .replies
             .call(&backends.replies.kv_stats, |request| backends.ask(WorkerRequest::KvStats { request }))?;
-        let totals = self.store().contexts()?;
+        let totals = self.store().context_totals()?;
         let sum = |at: usize| {
             let pools = models.iter().map(|model| model.pools[at]);
             pool(pools.fold(PoolKv::default(), |sum, pool| PoolKv {
@@ -254,8 +253,8 @@ impl Services {
         let written: Vec<KvFile> = written.into_iter().map(file).collect();
         let most_bytes = self.checkpoints.limits().disk_budget;
         let mut session = self.store();
-        let kept = session.contexts_gone(&gone);
-        let kept = kept.and_then(|()| session.contexts_used(&conversation, &written, &read));
+        let kept = session.remove_context_rows(&gone);
+        let kept = kept.and_then(|()| session.record_context_use(&conversation, &written, &read));
         let kept = kept.and_then(|()| session.evict_contexts(&self.checkpoints.dir, most_bytes));
         if let Err(error) = kept {
             tracing::warn!(code = error.code(), "stored contexts were not accounted for: {error}");

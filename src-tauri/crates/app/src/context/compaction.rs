@@ -1,5 +1,5 @@
-//! Conversations that are longer than their model's context: how each is made to fit, what was done to it, undoing it,
-//! and doing it now. The messages themselves are never touched.
+//! Conversations longer than their model's context: how each is made to fit, what was compacted,
+//! undoing it, and compacting on request. The messages themselves are never touched.
 
 use std::sync::mpsc;
 
@@ -104,7 +104,7 @@ impl App {
         }
         let responder = self.responder(&model)?;
         let load = self.load_spec_for(&responder)?;
-        // Whoever asks for it wants the oldest messages out of the way, whatever happens by itself.
+        // An explicit request always removes the oldest messages, whatever happens automatically.
         let default = match self.default_strategy()? {
             CompactionStrategy::Off | CompactionStrategy::Attention => CompactionStrategy::Window,
             chosen @ (CompactionStrategy::Window | CompactionStrategy::Summary) => chosen,

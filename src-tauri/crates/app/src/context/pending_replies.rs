@@ -1,4 +1,4 @@
-//! Requests that wait for their replies: one table for each kind of reply, one counter for all.
+//! Requests that wait for their replies: one table for each kind of reply, one shared counter.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,7 +29,7 @@ impl<T> PendingReplies<T> {
         self.lock().insert(request, caller);
     }
 
-    /// Hands the reply to its caller. Returns the reply where nobody waits for that request.
+    /// Hands the reply to its caller. Returns the reply if no caller waits for that request.
     fn complete(&self, request: u64, reply: T) {
         if let Some(caller) = self.lock().remove(&request) {
             // The caller may have given up.

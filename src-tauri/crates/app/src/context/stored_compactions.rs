@@ -1,4 +1,4 @@
-//! The compactions of a conversation as the database has them, and requests made from them.
+//! The compactions of a conversation as stored in the database, and the requests built from them.
 
 use contract::Result;
 use contract::protocol::{CompactedRange, Compression, CountRequest, FitRequest, Strategy, SummaryText};

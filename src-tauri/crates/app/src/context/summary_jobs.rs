@@ -1,5 +1,5 @@
-//! Summaries in the making: for a turn that waits for one, for somebody who asked, or ahead of need. Those made ahead
-//! give way to every answer.
+//! Summaries in progress: for a waiting turn, on request, or ahead of need. Those made ahead yield
+//! to every answer.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
@@ -236,7 +236,8 @@ impl Services {
         }
     }
 
-    /// The turn again, with the summary; without one, its oldest messages are left out, which it is told.
+    /// Resumes the turn with the summary; without one, its oldest messages are left out and the
+    /// turn is notified.
     fn go_on(&self, mut request: Box<GenerateRequest>, saved: Result<SummaryText>) -> Vec<(String, Step)> {
         let turn = request.turn.clone();
         let mut steps = Vec::new();

@@ -1,4 +1,4 @@
-//! Answers looked at token by token, and taken up again from another token.
+//! Answers inspected token by token, and continued from an alternative token.
 
 use session::{MessageState, NewTurn, Role, TokenLog};
 

@@ -1,4 +1,4 @@
-//! The tree's use cases: messages edited, answered again, gone on with, looked at, copied, removed.
+//! The message tree's use cases: edit, regenerate, continue, view, copy and remove messages.
 
 use session::{MessageState, NewTurn, Role, TokenLog};
 
@@ -23,7 +23,7 @@ impl App {
         self.start(Some(&conversation), None, NewTurn::Edit { message, text, attachments: given }, None)
     }
 
-    /// Another version of an answer, in the user's own words: nobody is asked.
+    /// Adds a version of an answer in the user's own words; no model is asked.
     pub fn answer_edit(&self, message: &str, text: &str) -> Result<ConversationSummary> {
         check_message(text)?;
         self.changed(|store| Ok(store.rewrite_answer(message, text)?))

@@ -180,7 +180,7 @@ impl App {
         )
     }
 
-    /// `own`: what the conversation is attachments of its own if it begins with this.
+    /// `own`: the attachments that the conversation brings if it begins with this message.
     fn start_with(
         &self,
         conversation: Option<&str>,
@@ -232,7 +232,7 @@ impl App {
         Ok(turn_started(started))
     }
 
-    /// What an answer by this model is asked with in a conversation with these options of its own.
+    /// The options for this model's next answer in a conversation with these options.
     pub(crate) fn next(
         &self,
         model: &str,

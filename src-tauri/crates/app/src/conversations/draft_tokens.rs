@@ -1,4 +1,5 @@
-//! Counting a draft while it is written: exactly what sending it would cost, and what the rest of its prompt is.
+//! Counts a draft while it is written: exactly what sending it would cost, and what the rest of its
+//! prompt costs.
 
 use serde_json::Value;
 

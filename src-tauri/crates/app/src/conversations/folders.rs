@@ -1,4 +1,4 @@
-//! Keeping conversations in order: folders, pins, options of their own, and finding what was said.
+//! Organises conversations: folders, pins, per-conversation options, and search.
 
 use session::RemovedFolder;
 
@@ -13,7 +13,7 @@ use super::rows_to_types;
 use crate::App;
 use crate::context::summary;
 
-/// Messages that a search shows unless it is told otherwise, and at most.
+/// Default and maximum number of messages that a search shows.
 const HITS: u32 = 50;
 const MAX_HITS: u32 = 1000;
 
@@ -30,7 +30,7 @@ impl App {
         self.changed(|store| Ok(store.move_to(id, folder)?))
     }
 
-    /// What the conversation has of its own: its system prompt, how its answers are sampled.
+    /// Sets the conversation's own options: its system prompt and its sampling.
     pub fn conversation_set_options(
         &self,
         id: &str,

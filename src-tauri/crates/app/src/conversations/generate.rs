@@ -1,5 +1,5 @@
-//! Answers outside any conversation: for the OpenAI-compatible door and one-shot commands. The same turns,
-//! watched and cancelled the same way; nothing is saved.
+//! Answers outside any conversation: for the OpenAI-compatible interface and one-shot commands.
+//! They are ordinary turns, watched and cancelled the same way; nothing is saved.
 
 use contract::Sampling;
 use serde::{Deserialize, Serialize};

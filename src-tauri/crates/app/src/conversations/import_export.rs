@@ -1,7 +1,6 @@
-//! Import and export of conversations, and the backup of everything.
-//!
-//! A file is read wholly before anything of it is imported. A conversation that can't be used is named and left out, the
-//! others are imported. An import never changes what is there.
+//! Import and export of conversations, and the backup of everything. A file is read completely
+//! before anything of it is imported. A conversation that can't be used is reported and skipped;
+//! the others are imported. An import never changes existing data.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +14,7 @@ use crate::context::summary;
 /// Longest file that is read for an import: many times any export there is.
 const MAX_BYTES: u64 = 1 << 31;
 
-/// Failures that are told one by one.
+/// Failures that are reported individually.
 const MAX_LISTED_FAILURES: usize = 20;
 
 impl App {

@@ -1,4 +1,4 @@
-//! What the user wants refused before it is sent, and what is found in texts that tools brought.
+//! What the user wants refused before it is sent, and what is detected in texts from tools.
 
 use contract::protocol::Prompt;
 use contract::{Error, Finding, Result};

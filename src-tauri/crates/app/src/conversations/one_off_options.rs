@@ -1,5 +1,5 @@
-//! One answer asked for otherwise than its conversation's others: the chat's own settings stay as they are, and the
-//! answer says what it was made with.
+//! One answer with options that differ from its conversation's. The chat's own settings stay
+//! unchanged, and the answer records the options that it was made with.
 
 use serde_json::json;
 
@@ -12,8 +12,8 @@ use contract::types::{ConversationOptions, OneOffOptions};
 use crate::App;
 
 impl App {
-    /// As `next`, with what is asked for once over the conversation's options. Errors name the value that is out of
-    /// range.
+    /// Like `next`, with one-off options over the conversation's options. Errors name the value
+    /// that is out of range.
     pub(crate) fn next_one_off(
         &self,
         model: &str,

@@ -1,4 +1,4 @@
-//! Rows and lower types to the types that cross an edge.
+//! Converts rows and lower-level types to the types that cross an edge.
 
 use session::{BranchMessage, ConversationRow, FolderRow, SearchHit};
 

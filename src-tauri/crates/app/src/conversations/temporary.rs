@@ -1,5 +1,5 @@
-//! Chats that are kept nowhere: whoever asks has the messages, and they go when it forgets them. While calls of an answer
-//! wait or run, what was said before them is in memory, so that what they bring can be answered.
+//! Temporary chats: nothing is stored, and the client holds the messages. While calls of an answer
+//! wait or run, the messages before them stay in memory, so that their results can be answered.
 
 use prompt::history::{call_value, result_message, with_system};
 
@@ -87,7 +87,7 @@ fn calling(text: &str, reasoning: &str, calls: &[ToolCall]) -> PromptMessage {
     }
 }
 
-/// A message, and behind it what its calls brought; those that nobody allowed were stopped.
+/// A message followed by the results of its calls; calls that were never approved count as stopped.
 fn prompt_messages(message: TemporaryMessage) -> Vec<PromptMessage> {
     let TemporaryMessage { role, text, attachments: _, tool_calls } = message;
     let named = |role: &str| {

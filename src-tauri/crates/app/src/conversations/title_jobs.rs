@@ -1,6 +1,6 @@
-//! Titles that the model writes: after a conversation's first answer, in a turn of its own that gives way to every
-//! answer. The first words of the first message are the title until then, and for good where nothing fit to be one
-//! is written. A title of the user's is never touched.
+//! Titles that the model writes after a conversation's first answer, in a separate turn that yields
+//! to every answer. Until then, and for good if no usable title is written, the first words of the
+//! first message are the title. A title that the user set is never changed.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

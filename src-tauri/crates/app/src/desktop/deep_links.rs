@@ -1,5 +1,6 @@
-//! What a desktop asks of the window: a model file that was double-clicked, a link that was followed. Each only shows
-//! something; nothing is sent, fetched or changed before the user says so.
+//! What the desktop asks of the window: a model file that was double-clicked, a link that was
+//! followed. Each only shows something; nothing is sent, fetched or changed before the user says
+//! so.
 //!
 //! - `…/file.gguf`, `…/file.safetensors`, also as `file://…`: offered as a model;
 //! - `inglenook://chat/ID`: that conversation;

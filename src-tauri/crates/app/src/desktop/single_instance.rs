@@ -1,6 +1,6 @@
-//! One window on one data folder. Terminal and server work beside it, since the database takes turns; a second window
-//! would load every model twice and show nothing more: it hands what it was asked to the first, which comes to the
-//! front, and ends.
+//! One window per data folder. Terminal and server work alongside it, since the database serialises
+//! access. A second window would only load every model twice: it hands its request to the first,
+//! which comes to the front, and exits.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ pub struct SingleInstance {
 /// What became of asking for that right.
 pub enum InstanceClaim {
     First(SingleInstance),
-    /// Another process shows a window; it was told what was asked, and to come to the front.
+    /// Another process shows a window; it received the request and was asked to come to the front.
     Raised,
 }
 
@@ -126,7 +126,7 @@ mod bell {
         }
     }
 
-    /// Whoever says nothing that can be understood is taken to ask for the window alone.
+    /// A caller that sends nothing intelligible is taken to ask for the window alone.
     fn hear(caller: &UnixStream) -> Vec<DeepLink> {
         let mut text = String::new();
         let heard = caller

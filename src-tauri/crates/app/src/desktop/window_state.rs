@@ -1,5 +1,5 @@
-//! Where the window was when it was last left. Kept with the data, never in a backup's way: another computer has other
-//! screens.
+//! The window's position when it was last closed. Stored with the data but excluded from backups:
+//! another computer has other screens.
 
 use serde::{Deserialize, Serialize};
 

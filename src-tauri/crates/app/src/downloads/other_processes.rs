@@ -1,4 +1,5 @@
-//! What other processes do with the queue, seen and told here: `nook models pull` beside an open window.
+//! What other processes do with the queue, observed and reported here: `nook models pull` beside an
+//! open window.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! One download from its row to the library: run, watched, and noted in the database as it goes.
+//! One download from its row to the library: run, watched, and recorded in the database as it
+//! proceeds.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -18,13 +19,13 @@ use net::offline_error;
 /// How often watchers hear of it.
 const TELL_EVERY: Duration = Duration::from_millis(250);
 
-/// So many tellings, and the database hears of it too.
+/// Progress reports per database update.
 const NOTE_EVERY: u32 = 8;
 
 /// How often it is looked whether what it waits for has passed.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// So many looks, and the disk is asked again whether it has room.
+/// Progress checks per check of the free disk space.
 const LOOKS: u32 = 4;
 
 /// Weight of the newest figure in the speed that is shown.
@@ -173,7 +174,7 @@ async fn rest(watched: &ProgressReporter<'_>, stop: &mut watch::Receiver<bool>) 
     }
 }
 
-/// What watchers and the database are told of one that runs.
+/// Reports the progress of a running download to watchers and to the database.
 struct ProgressReporter<'a> {
     services: &'a Services,
     id: &'a str,
@@ -231,7 +232,8 @@ impl<'a> ProgressReporter<'a> {
         let _ = row.map_err(Error::from).and_then(|row| self.services.told(row));
     }
 
-    /// For those who come after a crash. The journal beside the part is what counts.
+    /// Records progress for a restart after a crash. The journal beside the partial file is
+    /// authoritative.
     fn note(&self, progress: &DownloadProgress) {
         let before = self.services.downloads.lock().live.get(self.id).map_or(0, |live| live.fetched_before);
         let mut store = self.services.store();

@@ -1,5 +1,5 @@
-//! The models that are offered for download: `models/catalog.toml`, compiled in, and over it one of the same form in
-//! the data folder, which may be signed.
+//! The models offered for download: `models/catalog.toml`, compiled in, overlaid by one of the same
+//! form in the data folder, which may be signed.
 
 use std::collections::HashSet;
 use std::sync::OnceLock;

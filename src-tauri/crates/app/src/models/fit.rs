@@ -1,4 +1,5 @@
-//! Whether models run here: for entries of the library, for files, for what is published; and what runs taught.
+//! Whether models run here: for library entries, for files, for published models; and what past
+//! runs taught.
 
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -129,7 +130,7 @@ impl App {
         Ok(LoadDefaults { context: args.context.unwrap_or(usual.context), kv, ..usual })
     }
 
-    /// What is asked for where nobody says: the settings, or flags over them.
+    /// Applies the load defaults: the settings, overridden by flags.
     pub(crate) fn apply_load_defaults(&self) {
         // a setting that keeps models from loading must not keep the program from opening
         if let Err(error) = self.try_apply_load_defaults() {
@@ -145,7 +146,8 @@ impl App {
         Ok(())
     }
 
-    /// Formats of one model; nobody is told where that can't be done: the estimate has no speed then.
+    /// Measures the formats of one model. A failure is not reported: the estimate then has no
+    /// speed.
     fn learn_speeds(&self, memory_estimate: &MemoryEstimate) {
         let formats: Vec<&str> = memory_estimate.read.keys().map(String::as_str).collect();
         if let Err(error) = self.measure(&formats) {
@@ -203,7 +205,8 @@ impl Services {
         Machine { free_bytes: memory::free_bytes(), total_bytes: memory::total_bytes(), speeds, card }
     }
 
-    /// The graphics card that would be asked, and what a model may have of it; drivers are looked for once.
+    /// The graphics card that would be used, and how much of it a model may take; drivers are
+    /// queried once.
     fn card(&self) -> Option<(String, Option<u64>)> {
         let first = self.machine.gpu.get_or_init(|| kernels::gpu::adapters().into_iter().next());
         first.as_ref().map(|info| (info.name.clone(), gpus::room(info, None)))
@@ -239,7 +242,7 @@ impl Services {
         }
     }
 
-    /// A run has ended: the best one of each model is kept beside what was foretold for it.
+    /// Records a finished run: the best one of each model is kept beside its estimate.
     pub(crate) fn keep_run(&self, ran: &RunFacts) {
         if ran.generated < MIN_TOKENS || ran.tok_s <= 0.0 {
             return;

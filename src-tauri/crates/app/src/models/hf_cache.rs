@@ -1,7 +1,7 @@
-//! A model that this program put into the hub's cache: out of it into a trash beside, back again, or gone.
-//!
-//! Guarantees that content which another snapshot names stays, and that whenever this is interrupted the bytes are
-//! where they were, in the trash, or in both. In the trash everything lies as in the cache, so that links hold.
+//! Moves a model that this program put into the hub's cache to a trash beside it, back again, or
+//! deletes it. Content that another snapshot names stays. After an interruption the bytes are in
+//! their old place, in the trash, or in both. The trash mirrors the cache's layout, so that links
+//! hold.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use io::Io;
 use crate::models::model_dirs;
 use contract::Result;
 
-/// Beside `blobs` and `snapshots`: the hub's own tools look into no folder that they don't know.
+/// Lies beside `blobs` and `snapshots`: the hub's own tools ignore folders that they don't know.
 const TRASH: &str = ".removed";
 const BLOBS: &str = "blobs";
 const SNAPSHOTS: &str = "snapshots";
@@ -107,7 +107,7 @@ fn files_of(path: &Path) -> Vec<PathBuf> {
     model_dirs::files_of(path).into_iter().filter(|file| file.exists() || file.is_symlink()).collect()
 }
 
-/// Deeper, nobody's snapshots are.
+/// No known snapshot lies deeper.
 const MAX_DEPTH: usize = 8;
 
 /// The content's name, of a link to one.

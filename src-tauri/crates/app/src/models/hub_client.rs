@@ -1,4 +1,4 @@
-//! How this process reaches the hub: what the environment and the settings say, one client, one runtime.
+//! How this process reaches the hub: environment and settings, one client, one runtime.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -151,7 +151,7 @@ impl App {
         Ok(note.and_then(|json| serde_json::from_str(&json).ok()))
     }
 
-    /// Who the hub is told that we are.
+    /// How we identify ourselves to the hub.
     pub fn hub_token(&self) -> Result<HubToken> {
         let keeps = self.ctx().keys.place(self.ctx().backends.endpoints.wants_key_file()?);
         Ok(HubToken { place: self.token()?.map(|(_, place)| place), keeps })
@@ -237,7 +237,7 @@ impl App {
     ) -> Result<T> {
         let (send, answer) = std::sync::mpsc::channel();
         self.hub_runtime()?.spawn(async move {
-            // Whoever asked may have gone.
+            // The caller may have gone.
             let _ = send.send(work.await);
         });
         let answer = answer.recv().map_err(|_| Error::bug("what was asked of the hub came to no end"))?;

@@ -1,4 +1,5 @@
-//! What can be had: the catalogue, the hub, and a repository's files. Without a network the catalogue alone.
+//! Models available for download: the catalogue, the hub, and a repository's files. Without a
+//! network only the catalogue.
 
 use hub::{ModelFiles, Repository, RepositoryInfo, RepositoryTree, SearchQuery, SearchSort};
 
@@ -38,7 +39,7 @@ impl App {
             HubSort::Likes => SearchSort::Likes,
             HubSort::Updated => SearchSort::Updated,
         };
-        // Who looks for something by its words may mean what nobody has quantised yet.
+        // A search by words may mean a model that has not been quantised yet.
         let safetensors = !args.query.trim().is_empty();
         let query = SearchQuery { text: args.query.clone(), sort, after: args.after.clone(), safetensors };
         let by_name = hub::ModelAddress::parse(&args.query).map(|address| address.repository);
@@ -122,7 +123,7 @@ impl App {
             let manifest = client.manifest(&name, &tree, &keys).await?;
             Ok((tree, manifest))
         })?;
-        let items = hub::items(&tree.files);
+        let items = hub::downloadable_models(&tree.files);
         let recommended = recommended(&items, offer.as_ref());
         Ok(Listing { tree, items, recommended, manifest, offer })
     }

@@ -1,7 +1,6 @@
-//! Models that lie elsewhere, brought into the library: left where they are, copied, or moved.
-//!
-//! Guarantees that what was there before is there after whatever happens in the middle: a copy becomes visible whole or
-//! not at all, and what is moved leaves its old place only once it opens at the new one.
+//! Imports models from elsewhere into the library: left in place, copied, or moved. Whatever
+//! interrupts an import, the original data survives. A copy becomes visible completely or not at
+//! all. A moved file leaves its old location only once it opens at the new one.
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -20,7 +19,7 @@ use contract::{Error, ErrorKind, Result};
 /// A copy in the making, in the folder of our own models.
 const UNFINISHED: &str = ".importing-";
 
-/// Left free on the disk beside a copy.
+/// Left free on the disk after a copy.
 const HEADROOM: u64 = 256 << 20;
 
 /// Between two events.
@@ -121,7 +120,7 @@ impl App {
                         let now = self.ctx().clock.monotonic();
                         if told.is_none_or(|told| now >= told + TELL_EVERY) {
                             told = Some(now);
-                            // the last one is told when the model is in the library
+                            // the last step is reported when the model is in the library
                             self.tell_import(asked, (done.min(total.saturating_sub(1)), total), None);
                         }
                         if self.services().models.cancelled_imports().contains(asked) {
@@ -181,7 +180,8 @@ impl App {
         self.model_get(id)
     }
 
-    /// The old place of what was moved. A file that can't be removed is told: it is there twice then, and nothing is lost.
+    /// Removes the originals of a move. A file that can't be removed is reported: it then exists
+    /// twice, and nothing is lost.
     fn leave(&self, files: &[PathBuf]) {
         for file in files {
             if let Err(error) = self.ctx().io.remove_file(file) {
@@ -225,7 +225,7 @@ impl App {
     }
 }
 
-/// Error `import.no_space`. A disk that nobody knows is tried.
+/// Error `import.no_space`. If the free space is unknown, the copy is tried.
 fn check_room(folder: &Path, bytes: u64) -> Result<()> {
     let Some(free) = inference::convert::free_bytes(folder) else { return Ok(()) };
     let needed = bytes.saturating_add(HEADROOM);

@@ -19,7 +19,7 @@ use crate::Services;
 /// Longest id made from a file name.
 const MAX_ID_CHARS: usize = 64;
 
-/// What models are doing, and what is asked of them.
+/// Current states of the models, and the requests made of them.
 #[derive(Default)]
 pub(crate) struct ModelStates {
     /// What the worker last said about each model.
@@ -210,7 +210,7 @@ impl Services {
             fit,
             remote: None,
             embeds: row.sizes.as_deref().is_some_and(embeds),
-            // What another version kept otherwise is as if nobody had looked.
+            // A value in another version's format counts as not inspected.
             skills: row.skills.as_deref().and_then(|json| serde_json::from_str(json).ok()),
         }
     }

@@ -1,11 +1,12 @@
-//! Where models of other programs lie, and what of a folder is a model: paths and names, nothing is opened.
+//! Where other programs keep models, and which files of a folder are models: paths and names,
+//! nothing is opened.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use contract::types::ModelSource;
 
-/// Deeper, nobody keeps models; and links may go round in circles.
+/// Models don't lie deeper than this, and links may form cycles.
 const MAX_DEPTH: usize = 8;
 /// Entries of one root: a home folder that was added by mistake must not keep the program busy for hours.
 const MAX_ENTRIES: usize = 50_000;
@@ -113,7 +114,7 @@ fn is_plain(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric())
 }
 
-/// A model of its own: not the eyes or ears of another one, not a later part of a split one.
+/// A standalone model: not a projector of another one, not a later part of a split one.
 fn is_gguf_model(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     let is_first = part_of(&lower).is_none_or(|(part, _)| part == 1);
@@ -128,8 +129,8 @@ pub(crate) fn part_of(name: &str) -> Option<(u32, u32)> {
     Some((five(number)?, five(count)?))
 }
 
-/// Absolute, but a link is not followed: in the hub's cache it has the model's name and lies beside its other parts,
-/// while the file it leads to is called by its hash.
+/// Makes the path absolute without following a link. In the hub's cache the link has the model's
+/// name and lies beside its other parts; its target is named by its hash.
 pub(crate) fn under_its_name(path: &Path) -> std::io::Result<PathBuf> {
     let file = std::fs::canonicalize(path)?;
     match (path.file_name(), std::path::absolute(path)?.parent()) {

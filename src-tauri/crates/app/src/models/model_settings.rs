@@ -1,4 +1,4 @@
-//! Settings of one model: what it is loaded with where that differs from what the settings say for all.
+//! Per-model settings: load options that differ from the global settings.
 
 use serde_json::{Map, Value};
 

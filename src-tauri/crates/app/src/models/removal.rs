@@ -1,4 +1,5 @@
-//! Models on their way out, and back: what is ours goes into a trash beside it, what is others' is only forgotten.
+//! Removing and restoring models: our own files go to a trash beside them, those of others are only
+//! forgotten.
 
 use std::path::{Path, PathBuf};
 
@@ -138,7 +139,8 @@ impl App {
         Ok(Count { count })
     }
 
-    /// Ours to delete: in our own folder, or what we put into the hub's cache, and nowhere else, whatever the row says.
+    /// Whether we may delete it: in our own folder, or put into the hub's cache by us, whatever the
+    /// row says.
     fn owns(&self, row: &ModelRow) -> bool {
         let path = Path::new(&row.path);
         let is_ours = path.starts_with(self.own_models()) || hf_cache::is_cached(path);

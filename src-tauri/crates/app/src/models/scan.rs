@@ -1,8 +1,7 @@
-//! A look through all folders for models, read in place: those of other programs, those that the user added, our own.
-//!
-//! Guarantees that a file is shown once however many ways lead to it, that a damaged one is listed with its reason and
-//! stops nothing, and that what lies on a drive that is away stays listed. Files that have not changed since the last
-//! look are not opened.
+//! Scans all folders for models and reads them in place: those of other programs, those that the
+//! user added, our own. A file is listed once, whatever links lead to it. A damaged one is listed
+//! with its reason, and models on a detached drive stay listed. Files unchanged since the last scan
+//! are not opened.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -16,11 +15,11 @@ use contract::protocol::Location;
 use contract::types::{AppEvent, ErrorInfo, ModelFolder, ModelSource, Scan};
 use contract::{Error, Result};
 
-/// What other programs keep beside models that we run.
+/// Other programs' files that lie beside models that we run.
 const NOT_OURS: [&str; 2] = ["model.architecture_unknown", "model.config_missing"];
 
 impl App {
-    /// Looks through all folders; what was found, changed or gone is told by events too.
+    /// Scans all folders; additions, changes and removals are also sent as events.
     pub fn models_scan(&self) -> Result<Scan> {
         let _alone = self.services().models.scanning.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let known = self.store().all_models()?;
@@ -30,7 +29,7 @@ impl App {
             let (text, source) = (root.path.display().to_string(), root.source);
             let found = match model_dirs::candidates(&root) {
                 Ok(found) => found,
-                // Other programs' folders that aren't there are nobody's loss.
+                // A missing folder of another program is no error.
                 Err(_) if source != ModelSource::Folder => continue,
                 Err(error) => {
                     let models = count_below(&known, &text);
@@ -277,7 +276,7 @@ fn title(path: &Path) -> String {
     }
 }
 
-/// An entry of a file that can't be used, so that nobody wonders where it is.
+/// Lists an unusable file as an entry, so that the user sees why it is missing.
 fn damaged(path: &Path, error: &Error) -> ModelRow {
     ModelRow {
         name: title(path),

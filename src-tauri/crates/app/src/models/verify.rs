@@ -1,4 +1,4 @@
-//! Whether a model's files are still what they were: hashed, and compared with what was recorded.
+//! Verifies a model's files: hashes them and compares with what was recorded.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use crate::App;
 use contract::types::{FileVerified, ModelVerified, Trust};
 use contract::{Error, Result};
 
-/// Under what a file's hash is recorded: its own path, whatever links lead to it.
+/// Key under which a file's hash is recorded: its own path, whatever links lead to it.
 pub(crate) fn key(path: &Path) -> String {
     std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf()).display().to_string()
 }
@@ -34,7 +34,7 @@ impl App {
             match &recorded {
                 Some(row) => {
                     let of_row = serde_json::from_str(&row.trust).unwrap_or(Trust::Unknown);
-                    // As good as its weakest file.
+                    // only as trusted as its weakest file
                     trust = Some(trust.map_or(of_row.clone(), |trust| weaker(trust, of_row)));
                 }
                 None => {

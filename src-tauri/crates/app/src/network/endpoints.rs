@@ -1,4 +1,4 @@
-//! The endpoints' use cases: add, list, test, change, remove; and what of them the library shows.
+//! The endpoints' use cases: add, list, test, change, remove; and their entries in the library.
 
 use std::sync::{Arc, MutexGuard, Weak};
 use std::time::Duration;
@@ -273,7 +273,7 @@ impl Endpoints {
         Ok(self.settings.key_place()? == "file")
     }
 
-    /// What can't be forgotten now is told, and is of no use without its endpoint.
+    /// A key that can't be removed now is reported; without its endpoint it is useless.
     fn forget_key(&self, name: &str, key: &EndpointKey) {
         let forgotten = match key {
             EndpointKey::None | EndpointKey::Environment { .. } => Ok(()),

@@ -1,5 +1,5 @@
-//! What other programs may ask of this machine: its own models. Models of other servers are not passed on: their keys
-//! are this user's alone.
+//! What other programs may request: this machine's own models. Models of other servers are not
+//! passed on: their keys belong to this user alone.
 
 use crate::{App, GenerateArgs};
 use contract::Responder;
@@ -64,7 +64,7 @@ impl App {
         })
     }
 
-    /// Has whoever answers count a prompt.
+    /// Has the answering backend count a prompt.
     pub(crate) fn counted(&self, count: CountRequest) -> Result<TokenCounts> {
         let backends = &self.ctx().backends;
         backends.replies.call(&backends.replies.counts, |request| {

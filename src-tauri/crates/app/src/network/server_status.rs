@@ -1,5 +1,6 @@
-//! Which servers of this data folder listen: each holds a lock that is named by its port, so that a window beside it
-//! knows of it, and of its death, without asking the network. No heartbeat, no work while idle.
+//! Which servers of this data folder are listening. Each holds a lock named by its port, so that a
+//! window notices its start and its death without using the network. No heartbeat, no work while
+//! idle.
 
 use std::path::{Path, PathBuf};
 

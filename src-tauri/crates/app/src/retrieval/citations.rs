@@ -1,4 +1,4 @@
-//! Files and what was given of them, as edges show them.
+//! Files and the excerpts given of them, as edges show them.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Texts as vectors, by a model of the library that is made for it: for whoever asks, and to find passages by.
+//! Text embeddings by an embedding model of the library: for callers, and for finding passages.
 
 use crate::App;
 use crate::settings::TypedSettings;
@@ -8,7 +8,7 @@ use contract::types::ModelEntry;
 use contract::{Error, Result};
 use inference::model_file::not_here;
 
-/// Texts that are asked for at once: whoever else waits gets a turn in between.
+/// Texts embedded per request, so that other callers get a turn in between.
 const AT_ONCE: usize = 8;
 
 /// What a model is chosen for.

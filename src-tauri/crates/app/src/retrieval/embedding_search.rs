@@ -1,5 +1,6 @@
-//! Passages ranked by what they mean: by the angle between the vector of a question and theirs, where the user has
-//! chosen a model that makes vectors. Without it, or where it fails, words alone count, and the user is told once.
+//! Ranks passages by meaning: by the angle between their vectors and the question's, if the user
+//! has chosen an embedding model. Without one, or if it fails, only words count, and the user is
+//! notified once.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -40,7 +41,7 @@ pub(crate) struct EmbeddingIndex {
     model: String,
     /// By the text and how it is cut, oldest first.
     kept: VecDeque<((String, AttachmentKind), Vectors)>,
-    /// Why words alone counted, as the user was told it last.
+    /// Why only words counted, as last reported to the user.
     told: Option<ErrorInfo>,
     /// When it failed.
     failed: Option<Duration>,
@@ -69,8 +70,8 @@ impl EmbeddingIndex {
 }
 
 impl App {
-    /// Indexes of the passages that are near to a question, the nearest first. Empty: none is, no model is chosen, or it
-    /// can't be used, which the user has been told.
+    /// Indexes of the passages near to a question, nearest first. Empty if there are none, no model
+    /// is chosen, or it can't be used; the last is reported to the user.
     pub(super) fn near(
         &self,
         files: &[SearchedFile],

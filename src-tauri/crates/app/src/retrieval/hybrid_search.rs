@@ -1,4 +1,4 @@
-//! Files that are too long for the model, looked through for what a question asks.
+//! Searches files that are too long for the model for passages that answer a question.
 
 use session::PassageIndex;
 

@@ -1,4 +1,4 @@
-//! The files and passages that are injected into a branch's messages before the model reads them.
+//! The files and passages injected into a branch's messages before the model reads them.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -31,7 +31,7 @@ pub(crate) fn with_files(session: &Session, mut branch: Vec<BranchMessage>) -> R
         }
         for sha256 in needed(message, &rows) {
             if let Entry::Vacant(place) = texts.entry(sha256) {
-                // A text that was deleted for good is given to nobody.
+                // A text that was deleted for good is never given out.
                 let text = session.document(place.key())?.unwrap_or_default();
                 place.insert(text.into());
             }

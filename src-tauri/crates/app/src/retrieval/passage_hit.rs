@@ -1,4 +1,4 @@
-//! Files that are searched, and the passages that a search finds in them.
+//! Files that are searched, and the passages found in them.
 
 use std::sync::Arc;
 

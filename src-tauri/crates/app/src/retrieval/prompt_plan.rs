@@ -1,5 +1,5 @@
-//! What a question's files become: whole where they fit, else the passages that match; counted by the model's own
-//! vocabulary, the same for a draft as for what is sent.
+//! How a question's files enter its prompt: whole where they fit, else as the passages that match.
+//! Counted by the model's own vocabulary, identically for a draft and for what is sent.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use prompt::history::{history, with_question, with_system};
 /// Passages that are looked at for one question.
 const MAX_FOUND: usize = 64;
 
-/// Of a file in which nothing matches, so many passages of its beginning are given.
+/// Opening passages given of a file in which nothing matches.
 const BEGINS: usize = 4;
 
 /// What stands around passages. Tokens.
@@ -70,7 +70,7 @@ pub(crate) struct PromptPlan {
 }
 
 impl App {
-    /// `conversation`: the one that is asked in; None: a new one, which will have `fresh` of its own.
+    /// `conversation`: the one in use. None: a new one, which will have the attachments in `fresh`.
     pub(crate) fn ground(
         &self,
         conversation: Option<&str>,
@@ -259,7 +259,7 @@ impl App {
         Ok((blocks, counted.texts))
     }
 
-    /// Where there is no room for the best passage: so much of its beginning as there is room for.
+    /// If even the best passage doesn't fit: as much of its beginning as does.
     fn cut_short(
         &self,
         ground: &PromptGround,

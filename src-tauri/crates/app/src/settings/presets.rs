@@ -1,7 +1,6 @@
-//! Presets: a system prompt, sampling and what becomes of long conversations, under a name.
-//!
-//! A preset as a file is JSON that names itself; what else stands in it is refused, so that nothing is taken for
-//! something it isn't.
+//! Presets: a system prompt, sampling and the strategy for long conversations, under a name. A
+//! preset file is JSON that names its own format; unknown fields are refused, so that nothing is
+//! misread.
 
 use std::path::Path;
 
@@ -81,7 +80,7 @@ impl App {
         Ok(Exported { name: format!("{}.preset.json", file_stem(&file.name)), text })
     }
 
-    /// Takes in a preset's file; one of the same name stays beside it.
+    /// Imports a preset's file; an existing one of the same name is kept.
     pub fn preset_import(&self, text: &str) -> Result<Preset> {
         let wrong = |cause: String| {
             let message = format!("This is not an Inglenook preset: {cause}.");

@@ -1,4 +1,4 @@
-//! Where the time of answers went: measured while it is switched on, kept in memory alone, of the last answer.
+//! Where the time of the last answer went: measured only while switched on, kept in memory alone.
 
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -55,8 +55,8 @@ impl App {
         profiling.info()
     }
 
-    /// The steps of the last answer that was measured on a line of time, as a text for a file, or (with a path) as that
-    /// file: whole or not at all.
+    /// Exports the timeline of the last measured answer: as text, or (with a path) as a file that
+    /// is written completely or not at all.
     pub fn profile_trace(&self, path: Option<&str>) -> Result<Exported> {
         let trace = self.services().profiling.lock().answer.as_ref().map(|measured| measured.trace.clone());
         let text = trace.ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! What the user says to calls: leave for one, for a tool or a server, none, or an end to all of them.
+//! The user's decisions on calls: allow one, a tool or a server, refuse, or stop all of them.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -93,7 +93,8 @@ impl App {
         Ok(())
     }
 
-    /// Runs a call outside any conversation: what the model is told. None: it was stopped.
+    /// Runs a call outside any conversation and returns the text for the model. None: it was
+    /// stopped.
     pub fn tool_call(&self, offer: &OfferedTools, call: &ToolCall, stop: &Stop) -> Option<String> {
         self.services().call_tool(offer, call, stop).ok().map(|outcome| outcome.text)
     }

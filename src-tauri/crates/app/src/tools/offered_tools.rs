@@ -1,4 +1,5 @@
-//! What a conversation is offered: the tools of the servers that are switched on, under names that every model can write.
+//! The tools that a conversation is offered: those of enabled servers, under names that every model
+//! can write.
 
 use serde_json::{Value, json};
 
@@ -8,7 +9,7 @@ use crate::settings::TypedSettings;
 use contract::Result;
 use contract::types::ConversationOptions;
 
-/// Longest name that models are told, in characters: the limit of OpenAI's interface, which models were trained by.
+/// Longest tool name, in characters: the limit of OpenAI's interface, which models were trained on.
 const MAX_NAME_CHARS: usize = 64;
 
 /// A tool as the model knows it.
@@ -25,7 +26,7 @@ pub struct OfferedTool {
     schema: Value,
 }
 
-/// The tools that a model is told of.
+/// The tools offered to a model.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OfferedTools {
     pub tools: Vec<OfferedTool>,
@@ -75,7 +76,7 @@ fn plain(name: &str) -> String {
 }
 
 impl App {
-    /// What a conversation with these options of its own is offered; None: as the settings say.
+    /// Lists the tools offered to a conversation with these options. None: as the settings say.
     pub fn tools_offer(&self, options: Option<&ConversationOptions>) -> Result<OfferedTools> {
         let chosen = options.and_then(|options| options.tools.as_ref());
         if chosen.is_none() && !self.ctx().settings.tools()? {

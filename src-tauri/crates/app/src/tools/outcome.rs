@@ -1,4 +1,5 @@
-//! What a tool brought, as the model is told it: text, no longer than it may be, with what hides in it made visible.
+//! A tool's result as the model sees it: text, cut to the limit, with hidden characters made
+//! visible.
 
 use serde_json::Value;
 
@@ -26,7 +27,8 @@ impl ToolOutcome {
         Self { text: format!("Error: {message} {remedy}"), failed: true, ..Self::default() }
     }
 
-    /// Of `CallToolResult`. `most`: characters of it that the model is told; `marks`: what hides is looked for.
+    /// Reads a `CallToolResult`. `most`: maximum characters for the model; `marks`: whether hidden
+    /// text is flagged.
     pub fn read(result: &Value, most: usize, marks: bool) -> Self {
         let mut text = text_of(result);
         if text.is_empty() {

@@ -1,4 +1,5 @@
-//! A plugin's `plugin.toml`, read wholly or refused with the line that is wrong. Knows files by their names alone.
+//! A plugin's `plugin.toml`: read completely, or refused with the faulty line. Looks at file names
+//! only, never at the files.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path};
@@ -131,7 +132,7 @@ fn line_of(text: &str, at: usize) -> usize {
     text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
 }
 
-/// A name below the folder, whatever it is resolved by.
+/// Whether a name stays below the folder, however it is resolved.
 fn is_inside(file: &str) -> bool {
     !file.is_empty() && Path::new(file).components().all(|part| matches!(part, Component::Normal(_)))
 }

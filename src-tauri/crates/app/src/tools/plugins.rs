@@ -1,8 +1,7 @@
-//! Plugins: folders in `plugins/` of the data folder, each with a manifest of what it brings: servers of tools, presets,
-//! chat templates, models on offer. Off until the user switches one on.
-//!
-//! What is switched on is what was shown: it is taken over then, and a manifest that changes afterwards changes nothing
-//! until it is switched off and on again.
+//! Plugins: folders in `plugins/` of the data folder, each with a manifest of what it brings: tool
+//! servers, presets, chat templates, offered models. Off until the user enables one. What is
+//! adopted is what was shown: a manifest that changes later has no effect until the plugin is
+//! switched off and on again.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -149,7 +148,7 @@ impl App {
         }
     }
 
-    /// `taken` has what there is so far, whatever happens.
+    /// `taken` records what has been adopted so far, even after a failure.
     fn take_over(&self, name: &str, taken: &mut AdoptedPlugin) -> Result<()> {
         let folder = self.plugins_folder().join(name);
         if folder.parent() != Some(&self.plugins_folder()) || name == ".." {

@@ -1,7 +1,6 @@
-//! Prompts that servers of tools offer: listed, filled in, put into the message box as text.
-//!
-//! They are asked for by the user alone, never by a model, and nothing is sent before the user sends it. What isn't text
-//! is refused by name.
+//! Prompts that tool servers offer: listed, filled in, put into the message box as text. Only the
+//! user requests them, never a model, and nothing is sent automatically. Content other than text is
+//! refused by name.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

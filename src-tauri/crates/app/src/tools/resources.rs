@@ -1,6 +1,5 @@
-//! Texts that servers of tools offer to be read: listed, read, attached to a message as files are.
-//!
-//! Bytes are refused: what goes with a message is text. A resource is asked for by the user alone, never by a model.
+//! Resources that tool servers offer: listed, read, attached to a message like files. Only text is
+//! accepted. Only the user requests one, never a model.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,9 +1,8 @@
-//! Rounds: a model calls, the user is asked where that is needed, what is allowed runs, and what all of it brought is
-//! answered, until an answer calls nothing.
-//!
-//! Guarantees that each call of an answer ends with a result before the answer to it begins; that nothing runs that isn't
-//! allowed; that after so many rounds the user is asked whatever was allowed before; and that what was called and
-//! brought is on disk as soon as it is known. A round that the end of the program cut waits for the user's word again.
+//! Rounds: a model calls tools, the user approves where needed, allowed calls run, and the results
+//! are answered until an answer calls nothing. Each call has a result before the answer to it
+//! begins, and nothing runs that isn't allowed. After a limit of rounds the user is asked again,
+//! whatever was allowed. Calls and results are saved at once; a round that was interrupted by exit
+//! waits for approval again.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,7 +31,7 @@ use crate::turns::turn_plan::{NextAnswer, STOPPED};
 /// Calls of one answer that are run; a model that wants more has lost its way.
 const MAX_CALLS: usize = 32;
 
-/// Rounds of chats that are kept nowhere. A page that is closed tells nobody that nobody waits any more.
+/// Maximum rounds of temporary chats. A closed page sends no notice that its user has left.
 const MAX_TEMPORARY_ROUNDS: usize = 64;
 
 const CUT: &str = "The program ended before this call did.";
@@ -59,7 +58,7 @@ impl ToolRound {
         self.calls.iter().all(|call| call.run.as_ref().is_none_or(|run| !open.contains(&run.state)))
     }
 
-    /// Whatever has not ended ends so.
+    /// Stops everything that has not ended.
     fn stop(&mut self) {
         self.stops.values().for_each(|stop| stop.press());
         stop_unfinished(&mut self.calls);
@@ -158,7 +157,8 @@ impl Services {
         self.run_calls(message, &free);
     }
 
-    /// Allowed before, or nothing that could be allowed: the model is told that there is no such tool.
+    /// True if allowed before, or if no such tool exists: the model then receives that as the
+    /// result.
     pub(super) fn runs_unasked(&self, call: &ToolCall) -> bool {
         let Some(run) = call.run.as_ref().filter(|run| !run.server.is_empty()) else { return true };
         self.tool_server_row(&run.server).is_ok_and(|row| StoredServer::of(&row).is_allowed(&run.tool))
@@ -354,7 +354,7 @@ impl Services {
         }
     }
 
-    /// Whatever is called in a conversation is called in vain: something else is said there.
+    /// Cancels pending calls of a conversation: the user has moved on with another message.
     pub(crate) fn stop_rounds_in(&self, conversation: &str) {
         self.stop_rounds(|round, _| round.conversation.as_deref() == Some(conversation));
     }

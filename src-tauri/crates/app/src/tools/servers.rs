@@ -1,4 +1,4 @@
-//! The use cases of servers of tools: add, list, import, test, change, allow, remove, have back.
+//! The tool servers' use cases: add, list, import, test, change, allow, remove, restore.
 
 use std::sync::PoisonError;
 
@@ -63,7 +63,7 @@ impl App {
         if row.enabled { self.tried(&row.id) } else { self.told_tool_server(&row.id) }
     }
 
-    /// What runs without asking, and what the model is told of.
+    /// Sets what runs without asking, and which tools the model is offered.
     pub fn tool_permit(&self, args: &ToolPermitArgs) -> Result<ToolServerInfo> {
         let row = self.services().tool_server_row(&args.id)?;
         self.services().permit(&row.id, args)?;

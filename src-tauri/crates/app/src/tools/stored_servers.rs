@@ -1,5 +1,5 @@
-//! A server of tools as it is kept: how it is reached, without its secrets, which lie sealed among the keys; what it
-//! listed last; what it may do unasked.
+//! A tool server as stored: how it is reached, its last listing, and what may run without asking.
+//! Secrets lie sealed among the keys, never here.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use secrets::{Keys, Secret};
 
 /// Longest name of a server, in characters.
 const MAX_NAME_CHARS: usize = 40;
-/// Longest name of a tool, and longest description that a model is told, in characters.
+/// Longest tool name in characters; the longest description shown to a model follows.
 const MAX_TOOL_NAME_CHARS: usize = 128;
 const MAX_DESCRIPTION_CHARS: usize = 4000;
 /// Largest description of a tool's arguments, in bytes of JSON.
@@ -116,7 +116,7 @@ impl StoredServer {
     }
 }
 
-/// Values that are nobody's to read.
+/// Secret values, never shown.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Secrets {

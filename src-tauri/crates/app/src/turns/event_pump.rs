@@ -1,8 +1,7 @@
-//! The worker's events, saved and told: partial answers go to disk as they grow, watchers hear of them,
-//! and a turn's last event is told only after its end is saved.
-//!
-//! Sleeps while nothing happens. A disk that fails costs no answer: the text stays in memory, the user is
-//! told once, and saving is tried again.
+//! Saves and publishes the worker's events. Partial answers go to disk as they grow, and a turn's
+//! last event is published only after its end is saved. Sleeps while nothing happens. A failing
+//! disk costs no answer: the text stays in memory, the user is notified once, and saving is
+//! retried.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -68,7 +67,7 @@ impl StreamingAnswer {
         Self { turn, answer, calls: Vec::new(), thought: None, complained: false }
     }
 
-    /// More of the answer; what must be told before.
+    /// Appends to the answer; returns the event that must precede it.
     fn push(&mut self, id: Option<u32>, text: &str, reasoning: &str, now: Duration) -> Option<TurnEventKind> {
         if !reasoning.is_empty() {
             self.thought = Some((self.thought.map_or(now, |(from, _)| from), now));
@@ -134,7 +133,7 @@ impl TurnEventPump<'_> {
     fn take(&mut self, event: WorkerEvent) {
         let services = self.services;
         let event = match event {
-            // Nobody waits for a summary that is made ahead.
+            // Summaries made ahead have no waiting turn.
             WorkerEvent::FitOutcome { request, outcome } => match services.summaries.take_ahead(request) {
                 Some(plan) => return services.looked_ahead(plan, outcome),
                 None => WorkerEvent::FitOutcome { request, outcome },
@@ -162,7 +161,7 @@ impl TurnEventPump<'_> {
 
     fn model(&self, id: String, state: LoadState) {
         self.services.models.set(&id, state);
-        // A model that is no entry (a path given to a command) concerns nobody else.
+        // A model without an entry (a path given to a command) concerns no other watcher.
         let entry =
             self.services.model_entries().ok().and_then(|all| all.into_iter().find(|entry| entry.id == id));
         if let Some(model) = entry {

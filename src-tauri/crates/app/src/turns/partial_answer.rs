@@ -1,7 +1,6 @@
-//! An answer that grows: what watchers have been told of it, and what has been saved.
-//!
-//! Watchers hear of the first token at once and then about 30 times a second; what is on disk is at most
-//! `SAVE_EVERY` behind. Pure: time is handed in, telling and saving are the caller's.
+//! A growing answer: how much of it has been published, and how much has been saved. Watchers get
+//! the first token at once and then about 30 updates a second; the disk is at most `SAVE_EVERY`
+//! behind. Pure: time is an argument; the caller publishes and saves.
 
 use std::time::Duration;
 
@@ -66,7 +65,8 @@ impl Answer {
         AnswerChunk { text, reasoning, ids, fingerprint }
     }
 
-    /// More of it. Returns what must be told before: a change from reasoning to text is a new event.
+    /// Appends text. Returns the event that must precede it: a change from reasoning to text starts
+    /// a new one.
     pub fn push(&mut self, id: Option<u32>, text: &str, reasoning: &str) -> Option<TurnEventKind> {
         self.text.push_str(text);
         self.reasoning.push_str(reasoning);

@@ -1,4 +1,4 @@
-//! One turn: its events, and the message that they make.
+//! One turn: its events, and the message that they build.
 
 use std::sync::Arc;
 

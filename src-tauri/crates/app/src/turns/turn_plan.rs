@@ -1,4 +1,5 @@
-//! What goes with a turn from its request to its end: how its conversation is summarised, and how tool calls go on.
+//! What a turn carries from its request to its end: how its conversation is summarised, and how
+//! tool calls continue.
 
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use contract::types::{CompactionStrategy, OneOffOptions, ToolCall, ToolRun, Tool
 
 use crate::tools::offered_tools::{OfferedTool, OfferedTools};
 
-/// The result of a call that the user stopped, as the model is told.
+/// The result of a stopped call, as the model sees it.
 pub(crate) const STOPPED: &str = "The user stopped this call.";
 
 /// What summaries and titles of a turn's conversation are made with, and what its tool calls go on with.

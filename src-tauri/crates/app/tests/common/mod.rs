@@ -1,4 +1,4 @@
-//! A data folder of a test's own.
+//! A test's temporary data folder.
 #![allow(clippy::unwrap_used, dead_code)] // shared by tests that each use a part of it
 
 use std::io::ErrorKind;

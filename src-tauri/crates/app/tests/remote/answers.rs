@@ -1,4 +1,4 @@
-//! Answers as each kind of server gives them, whole, broken and cancelled.
+//! Answers of each kind of server, complete, broken and cancelled.
 
 use contract::protocol::ChatOptions;
 use contract::types::{

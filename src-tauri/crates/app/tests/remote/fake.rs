@@ -1,4 +1,4 @@
-//! A server of a few lines: what it says is decided by a function of the request.
+//! A minimal server: a function of the request decides what it says.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};

@@ -1,4 +1,4 @@
-//! An application in a folder of its own, with other servers added to it.
+//! An application in a temporary folder, with other servers added to it.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,5 @@
-//! Other servers, played by a few lines each that speak as vLLM, SGLang, llama.cpp, Ollama and others do, and fail as
-//! they do.
+//! Remote servers, played by a few lines each that speak as vLLM, SGLang, llama.cpp, Ollama and
+//! others do, and fail as they do.
 #![allow(clippy::unwrap_used)] // a test
 
 mod answers;

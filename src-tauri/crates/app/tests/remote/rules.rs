@@ -1,4 +1,5 @@
-//! What holds for other servers as for this machine: keys, the offline switch, the record, limits, long chats.
+//! Rules that hold for remote servers as for this machine: keys, the offline switch, the record,
+//! limits, long chats.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What goes wrong with servers: each failure by its name, and who is asked next.
+//! Failures of servers: each with its error code, and which server is asked next.
 
 use contract::types::{EndpointHealth, MessageState, ModelState};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! An application in a folder of its own, with a model that is played and a server of tools.
+//! An application in a temporary folder, with a scripted model and a tool server.
 
 use std::path::PathBuf;
 use std::sync::Mutex;

@@ -1,5 +1,5 @@
-//! Tools of other programs: a real server of the Model Context Protocol (`tests/mcp/server.py`), sound and faulty, and a
-//! model that is played by a few lines and calls what it is told to.
+//! Tools of other programs: a real MCP server (`tests/mcp/server.py`), sound and faulty, and a
+//! scripted model that makes the calls it is given.
 #![allow(clippy::unwrap_used)] // a test
 
 #[allow(dead_code)] // shared with the tests of other servers

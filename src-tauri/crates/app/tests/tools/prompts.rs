@@ -1,4 +1,4 @@
-//! Prompts of servers: listed, filled in, refused in words.
+//! Prompts of servers: listed, filled in, refused with a message.
 
 use contract::types::ToolPromptArgs;
 

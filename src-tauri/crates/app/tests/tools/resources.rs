@@ -1,4 +1,4 @@
-//! What servers offer to be read: listed, attached, and refused in words.
+//! Resources of servers: listed, attached, refused with a message.
 
 use contract::types::{DraftArgs, SendArgs, ToolServerUpdateArgs};
 use serde_json::json;

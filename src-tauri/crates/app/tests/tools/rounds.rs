@@ -1,4 +1,4 @@
-//! Calls, leave, results, answers.
+//! Calls, approvals, results, answers.
 
 use contract::types::{EditArgs, SendArgs, ToolDecision, ToolRunState as S};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Servers of tools: added, pasted, listed, changed, removed; behind a pipe and behind an address.
+//! Tool servers: added, pasted, listed, changed, removed; over a pipe and over HTTP.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};

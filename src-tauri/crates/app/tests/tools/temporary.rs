@@ -1,4 +1,4 @@
-//! Calls in chats that are kept nowhere: the same leave, limit and stop, and nothing of it on disk.
+//! Calls in temporary chats: the same approvals, limits and stops, and nothing on disk.
 
 use std::path::Path;
 
@@ -72,7 +72,7 @@ fn a_call_waits_for_leave_is_answered_and_leaves_no_trace() {
     });
     assert_eq!(over.unwrap_err().code(), "tools.nothing_asked");
 
-    // Whoever asks has all of it; the tool that was allowed for good runs, the other one asks again.
+    // The client has all of it; the tool that was allowed for good runs, the other one asks again.
     let chat = vec![user(MARKER), answer("", &calls), answer("Done.", &[]), user("Again")];
     let turn = send(&home, &fake, chat, None);
     let sent = fake.last().body["messages"].clone();

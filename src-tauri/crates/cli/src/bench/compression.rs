@@ -26,6 +26,9 @@ pub const CONTEXT: usize = 1024;
 
 const RATIOS: [usize; 3] = [2, 4, 8];
 
+/// Recall of the whole conversation, below which a shorter one can lose nothing: seven of the eight facts.
+const MIN_RECALL: f64 = 0.875;
+
 /// Told early and asked for late.
 const FACTS: [(&str, &str); 8] = [
     ("fox", "red"),
@@ -93,6 +96,9 @@ pub fn compression(bench: &mut Bench) -> Result<()> {
     let before = subject.priors()?;
     for how in ways {
         let row = subject.measure(how, &before)?;
+        if how.strategy.is_none() && row.recall < MIN_RECALL {
+            return Err(no_recall(row.recall));
+        }
         match *json {
             true => out::json(&row),
             false => out::line(&format!(
@@ -362,6 +368,14 @@ fn shown(turns: &[[Said; 2]], told: &[&str], question: &str) -> Vec<Said> {
 fn no_template() -> Error {
     let message = "This model has no vocabulary or chat template, so no chat can be measured.";
     Error::input("model.no_tokenizer", message, "Measure a chat model, such as starter.")
+}
+
+fn no_recall(recall: f64) -> Error {
+    let share = recall * 100.0;
+    let message =
+        format!("This model recalls {share:.0} % of the facts with the whole conversation in its context.");
+    let remedy = "Nothing can be lost from that: measure a larger chat model (--model F.gguf).";
+    Error::input("bench.recall", message, remedy)
 }
 
 fn too_short(most: usize) -> Error {

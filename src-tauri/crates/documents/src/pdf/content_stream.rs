@@ -1,4 +1,5 @@
-//! Goes through what draws a page, and keeps where its text stands. Of pictures and lines nothing is kept.
+//! Interprets a page's content stream and records where its text stands. Pictures and lines are
+//! ignored.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};

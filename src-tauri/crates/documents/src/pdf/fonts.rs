@@ -1,4 +1,4 @@
-//! The fonts of a PDF: which letters its bytes stand for, and how wide they are.
+//! The fonts of a PDF: which characters its bytes encode, and their widths.
 
 use std::collections::{BTreeMap, HashMap};
 

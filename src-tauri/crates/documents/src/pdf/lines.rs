@@ -1,4 +1,4 @@
-//! Pieces of text with their places on a page, as lines: where one ends, a space or a new line begins.
+//! Joins pieces of text into lines by their positions: inserts spaces and line breaks.
 
 /// A gap wider than this part of the letters' height is a space.
 const SPACE: f32 = 0.2;

@@ -1,4 +1,4 @@
-//! Reading PDFs made here: whole, odd, hostile and broken ones.
+//! Reading PDFs made here: valid, odd, hostile and broken ones.
 
 use std::time::Duration;
 
@@ -169,7 +169,7 @@ fn damaged_files_end_in_words() {
                 _ => damaged.truncate(at.max(8)),
             }
         }
-        // Whatever it says, it comes back.
+        // Whatever it says, the reader returns.
         let _ = read(&damaged);
     }
     for nested in [b"[".as_slice(), b"<</A ", b"("] {

@@ -1,6 +1,6 @@
-//! One connection: takes runs of missing chunks and brings them, whatever the server does meanwhile.
+//! One connection of a download: takes runs of missing chunks and fetches them, with retries.
 //!
-//! What has come of a chunk is kept over broken connections, so that nothing is asked for twice while this runs.
+//! A partially received chunk is kept when a connection breaks, so that no byte is requested twice.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -25,37 +25,38 @@ use crate::rate_limit::back_off;
 use crate::resolve::{ResolvedFile, resolve};
 use crate::url::host;
 
-/// One request asks for at most so much.
+/// Maximum bytes per request.
 const RUN_BYTES: u64 = 16 << 20;
 
-/// So many answers that ignore ranges, and we believe that the server knows none.
+/// After this many responses that ignore the `Range` header, treat the server as not supporting ranges.
 const MAX_IGNORED_RANGES: u32 = 3;
 
-/// So many other names in a row for what the hub says is the same, and names no longer count: several stores may serve
-/// one content, each with a name of its own.
+/// After this many entity tag changes in a row for unchanged content, ignore entity tags: several stores may serve one
+/// content, each under its own tag.
 const MAX_TAG_CHANGES: u32 = 3;
 
-/// So many refusals of the store in a row, each after a new address, are final.
+/// After this many refusals of the store in a row, each with a new URL, give up.
 const MAX_REFUSALS: u32 = 5;
 
-/// So many chunks in a row that are not the published ones: the source is damaged.
+/// After this many chunks in a row with a wrong hash, treat the source as damaged.
 const MAX_BAD_CHUNKS: u32 = 8;
 
-/// A connection that is so much slower than the best one is given up for a new one.
+/// Reconnect when a connection is this many times slower than the fastest one.
 const SLOW_FACTOR: u64 = 20;
 
-/// So few bytes per second over the whole time of patience are none.
+/// Below this rate over the stall timeout a connection counts as stalled.
 const MIN_RATE_BYTES_PER_S: u64 = 2 << 10;
 
-/// Looks at the speed within the time of patience.
+/// Speed checks per stall timeout.
 const SPEED_CHECKS: u32 = 4;
 
-/// Ends one request.
+/// Why one request ended early.
 enum RequestFailure {
-    /// Of all connections.
+    /// Ends all connections of the file.
     Fatal(FetchEnd),
+    /// The server refused, or could not be reached.
     Request(RequestError),
-    /// The answer broke off, was slow or was not what was asked for.
+    /// The response broke off, was slow, or was not what was requested.
     Broken(HubError),
 }
 
@@ -65,12 +66,12 @@ impl From<io::IoError> for RequestFailure {
     }
 }
 
-/// What to do with the chunks that come.
+/// Which chunks a run requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ChunkSet {
-    /// Those that have not arrived.
+    /// Chunks that have not arrived.
     Missing,
-    /// All: one that differs from what arrived takes its place.
+    /// All chunks; one that differs from the stored one replaces it.
     Suspect,
 }
 
@@ -83,7 +84,7 @@ pub(crate) struct FileFetch {
     pub path: String,
     pub part: PartFile,
     pub progress: Arc<DownloadProgress>,
-    /// Of the files before this one.
+    /// Bytes of the files before this one.
     pub bytes_before: u64,
     pub tuning: TransferOptions,
     pub stop: watch::Receiver<bool>,
@@ -95,23 +96,23 @@ pub(crate) struct FileFetch {
     pub n_tag_changes: AtomicU32,
 }
 
-/// Where the bytes come from.
+/// Where the bytes currently come from.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DownloadSource {
-    /// None: to be asked for.
+    /// URL of the store; None until resolved.
     pub location: Option<Url>,
-    /// The entity tag that the location gives.
+    /// Entity tag reported by the store.
     pub tag: Option<String>,
 }
 
-/// A place in a run.
+/// Position in a run.
 struct RunCursor {
     /// The chunk that is being filled.
     chunk: u64,
     end: u64,
     buffer: Vec<u8>,
     take: ChunkSet,
-    /// How many chunks were different.
+    /// Number of chunks that differed from the stored ones.
     n_changed: u64,
 }
 
@@ -128,12 +129,12 @@ impl FileFetch {
     async fn stopped(&self) {
         let mut stop = self.stop.clone();
         if stop.wait_for(|stop| *stop).await.is_err() {
-            // Whoever could have stopped it is gone.
+            // The sender is gone, so nothing can stop it any more.
             std::future::pending::<()>().await;
         }
     }
 
-    /// Takes runs until none is left.
+    /// Takes runs until no chunk is missing.
     pub async fn connection(self: Arc<Self>) -> Result<(), FetchEnd> {
         let chunk_bytes = self.part.header().chunk_bytes;
         while let Some(run) = self.part.take_run((RUN_BYTES / chunk_bytes).max(1)) {
@@ -145,57 +146,57 @@ impl FileFetch {
         Ok(())
     }
 
-    /// Brings the chunks of a run; how many of them were different, where they are doubted.
+    /// Fetches the chunks of a run. Returns how many suspect chunks differed.
     pub async fn run(self: &Arc<Self>, run: Range<u64>, take: ChunkSet) -> Result<u64, FetchEnd> {
         let mut cursor = RunCursor { chunk: run.start, end: run.end, buffer: Vec::new(), take, n_changed: 0 };
         let mut n_failed = 0;
         while cursor.chunk < cursor.end {
-            let before = self.place(&cursor);
-            let trouble = tokio::select! {
+            let before = self.offset(&cursor);
+            let failure = tokio::select! {
                 biased;
                 () = self.stopped() => return Err(FetchEnd::Stopped),
                 ended = self.stream(&mut cursor, false) => ended.err(),
             };
-            let Some(trouble) = trouble else { continue };
-            let has_moved = self.place(&cursor) > before;
+            let Some(failure) = failure else { continue };
+            let has_moved = self.offset(&cursor) > before;
             n_failed = if has_moved { 1 } else { n_failed + 1 };
-            self.recover(trouble, n_failed, has_moved).await?;
+            self.recover(failure, n_failed, has_moved).await?;
         }
         Ok(cursor.n_changed)
     }
 
-    /// As a run of the whole file, from a server that knows no ranges: each attempt begins at the start.
-    pub async fn whole(self: &Arc<Self>) -> Result<(), FetchEnd> {
+    /// Fetches the whole file from a server without range support: each attempt begins at the start.
+    pub async fn run_without_ranges(self: &Arc<Self>) -> Result<(), FetchEnd> {
         let mut n_failed = 0;
         while let Some(first) = self.part.first_missing(0) {
             let end = self.part.header().n_chunks();
             let mut cursor =
                 RunCursor { chunk: 0, end, buffer: Vec::new(), take: ChunkSet::Missing, n_changed: 0 };
-            let trouble = tokio::select! {
+            let failure = tokio::select! {
                 biased;
                 () = self.stopped() => return Err(FetchEnd::Stopped),
                 ended = self.stream(&mut cursor, true) => ended.err(),
             };
-            let Some(trouble) = trouble else { continue };
+            let Some(failure) = failure else { continue };
             let has_moved = self.part.first_missing(0) != Some(first);
             n_failed = if has_moved { 1 } else { n_failed + 1 };
-            self.recover(trouble, n_failed, false).await?;
+            self.recover(failure, n_failed, false).await?;
         }
         Ok(())
     }
 
-    /// WaitGuard as long as the trouble wants; errors are those that end everything.
-    async fn recover(&self, trouble: RequestFailure, n_failed: u32, has_moved: bool) -> Result<(), FetchEnd> {
+    /// WaitGuard as long as the failure wants; errors are those that end everything.
+    async fn recover(&self, failure: RequestFailure, n_failed: u32, has_moved: bool) -> Result<(), FetchEnd> {
         let TransferOptions { first_wait, max_wait, max_network_wait, .. } = self.tuning;
         let jitter = self.clock.monotonic().subsec_nanos().into();
-        let (error, wait) = match trouble {
+        let (error, wait) = match failure {
             RequestFailure::Fatal(end) => return Err(end),
             RequestFailure::Request(RequestError::Permanent(error)) => return Err(FetchEnd::Failed(error)),
             RequestFailure::Request(RequestError::Busy(error, Some(wait))) => (error, wait),
             RequestFailure::Request(RequestError::Busy(error, None)) => {
                 (error, back_off(n_failed, first_wait, max_wait, jitter))
             }
-            // Asking costs next to nothing there: it goes on soon after the network is back.
+            // A failed attempt costs little without a network, so retries stay frequent.
             RequestFailure::Request(RequestError::Network(error)) => {
                 (error, back_off(n_failed, first_wait, max_network_wait, jitter))
             }
@@ -211,12 +212,12 @@ impl FileFetch {
         }
     }
 
-    /// Bytes from the start of the file.
-    fn place(&self, cursor: &RunCursor) -> u64 {
+    /// Offset of the cursor in the file.
+    fn offset(&self, cursor: &RunCursor) -> u64 {
         cursor.chunk * self.part.header().chunk_bytes + cursor.buffer.len() as u64
     }
 
-    /// The address to ask, found anew where it is not known.
+    /// URL of the store, resolved if unknown.
     async fn location(&self) -> Result<Url, RequestFailure> {
         if let Some(location) = self.source().location.clone() {
             return Ok(location);
@@ -230,17 +231,17 @@ impl FileFetch {
         Ok(resolved.location)
     }
 
-    /// Whether the hub still has what was begun.
+    /// Whether the hub still serves the content that this download began with.
     fn is_same(&self, resolved: &ResolvedFile) -> bool {
         let header = self.part.header();
-        resolved.bytes == header.bytes && crate::download::key(resolved) == header.key
+        resolved.bytes == header.bytes && crate::download::content_key(resolved) == header.key
     }
 
-    /// One request, from the cursor's place to its end.
+    /// Sends one request, from the cursor to the end of the run.
     async fn stream(&self, cursor: &mut RunCursor, wants_whole: bool) -> Result<(), RequestFailure> {
         let location = self.location().await?;
         let header = self.part.header();
-        let (from, end) = (self.place(cursor), (cursor.end * header.chunk_bytes).min(header.bytes));
+        let (from, end) = (self.offset(cursor), (cursor.end * header.chunk_bytes).min(header.bytes));
         let mut headers = HeaderMap::new();
         if !wants_whole {
             headers.insert(RANGE, value(&format!("bytes={from}-{}", end - 1))?);
@@ -273,7 +274,7 @@ impl FileFetch {
         Ok(())
     }
 
-    /// Whether the answer is what was asked for.
+    /// Checks status and headers of a response against the request.
     fn check_head(
         &self,
         location: &Url,
@@ -304,9 +305,9 @@ impl FileFetch {
                 });
             }
             401 | 403 | 404 | 410 if self.n_refusals.fetch_add(1, Relaxed) < MAX_REFUSALS => {
-                // A signed address holds for a while only. The hub says whether it is more than that.
+                // Signed URLs expire. Resolving again shows whether the refusal has another reason.
                 self.source().location = None;
-                return Err(broken("its address of the file is no longer valid"));
+                return Err(broken("its URL of the file is no longer valid"));
             }
             _ => {
                 return Err(RequestFailure::Request(response_error(
@@ -345,7 +346,7 @@ impl FileFetch {
         }
     }
 
-    /// A store that gives its content another name may have another content: the hub is asked.
+    /// A changed entity tag may mean changed content: resolves the file again.
     fn check_tag(&self, tag: Option<&str>) -> Result<(), RequestFailure> {
         let Some(tag) = tag else { return Ok(()) };
         let mut source = self.source();
@@ -358,11 +359,11 @@ impl FileFetch {
         *source = DownloadSource::default();
         Err(RequestFailure::Broken(HubError::bad_response(
             "the store",
-            "it calls the file by another name than before",
+            "it reports another entity tag than before",
         )))
     }
 
-    /// Takes what came; whole chunks are stored.
+    /// Adds received bytes and stores complete chunks.
     async fn feed(&self, cursor: &mut RunCursor, mut bytes: &[u8]) -> Result<(), RequestFailure> {
         while !bytes.is_empty() && cursor.chunk < cursor.end {
             let len = usize::try_from(self.part.header().len_of(cursor.chunk)).unwrap_or(usize::MAX);
@@ -372,7 +373,7 @@ impl FileFetch {
             if cursor.buffer.len() < len {
                 break;
             }
-            let is_fine = self.chunk(cursor)?;
+            let is_fine = self.store_chunk(cursor)?;
             cursor.buffer.clear();
             if !is_fine {
                 if self.n_bad_chunks.fetch_add(1, Relaxed) + 1 >= MAX_BAD_CHUNKS {
@@ -391,15 +392,15 @@ impl FileFetch {
             cursor.chunk += 1;
             self.progress.set_have(self.bytes_before + self.part.have_bytes());
             if self.part.wants_sync() {
-                // Elsewhere: the disk may take its time, and other connections go on.
+                // Syncing may be slow; other connections continue meanwhile.
                 tokio::task::block_in_place(|| self.part.sync())?;
             }
         }
         Ok(())
     }
 
-    /// Stores the cursor's chunk where it is wanted. False: it is not what was published.
-    fn chunk(&self, cursor: &mut RunCursor) -> Result<bool, io::IoError> {
+    /// Stores the cursor's chunk if needed. False if its hash is not the published one.
+    fn store_chunk(&self, cursor: &mut RunCursor) -> Result<bool, io::IoError> {
         let known = self.part.hash_of(cursor.chunk);
         match (cursor.take, known) {
             (ChunkSet::Missing, Some(_)) => Ok(true),
@@ -414,7 +415,7 @@ impl FileFetch {
         }
     }
 
-    /// Errors: a connection that drips while others run.
+    /// Errors if the connection is much slower than others, or stalled.
     fn check_speed(
         &self,
         speed: &mut SpeedSample,
@@ -431,7 +432,7 @@ impl FileFetch {
         let n_slow = if rate < MIN_RATE_BYTES_PER_S { speed.n_slow + 1 } else { 0 };
         *speed = SpeedSample { since: now, bytes: 0, n_slow };
         let best = self.best_rate.load(Relaxed);
-        // What was possible once need not stay so.
+        // The best rate decays, since conditions change.
         self.best_rate.store(rate.max(best - best / 8), Relaxed);
         if rate < best / SLOW_FACTOR || n_slow >= SPEED_CHECKS {
             let error = HubError::new(
@@ -445,11 +446,11 @@ impl FileFetch {
     }
 }
 
-/// Bytes that came over a connection in the last while.
+/// Bytes received since the last speed check.
 struct SpeedSample {
     since: Duration,
     bytes: u64,
-    /// Looks in a row that saw next to nothing.
+    /// Consecutive checks below the minimum rate.
     n_slow: u32,
 }
 
@@ -476,7 +477,7 @@ pub(crate) fn damaged(path: &str) -> HubError {
     )
 }
 
-/// `bytes 0-99/1000` as first, last and total; the total may be left open.
+/// Parses `bytes 0-99/1000` into first, last and total; the total may be `*`.
 fn content_range(text: &str) -> Option<(u64, u64, Option<u64>)> {
     let (range, total) = text.trim().strip_prefix("bytes")?.trim().split_once('/')?;
     let (first, last) = range.split_once('-')?;

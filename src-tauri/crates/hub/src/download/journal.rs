@@ -1,7 +1,6 @@
-//! What has arrived of a file, written so that any crash leaves a true account: a line per chunk with its hash, and
-//! marks up to where the disk is known to hold the data.
+//! Journal of a partial file: one line per arrived chunk with its hash, and marks up to which data is durable.
 //!
-//! A line that is torn or damaged ends the account; what came after it arrives again.
+//! Guarantees a true account after any crash. A torn or damaged line ends the journal; later chunks are fetched again.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -11,46 +10,47 @@ use io::{Io, IoError, RandomFile};
 
 use crate::sha::Hash;
 
+/// First word of the header line; names the format version.
 const FORMAT: &str = "inglenook-part 1";
 
-/// Longest account that is read: of a file of terabytes.
+/// Longest journal that is read: enough for files of terabytes.
 const MAX_JOURNAL_BYTES: u64 = 256 << 20;
 
 /// Digits of a line's checksum.
 const CHECK_DIGITS: usize = 8;
 
-/// What the part is of.
+/// Which content the partial file belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct JournalHeader {
     pub bytes: u64,
     pub chunk_bytes: u64,
-    /// Names the content: its SHA-256, or what the server calls this version.
+    /// Identifies the content: its SHA-256 or the server's entity tag.
     pub key: String,
 }
 
-/// Of one chunk.
+/// Record of an arrived chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ChunkRecord {
     pub hash: Hash,
-    /// The disk is known to hold it.
+    /// Whether the data is known to be on disk.
     pub is_durable: bool,
 }
 
-/// The journal's file, open to be added to.
+/// An open journal.
 pub(crate) struct Journal {
     file: Box<dyn RandomFile>,
     end: Mutex<u64>,
 }
 
 impl Journal {
-    /// Opens the account of a part, or begins it where there is none of this content. Chunks by number.
+    /// Opens a journal, or starts a new one if it belongs to another content. Returns the records by chunk number.
     pub fn open(
         io: &dyn Io,
         path: &Path,
         header: &JournalHeader,
     ) -> Result<(Self, Vec<Option<ChunkRecord>>), IoError> {
-        let kept = match account(io, path) {
-            Ok(bytes) => read(&bytes, header),
+        let kept = match read_file(io, path) {
+            Ok(bytes) => parse(&bytes, header),
             Err(error) if error.io_kind() == std::io::ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
@@ -63,28 +63,28 @@ impl Journal {
             }
         };
         let file = io.open_random(path)?;
-        // What follows a torn line would be believed once a whole one stands before it.
+        // Without truncation, lines after a torn one would count again once a whole line precedes them.
         file.truncate(end)?;
         Ok((Self { file, end: Mutex::new(end) }, chunks))
     }
 
-    /// A chunk has been written, though perhaps not to the disk itself.
-    pub fn arrived(&self, chunk: u64, hash: Hash) -> Result<(), IoError> {
+    /// Records that a chunk was written, though it may not be durable yet.
+    pub fn record_arrived(&self, chunk: u64, hash: Hash) -> Result<(), IoError> {
         self.append(&format!("c {chunk} {hash}"))
     }
 
-    /// A chunk is not what it should be.
-    pub fn forgotten(&self, chunk: u64) -> Result<(), IoError> {
+    /// Records that a chunk is invalid.
+    pub fn record_invalid(&self, chunk: u64) -> Result<(), IoError> {
         self.append(&format!("x {chunk}"))
     }
 
-    /// Everything that arrived before `at` is on the disk. The mark itself is, when this returns.
-    pub fn synced(&self, at: u64) -> Result<(), IoError> {
+    /// Records that everything before offset `at` is durable. Durable itself on return.
+    pub fn record_synced(&self, at: u64) -> Result<(), IoError> {
         self.append(&format!("s {at}"))?;
         self.file.sync()
     }
 
-    /// Where the account ends now.
+    /// Current end of the journal, in bytes.
     pub fn end(&self) -> u64 {
         *self.lock()
     }
@@ -102,15 +102,15 @@ impl Journal {
     }
 }
 
-/// Nothing, where it is longer than any that is written.
-fn account(io: &dyn Io, path: &Path) -> Result<Vec<u8>, IoError> {
+/// Reads a journal; empty if it is longer than any that is written.
+fn read_file(io: &dyn Io, path: &Path) -> Result<Vec<u8>, IoError> {
     if io.len(path)? > MAX_JOURNAL_BYTES { Ok(Vec::new()) } else { io.read(path) }
 }
 
-/// Bytes that have arrived by the account at `path`; 0 where there is none of this content.
-pub(crate) fn peek(io: &dyn Io, path: &Path, header: &JournalHeader) -> u64 {
-    let Ok(bytes) = account(io, path) else { return 0 };
-    let Some((chunks, _)) = read(&bytes, header) else { return 0 };
+/// Bytes that have arrived according to the journal at `path`; 0 if it belongs to another content.
+pub(crate) fn arrived_bytes(io: &dyn Io, path: &Path, header: &JournalHeader) -> u64 {
+    let Ok(bytes) = read_file(io, path) else { return 0 };
+    let Some((chunks, _)) = parse(&bytes, header) else { return 0 };
     (0_u64..).zip(&chunks).filter(|(_, chunk)| chunk.is_some()).map(|(index, _)| header.len_of(index)).sum()
 }
 
@@ -132,23 +132,23 @@ fn first(header: &JournalHeader) -> String {
     format!("{FORMAT} {} {} {}", header.bytes, header.chunk_bytes, header.key)
 }
 
-/// With its checksum and the line's end.
+/// A line with its checksum and newline.
 fn line(text: &str) -> String {
     let mut line = String::with_capacity(text.len() + CHECK_DIGITS + 2);
-    let _ = writeln!(line, "{text} {}", check(text));
+    let _ = writeln!(line, "{text} {}", checksum(text));
     line
 }
 
-fn check(text: &str) -> String {
+fn checksum(text: &str) -> String {
     let mut digits = Hash::of(text.as_bytes()).to_string();
     digits.truncate(CHECK_DIGITS);
     digits
 }
 
-/// The chunks, and where the last whole line ends. None: it is of another content.
-fn read(bytes: &[u8], header: &JournalHeader) -> Option<(Vec<Option<ChunkRecord>>, u64)> {
+/// Parses a journal into records and the end of its last whole line. None if it belongs to another content.
+fn parse(bytes: &[u8], header: &JournalHeader) -> Option<(Vec<Option<ChunkRecord>>, u64)> {
     let mut chunks = empty(header);
-    // Where each chunk's line begins: a mark covers those before its place.
+    // Start of each chunk's line: a mark covers the lines before its offset.
     let mut places = vec![0; chunks.len()];
     let mut end = 0;
     while let Some(n) = bytes.get(end..)?.iter().position(|&b| b == b'\n') {
@@ -167,7 +167,7 @@ fn read(bytes: &[u8], header: &JournalHeader) -> Option<(Vec<Option<ChunkRecord>
 
 fn whole_line(bytes: &[u8]) -> Option<&str> {
     let (text, digits) = std::str::from_utf8(bytes).ok()?.rsplit_once(' ')?;
-    (check(text) == digits).then_some(text)
+    (checksum(text) == digits).then_some(text)
 }
 
 fn apply(text: &str, at: u64, chunks: &mut [Option<ChunkRecord>], places: &mut [u64]) -> Option<()> {
@@ -210,11 +210,11 @@ mod tests {
         let path = path(name);
         let (journal, chunks) = Journal::open(&RealIo, &path, &header()).unwrap();
         assert_eq!(chunks, [None; 3]);
-        journal.arrived(0, Hash::of(b"a")).unwrap();
+        journal.record_arrived(0, Hash::of(b"a")).unwrap();
         let at = journal.end();
-        journal.arrived(2, Hash::of(b"c")).unwrap();
-        journal.synced(at).unwrap();
-        journal.arrived(1, Hash::of(b"b")).unwrap();
+        journal.record_arrived(2, Hash::of(b"c")).unwrap();
+        journal.record_synced(at).unwrap();
+        journal.record_arrived(1, Hash::of(b"b")).unwrap();
         drop(journal);
         let mut bytes = RealIo.read(&path).unwrap();
         damage(&mut bytes);
@@ -230,7 +230,7 @@ mod tests {
             .collect();
         assert_eq!(said, expected, "{name}");
         // It goes on from there, and what is added counts.
-        journal.arrived(1, Hash::of(b"b")).unwrap();
+        journal.record_arrived(1, Hash::of(b"b")).unwrap();
         drop(journal);
         let (_, again) = Journal::open(&RealIo, &path, &header()).unwrap();
         assert!(again[1].is_some(), "{name}");
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn any_damage_costs_what_comes_after_it_and_no_more() {
+    fn damage_loses_only_what_comes_after_it() {
         check_damage("whole", |_| {}, "daa");
         check_damage("torn", |bytes| bytes.truncate(bytes.len() - 3), "d-a");
         check_damage("end", |bytes| bytes.extend(b"c 1 00"), "daa");
@@ -252,13 +252,13 @@ mod tests {
     }
 
     #[test]
-    fn the_account_of_another_content_is_not_believed() {
+    fn a_journal_of_another_content_is_ignored() {
         let path = path("other");
         let (journal, _) = Journal::open(&RealIo, &path, &header()).unwrap();
-        journal.arrived(2, Hash::of(b"c")).unwrap();
-        assert_eq!(peek(&RealIo, &path, &header()), 5);
+        journal.record_arrived(2, Hash::of(b"c")).unwrap();
+        assert_eq!(arrived_bytes(&RealIo, &path, &header()), 5);
         let other = JournalHeader { key: "other".into(), ..header() };
-        assert_eq!(peek(&RealIo, &path, &other), 0);
+        assert_eq!(arrived_bytes(&RealIo, &path, &other), 0);
         let (_, chunks) = Journal::open(&RealIo, &path, &other).unwrap();
         assert_eq!(chunks, [None; 3]);
         RealIo.remove_file(&path).unwrap();

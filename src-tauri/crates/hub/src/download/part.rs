@@ -1,5 +1,6 @@
-//! A file as it arrives: chunks in any order, each written, hashed and accounted for; runs of missing ones are given
-//! out to connections.
+//! The partial file of a download: chunks arrive in any order and are written, hashed and recorded in the journal.
+//!
+//! Hands out runs of missing chunks to connections.
 
 use std::ops::Range;
 use std::path::Path;
@@ -11,55 +12,59 @@ use crate::cache_layout::FilePaths;
 use crate::download::journal::{Journal, JournalHeader};
 use crate::sha::{self, Hash};
 
-/// Of small files: what a kill loses of each connection is at most one chunk.
+/// Chunk size of most files. A killed process loses at most one chunk per connection.
 const CHUNK_BYTES: u64 = 256 << 10;
-/// Of larger ones, so that accounts stay short.
+/// Chunk size of larger files, so that journals stay short.
 const LARGE_CHUNK_BYTES: u64 = 1 << 20;
-const LARGE_BYTES: u64 = 8 << 30;
+/// Files above this size use large chunks.
+const LARGE_FILE_BYTES: u64 = 8 << 30;
 
-/// After so many bytes the disk is asked to hold what has arrived.
+/// Bytes between two syncs of the partial file.
 const SYNC_INTERVAL_BYTES: u64 = 32 << 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ChunkState {
     Missing,
-    /// A connection fetches it.
+    /// Being fetched by a connection.
     InFlight,
+    /// On disk, with this hash.
     Arrived(Hash),
 }
 
 struct PartState {
     chunks: Vec<ChunkState>,
     have_bytes: u64,
-    /// Since the disk was last asked.
+    /// Bytes since the last sync.
     unsynced_bytes: u64,
 }
 
+/// A file that is being downloaded.
 pub(crate) struct PartFile {
     file: Box<dyn RandomFile>,
     journal: Journal,
     header: JournalHeader,
     state: Mutex<PartState>,
-    /// What chunks must hash to, where somebody trustworthy says so.
+    /// Chunk hashes from a signed manifest.
     expected: Option<Vec<Hash>>,
 }
 
-/// Hashes of a file's chunks, told beforehand.
+/// Chunk hashes of a file from a signed manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ExpectedChunks {
     pub chunk_bytes: u64,
     pub hashes: Vec<Hash>,
 }
 
+/// Journal header for a content, with the chunk size to use.
 pub(crate) fn header(bytes: u64, key: &str, expected: Option<&ExpectedChunks>) -> JournalHeader {
-    let usual = if bytes > LARGE_BYTES { LARGE_CHUNK_BYTES } else { CHUNK_BYTES };
+    let usual = if bytes > LARGE_FILE_BYTES { LARGE_CHUNK_BYTES } else { CHUNK_BYTES };
     let chunk_bytes = expected.map_or(usual, |expected| expected.chunk_bytes);
     JournalHeader { bytes, chunk_bytes, key: key.into() }
 }
 
 impl PartFile {
-    /// Opens what there is of it, or begins. What the disk is not known to hold is read again and believed only if its
-    /// hash is the recorded one. Errors: the disk's, such as no room for it.
+    /// Opens or creates a partial file. Chunks not known to be durable are read and verified against their recorded hash.
+    /// Errors as the disk reports them, such as no space.
     pub fn open(
         io: &dyn Io,
         paths: &FilePaths,
@@ -81,7 +86,7 @@ impl PartFile {
         for (index, arrived) in (0_u64..).zip(account) {
             let Some(arrived) = arrived else { continue };
             let len = header.len_of(index);
-            if !arrived.is_durable && read(&*file, &header, index, &mut block)? != arrived.hash {
+            if !arrived.is_durable && hash_chunk(&*file, &header, index, &mut block)? != arrived.hash {
                 continue;
             }
             chunks[usize_of(index)] = ChunkState::Arrived(arrived.hash);
@@ -107,16 +112,16 @@ impl PartFile {
         self.lock().chunks.iter().all(|chunk| matches!(chunk, ChunkState::Arrived(_)))
     }
 
-    /// The next chunks that nobody fetches, at most `most` of them in a row. None: there are none.
-    pub fn take_run(&self, most: u64) -> Option<Range<u64>> {
+    /// Reserves the next run of missing chunks, at most `max_chunks`. None if none are missing.
+    pub fn take_run(&self, max_chunks: u64) -> Option<Range<u64>> {
         let mut state = self.lock();
         let start = state.chunks.iter().position(|chunk| *chunk == ChunkState::Missing)?;
         let missing = state.chunks[start..].iter_mut().take_while(|chunk| **chunk == ChunkState::Missing);
-        let n = missing.take(usize_of(most)).map(|chunk| *chunk = ChunkState::InFlight).count();
+        let n = missing.take(usize_of(max_chunks)).map(|chunk| *chunk = ChunkState::InFlight).count();
         Some(start as u64..(start + n) as u64)
     }
 
-    /// What of a run has not arrived may be fetched by another.
+    /// Releases the chunks of a run that have not arrived.
     pub fn give_back(&self, run: Range<u64>) {
         let mut state = self.lock();
         let chunks = &mut state.chunks[usize_of(run.start)..usize_of(run.end)];
@@ -126,7 +131,7 @@ impl PartFile {
             .for_each(|chunk| *chunk = ChunkState::Missing);
     }
 
-    /// The first chunk from `from` on that has not arrived.
+    /// The first missing chunk at or after `from`.
     pub fn first_missing(&self, from: u64) -> Option<u64> {
         let state = self.lock();
         let rest = state.chunks.get(usize_of(from)..)?;
@@ -140,7 +145,7 @@ impl PartFile {
         }
     }
 
-    /// Writes a chunk and notes it. False: it is not what it must be, and nothing was written.
+    /// Writes a chunk and records it. False, without writing, if its hash is not the expected one.
     pub fn store(&self, chunk: u64, bytes: &[u8]) -> Result<bool, IoError> {
         let hash = Hash::of(bytes);
         if let Some(expected) = &self.expected
@@ -149,7 +154,7 @@ impl PartFile {
             return Ok(false);
         }
         self.file.write_at(chunk * self.header.chunk_bytes, bytes)?;
-        self.journal.arrived(chunk, hash)?;
+        self.journal.record_arrived(chunk, hash)?;
         let mut state = self.lock();
         let len = self.header.len_of(chunk);
         if !matches!(
@@ -162,7 +167,7 @@ impl PartFile {
         Ok(true)
     }
 
-    /// True once in a while: then `sync` is due.
+    /// Whether a sync is due; resets the counter.
     pub fn wants_sync(&self) -> bool {
         let mut state = self.lock();
         let wants = state.unsynced_bytes >= SYNC_INTERVAL_BYTES;
@@ -172,16 +177,16 @@ impl PartFile {
         wants
     }
 
-    /// What has arrived until now survives a power cut.
+    /// Makes everything that has arrived survive a power cut.
     pub fn sync(&self) -> Result<(), IoError> {
         let until = self.journal.end();
         self.file.sync()?;
-        self.journal.synced(until)
+        self.journal.record_synced(until)
     }
 
-    /// A chunk has to come again.
+    /// Marks a chunk as missing.
     pub fn forget(&self, chunk: u64) -> Result<(), IoError> {
-        self.journal.forgotten(chunk)?;
+        self.journal.record_invalid(chunk)?;
         let mut state = self.lock();
         let len = self.header.len_of(chunk);
         let old = std::mem::replace(&mut state.chunks[usize_of(chunk)], ChunkState::Missing);
@@ -191,18 +196,18 @@ impl PartFile {
         Ok(())
     }
 
-    /// Of all bytes, as the disk has them. None: `on` said to stop.
+    /// Hash of the bytes on disk. None if `on` returned false to stop.
     pub fn hash(&self, on: &mut dyn FnMut(u64) -> bool) -> Result<Option<Hash>, IoError> {
         sha::of_file(&*self.file, self.header.bytes, on)
     }
 
-    /// Chunks whose bytes on the disk are no longer those that arrived. They are forgotten.
+    /// Marks chunks whose bytes on disk no longer match their hash as missing, and returns their number.
     pub fn forget_corrupted(&self) -> Result<u64, IoError> {
         let mut block = Vec::new();
         let mut rotten = 0;
         for chunk in 0..self.header.n_chunks() {
             let Some(hash) = self.hash_of(chunk) else { continue };
-            if read(&*self.file, &self.header, chunk, &mut block)? != hash {
+            if hash_chunk(&*self.file, &self.header, chunk, &mut block)? != hash {
                 self.forget(chunk)?;
                 rotten += 1;
             }
@@ -211,8 +216,8 @@ impl PartFile {
     }
 }
 
-/// A chunk's hash, as the disk has it now.
-fn read(
+/// Hash of a chunk as it is on disk now.
+fn hash_chunk(
     file: &dyn RandomFile,
     header: &JournalHeader,
     chunk: u64,
@@ -223,12 +228,12 @@ fn read(
     Ok(Hash::of(&block[..n]))
 }
 
-/// Numbers of chunks are far below what memory can address.
+/// Chunk numbers always fit `usize`.
 fn usize_of(n: u64) -> usize {
     usize::try_from(n).unwrap_or(usize::MAX)
 }
 
-/// Removes what an interrupted download left. What is not there is no error.
+/// Removes the files of an interrupted download. Missing files are no error.
 pub(crate) fn remove(io: &dyn Io, paths: &[&Path]) -> Result<(), IoError> {
     for path in paths {
         match io.remove_file(path) {
@@ -334,7 +339,7 @@ mod tests {
             let part = PartFile::open(&io, &paths, head(), None).unwrap();
             let mut block = Vec::new();
             for chunk in (0..3).filter(|chunk| part.hash_of(*chunk).is_some()) {
-                let on_disk = read(&*part.file, &head(), chunk, &mut block).unwrap();
+                let on_disk = hash_chunk(&*part.file, &head(), chunk, &mut block).unwrap();
                 assert_eq!(on_disk, Hash::of(&content(chunk)), "after a fault at {index}");
             }
             work(&io, &paths).unwrap();

@@ -1,8 +1,7 @@
-//! From missing chunks to a file whose hash is the published one; and where it is not, what is wrong.
+//! Fetches a file until its hash is the published one, and finds the cause if it is not.
 //!
-//! What rotted on the disk is found by the hashes of its arrival, without the network. What arrived wrong is found by
-//! asking again and comparing, run by run, until the whole is right: chunks of a signed list are compared as they
-//! arrive and never come so far.
+//! Chunks that changed on disk are found by the hashes recorded on arrival, without the network. Chunks that arrived wrong
+//! are found by fetching again run by run. Chunks of a signed manifest are already compared on arrival.
 
 use std::sync::Arc;
 
@@ -14,13 +13,13 @@ use crate::download::fetch_end::FetchEnd;
 use crate::error::HubError;
 use crate::sha::Hash;
 
-/// Bytes that are asked for again before the whole is hashed again, where something differed.
+/// Bytes fetched again before the whole file is rehashed, if something differed.
 const RUN_BYTES: u64 = 16 << 20;
 
-/// So often chunks that rotted on the disk are fetched again.
+/// How many times chunks that changed on disk are fetched again.
 const MAX_ROUNDS: usize = 5;
 
-/// The file's hash, which is `published` where that is known.
+/// Fetches all chunks and returns the file's hash, which equals `published` if that is known.
 pub(crate) async fn fetch_and_verify(
     task: &Arc<FileFetch>,
     published: Option<Hash>,
@@ -42,12 +41,12 @@ pub(crate) async fn fetch_and_verify(
     }
     Err(FetchEnd::Failed(HubError::new(
         "download.disk",
-        format!("The disk doesn't keep what is written of {}.", task.path),
+        format!("The disk does not keep the data written for {}.", task.path),
         "Check the disk. Nothing of it was taken into the library.",
     )))
 }
 
-/// All missing chunks, over several connections.
+/// Fetches all missing chunks over several connections.
 async fn fetch(task: &Arc<FileFetch>) -> Result<(), FetchEnd> {
     if task.part.is_complete() {
         return Ok(());
@@ -62,7 +61,7 @@ async fn fetch(task: &Arc<FileFetch>) -> Result<(), FetchEnd> {
         match ended {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
-                // The first says why; the others are told to end, and what they hold is given back.
+                // The first error counts; the other connections end and return their runs.
                 if over.is_none() {
                     over = Some(error);
                     connections.abort_all();
@@ -85,7 +84,7 @@ async fn fetch(task: &Arc<FileFetch>) -> Result<(), FetchEnd> {
         Some(FetchEnd::NoRanges) => {
             task.part.give_back(0..task.part.header().n_chunks());
             task.progress.fetching(1);
-            task.whole().await?;
+            task.run_without_ranges().await?;
             let task = Arc::clone(task);
             blocking(move || task.part.sync()).await
         }
@@ -107,7 +106,7 @@ async fn hash(task: &Arc<FileFetch>) -> Result<Hash, FetchEnd> {
     hashed.await?.ok_or(FetchEnd::Stopped)
 }
 
-/// Every chunk once more, until the whole is right. Errors: it never is.
+/// Fetches every chunk again until the hash is right. Errors if it never is.
 async fn refetch_suspect(task: &Arc<FileFetch>, published: Hash) -> Result<Hash, FetchEnd> {
     let header = task.part.header();
     let step = (RUN_BYTES / header.chunk_bytes).max(1);

@@ -1,4 +1,5 @@
-//! Formats by measured error: what fits into so many bytes, or the least that stays near enough to the source.
+//! Chooses formats by measured error: the best that fits a byte budget, or the smallest within a
+//! divergence limit.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -66,7 +67,7 @@ fn check_bytes(file: &WeightFile, formats: &Formats, max_bytes: Option<u64>, kl:
     ))
 }
 
-/// Beside the target, so that there is room for what comes after it.
+/// Beside the target, since the result needs the same free space later.
 fn probe_path(out: &Path) -> PathBuf {
     let name = out.file_name().unwrap_or_default().to_string_lossy();
     out.with_file_name(format!(".{name}.{}.probe", std::process::id()))
@@ -124,7 +125,7 @@ impl<'a> Search<'a> {
         Ok((at, best))
     }
 
-    /// Mean divergence from the source after so many steps. Nats.
+    /// Mean divergence from the source after `n_steps` steps. Nats.
     fn divergence(&mut self, n_steps: usize, progress: &mut Progress<'_>) -> Result<f64> {
         let conversion = convert::plan(self.file, &self.choice.after(n_steps), self.threads)?;
         super::write(self.io, &conversion, &self.probe, progress)?;

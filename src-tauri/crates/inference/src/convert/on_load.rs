@@ -1,5 +1,6 @@
-//! Weights quantised while a model loads, and kept for the next start: one file for each source, format and version
-//! of the converter, under the data folder. What is kept is looked at before it is used; damaged, it is made again.
+//! Weights quantised while a model loads, cached for the next start: one file per source, format
+//! and converter version, under the data folder. A cached file is checked before use; a damaged one
+//! is made again.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ use contract::{ErrorKind, Result};
 /// Where the files are, under the data folder.
 pub const FOLDER: &str = "quantized";
 
-/// What lies beside a kept file.
+/// Metadata beside a cached file.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Record {
     /// Path of the model that it was made of; empty for one that is part of the program.
@@ -26,7 +27,7 @@ struct Record {
     fingerprint: String,
 }
 
-/// Errors: a format that nobody knows.
+/// Errors: an unknown format.
 pub fn check(dtype: &str) -> Result<()> {
     match dtype.eq_ignore_ascii_case(AUTO) {
         true => Ok(()),
@@ -34,8 +35,8 @@ pub fn check(dtype: &str) -> Result<()> {
     }
 }
 
-/// The model with its weights in another format: mapped from what was kept, or made now and kept. A disk that is full
-/// is told in the log, and the model stays in memory, if it fits there.
+/// Opens the model with its weights in another format: mapped from the cache, or converted now and
+/// cached. A full disk is logged, and the model stays in memory if it fits there.
 pub fn open(
     io: &dyn Io,
     location: &Location,
@@ -117,7 +118,7 @@ fn in_memory(conversion: &convert::Conversion, because: contract::Error) -> Resu
     Ok(WeightFile::from_bytes("quantised weights", SharedBytes::from_vec(bytes))?)
 }
 
-/// Removes what was kept of a model. Failures are told in the log: the files can be removed by hand.
+/// Removes the cached files of a model. Failures are logged: the files can be removed by hand.
 pub fn forget(io: &dyn Io, data: &Path, source: &str) {
     let folder = data.join(FOLDER);
     let entries = io.list(&folder).unwrap_or_default();

@@ -1,12 +1,12 @@
-//! How much of a model a graphics card would hold. What its driver doesn't say of its memory is said to be unknown, never
-//! guessed.
+//! Estimates how much of a model a GPU would hold. Memory that its driver doesn't report is
+//! unknown, never guessed.
 
 use engine::memory_estimate::MemoryEstimate;
 
 use super::{LoadDefaults, MachineFacts, gigabytes};
 use contract::types::FitCard;
 
-/// A card that would compute.
+/// A GPU that would compute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Card {
     pub name: String,
@@ -14,20 +14,21 @@ pub struct Card {
     pub memory_bytes: Option<u64>,
 }
 
-/// What a card is asked to compute.
+/// The work requested of a GPU.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OnCard {
     #[default]
     Nothing,
-    /// The first so many layers, else as many as fit, on the one that was faster than the processor, if one was.
+    /// The first N layers (None: as many as fit) on the GPU, if it was faster than the processor.
     IfFaster(Option<u32>),
     /// As many layers as fit; where it isn't known, all.
     Fitting,
-    /// The first so many layers.
+    /// The first N layers.
     Layers(u32),
 }
 
-/// The card's share of a model that takes `total` bytes in all. None: no card is asked, or there is none.
+/// The GPU's share of a model that takes `total` bytes in all. None: no GPU is requested, or there
+/// is none.
 pub fn share(
     memory_estimate: &MemoryEstimate,
     total: u64,
@@ -57,7 +58,7 @@ pub fn share(
     })
 }
 
-/// What stays in the computer's memory, where it is known that the card holds the rest.
+/// What stays in system memory, if the GPU surely holds the rest.
 pub fn surely_stays(card: &FitCard) -> Option<u64> {
     let fits = card.layers_asked? <= card.layers_fit?;
     card.stays_bytes.filter(|_| fits)
@@ -103,7 +104,7 @@ mod tests {
         MemoryEstimate::of(&outline).unwrap()
     }
 
-    /// With so much free memory, and a card of so much.
+    /// The estimate for the given free memory and GPU memory.
     fn fit(free: u64, memory_bytes: Option<u64>, on_card: OnCard) -> ModelFit {
         let speeds = Speeds { formats: [("Q4_K".to_owned(), 50e9)].into(), ..Speeds::default() };
         let card = Some(Card { name: "Card X".into(), memory_bytes });

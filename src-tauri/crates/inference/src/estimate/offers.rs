@@ -1,4 +1,4 @@
-//! What is published of the catalogue's offers, and which of them suits this computer best.
+//! Published figures of the catalogue's offers, and which offer suits this computer best.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -10,7 +10,7 @@ use contract::{Error, Result};
 
 const SOURCE: &str = include_str!("../../../../../models/sizes.toml");
 
-/// Of free memory, so much is left to other programs by a model that is recommended.
+/// Share of free memory that a recommended model leaves to other programs.
 const COMFORT: (u64, u64) = (7, 10);
 
 #[derive(Deserialize)]

@@ -1,5 +1,5 @@
-//! Sizes of a model that is not here, from what is published of it. What isn't published is as in models of its size:
-//! weights are most of the memory and all of the speed, so that the rest may be off by half.
+//! Sizes of a model that is not here, from its published figures. Unpublished ones are taken from
+//! models of its size: weights dominate memory and speed, so the rest may be off by half.
 
 use engine::memory_estimate::{KvLayerGroup, MemoryEstimate};
 

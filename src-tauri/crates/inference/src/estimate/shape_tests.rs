@@ -6,9 +6,10 @@ use engine::shape::{self, Shape};
 
 use super::offers;
 
-/// id, mix of its file, and as its config.json has it: architecture, layers, width, heads, of them for keys, length of
-/// one, feed-forward width, vocabulary, thousands of positions; whether the output is the table of embeddings. Families
-/// whose tensors are the same in other pieces count as llama.
+/// Id, quantisation mix, and the numbers of its config.json: architecture, layers, width, heads,
+/// key heads, head size, feed-forward width, vocabulary, thousands of positions. The last says
+/// whether the output is the embedding table. Families with the same tensors split otherwise count
+/// as llama.
 type ShapeRow = (&'static str, &'static str, &'static str, [u32; 8], bool);
 
 const ROWS: &[ShapeRow] = &[
@@ -53,7 +54,7 @@ const BYTES_WITHIN: f64 = 0.05;
 /// Parameters are what they are.
 const PARAMETERS_WITHIN: f64 = 0.02;
 
-/// Whose files hold the output beside the table that it is tied to.
+/// Models whose files hold an output matrix although it is tied to the embeddings.
 const OWN_OUTPUT: [&str; 3] = ["qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b", "qwen2.5-coder-3b"];
 
 /// Parameters and bytes by its tensors.
@@ -67,7 +68,7 @@ fn computed(shape: &Shape, mix: &str) -> engine::Result<(u64, u64)> {
 fn shape_of(row: &ShapeRow) -> Shape {
     let (name, _, architecture, numbers, tied_embeddings) = *row;
     let [n_layers, d_model, n_heads, n_kv_heads, head_dim, d_ff, n_vocab, thousands] = numbers;
-    // what a family has beside these numbers is as in a shape of it, where there is one
+    // a family's other numbers come from one of its shapes, if there is one
     let like = shape::SHAPES.iter().find(|it| it.architecture == architecture);
     let base = *like.unwrap_or(&shape::SHAPES[0]);
     let more = if like.is_some() { base.more } else { &[] };

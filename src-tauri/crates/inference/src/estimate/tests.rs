@@ -30,7 +30,7 @@ fn verdicts_follow_memory_then_speed() {
         ("llama-3.2-1b", "q4_k_m", 4 * GB, 20.0, 8192, RunsWell),
         ("llama-3.1-8b", "q4_k_m", 16 * GB, 40.0, 8192, RunsWell),
         ("llama-3.1-8b", "q4_k_m", 16 * GB, 15.0, 8192, Slow),
-        // the weights leave too little beside them
+        // the weights leave too little memory for the rest
         ("llama-3.1-8b", "q4_k_m", 6_100_000_000, 100.0, 2048, Slow),
         ("llama-3.1-8b", "q4_k_m", 5 * GB, 100.0, 8192, WontFit),
         ("llama-3.1-8b", "q4_k_m", 16 * GB, 100.0, 131_072, WontFit),

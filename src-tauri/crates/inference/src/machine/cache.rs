@@ -1,4 +1,4 @@
-//! What has been found out about processors, in a small file. A damaged one counts as none.
+//! What has been measured of processors, in a small file. A damaged one counts as empty.
 
 use std::path::{Path, PathBuf};
 
@@ -32,7 +32,7 @@ pub struct CheckedCpu {
 }
 
 impl CheckedCpu {
-    /// None: a level that this processor doesn't have, or nobody knows.
+    /// None: unknown, or not a level of this processor.
     pub fn level(&self) -> Option<IsaLevel> {
         IsaLevel::present().find(|level| level.name() == self.level)
     }

@@ -1,5 +1,6 @@
-//! The processors of this computer as the system describes them, and where its power comes from. Read from Linux's
-//! folders below a root; where there are none, every processor counts as a core of its own on the mains.
+//! The processors of this computer as the system describes them, and its power source. Read from
+//! Linux's folders below a root; without them, every processor counts as a separate core on mains
+//! power.
 
 use std::path::Path;
 
@@ -72,7 +73,7 @@ impl Cores {
         self.cores.iter().filter(is_fast).count()
     }
 
-    /// Parts of memory that these cores have beside them.
+    /// NUMA nodes of these cores.
     pub fn nodes(&self) -> Vec<usize> {
         let mut nodes: Vec<usize> = self.cores.iter().map(|core| core.node).collect();
         nodes.sort_unstable();

@@ -1,8 +1,7 @@
-//! Which graphics gpus compute, and how much of a model each gets.
-//!
-//! Where nobody asks for one, a card has to be faster than the processor: measured when it is first seen with a driver,
-//! and kept. Looking at a card, which may end a program where its driver is broken, is noted before it is done. Without
-//! a card in the computer nothing is looked at, and nothing kept.
+//! Which GPUs compute, and how much of a model each gets. Unless requested, a GPU must be faster
+//! than the processor: measured at its first use with a driver, and cached. Probing a GPU may crash
+//! the program if its driver is broken, so each probe is recorded first. Without a GPU nothing is
+//! probed or stored.
 
 mod benchmark;
 mod cache;
@@ -34,13 +33,13 @@ pub use layer_split::room;
 pub struct Cards<'a> {
     pub io: &'a dyn Io,
     pub clock: &'a dyn Clock,
-    /// None: nothing is kept, and no card is chosen by itself.
+    /// None: nothing is cached, and no GPU is chosen automatically.
     pub folder: Option<&'a Path>,
     pub asked: &'a GpuRequest,
     pub finder: Finder,
 }
 
-/// A card, and its number among all that there are.
+/// A GPU, and its index among all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChosenGpu {
     pub at: usize,
@@ -59,10 +58,11 @@ pub struct Choice {
     pub measured: Vec<GpuMeasurement>,
 }
 
-/// Models of fewer bytes of weights are no work for a card: the processor has answered before one is opened.
+/// Models with fewer bytes of weights don't pay on a GPU: the processor has answered before one is
+/// opened.
 const MIN_BYTES: u64 = 64 << 20;
 
-/// Looks at gpus that never came to an end, from which on none is taken.
+/// Unfinished probes from which on no GPU is used.
 const MAX_UNFINISHED: u32 = 2;
 
 impl<'a> Cards<'a> {
@@ -91,7 +91,7 @@ impl Cards<'_> {
         };
         options.faults = self.asked.fault.map_or_else(|| options.faults.clone(), fault_plan::plan);
         if choice.gpus.is_empty() {
-            // a card that is asked for and not there is told by whoever opens it
+            // a missing GPU is reported by the code that opens it
             options.devices = match backend {
                 Backend::Auto | Backend::Cpu => Devices::Cpu,
                 Backend::Gpu => Devices::Gpu { layers: self.asked.layers },
@@ -114,8 +114,8 @@ impl Cards<'_> {
         Ok(GpuPlacement { notice, gpu_cache, before, keys, is_marked, why: choice.why })
     }
 
-    /// The whole model on each of several, if it fits. Otherwise, where nobody names them, more than one only where one is
-    /// not enough.
+    /// The whole model on each of several GPUs, if it fits. Otherwise, unless requested, it is
+    /// split only if one is not enough.
     fn parts(
         &self,
         choice: &Choice,
@@ -181,7 +181,7 @@ impl Cards<'_> {
         choice
     }
 
-    /// Why a card is taken. Errors: why not.
+    /// Why a GPU is used. Errors: why not.
     fn judge(
         &self,
         card: &ChosenGpu,
@@ -213,7 +213,7 @@ impl Cards<'_> {
         }
     }
 
-    /// Measures a card against the processor, and keeps what came of it.
+    /// Measures a GPU against the processor, and caches the result.
     fn race(&self, card: &ChosenGpu, cpu: &LoadOptions, processor: &str) {
         let (key, cache) = (card.info.key(), self.asked.cache.as_deref());
         self.begin();
@@ -324,7 +324,8 @@ pub fn listed(text: &str) -> Vec<String> {
     text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
-/// The card that `auto` takes, and what a model may have of it, as far as is kept: no driver is asked. None: none.
+/// The GPU that `auto` chooses, and its memory limit, from the cache alone: no driver is queried.
+/// None: no such GPU is cached.
 pub fn remembered(io: &dyn Io, folder: &Path) -> Option<(String, Option<u64>)> {
     GpuRecord::read(io, folder).best()
 }

@@ -1,5 +1,6 @@
-//! What a token costs beside its weights: handing work out and waiting for it, layer by layer, and attention to what
-//! came before. For small models and long conversations that is most of it. Measured on layers with hardly a weight.
+//! What a token costs apart from its weights: handing out and awaiting work, layer by layer, and
+//! attention to earlier tokens. For small models and long conversations that dominates. Measured on
+//! layers with almost no weights.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use contract::Result;
 /// Positions that a token attends to where attention is measured.
 const DEEP: usize = 512;
 
-/// Tokens of a round, and rounds; the best counts, since whatever disturbs only slows.
+/// Tokens of a round, and rounds; the best counts, since interference only slows.
 const TOKENS: usize = 16;
 const ROUNDS: usize = 4;
 

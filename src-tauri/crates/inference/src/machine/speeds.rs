@@ -1,6 +1,7 @@
-//! How fast this computer reads and multiplies weights of each format: measured on a few made-up layers, kept for each
-//! processor, number of threads and version. What is measured is the whole way of a token, not memory alone, so that
-//! an estimate needs no factor for what formats cost to decode; what weights are not in is `beside`'s.
+//! How fast this computer reads and multiplies weights of each format. Measured on a few synthetic
+//! layers, and cached per processor, thread count and version. Whole tokens are measured, not
+//! memory alone, so that estimates need no factor for decoding. Costs outside the weights are in
+//! `overhead`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -44,7 +45,7 @@ const MEASURABLE: [(&str, &str); 12] = [
 /// Measured where nothing is known yet: the formats of most models that are offered.
 pub const USUAL: [&str; 3] = ["Q8_0", "Q6_K", "Q4_K"];
 
-/// Tokens of a round, and rounds; the best counts, since whatever disturbs only slows.
+/// Tokens of a round, and rounds; the best counts, since interference only slows.
 const TOKENS: u32 = 8;
 const ROUNDS: usize = 4;
 

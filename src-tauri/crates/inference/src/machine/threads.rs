@@ -1,4 +1,4 @@
-//! How many threads, and where they run: arithmetic on what the computer is.
+//! How many threads, and on which cores: arithmetic on the computer's description.
 
 use super::cores::{Core, Cores, Power};
 use contract::NumaPolicy;

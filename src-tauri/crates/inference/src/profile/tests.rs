@@ -1,4 +1,4 @@
-//! Time that no step took, and traces with an end.
+//! Time that no step took, and traces that end.
 
 use io::ManualClock;
 use serde_json::Value;

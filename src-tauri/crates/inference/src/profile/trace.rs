@@ -1,5 +1,5 @@
-//! Steps on a line of time, in the form that Perfetto (ui.perfetto.dev) and chrome://tracing open: the "Trace Event
-//! Format" of Chrome, complete events in microseconds.
+//! Steps on a timeline, for Perfetto (ui.perfetto.dev) and chrome://tracing: Chrome's "Trace Event
+//! Format", complete events in microseconds.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -37,7 +37,7 @@ pub struct Trace {
     /// events that are kept
     most: usize,
     n_left_out: u64,
-    /// When the part began whose events come now: each has a clock of its own.
+    /// Start of the section whose events follow: each section has a separate clock.
     began: Duration,
     /// of that clock
     origin: Duration,
@@ -60,7 +60,7 @@ struct Event {
 }
 
 impl Trace {
-    /// Keeps so many events; those that come after are counted.
+    /// Keeps at most `most` events; later ones are only counted.
     pub fn of(most: usize) -> Self {
         Self {
             events: Vec::new(),
@@ -79,7 +79,7 @@ impl Trace {
         Self { began: self.ended, origin: Duration::ZERO, ..self }
     }
 
-    /// Times of the clock are told from this one on.
+    /// Makes the clock's times relative to `origin`.
     pub fn since(self, origin: Duration) -> Self {
         Self { origin, ..self }
     }

@@ -1,4 +1,4 @@
-//! One child process: its pipes, a thread for each, and how it ended.
+//! One child process: its pipes, a thread for each, and its exit status.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -79,7 +79,7 @@ impl Child {
                     }
                 }
             }
-            // Where nobody supervises any more, nobody needs to know.
+            // without a supervisor the end has no recipient
             let _ = inputs.send(Input::Ended(of));
         })?;
         let lines = Arc::clone(&child.last_lines);
@@ -174,8 +174,8 @@ impl Vitals {
     }
 }
 
-/// The pipe from the program that started this one. When it ends, so does this process, whatever it is doing: nobody
-/// is left to hear.
+/// The pipe from the parent program. When it closes, this process ends, whatever it is doing: its
+/// listener has gone.
 pub struct Parent<R> {
     pipe: R,
 }
@@ -195,7 +195,7 @@ impl<R: Read> Read for Parent<R> {
     }
 }
 
-/// Ctrl+C in the terminal is for the one who started it, and no console window opens beside a window.
+/// Ctrl+C in the terminal is for the parent alone, and Windows opens no console window.
 fn apart(command: &mut Command) {
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(command, 0);

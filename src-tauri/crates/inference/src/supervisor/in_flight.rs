@@ -1,5 +1,5 @@
-//! What was asked of a worker's process and has not been answered: enough to ask it again of another one, so that
-//! whoever listens hears nothing twice. Pure bookkeeping.
+//! Requests to a worker process that have no answer yet: enough to replay them in another process
+//! without repeating events to listeners. Pure bookkeeping.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ struct Turn {
     n_falls: u32,
     /// Tokens of the answer so far.
     ids: Vec<u32>,
-    /// What whoever listens has heard, and what this process has said.
+    /// What the listener has received, and what this process has sent.
     told: Counts,
     said: Counts,
 }
@@ -43,7 +43,7 @@ struct Counts {
     rests: usize,
 }
 
-/// Whether a step is to be told.
+/// Whether a replayed step is passed on.
 enum Replay {
     Forward,
     /// It was heard before, from a process that died.

@@ -1,5 +1,5 @@
-//! A turn that a model is answering: the engine's events become steps, text is told from reasoning and calls,
-//! time is measured.
+//! A turn in progress: the engine's events become steps, text is separated from reasoning and
+//! calls, time is measured.
 
 use std::time::Duration;
 
@@ -27,9 +27,9 @@ pub struct ActiveTurn {
     whole: Vec<TokenId>,
     times: Times,
     bounds: Bounds,
-    /// Its time was up, and it was told to end.
+    /// It exceeded its time and was asked to end.
     is_late: bool,
-    /// The place in the queue that was told last.
+    /// The queue position last reported.
     position: usize,
 }
 
@@ -103,7 +103,7 @@ impl ActiveTurn {
         is_up && !std::mem::replace(&mut self.is_late, true)
     }
 
-    /// Waits behind so many others.
+    /// Waits at queue position `position`.
     pub fn waits(&mut self, position: usize, emit: &mut dyn FnMut(&str, Step)) {
         if std::mem::replace(&mut self.position, position) != position {
             emit(&self.turn, Step::Queued { position: count(position) });

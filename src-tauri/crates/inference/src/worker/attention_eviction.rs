@@ -1,5 +1,5 @@
-//! Prompts whose conversation is forgotten in part, as the attention strategy does: they are read a run or a layer at a
-//! time between the steps of other turns, and handed to the scheduler when what is left of them fits.
+//! Prompts whose conversation is forgotten in part by the attention strategy. They are read by runs
+//! or layers between other turns' steps. The scheduler takes over when the remainder fits.
 
 use engine::{AttentionEviction, EvictingPrefill, Finish, GenEvent, GenerationStats, Request, TokenId};
 
@@ -96,8 +96,8 @@ impl LoadedModel {
         lacks(&self.model) && self.scheduler.n_in_flight() > 0
     }
 
-    /// Turns that are being answered need the memory of one that only reads: the last to come begins anew. False: there
-    /// is none.
+    /// Frees memory for turns being answered by restarting the newest one that only reads. False:
+    /// there is none.
     pub(super) fn restart_reading(&mut self) -> bool {
         let Self { reading, model, .. } = self;
         let mut holding =

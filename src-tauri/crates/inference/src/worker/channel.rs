@@ -1,4 +1,4 @@
-//! The way of requests to the worker. Whoever no longer wants something is heard in the middle of a run, not at its end.
+//! The request channel to the worker. Cancellations interrupt a running batch.
 
 use std::sync::mpsc::{self, Receiver, RecvError, RecvTimeoutError, SendError, Sender, TryRecvError};
 use std::time::Duration;
@@ -54,7 +54,7 @@ impl Inbox {
         self.requests.try_recv().inspect(|request| self.hear(request))
     }
 
-    /// For whoever passes them on: the channel by itself.
+    /// Unwraps the channel, for code that forwards requests.
     pub fn into_receiver(self) -> Receiver<WorkerRequest> {
         self.requests
     }

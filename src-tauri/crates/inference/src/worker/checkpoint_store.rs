@@ -1,7 +1,6 @@
-//! Contexts in files: what of a sequence is worth a file, which files lead furthest along a prompt, and back.
-//!
-//! Every file that is read is judged by `engine`; one that is no good is removed, and the next best is tried. Losing one
-//! costs time, never words.
+//! Contexts in files: which states of a sequence are worth a file, which files match most of a
+//! prompt, and restoring them. The engine validates every file that is read; an invalid one is
+//! removed, and the next best is tried. Losing one costs time, never words.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -14,7 +13,8 @@ pub use io::CheckpointDir;
 use contract::Error;
 use contract::protocol::{Checkpoints, StoredFile};
 
-/// Positions of one turn that are stored beside its end, at most: before its answer, and before what opens that.
+/// Maximum positions stored per turn besides its end: before its answer, and before what opens
+/// that.
 const MAX_BEFORE: usize = 3;
 
 /// Files that are tried for one prompt before it is computed after all.
@@ -28,8 +28,9 @@ pub struct PendingCheckpoint {
 }
 
 impl PendingCheckpoint {
-    /// Of a sequence whose last turn went on from `n_reused` tokens and asked `n_prompt`: its end, and where a template
-    /// that drops old reasoning, or a new version of the answer, goes back to.
+    /// Positions of a sequence whose last turn reused `n_reused` tokens of a prompt of `n_prompt`.
+    /// They are its end, and where a template that drops old reasoning, or another version of the
+    /// answer, returns to.
     pub fn of(model: &Model, sequence: SequenceId, (n_reused, n_prompt): (usize, usize)) -> Self {
         let n_held = model.len(sequence).unwrap_or(0);
         let kept = model.rewind_positions(sequence).unwrap_or_default();
@@ -160,7 +161,7 @@ pub fn restore(
                 return Some(sequence);
             }
             Err(error) => {
-                // what comes after it is computed again too, and written anew
+                // everything after it is recomputed and rewritten too
                 let failed = stretches.iter().position(|names| names.contains(&reading)).unwrap_or(0);
                 let after = stretches.into_iter().skip(failed).flatten().chain(head);
                 let after = after.filter(|name| !read.contains(name) && *name != reading);

@@ -1,7 +1,6 @@
-//! How many tokens a conversation with a draft would be, exactly, while the draft is being written.
-//!
-//! Needs a model's vocabulary and template only, so that it works before the model is loaded. What was counted for
-//! a draft is kept: the next count encodes only what changed.
+//! Counts exactly how many tokens a conversation with a draft would be, while the draft is written.
+//! Needs only a model's vocabulary and template, so that it works before the model is loaded.
+//! Counts are cached: the next one encodes only what changed.
 
 use engine::arch;
 use engine::template::ChatTemplate;

@@ -1,5 +1,5 @@
-//! Texts as vectors, by one model on a thread of its own: answers go on meanwhile. It stays in memory while it is asked
-//! now and then, and goes at once where another model needs the room.
+//! Text embeddings by one model on a separate thread, in parallel to answers. It stays in memory
+//! while in use, and is evicted at once if another model needs the memory.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -111,7 +111,7 @@ struct Embedder {
     notices: Vec<Error>,
 }
 
-/// Until nobody asks any more.
+/// Runs until the requests end.
 fn work(
     asked: &Receiver<(u64, EmbedRequest)>,
     tell: &Sender<(u64, Result<EmbeddingBatch>)>,
@@ -177,7 +177,7 @@ impl Embedder {
             }
             Backend::Scalar => {}
         }
-        // one text after the other: a second card with the whole model would have nothing to do
+        // texts run one after the other: a second GPU with the whole model would be idle
         let asked = GpuRequest { spread: GpuSpread::Layers, ..load.cards.clone() };
         let cards = gpus::Cards::of(&load.machine, &asked, clock);
         let placed = cards.place(load.backend, &file, &mut options)?;

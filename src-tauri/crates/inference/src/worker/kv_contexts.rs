@@ -1,9 +1,7 @@
-//! The contexts that a model keeps between turns: which of them a prompt goes on from, and what becomes of them when
-//! memory is needed.
-//!
-//! A prompt takes whatever has computed the most of it already: its conversation's own context, another one that begins
-//! alike (pages are shared until one side writes), or stored files. Guarantees that what is taken holds exactly the
-//! prompt's own tokens, and that a context in use is never given up.
+//! The contexts that a model keeps between turns: which one a prompt continues, and which are
+//! evicted under memory pressure. A prompt takes the longest computed prefix: its conversation's
+//! context, one with the same beginning (pages are shared until written), or stored files. A reused
+//! context matches the prompt's tokens exactly, and one in use is never evicted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,10 +15,11 @@ use super::checkpoint_store::{self, PendingCheckpoint};
 use contract::Result;
 use contract::protocol::{Checkpoints, ContextRetention, Hits, ModelKv, PoolKv};
 
-/// A token takes so many times longer to compute than to read from a file.
+/// Ratio of a token's compute time to its read time from a file.
 const TIMES_QUICKER: usize = 128;
 
-/// And another's pages are shared only for so many more than the conversation's own has: a page.
+/// Minimum gain in tokens for sharing another context's pages over using the conversation's own: a
+/// page.
 const SHARE_GAIN: usize = 32;
 
 #[derive(Default)]
@@ -28,7 +27,7 @@ pub struct Contexts {
     /// Least recently used first.
     kept: Vec<KvContext>,
     keeping: ContextRetention,
-    /// The last moment that was told.
+    /// The last time reported.
     now: Duration,
     hits: Hits,
     /// What happened to files since it was last asked.
@@ -42,7 +41,7 @@ struct KvContext {
     /// The turn that uses it.
     turn: Option<u64>,
     from: Origin,
-    /// Nobody has used it since.
+    /// Unused since.
     since: Duration,
     /// Answers since it was last stored.
     n_unstored: u32,
@@ -199,7 +198,8 @@ impl Contexts {
         sequence
     }
 
-    /// A conversation has one context: what it had is stored and goes, unless it is `source`.
+    /// Ensures one context per conversation: the previous one is stored and dropped, unless it is
+    /// `source`.
     fn drop_own(&mut self, model: &mut Model, conversation: Option<&str>, source: SequenceId) {
         let is_own = |kept: &KvContext| {
             conversation.is_some()
@@ -222,7 +222,7 @@ impl Contexts {
         true
     }
 
-    /// Where pages are bounded: until so many are free, or nothing is left to age or give up.
+    /// If pages are bounded: frees until `n` are available, or nothing is left to age or evict.
     fn free_pages(&mut self, model: &mut Model, n: usize) {
         let lacks = |model: &Model| model.is_kv_bounded() && model.n_free_pages() < n;
         while lacks(model) && (model.requantize_some() || self.give_up_oldest(model)) {}
@@ -307,7 +307,8 @@ impl Contexts {
         }
     }
 
-    /// What was due before and isn't written yet never will be; what is written is told.
+    /// An earlier pending checkpoint that isn't written yet is dropped; the one being written is
+    /// reported.
     fn set_due(&mut self, at: usize, due: PendingCheckpoint) {
         let KvContext { conversation, due: before, .. } = &mut self.kept[at];
         let Checkpoints { written, read, error, .. } = std::mem::replace(before, due).told;

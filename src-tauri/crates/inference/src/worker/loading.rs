@@ -1,6 +1,6 @@
-//! Models on their way into memory, and out of it. A model is loaded on a thread of its own: others go on answering
-//! meanwhile. Several stay as long as they fit; where one more doesn't, those that were not used for longest go first,
-//! never one that is answering.
+//! Loads and evicts models. A model is loaded on a separate thread while others continue to answer.
+//! Several stay as long as they fit; otherwise the least recently used are evicted first, never one
+//! that is answering.
 
 use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::time::Duration;
@@ -18,10 +18,10 @@ use contract::{Error, Result};
 /// Models in memory at once, however small they are.
 const MAX_LOADED: usize = 8;
 
-/// Of what is free, the share that a further model may take beside those that are there.
+/// Share of free memory that a further model may take.
 const MAY_TAKE: (u64, u64) = (4, 5);
 
-/// Loading is told in steps of so much.
+/// Progress is reported in steps of this fraction.
 const PROGRESS_STEP: f32 = 0.02;
 
 /// How often a worker that does nothing but load looks for requests and progress.
@@ -32,7 +32,7 @@ pub struct LoadJob {
     waiting: WaitingTurn,
     begun: Duration,
     heard: Receiver<LoaderMessage>,
-    /// The fraction that was told last.
+    /// The fraction last reported.
     told: f32,
     /// Its turn was cancelled, and has been told so.
     cancelled: bool,
@@ -105,7 +105,7 @@ impl Worker<'_> {
         if self.make_room(at) { LoadPlan::Load } else { LoadPlan::Full }
     }
 
-    /// Lets models go until the one that a turn needs fits beside those that are left. False: they are answering.
+    /// Evicts models until the one that a turn needs fits. False: they are answering.
     fn make_room(&mut self, at: usize) -> bool {
         let request = &self.waiting[at].request;
         let same = self.models.iter().position(|model| model.reference == request.model);
@@ -249,7 +249,7 @@ impl Worker<'_> {
         Some(due.saturating_sub(self.clock.monotonic()))
     }
 
-    /// Models that nobody has asked for long leave memory.
+    /// Evicts models that have long been unused.
     pub fn unload_idle(&mut self) {
         let now = self.clock.monotonic();
         while let Some(at) =

@@ -1,4 +1,4 @@
-//! A model in memory with the turns it is answering and the contexts that it keeps.
+//! A loaded model with its active turns and cached contexts.
 
 pub mod gpu_notices;
 pub mod logprobs;
@@ -35,7 +35,7 @@ use profiling::Profiling;
 use prompt::context_fit::{Fit, Fitting, Why};
 use prompt::render::{Vocabulary, no_vocabulary};
 
-/// Contexts beside those of turns that are being answered; more are brought back from files.
+/// Maximum idle contexts; further ones are restored from files.
 const MAX_IDLE: usize = 16;
 
 pub struct LoadedModel {
@@ -47,7 +47,7 @@ pub struct LoadedModel {
     /// Turns among them whose prompts are read before the scheduler has them.
     pub(super) reading: VecDeque<Reading>,
     pub(super) contexts: Contexts,
-    /// How it was placed, while there is something to find out about its cards.
+    /// Its placement, while its GPUs are still being tuned.
     placed: Option<GpuPlacement>,
     /// Names for the scheduler.
     next_number: u64,
@@ -74,7 +74,7 @@ pub(super) fn devices(load: &LoadSpec) -> Devices {
     }
 }
 
-/// As the load is asked for; the processor and graphics cards come later.
+/// Options from the load request; processor and GPUs are added later.
 fn options(load: &LoadSpec, file_bytes: u64) -> LoadOptions {
     LoadOptions {
         devices: devices(load),
@@ -125,7 +125,7 @@ impl LoadedModel {
         };
         let cards = Cards::of(&load.machine, &load.cards, clock);
         let backend = match (&reference.location, load.backend) {
-            // it has answered before a card is opened
+            // it has answered before a GPU is opened
             (Location::BuiltIn, Backend::Auto) => Backend::Cpu,
             (_, backend) => backend,
         };
@@ -139,7 +139,7 @@ impl LoadedModel {
         let mut scheduler = Scheduler::new();
         if let Some(draft) = &load.draft {
             let file = crate::model_file::open(&draft.location)?;
-            // a card's memory is the larger one's
+            // the larger model has the GPU's memory
             let devices = if options.devices == Devices::Scalar { Devices::Scalar } else { Devices::Cpu };
             let options = LoadOptions { devices, ..options };
             let draft_model = Model::load(Arc::new(file), &options, &mut |_| {})?;
@@ -262,7 +262,7 @@ impl LoadedModel {
         Ok(submitted?)
     }
 
-    /// A turn begins: what becomes of its context afterwards, and of the model when nobody asks it any more.
+    /// Registers a turn: the retention of its context, and of the model when it becomes idle.
     fn begins(&mut self, now: Duration, keeping: Option<&ContextRetention>) {
         self.used = now;
         self.contexts.at(now);
@@ -272,7 +272,7 @@ impl LoadedModel {
         }
     }
 
-    /// With what the user should know about machine and model, which is told once.
+    /// Notices about machine and model, each reported once.
     fn notices(&mut self, of_prompt: Vec<Error>) -> impl Iterator<Item = Error> {
         self.n_taken = self.n_taken.saturating_add(1);
         let is_first = self.n_taken == 1;
@@ -328,7 +328,8 @@ impl LoadedModel {
         self.contexts.has_room(&self.model, conversation)
     }
 
-    /// Brings a conversation's context into memory. Nobody is told where that can't be done: it is read later then.
+    /// Brings a conversation's context into memory. Failures are not reported: it is then read
+    /// later.
     pub fn prefetch(&mut self, request: &PrefetchRequest, clock: &dyn Clock) -> Result<()> {
         let prompt = Prompt::Chat(request.messages.clone());
         let prepared =
@@ -355,7 +356,7 @@ impl LoadedModel {
         self.contexts.store_some(&self.model)
     }
 
-    /// Looks a little further for what is fast on its graphics cards, and keeps it. False: there is nothing to look for.
+    /// Continues tuning for its GPUs, and caches the results. False: nothing is left to tune.
     pub fn tune_some(&mut self, clock: &dyn Clock) -> bool {
         let Some(placed) = &self.placed else { return false };
         let is_left = self.model.tune(&|| clock.monotonic()).unwrap_or_else(|error| {
@@ -404,7 +405,7 @@ impl LoadedModel {
     /// One batch. Afterwards `is_busy` says whether work is left.
     pub fn step(&mut self, clock: &dyn Clock, emit: &mut dyn FnMut(&str, Step)) {
         let mut events = Vec::new();
-        // contexts age where they do so under pressure; then those that nobody uses make room for those in use
+        // contexts that age under pressure age first; then unused ones give way to those in use
         while self.scheduler.is_short_of_pages(&self.model)
             && (self.model.requantize_some()
                 || self.contexts.yield_to(&mut self.model, &self.scheduler)

@@ -1,5 +1,5 @@
-//! The worker over a pipe: one JSON value per line, requests in, events out. The end of the requests is
-//! the end of the worker.
+//! The worker over a pipe: one JSON value per line, requests in, events out. The worker ends when
+//! its requests end.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! An answer that goes on: what it has is read again, token for token, as if it had just been generated.
+//! Resumes an answer: its existing tokens are read again exactly, as if just generated.
 
 use engine::TokenId;
 use engine::tokenizer::Tokenizer;

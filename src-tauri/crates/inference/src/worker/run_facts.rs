@@ -1,4 +1,4 @@
-//! What a turn took, told once it has ended, where it had the model and the machine to itself.
+//! The resource use of a turn, reported at its end if it had the model and the machine to itself.
 
 use super::model::LoadedModel;
 use contract::protocol::{RunFacts, Step, TurnResult};

@@ -1,4 +1,4 @@
-//! Panics, and whom they concern.
+//! Panics, and which turns they fail.
 
 use io::RealClock;
 

@@ -1,4 +1,4 @@
-//! Fitting over the starter model: its words, its template.
+//! Fitting over the starter model: its vocabulary, its template.
 
 use engine::arch;
 use engine::template::ChatTemplate;
@@ -55,9 +55,9 @@ fn said(role: &str, id: &str, n_words: usize, state: &mut u64) -> PromptMessage 
     PromptMessage { ids: vec![id.into()], ..message(role, &words.join(" ")) }
 }
 
-/// Follows one conversation with one strategy through many turns and, now and then, back to an earlier one, as edits
-/// and other versions do. Whatever happens: what is shown fits, begins with the system prompt and ends with the
-/// question, and all between is what was said.
+/// Follows a conversation with one strategy through many turns and, at times, back to an earlier
+/// one, as edits and other versions do. Always: the prompt fits, begins with the system prompt and
+/// ends with the question, and all between is original text.
 fn converse(starter: &Starter, strategy: Strategy, n_ctx: usize, mut state: u64) {
     let vocabulary = starter.vocabulary();
     let options = ChatOptions::default();
@@ -67,7 +67,7 @@ fn converse(starter: &Starter, strategy: Strategy, n_ctx: usize, mut state: u64)
     let mut n_folds = 0;
     for turn in 0..24 {
         if turn % 9 == 8 {
-            // Another branch: what was folded on the one that is left does not count there.
+            // Another branch: a compaction of the abandoned one does not count there.
             messages.truncate(messages.len() - 4);
         }
         messages.push(said("user", &format!("q{turn}"), 1 + random(&mut state, n_ctx / 20), &mut state));

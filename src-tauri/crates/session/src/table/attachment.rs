@@ -1,7 +1,7 @@
-//! Files attached to messages, and the passages of them that a message gave to the model.
+//! Files attached to messages, and the passages of files that were put into the prompt with a message.
 //!
-//! A passage may be of a file that an earlier message of the branch has. Both go with their message; passages go with
-//! their file too.
+//! A passage may belong to a file of an earlier message of the branch. Both are deleted with their message; passages also
+//! with their file.
 
 use std::collections::HashMap;
 
@@ -42,44 +42,46 @@ ALTER TABLE attachment ADD COLUMN tokens INTEGER;
 ALTER TABLE attachment ADD COLUMN is_about INTEGER NOT NULL DEFAULT 0;
 ";
 
-/// A file that is attached to a message.
+/// A file attached to a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttachmentRow {
     pub id: String,
     pub message: String,
-    /// SHA-256 of its text.
+    /// SHA-256 of its text, the key of the document table.
     pub document: String,
     pub name: String,
-    /// A word of the layer above.
+    /// Kind of file, as named by the layer above.
     pub kind: String,
-    /// Of the file as it was.
+    /// Bytes of the original file.
     pub bytes: i64,
-    /// JSON.
+    /// Hidden or instructing text found in it: JSON of the layer above.
     pub findings: Option<String>,
-    /// The model is given all of it; else passages.
+    /// Whether the whole text goes into the prompt; otherwise passages of it.
     pub is_whole: bool,
-    /// Of all of it, for the model that it was sent to. None: not counted.
+    /// Tokens of the whole text, for the model it was sent to. None: not counted.
     pub tokens: Option<u32>,
-    /// That count is an estimate.
+    /// Whether `tokens` is an estimate.
     pub is_about: bool,
 }
 
-/// A part of a file that was given to the model with a message.
+/// A passage of a file that was put into the prompt with a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PassageRow {
     pub message: String,
     pub attachment: String,
-    /// Bytes of the text.
+    /// First byte in the text.
     pub start: u32,
+    /// End byte in the text, exclusive.
     pub end: u32,
-    /// From 1.
+    /// First line, from 1.
     pub first_line: u32,
+    /// Last line, from 1.
     pub last_line: u32,
-    /// From 1, where it has pages.
+    /// Page, from 1, if the file has pages.
     pub page: Option<u32>,
 }
 
-/// What is attached to one message.
+/// Files and passages of one message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MessageAttachments {
     pub files: Vec<AttachmentRow>,
@@ -95,7 +97,7 @@ fn from_row(row: &Row) -> rusqlite::Result<AttachmentRow> {
         id: row.get(0)?,
         message: row.get(1)?,
         document: row.get(2)?,
-        // What is damaged of a row costs itself.
+        // A damaged column loses its own value only.
         name: row.get(3).unwrap_or_else(|_| "file".into()),
         kind: row.get(4).unwrap_or_default(),
         bytes: row.get(5).unwrap_or_default(),
@@ -118,7 +120,7 @@ fn passage(row: &Row) -> rusqlite::Result<PassageRow> {
     })
 }
 
-/// Everything of a message, in order.
+/// Inserts the files and passages of a message, in order.
 pub(crate) fn insert(db: &Connection, message: &str, attached: &MessageAttachments) -> Result<()> {
     let file = "INSERT INTO attachment (id, message, n, document, name, kind, bytes, findings, is_whole, tokens, is_about)
                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
@@ -145,7 +147,7 @@ pub(crate) fn get(db: &Connection, id: &str) -> Result<AttachmentRow> {
     row.ok_or_else(|| SessionError::missing("attachment", id))
 }
 
-/// Of all messages of a conversation, by message.
+/// Attachments of all messages of a conversation, by message.
 pub(crate) fn of_conversation(
     db: &Connection,
     conversation: &str,
@@ -178,7 +180,7 @@ pub(crate) fn any(db: &Connection, conversation: &str) -> Result<bool> {
     Ok(db.prepare_cached(sql)?.query_row([conversation], |row| row.get(0))?)
 }
 
-/// Of one message.
+/// Removes the attachments of a message.
 pub(crate) fn remove(db: &Connection, message: &str) -> Result<()> {
     db.execute("DELETE FROM passage WHERE message = ?1", [message])?;
     db.execute("DELETE FROM attachment WHERE message = ?1", [message])?;

@@ -1,5 +1,6 @@
-//! Stored contexts: which files there are, who needs them, and the named ones among them. The rows say what lies in
-//! the folder; that of a file that is gone costs time, never words.
+//! Stored contexts (KV cache files): which files exist, which conversations and named checkpoints need them.
+//!
+//! Rows mirror the folder. A missing file costs recomputation, never text.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -33,35 +34,35 @@ CREATE TABLE checkpoint (
 pub struct KvFile {
     pub name: String,
     pub bytes: u64,
-    /// Tokens up to its end.
+    /// Position of its end in the conversation, in tokens.
     pub position: u64,
 }
 
-/// A named checkpoint: a place in a conversation, whose stored context is not evicted.
+/// A named checkpoint: a position in a conversation whose stored context is never evicted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckpointRow {
     pub id: String,
     pub name: String,
     pub conversation: String,
-    /// The last message that belongs to it.
+    /// Its last message.
     pub message: String,
     pub created_ms: i64,
-    /// Of its files; 0: none is stored (any more), and it is read anew.
+    /// Bytes of its files. 0 if none is stored; then the prompt is processed again.
     pub bytes: u64,
 }
 
-/// What is stored.
+/// Totals of the stored contexts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KvTotals {
     pub files: u64,
     pub bytes: u64,
-    /// Of those that named checkpoints need.
+    /// Bytes of files that named checkpoints need.
     pub pinned_bytes: u64,
 }
 
 const PINNED: &str = "SELECT file FROM kv_use WHERE owner IN (SELECT id FROM checkpoint)";
 
-/// A stamp later than any there is.
+/// A use stamp later than all others.
 pub(crate) fn next_stamp(db: &Connection) -> Result<i64> {
     Ok(db.query_row("SELECT COALESCE(MAX(used), 0) + 1 FROM kv_file", [], |row| row.get(0))?)
 }
@@ -73,13 +74,13 @@ pub(crate) fn put(db: &Connection, file: &KvFile, stamp: i64) -> Result<()> {
     Ok(())
 }
 
-/// One that isn't there is ignored.
+/// Marks a file as used. Unknown files are ignored.
 pub(crate) fn touch(db: &Connection, name: &str, stamp: i64) -> Result<()> {
     db.prepare_cached("UPDATE kv_file SET used = ?2 WHERE name = ?1")?.execute(params![name, stamp])?;
     Ok(())
 }
 
-/// A file or an owner that isn't there is ignored.
+/// Records that an owner needs a file. Unknown files and owners are ignored.
 pub(crate) fn claim(db: &Connection, owner: &str, name: &str) -> Result<()> {
     let sql = "INSERT OR IGNORE INTO kv_use (owner, file) SELECT ?1, name FROM kv_file WHERE name = ?2
                AND (?1 IN (SELECT id FROM conversation) OR ?1 IN (SELECT id FROM checkpoint))";
@@ -87,7 +88,7 @@ pub(crate) fn claim(db: &Connection, owner: &str, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// The same files for another owner.
+/// Claims for `owner` the files that `of` used last.
 pub(crate) fn claim_newest_of(db: &Connection, owner: &str, of: &str) -> Result<()> {
     db.execute(
         "INSERT OR IGNORE INTO kv_use (owner, file) SELECT ?1, file FROM kv_use JOIN kv_file ON name = file
@@ -107,7 +108,7 @@ pub(crate) fn unclaim(db: &Connection, owner: &str) -> Result<()> {
     Ok(())
 }
 
-/// Claims of conversations and checkpoints that are gone.
+/// Removes claims of deleted conversations and checkpoints.
 pub(crate) fn unclaim_orphans(db: &Connection) -> Result<()> {
     db.execute(
         "DELETE FROM kv_use WHERE owner NOT IN (SELECT id FROM conversation)
@@ -127,13 +128,13 @@ pub(crate) fn all(db: &Connection) -> Result<Vec<String>> {
     names(db, "SELECT name FROM kv_file")
 }
 
-/// Files that nobody needs.
+/// Names of files without a claim.
 pub(crate) fn unclaimed(db: &Connection) -> Result<Vec<String>> {
     names(db, "SELECT name FROM kv_file WHERE name NOT IN (SELECT file FROM kv_use)")
 }
 
-/// Those that may go, the first to go first: longest unused, and of one use the furthest along, since what comes
-/// before leads there.
+/// Evictable files in order of eviction: least recently used first. Within one use the furthest position goes first,
+/// since earlier files lead to later ones.
 pub(crate) fn evictable(db: &Connection) -> Result<Vec<KvFile>> {
     let sql = format!(
         "SELECT name, bytes, position FROM kv_file WHERE name NOT IN ({PINNED}) ORDER BY used, position DESC"
@@ -185,7 +186,7 @@ pub(crate) fn get(db: &Connection, id: &str) -> Result<CheckpointRow> {
     row.ok_or_else(|| SessionError::missing("checkpoint", id))
 }
 
-/// Oldest first; of one conversation, or of all that don't lie in the trash.
+/// Lists named checkpoints, oldest first: of one conversation, or of all outside the trash.
 pub(crate) fn list(db: &Connection, conversation: Option<&str>) -> Result<Vec<CheckpointRow>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM checkpoint WHERE (?1 IS NULL OR conversation = ?1)
@@ -196,7 +197,7 @@ pub(crate) fn list(db: &Connection, conversation: Option<&str>) -> Result<Vec<Ch
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Whether there was one.
+/// Removes a named checkpoint; false if there was none.
 pub(crate) fn remove_named(db: &Connection, id: &str) -> Result<bool> {
     Ok(db.execute("DELETE FROM checkpoint WHERE id = ?1", [id])? > 0)
 }

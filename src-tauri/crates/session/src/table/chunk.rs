@@ -1,5 +1,4 @@
-//! Pieces of the answer that is being written: appended, never rewritten, folded into the message at
-//! its end.
+//! Chunks of the answer that is being written: appended, never rewritten, joined into the message when it ends.
 
 use rusqlite::{Connection, params};
 
@@ -16,7 +15,7 @@ CREATE TABLE chunk (
 ) STRICT, WITHOUT ROWID;
 ";
 
-/// Every id that was generated for a piece, and the model's whose they are.
+/// Adds the token ids generated for a chunk, and the fingerprint of the model they belong to.
 pub const ADD_IDS: &str = "
 ALTER TABLE chunk ADD COLUMN ids BLOB;
 ALTER TABLE chunk ADD COLUMN fingerprint TEXT;
@@ -45,7 +44,7 @@ pub(crate) struct AssembledAnswer {
 }
 
 impl AssembledAnswer {
-    /// The ids, where it is known whose they are. Which of them made the text is not.
+    /// The token log, if the model is known. Which ids made the visible text is unknown, so `text_ids` is empty.
     pub fn log(self) -> Option<TokenLog> {
         let Self { ids, fingerprint, .. } = self;
         (!fingerprint.is_empty() && !ids.is_empty()).then(|| TokenLog {
@@ -64,7 +63,7 @@ pub(crate) fn append(db: &Connection, message: &str, chunk: &AnswerChunk) -> Res
     Ok(())
 }
 
-/// All so far. A piece that can't be read costs itself.
+/// Joins all chunks so far. An unreadable chunk is skipped.
 pub(crate) fn assemble(db: &Connection, message: &str) -> Result<AssembledAnswer> {
     let sql = "SELECT text, reasoning, ids, fingerprint FROM chunk WHERE message = ?1 ORDER BY n";
     let mut statement = db.prepare_cached(sql)?;

@@ -1,6 +1,7 @@
-//! Places up to which a model is not shown a conversation any more, and the summaries that stand there instead.
+//! Compactions: the point up to which the model no longer sees a conversation, and the summary shown instead.
 //!
-//! A row goes with the last message that it covers, and so with every earlier one: those are its ancestors.
+//! A row is deleted with the last message it covers, and so with any earlier one, since those are its ancestors. On disk
+//! the table is called `fold`.
 
 use rusqlite::{Connection, Row, params};
 
@@ -24,20 +25,22 @@ CREATE INDEX fold_message ON fold(message);
 CREATE INDEX fold_first ON fold(first);
 ";
 
+/// A compaction, or a summary made ahead of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompactionRow {
     pub id: String,
-    /// The first and the last message that it covers.
+    /// The first message that it covers.
     pub first: String,
+    /// The last message that it covers.
     pub message: String,
     pub strategy: String,
-    /// 0: of messages; else of summaries of the level below.
+    /// 0: covers messages; otherwise summaries of the level below.
     pub level: u32,
-    /// None: a place up to which messages are left out.
+    /// None: the covered messages are left out.
     pub summary: Option<String>,
-    /// Prompts begin after it. A summary that is not used yet was made ahead.
+    /// Prompts begin after it. False for a summary that was made ahead of need.
     pub is_used: bool,
-    /// Of the prompt, when it was first used.
+    /// Prompt length without the compaction, when it was first used.
     pub tokens_before: u32,
     pub tokens_after: u32,
     pub created_ms: i64,
@@ -78,7 +81,7 @@ pub(crate) fn insert(db: &Connection, row: &CompactionRow) -> Result<()> {
     Ok(())
 }
 
-/// In the order in which they were made, whatever branch they are of. A row that can't be read costs a fold.
+/// Compactions of all branches, in the order in which they were made. Unreadable rows are skipped.
 pub(crate) fn of_conversation(db: &Connection, conversation: &str) -> Result<Vec<CompactionRow>> {
     let names: Vec<_> = COLUMNS.split(", ").map(|name| format!("fold.{name}")).collect();
     let sql = format!(
@@ -91,7 +94,7 @@ pub(crate) fn of_conversation(db: &Connection, conversation: &str) -> Result<Vec
     Ok(rows.filter_map(rusqlite::Result::ok).collect())
 }
 
-/// Those that cover a message, or anything after it: summaries know what those before them say.
+/// Removes compactions that cover a message or anything after it, since later summaries contain earlier ones.
 pub(crate) fn remove_from(db: &Connection, message: &str) -> Result<()> {
     let sql = "WITH RECURSIVE down(id) AS (
                    SELECT ?1 UNION ALL SELECT message.id FROM message JOIN down ON message.parent = down.id)

@@ -1,4 +1,4 @@
-//! Conversations that are made to fit in another way than the setting says.
+//! Compaction strategy of conversations that override the setting. On disk the table is called `compression`.
 
 use rusqlite::{Connection, OptionalExtension};
 

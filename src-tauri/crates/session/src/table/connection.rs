@@ -1,4 +1,4 @@
-//! Connections to elsewhere: when, where to, what for, how many bytes. Never what was said.
+//! Log of outgoing connections: time, host, purpose and bytes. Never their content.
 
 use rusqlite::{Connection, Row, params};
 
@@ -15,17 +15,18 @@ CREATE TABLE connection (
 ) STRICT;
 ";
 
-/// The newest so many are kept: years of use, and about two megabytes.
-const KEPT: i64 = 20_000;
+/// Rows that are kept, the newest first: years of use in about two megabytes.
+const MAX_ROWS: i64 = 20_000;
 
+/// A logged connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectionRow {
     pub id: i64,
     pub at_ms: i64,
     pub host: String,
-    /// A word of the layer above.
+    /// Purpose, as named by the layer above.
     pub purpose: String,
-    /// Bytes.
+    /// Bytes sent.
     pub sent: i64,
     pub received: i64,
 }
@@ -41,23 +42,23 @@ fn from_row(row: &Row) -> rusqlite::Result<ConnectionRow> {
     })
 }
 
-/// One that begins; its number.
+/// Logs a connection that begins and returns its id.
 pub(crate) fn begin(db: &Connection, at_ms: i64, host: &str, purpose: &str) -> Result<i64> {
     let sql = "INSERT INTO connection (at_ms, host, purpose, sent, received) VALUES (?1, ?2, ?3, 0, 0)";
     db.prepare_cached(sql)?.execute(params![at_ms, host, purpose])?;
     let id = db.last_insert_rowid();
-    db.prepare_cached("DELETE FROM connection WHERE id <= ?1")?.execute([id - KEPT])?;
+    db.prepare_cached("DELETE FROM connection WHERE id <= ?1")?.execute([id - MAX_ROWS])?;
     Ok(id)
 }
 
-/// What went over it.
+/// Records the bytes of a connection that ended.
 pub(crate) fn end(db: &Connection, id: i64, sent: i64, received: i64) -> Result<()> {
     let sql = "UPDATE connection SET sent = ?2, received = ?3 WHERE id = ?1";
     db.prepare_cached(sql)?.execute([id, sent, received])?;
     Ok(())
 }
 
-/// The newest first.
+/// Lists connections, newest first.
 pub(crate) fn list(db: &Connection, limit: u32) -> Result<Vec<ConnectionRow>> {
     let sql = "SELECT id, at_ms, host, purpose, sent, received FROM connection ORDER BY id DESC LIMIT ?1";
     let mut statement = db.prepare_cached(sql)?;
@@ -84,7 +85,8 @@ mod tests {
             received: 20,
         };
         assert_eq!(list(&db, 9).unwrap(), [expected]);
-        db.execute("INSERT INTO connection VALUES (?1, 8, 'example.org', 'answer', 0, 0)", [KEPT]).unwrap();
+        db.execute("INSERT INTO connection VALUES (?1, 8, 'example.org', 'answer', 0, 0)", [MAX_ROWS])
+            .unwrap();
         begin(&db, 9, "example.org", "answer").unwrap();
         assert_eq!(list(&db, 9).unwrap().iter().map(|row| row.at_ms).collect::<Vec<_>>(), [9, 8]);
         assert_eq!(list(&db, 1).unwrap().len(), 1);

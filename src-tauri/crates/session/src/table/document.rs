@@ -1,6 +1,6 @@
-//! Texts of attached files, each once: by the SHA-256 of the text, however many messages have it.
+//! Texts of attached files, stored once each under the SHA-256 of the text.
 //!
-//! A text lives as long as an attachment has it; `sweep` takes the others away.
+//! A text lives as long as an attachment refers to it; `sweep` removes the others.
 
 use rusqlite::{Connection, OptionalExtension};
 
@@ -13,7 +13,7 @@ CREATE TABLE document (
 ) STRICT;
 ";
 
-/// No error if it is there.
+/// Stores a text. No error if it exists.
 pub(crate) fn put(db: &Connection, sha256: &str, text: &str) -> Result<()> {
     let sql = "INSERT OR IGNORE INTO document (sha256, text) VALUES (?1, ?2)";
     db.prepare_cached(sql)?.execute([sha256, text])?;
@@ -25,7 +25,7 @@ pub(crate) fn text(db: &Connection, sha256: &str) -> Result<Option<String>> {
     Ok(db.prepare_cached(sql)?.query_row([sha256], |row| row.get(0)).optional()?)
 }
 
-/// Those that no message has any more go.
+/// Removes texts that no attachment refers to.
 pub(crate) fn sweep(db: &Connection) -> Result<()> {
     db.execute("DELETE FROM document WHERE sha256 NOT IN (SELECT document FROM attachment)", [])?;
     Ok(())

@@ -1,5 +1,4 @@
-//! Models that are being fetched, and hashes of files that were. Independent of the program's version: what is stored
-//! is what a hub is asked, not how.
+//! Queued downloads, and hashes of downloaded files. Stores what to request, not how, so rows outlive program versions.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -32,10 +31,10 @@ CREATE TABLE file_hash (
 ) STRICT, WITHOUT ROWID;
 ";
 
-/// How far it is, for those who begin anew.
+/// Stage of a download, as needed to resume it after a restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DownloadStage {
-    /// To be fetched, or being fetched.
+    /// Waiting or running.
     Queued,
     Paused,
     Failed,
@@ -62,21 +61,23 @@ impl DownloadStage {
     }
 }
 
+/// A download.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DownloadRow {
     pub id: String,
     /// `owner/name`
     pub repository: String,
-    /// A commit.
+    /// Commit of the repository.
     pub revision: String,
-    /// The branch that it was the newest of.
+    /// Branch whose newest commit `revision` was.
     pub branch: Option<String>,
     /// The first file.
     pub path: String,
     /// JSON of the layer above: files, lengths, hashes.
     pub files: String,
-    /// The folder that it goes to, and how that is laid out.
+    /// Target folder.
     pub root: String,
+    /// Layout of the target folder.
     pub layout: String,
     /// JSON of the layer above.
     pub trust: String,
@@ -89,7 +90,7 @@ pub struct DownloadRow {
     pub created_ms: i64,
 }
 
-/// What a file was when it arrived, or when it was first looked at.
+/// Hash of a file when it was downloaded or first examined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileHashRow {
     pub path: String,
@@ -127,7 +128,7 @@ fn signed(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 
-/// One of the same id is replaced.
+/// Inserts or replaces a download.
 pub(crate) fn put(db: &Connection, row: &DownloadRow) -> Result<()> {
     let sql = format!(
         "INSERT OR REPLACE INTO download ({COLUMNS})
@@ -153,7 +154,7 @@ pub(crate) fn put(db: &Connection, row: &DownloadRow) -> Result<()> {
     Ok(())
 }
 
-/// Oldest first.
+/// Lists downloads, oldest first.
 pub(crate) fn list(db: &Connection) -> Result<Vec<DownloadRow>> {
     let sql = format!("SELECT {COLUMNS} FROM download ORDER BY created_ms, id");
     let mut statement = db.prepare_cached(&sql)?;

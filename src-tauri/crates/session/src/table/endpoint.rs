@@ -1,4 +1,4 @@
-//! Other servers that answer: where they are, how the key is found (never the key itself), what they last listed.
+//! Remote model servers: address, where the key is found (never the key itself), and the models they last listed.
 
 use rusqlite::{Connection, Row, params};
 
@@ -17,16 +17,17 @@ CREATE TABLE endpoint (
 ) STRICT, WITHOUT ROWID;
 ";
 
+/// A remote model server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndpointRow {
     pub id: String,
-    /// Several may share one.
+    /// Display name; several endpoints may share one.
     pub name: String,
     pub url: String,
-    /// JSON of the layer above: how the key is found.
+    /// JSON of the layer above: where the key is found.
     pub key: String,
     pub enabled: bool,
-    /// JSON of the layer above: what it listed when it was last asked.
+    /// JSON of the layer above: the models of the last listing.
     pub models: String,
     pub added_ms: i64,
 }
@@ -43,7 +44,7 @@ fn from_row(row: &Row) -> rusqlite::Result<EndpointRow> {
     })
 }
 
-/// One of the same id is replaced; one of the same name and address is an error.
+/// Inserts or replaces an endpoint. Errors if another one has the same name and address.
 pub(crate) fn put(db: &Connection, row: &EndpointRow) -> Result<()> {
     db.execute(
         "INSERT INTO endpoint (id, name, url, key, enabled, models, added_ms)
@@ -56,7 +57,7 @@ pub(crate) fn put(db: &Connection, row: &EndpointRow) -> Result<()> {
     Ok(())
 }
 
-/// In the order in which they were added.
+/// Lists endpoints in the order in which they were added.
 pub(crate) fn list(db: &Connection) -> Result<Vec<EndpointRow>> {
     let sql = "SELECT id, name, url, key, enabled, models, added_ms FROM endpoint ORDER BY added_ms, id";
     let mut statement = db.prepare_cached(sql)?;
@@ -64,7 +65,7 @@ pub(crate) fn list(db: &Connection) -> Result<Vec<EndpointRow>> {
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Whether there was one.
+/// Removes an endpoint; false if there was none.
 pub(crate) fn remove(db: &Connection, id: &str) -> Result<bool> {
     Ok(db.execute("DELETE FROM endpoint WHERE id = ?1", [id])? > 0)
 }

@@ -1,4 +1,4 @@
-//! Folders that conversations, and other folders, lie in.
+//! Folders that contain conversations and other folders.
 
 use rusqlite::{Connection, Row, params};
 
@@ -12,18 +12,19 @@ CREATE TABLE folder (
 ) STRICT;
 ";
 
-/// Folders in folders. All that there were before lie in none.
+/// Adds nesting. Existing folders have no parent.
 pub const ADD_PARENT: &str = "
 ALTER TABLE folder ADD COLUMN parent TEXT REFERENCES folder(id) ON DELETE SET NULL;
 CREATE INDEX folder_parent ON folder(parent);
 ";
 
+/// A folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FolderRow {
     pub id: String,
     pub name: String,
     pub created_ms: i64,
-    /// The folder it lies in.
+    /// Enclosing folder.
     pub parent: Option<String>,
 }
 
@@ -31,7 +32,7 @@ fn from_row(row: &Row) -> rusqlite::Result<FolderRow> {
     Ok(FolderRow { id: row.get(0)?, name: row.get(1)?, created_ms: row.get(2)?, parent: row.get(3)? })
 }
 
-/// One of the same id gets the new name, and lies where the row says.
+/// Inserts a folder, or updates the name and parent of an existing one.
 pub(crate) fn put(db: &Connection, row: &FolderRow) -> Result<()> {
     let sql = "INSERT INTO folder (id, name, created_ms, parent) VALUES (?1, ?2, ?3, ?4)
                ON CONFLICT (id) DO UPDATE SET name = excluded.name, parent = excluded.parent";
@@ -39,7 +40,7 @@ pub(crate) fn put(db: &Connection, row: &FolderRow) -> Result<()> {
     Ok(())
 }
 
-/// By name.
+/// Lists folders by name.
 pub(crate) fn list(db: &Connection) -> Result<Vec<FolderRow>> {
     let sql = "SELECT id, name, created_ms, parent FROM folder ORDER BY name COLLATE NOCASE, id";
     let mut statement = db.prepare_cached(sql)?;
@@ -52,7 +53,7 @@ pub(crate) fn get(db: &Connection, id: &str) -> Result<FolderRow> {
     row.ok_or_else(|| SessionError::missing("folder", id))
 }
 
-/// What lies in it, folders and conversations, lies where it lay.
+/// Removes a folder; its contents move to the enclosing folder.
 pub(crate) fn remove(db: &Connection, row: &FolderRow) -> Result<()> {
     let moved = params![row.id, row.parent];
     db.execute("UPDATE folder SET parent = ?2 WHERE parent = ?1", moved)?;

@@ -1,6 +1,7 @@
-//! Messages: a tree under each conversation. `position` is the order in which they were made.
+//! Messages: a tree under each conversation. `position` is the order of creation.
 //!
-//! `stats`, `error` and `tool_calls` are JSON of the layer above; this table only keeps them.
+//! `stats`, `error` and `tool_calls` are JSON of the layer above. The columns `gone` and `gone_ms` hold
+//! [`MessageRow::deleted_by`] and [`MessageRow::deleted_ms`].
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -28,10 +29,10 @@ CREATE INDEX message_parent ON message(parent);
 CREATE INDEX message_streaming ON message(id) WHERE state = 'streaming';
 ";
 
-/// Tools that the model wants called.
+/// Adds tool calls.
 pub const ADD_TOOL_CALLS: &str = "ALTER TABLE message ADD COLUMN tool_calls TEXT;";
 
-/// The way a branch goes on where it was looked at last; the message whose removal took this one, and when.
+/// Adds the child last viewed, and by which removal, and when, a message was deleted.
 pub const ADD_TREE: &str = "
 ALTER TABLE message ADD COLUMN chosen TEXT;
 ALTER TABLE message ADD COLUMN gone TEXT;
@@ -40,23 +41,34 @@ CREATE INDEX message_gone ON message(gone) WHERE gone IS NOT NULL;
 ";
 
 text_enum! {
-    /// Who speaks.
-    Role { System = "system", User = "user", Assistant = "assistant" }
+    /// Author of a message.
+    Role {
+        /// The system prompt.
+        System = "system",
+        /// The user.
+        User = "user",
+        /// The model.
+        Assistant = "assistant",
+    }
 }
 
 text_enum! {
-    /// How far a message has come.
+    /// State of a message.
     MessageState {
+        /// Being written; its text is in the chunk table.
         Streaming = "streaming",
+        /// Finished.
         Complete = "complete",
-        /// By the user; what was written stays.
+        /// Stopped by the user; the text so far stays.
         Stopped = "stopped",
-        /// The program ended while this was being written; what was saved stays.
+        /// The program ended while it was being written; what was saved stays.
         Interrupted = "interrupted",
+        /// Ended by an error.
         Failed = "failed",
     }
 }
 
+/// A message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessageRow {
     pub id: String,
@@ -65,24 +77,25 @@ pub struct MessageRow {
     pub role: Role,
     pub text: String,
     pub reasoning: String,
-    /// JSON.
+    /// Tool calls with their outcomes: JSON of the layer above.
     pub tool_calls: Option<String>,
     pub state: MessageState,
-    /// JSON.
+    /// Why it failed: JSON of the layer above.
     pub error: Option<String>,
     pub model: Option<String>,
-    /// JSON.
+    /// Figures of the turn: JSON of the layer above.
     pub stats: Option<String>,
     pub created_ms: i64,
-    /// The child that the active branch went on with when it last came through here.
+    /// The child on the branch that was last viewed here.
     pub chosen: Option<String>,
-    /// The message whose removal took this one; None: it is there.
+    /// The message whose removal deleted this one; None if it is not deleted.
     pub deleted_by: Option<String>,
+    /// When it was deleted.
     pub deleted_ms: Option<i64>,
 }
 
 impl MessageRow {
-    /// A user's message, complete and empty.
+    /// A complete, empty user message.
     pub fn new(id: String) -> Self {
         Self {
             id,
@@ -106,13 +119,13 @@ impl MessageRow {
 
 const COLUMNS: &str = "id, conversation, parent, role, text, reasoning, state, error, model, stats, created_ms, tool_calls, chosen, gone, gone_ms";
 
-/// Stands in the place of a text that was deleted for good.
+/// Shown for a text that was deleted permanently.
 const DELETED: &str = "This message was deleted.";
 
-/// Stands in the place of a text that can't be read any more.
+/// Shown for a text that cannot be read.
 const UNREADABLE: &str = "This message can't be read: its row in the database is damaged.";
 
-/// A damaged row costs its own text, not the conversation it is in.
+/// A damaged row loses its own text, not the conversation.
 fn from_row(row: &Row) -> rusqlite::Result<MessageRow> {
     let (text, state) = match (row.get(4), row.get(6)) {
         (Ok(text), Ok(state)) => (text, state),
@@ -127,7 +140,7 @@ fn from_row(row: &Row) -> rusqlite::Result<MessageRow> {
         text,
         reasoning: row.get(5).unwrap_or_default(),
         state,
-        // What is damaged of these is as if it had never been there.
+        // Damaged optional columns count as absent.
         error: row.get(7).unwrap_or_default(),
         model: row.get(8).unwrap_or_default(),
         stats: row.get(9).unwrap_or_default(),
@@ -169,7 +182,7 @@ pub(crate) fn get(db: &Connection, id: &str) -> Result<MessageRow> {
     row.ok_or_else(|| SessionError::missing("message", id))
 }
 
-/// From the root to `leaf`.
+/// Messages from the root to `leaf`.
 pub(crate) fn branch(db: &Connection, leaf: &str) -> Result<Vec<MessageRow>> {
     let names: Vec<_> = COLUMNS.split(", ").map(|name| format!("message.{name}")).collect();
     let sql = format!(
@@ -184,7 +197,7 @@ pub(crate) fn branch(db: &Connection, leaf: &str) -> Result<Vec<MessageRow>> {
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Which of the messages under the same parent this is, and how many there are; both from 1.
+/// Version number of a message among its siblings, and their count; both from 1.
 pub(crate) fn version(db: &Connection, row: &MessageRow) -> Result<(u32, u32)> {
     let siblings = siblings(db, row)?;
     let at = siblings.iter().position(|id| *id == row.id).unwrap_or(0);
@@ -192,7 +205,7 @@ pub(crate) fn version(db: &Connection, row: &MessageRow) -> Result<(u32, u32)> {
     Ok((count(at + 1), count(siblings.len().max(1))))
 }
 
-/// The messages beside this one, itself included, oldest first.
+/// Ids of the versions of a message, itself included, oldest first.
 pub(crate) fn siblings(db: &Connection, row: &MessageRow) -> Result<Vec<String>> {
     let sql = "SELECT id FROM message WHERE conversation = ?1 AND parent IS ?2 AND role = ?3 AND gone IS NULL
                ORDER BY position";
@@ -201,7 +214,7 @@ pub(crate) fn siblings(db: &Connection, row: &MessageRow) -> Result<Vec<String>>
     Ok(ids.collect::<rusqlite::Result<_>>()?)
 }
 
-/// All of a conversation, removed ones included, parents before children.
+/// All messages of a conversation, deleted ones included, parents before children.
 pub(crate) fn all(db: &Connection, conversation: &str) -> Result<Vec<MessageRow>> {
     let sql = format!("SELECT {COLUMNS} FROM message WHERE conversation = ?1 ORDER BY position");
     let mut statement = db.prepare_cached(&sql)?;
@@ -220,7 +233,7 @@ pub(crate) fn chosen_child(db: &Connection, id: &str) -> Result<Option<String>> 
     Ok(db.prepare_cached(sql)?.query_row([id], |row| row.get(0)).optional()?)
 }
 
-/// Marks a message and what is under it as removed; what an earlier removal took stays that one's.
+/// Marks a message and its descendants as deleted. Messages that an earlier removal deleted keep its mark.
 pub(crate) fn mark_deleted(db: &Connection, id: &str, now_ms: i64) -> Result<()> {
     let sql = "WITH RECURSIVE down(id) AS (
                    SELECT ?1 UNION ALL SELECT message.id FROM message JOIN down ON message.parent = down.id)
@@ -234,26 +247,26 @@ pub(crate) fn unmark_deleted(db: &Connection, id: &str) -> Result<()> {
     Ok(())
 }
 
-/// Removals older than this.
+/// Ids of messages deleted before `before_ms`.
 pub(crate) fn deleted_before(db: &Connection, before_ms: i64) -> Result<Vec<String>> {
     let mut statement = db.prepare("SELECT id FROM message WHERE gone IS NOT NULL AND gone_ms < ?1")?;
     let ids = statement.query_map([before_ms], |row| row.get(0))?;
     Ok(ids.collect::<rusqlite::Result<_>>()?)
 }
 
-/// For good, with what is under it.
+/// Deletes a message permanently, with its descendants.
 pub(crate) fn remove(db: &Connection, id: &str) -> Result<()> {
     db.execute("DELETE FROM message WHERE id = ?1", [id])?;
     Ok(())
 }
 
-/// Nothing hangs on it, what was removed included.
+/// Whether a message has no children, deleted ones included.
 pub(crate) fn is_leaf(db: &Connection, id: &str) -> Result<bool> {
     let sql = "SELECT NOT EXISTS (SELECT 1 FROM message WHERE parent = ?1)";
     Ok(db.prepare_cached(sql)?.query_row([id], |row| row.get(0))?)
 }
 
-/// Of a message only its place is left.
+/// Replaces the content of a message with a placeholder; its position in the tree stays.
 pub(crate) fn blank(db: &Connection, id: &str) -> Result<()> {
     let sql = "UPDATE message SET text = ?2, reasoning = '', state = 'complete', error = NULL, stats = NULL,
                tool_calls = NULL WHERE id = ?1";
@@ -261,7 +274,7 @@ pub(crate) fn blank(db: &Connection, id: &str) -> Result<()> {
     search::put(db, id, DELETED)
 }
 
-/// It is being written again.
+/// Clears a message so that it can be written again.
 pub(crate) fn reopen(db: &Connection, id: &str) -> Result<()> {
     let sql = "UPDATE message SET state = 'streaming', error = NULL, stats = NULL, text = '', reasoning = ''
                WHERE id = ?1";
@@ -269,7 +282,7 @@ pub(crate) fn reopen(db: &Connection, id: &str) -> Result<()> {
     search::remove(db, id)
 }
 
-/// The end of a message that was streaming.
+/// Stores the final content of a message that was streaming.
 pub(crate) fn finish(db: &Connection, row: &MessageRow) -> Result<()> {
     db.execute(
         "UPDATE message SET text = ?2, reasoning = ?3, state = ?4, error = ?5, stats = ?6, tool_calls = ?7 WHERE id = ?1",
@@ -283,7 +296,7 @@ pub(crate) fn set_tool_calls(db: &Connection, id: &str, json: &str) -> Result<()
     Ok(())
 }
 
-/// Streaming messages that no turn writes to any more.
+/// Ids of streaming messages without a turn.
 pub(crate) fn orphans(db: &Connection) -> Result<Vec<String>> {
     let sql = "SELECT id FROM message WHERE state = 'streaming' AND id NOT IN (SELECT message FROM turn)";
     let mut statement = db.prepare(sql)?;

@@ -1,4 +1,4 @@
-//! The library's entries: where model files are, what they are, and which of them were removed.
+//! Entries of the model library: where model files are, what they contain, and which were removed.
 
 use rusqlite::{Connection, Row, params};
 
@@ -18,7 +18,7 @@ CREATE TABLE model (
 ) STRICT, WITHOUT ROWID;
 ";
 
-/// Files that were found beside those that the user named, what they take, and those that were removed.
+/// Adds models found by scanning, their sizes, and removed models.
 pub const ADD_LIBRARY: &str = "
 ALTER TABLE model ADD COLUMN source TEXT NOT NULL DEFAULT 'file';
 ALTER TABLE model ADD COLUMN root TEXT;
@@ -32,43 +32,45 @@ ALTER TABLE model ADD COLUMN removed_ms INTEGER;
 ALTER TABLE model ADD COLUMN was_at TEXT;
 ";
 
-/// What a model can do beside answering.
+/// Adds capabilities beyond chat; the column is called `skills`.
 pub const ADD_SKILLS: &str = "
 ALTER TABLE model ADD COLUMN skills TEXT;
 ";
 
+/// An entry of the model library.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ModelRow {
     pub id: String,
     pub name: String,
     pub path: String,
-    /// Of the weights, as they were when the entry was made.
+    /// Bytes of the weights when the entry was made.
     pub bytes: i64,
     pub architecture: String,
     pub parameters: i64,
     pub dtype: String,
     pub context_length: u32,
     pub added_ms: i64,
-    /// The layer above names them; `file`: where the user has it.
+    /// Source, as named by the layer above; `file`: a file that the user chose.
     pub source: String,
-    /// The folder in which it was found. None: the user named the file itself.
+    /// Folder in which it was found; None if the user chose the file itself.
     pub root: Option<String>,
-    /// Files that it consists of, and their bytes.
+    /// Number of its files.
     pub files: u32,
+    /// Bytes of all its files.
     pub disk_bytes: i64,
-    /// Of the contents; empty: not looked at.
+    /// Fingerprint of the contents; empty if not computed.
     pub fingerprint: String,
-    /// Of the file as the file system knows it: while it stays, the contents need not be looked at again.
+    /// File system stamp: while it is unchanged, the contents need not be read again.
     pub stamp: String,
-    /// JSON of the layer above: what it takes in memory.
+    /// Memory estimate: JSON of the layer above.
     pub sizes: Option<String>,
-    /// JSON of the layer above: what it can do. None: nobody has looked.
+    /// Capabilities: JSON of the layer above. None if not examined.
     pub skills: Option<String>,
-    /// JSON of the layer above: why it can't be used.
+    /// Why it cannot be used: JSON of the layer above.
     pub problem: Option<String>,
-    /// In the trash since.
+    /// When it was moved to the trash.
     pub removed_ms: Option<i64>,
-    /// Where its files lay before, if they were moved into the trash.
+    /// Path of its files before they were moved to the trash.
     pub was_at: Option<String>,
 }
 
@@ -100,7 +102,7 @@ fn from_row(row: &Row) -> rusqlite::Result<ModelRow> {
     })
 }
 
-/// An entry of the same id is replaced.
+/// Inserts or replaces an entry.
 pub(crate) fn put(db: &Connection, row: &ModelRow) -> Result<()> {
     let sql = format!(
         "INSERT OR REPLACE INTO model ({COLUMNS})
@@ -134,14 +136,14 @@ pub(crate) fn put(db: &Connection, row: &ModelRow) -> Result<()> {
     Ok(())
 }
 
-/// In the order in which they were added, removed ones among them.
+/// Lists entries in the order in which they were added, removed ones included.
 pub(crate) fn list(db: &Connection) -> Result<Vec<ModelRow>> {
     let mut statement = db.prepare_cached(&format!("SELECT {COLUMNS} FROM model ORDER BY added_ms, id"))?;
     let rows = statement.query_map([], from_row)?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Whether there was one.
+/// Removes an entry; false if there was none.
 pub(crate) fn remove(db: &Connection, id: &str) -> Result<bool> {
     Ok(db.execute("DELETE FROM model WHERE id = ?1", [id])? > 0)
 }

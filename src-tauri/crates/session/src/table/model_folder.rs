@@ -1,4 +1,4 @@
-//! Folders that the user wants looked through for models.
+//! Folders that are scanned for models.
 
 use rusqlite::Connection;
 
@@ -11,20 +11,20 @@ CREATE TABLE model_folder (
 ) STRICT, WITHOUT ROWID;
 ";
 
-/// One that is there already stays.
+/// Adds a folder. No error if it exists.
 pub(crate) fn put(db: &Connection, path: &str, added_ms: i64) -> Result<()> {
     db.execute("INSERT OR IGNORE INTO model_folder (path, added_ms) VALUES (?1, ?2)", (path, added_ms))?;
     Ok(())
 }
 
-/// In the order in which they were added.
+/// Lists folders in the order in which they were added.
 pub(crate) fn list(db: &Connection) -> Result<Vec<String>> {
     let mut statement = db.prepare_cached("SELECT path FROM model_folder ORDER BY added_ms, path")?;
     let rows = statement.query_map([], |row| row.get(0))?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Whether there was one.
+/// Removes a folder; false if there was none.
 pub(crate) fn remove(db: &Connection, path: &str) -> Result<bool> {
     Ok(db.execute("DELETE FROM model_folder WHERE path = ?1", [path])? > 0)
 }

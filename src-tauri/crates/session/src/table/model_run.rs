@@ -1,4 +1,4 @@
-//! What each model's best run took on this computer, beside what was foretold for it.
+//! Speed and memory of each model's best run on this computer, beside the prediction. `foretold` means predicted.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -18,18 +18,19 @@ CREATE TABLE model_run (
 ) STRICT, WITHOUT ROWID;
 ";
 
+/// The best run of a model with one KV precision.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ModelRunRow {
-    /// Library id.
+    /// Library id of the model.
     pub model: String,
-    /// Precision of its context.
+    /// Precision of the KV cache.
     pub kv: String,
     pub tok_s: f64,
     pub foretold_tok_s: Option<f64>,
-    /// None: not measured, since other models were in memory.
+    /// Measured memory; None if other models were loaded.
     pub memory_bytes: Option<i64>,
     pub foretold_bytes: i64,
-    /// Tokens of the conversation.
+    /// Length of the conversation in tokens.
     pub tokens: u32,
     pub at_ms: i64,
 }
@@ -47,7 +48,7 @@ fn from_row(row: &Row) -> rusqlite::Result<ModelRunRow> {
     })
 }
 
-/// In place of what was there.
+/// Inserts or replaces a run.
 pub(crate) fn put(db: &Connection, row: &ModelRunRow) -> Result<()> {
     db.execute(
         "INSERT OR REPLACE INTO model_run

@@ -1,4 +1,4 @@
-//! Presets: what a conversation can be given of its own, under a name.
+//! Named presets of per-chat options.
 
 use rusqlite::{Connection, Row, params};
 
@@ -13,6 +13,7 @@ CREATE TABLE preset (
 ) STRICT;
 ";
 
+/// A preset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PresetRow {
     pub id: String,
@@ -26,7 +27,7 @@ fn from_row(row: &Row) -> rusqlite::Result<PresetRow> {
     Ok(PresetRow { id: row.get(0)?, name: row.get(1)?, body: row.get(2)?, created_ms: row.get(3)? })
 }
 
-/// One of the same id gets the new name and body.
+/// Inserts a preset, or updates the name and body of an existing one.
 pub(crate) fn put(db: &Connection, row: &PresetRow) -> Result<()> {
     let sql = "INSERT INTO preset (id, name, body, created_ms) VALUES (?1, ?2, ?3, ?4)
                ON CONFLICT (id) DO UPDATE SET name = excluded.name, body = excluded.body";
@@ -34,7 +35,7 @@ pub(crate) fn put(db: &Connection, row: &PresetRow) -> Result<()> {
     Ok(())
 }
 
-/// By name.
+/// Lists presets by name.
 pub(crate) fn list(db: &Connection) -> Result<Vec<PresetRow>> {
     let sql = "SELECT id, name, body, created_ms FROM preset ORDER BY name COLLATE NOCASE, id";
     let mut statement = db.prepare_cached(sql)?;

@@ -1,8 +1,7 @@
-//! The index of words over every message's text.
+//! Full-text index (FTS5) over the text of every message.
 //!
-//! Words are found by their beginnings, without regard to case and accents. Scripts that put no spaces between
-//! words are indexed letter by letter, so that any part of a sentence is found in them. What is deleted leaves
-//! the index at once (`secure-delete`), not when its pages happen to be merged.
+//! Words match by prefix, ignoring case and accents. Scripts without spaces are indexed character by character, so that
+//! any part of a sentence matches. Deleted text leaves the index at once (`secure-delete`), not at the next merge.
 
 use rusqlite::{Connection, params};
 
@@ -13,20 +12,20 @@ CREATE VIRTUAL TABLE search USING fts5(text, tokenize = 'unicode61 remove_diacri
 INSERT INTO search(search, rank) VALUES ('secure-delete', 1);
 ";
 
-/// Around what was found, in snippets.
+/// Mark the matched words in snippets.
 const BEGIN: char = '\u{2}';
 const END: char = '\u{3}';
 
-/// Stands between letters of scripts without spaces: no part of any word, and nothing to see.
+/// Separates characters of scripts without spaces: part of no word, and invisible.
 const GAP: char = '\u{200B}';
 
 /// Words of a snippet; FTS5 allows 64.
 const SNIPPET_WORDS: u32 = 28;
 
-/// Words of a question that are looked at; more would only narrow what is narrow.
-const MOST_WORDS: usize = 16;
+/// Words of a query that count; more would only narrow a narrow search.
+const MAX_QUERY_WORDS: usize = 16;
 
-/// A message that has what was looked for.
+/// A message that matches a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchHit {
     pub conversation: String,
@@ -34,11 +33,11 @@ pub struct SearchHit {
     pub message: String,
     pub role: super::message::Role,
     pub created_ms: i64,
-    /// A part of its text, in pieces; true where it is what was looked for.
+    /// Excerpt of its text in pieces; true marks a match.
     pub snippet: Vec<(String, bool)>,
 }
 
-/// Indexes a message's text, in place of what it had.
+/// Indexes a message's text, replacing its earlier entry.
 pub(crate) fn put(db: &Connection, message: &str, text: &str) -> Result<()> {
     remove(db, message)?;
     let sql = "INSERT INTO search(rowid, text) SELECT position, ?2 FROM message WHERE id = ?1";
@@ -58,7 +57,7 @@ pub(crate) fn remove_conversation(db: &Connection, conversation: &str) -> Result
     Ok(())
 }
 
-/// Indexes what an older version, or a mended file, has not indexed.
+/// Indexes messages that an older version or a repaired file left without an entry.
 pub(crate) fn complete(db: &Connection) -> Result<()> {
     let sql =
         "SELECT id, text, (SELECT group_concat(name, char(10)) FROM attachment WHERE message = message.id)
@@ -66,7 +65,7 @@ pub(crate) fn complete(db: &Connection) -> Result<()> {
     let mut statement = db.prepare(sql)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        // A text that can't be read has no words.
+        // An unreadable text has no words.
         if let (Ok(id), Ok(text)) = (row.get::<_, String>(0), row.get::<_, String>(1)) {
             let names: Option<String> = row.get(2).unwrap_or_default();
             put(db, &id, &format!("{text}\n{}", names.unwrap_or_default()))?;
@@ -75,22 +74,22 @@ pub(crate) fn complete(db: &Connection) -> Result<()> {
     Ok(())
 }
 
-/// Messages that have all of `query`'s words, newest first; not those that were removed or lie in the trash.
+/// Messages that contain all words of `query`, newest first, without deleted ones and the trash.
 pub(crate) fn find(db: &Connection, query: &str, limit: u32) -> Result<Vec<SearchHit>> {
-    match matching(query) {
-        Some(words) => by_words(db, &words, &literals(query), limit),
-        None => by_signs(db, query.trim(), limit),
+    match fts_query(query) {
+        Some(words) => find_words(db, &words, &literals(query), limit),
+        None => find_literal(db, query.trim(), limit),
     }
 }
 
-const FOUND: &str = "JOIN conversation ON conversation.id = message.conversation
+const VISIBLE: &str = "JOIN conversation ON conversation.id = message.conversation
     WHERE message.gone IS NULL AND conversation.deleted_ms IS NULL";
 
-fn by_words(db: &Connection, words: &str, literals: &[String], limit: u32) -> Result<Vec<SearchHit>> {
+fn find_words(db: &Connection, words: &str, literals: &[String], limit: u32) -> Result<Vec<SearchHit>> {
     let sql = format!(
         "SELECT message.conversation, title, message.id, role, message.created_ms,
              snippet(search, 0, char(2), char(3), '…', {SNIPPET_WORDS}), message.text
-         FROM search JOIN message ON message.position = search.rowid {FOUND} AND search MATCH ?1
+         FROM search JOIN message ON message.position = search.rowid {VISIBLE} AND search MATCH ?1
          ORDER BY search.rowid DESC"
     );
     let mut statement = db.prepare_cached(&sql)?;
@@ -100,7 +99,7 @@ fn by_words(db: &Connection, words: &str, literals: &[String], limit: u32) -> Re
         let text: String = row.get(6).unwrap_or_default();
         let text = text.to_lowercase();
         if literals.iter().all(|literal| text.contains(literal)) {
-            hits.push(hit(row, pieces(&row.get::<_, String>(5)?))?);
+            hits.push(hit(row, snippet_pieces(&row.get::<_, String>(5)?))?);
         }
         if hits.len() >= limit as usize {
             break;
@@ -109,13 +108,13 @@ fn by_words(db: &Connection, words: &str, literals: &[String], limit: u32) -> Re
     Ok(hits)
 }
 
-/// Signs are in no index: every text is looked through.
-fn by_signs(db: &Connection, signs: &str, limit: u32) -> Result<Vec<SearchHit>> {
+/// Symbols are not indexed: scans every text.
+fn find_literal(db: &Connection, signs: &str, limit: u32) -> Result<Vec<SearchHit>> {
     if signs.is_empty() {
         return Ok(Vec::new());
     }
     let sql = format!(
-        "SELECT message.conversation, title, message.id, role, message.created_ms, text FROM message {FOUND}
+        "SELECT message.conversation, title, message.id, role, message.created_ms, text FROM message {VISIBLE}
              AND instr(text, ?1) > 0 ORDER BY position DESC LIMIT ?2"
     );
     let mut statement = db.prepare_cached(&sql)?;
@@ -123,7 +122,7 @@ fn by_signs(db: &Connection, signs: &str, limit: u32) -> Result<Vec<SearchHit>> 
     let mut hits = Vec::new();
     while let Some(row) = rows.next()? {
         let text: String = row.get(5)?;
-        hits.push(hit(row, around(&text, signs))?);
+        hits.push(hit(row, snippet_around(&text, signs))?);
     }
     Ok(hits)
 }
@@ -139,21 +138,21 @@ fn hit(row: &rusqlite::Row, snippet: Vec<(String, bool)>) -> rusqlite::Result<Se
     })
 }
 
-/// Characters of a snippet before and after signs.
-const AROUND: usize = 60;
+/// Characters of a snippet on each side of a literal match.
+const CONTEXT_CHARS: usize = 60;
 
-fn around(text: &str, signs: &str) -> Vec<(String, bool)> {
+fn snippet_around(text: &str, signs: &str) -> Vec<(String, bool)> {
     let Some((before, after)) = text.split_once(signs) else { return vec![(text.into(), false)] };
-    let cut = before.chars().count().saturating_sub(AROUND);
+    let cut = before.chars().count().saturating_sub(CONTEXT_CHARS);
     let start = if cut > 0 { "…" } else { "" };
     let before: String = start.chars().chain(before.chars().skip(cut)).collect();
-    let end = if after.chars().nth(AROUND).is_some() { "…" } else { "" };
-    let after: String = after.chars().take(AROUND).chain(end.chars()).collect();
+    let end = if after.chars().nth(CONTEXT_CHARS).is_some() { "…" } else { "" };
+    let after: String = after.chars().take(CONTEXT_CHARS).chain(end.chars()).collect();
     vec![(before, false), (signs.into(), true), (after, false)]
 }
 
-/// A snippet's pieces by the marks in it.
-fn pieces(marked: &str) -> Vec<(String, bool)> {
+/// Splits a marked snippet into pieces.
+fn snippet_pieces(marked: &str) -> Vec<(String, bool)> {
     let mut pieces: Vec<(String, bool)> = Vec::new();
     let mut is_hit = false;
     let mut piece = String::new();
@@ -173,7 +172,7 @@ fn pieces(marked: &str) -> Vec<(String, bool)> {
     pieces
 }
 
-/// A text as it is indexed.
+/// A text in its indexed form.
 pub(crate) fn spaced(text: &str) -> String {
     let mut spaced = String::with_capacity(text.len() + text.len() / 4);
     for c in text.chars().filter(|c| ![BEGIN, END, GAP].contains(c)) {
@@ -186,7 +185,7 @@ pub(crate) fn spaced(text: &str) -> String {
     spaced
 }
 
-/// Of a script whose words aren't told apart by spaces, or only loosely.
+/// Whether a character belongs to a script that does not, or only loosely, separate words by spaces.
 pub(crate) fn has_no_spaces(c: char) -> bool {
     matches!(c,
         '\u{0E00}'..='\u{0EFF}' | '\u{1000}'..='\u{109F}' | '\u{1780}'..='\u{17FF}'
@@ -194,38 +193,38 @@ pub(crate) fn has_no_spaces(c: char) -> bool {
         | '\u{AC00}'..='\u{D7AF}' | '\u{F900}'..='\u{FAFF}' | '\u{FF66}'..='\u{FF9F}' | '\u{20000}'..='\u{3FFFF}')
 }
 
-/// What a question asks for, word by word; what stands in quotes is one.
-fn asked(query: &str) -> Vec<(&str, bool)> {
-    let mut asked = Vec::new();
+/// Terms of a query: words, and quoted phrases (true).
+fn query_terms(query: &str) -> Vec<(&str, bool)> {
+    let mut terms = Vec::new();
     for (n, part) in query.split('"').enumerate() {
         if n % 2 == 1 {
-            asked.push((part, true));
+            terms.push((part, true));
         } else {
-            asked.extend(part.split_whitespace().map(|word| (word, false)));
+            terms.extend(part.split_whitespace().map(|word| (word, false)));
         }
     }
-    asked.retain(|(word, _)| word.contains(char::is_alphanumeric));
-    asked.truncate(MOST_WORDS);
-    asked
+    terms.retain(|(word, _)| word.contains(char::is_alphanumeric));
+    terms.truncate(MAX_QUERY_WORDS);
+    terms
 }
 
-/// The question in FTS5's language: words by their beginnings, quoted ones as they stand. None: no word in it.
-fn matching(query: &str) -> Option<String> {
-    let asked = asked(query);
-    let words = asked.iter().map(|(word, is_quoted)| {
-        let begins = if *is_quoted || is_short_with_signs(word) { "" } else { " *" };
+/// The query in FTS5 syntax: prefix match for words, exact match for quoted phrases. None if it has no word.
+fn fts_query(query: &str) -> Option<String> {
+    let terms = query_terms(query);
+    let words = terms.iter().map(|(word, is_quoted)| {
+        let begins = if *is_quoted || is_mostly_symbols(word) { "" } else { " *" };
         format!("\"{}\"{begins}", spaced(word))
     });
-    (!asked.is_empty()).then(|| words.collect::<Vec<_>>().join(" AND "))
+    (!terms.is_empty()).then(|| words.collect::<Vec<_>>().join(" AND "))
 }
 
-/// Words such as `C++` are their signs more than their letters: they have to stand there as they are.
+/// Words such as `C++` consist mostly of symbols: the text must contain them literally.
 fn literals(query: &str) -> Vec<String> {
-    let asked = asked(query).into_iter().map(|(word, _)| word);
-    asked.filter(|word| is_short_with_signs(word)).map(str::to_lowercase).collect()
+    let words = query_terms(query).into_iter().map(|(word, _)| word);
+    words.filter(|word| is_mostly_symbols(word)).map(str::to_lowercase).collect()
 }
 
-fn is_short_with_signs(word: &str) -> bool {
+fn is_mostly_symbols(word: &str) -> bool {
     let n_letters = word.chars().filter(|c| c.is_alphanumeric()).count();
     n_letters <= 2 && n_letters < word.chars().count()
 }
@@ -235,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn questions_in_the_language_of_the_index() {
+    fn queries_become_fts_syntax() {
         let cases = [
             ("fox", Some("\"fox\" *")),
             ("  quick   fox ", Some("\"quick\" * AND \"fox\" *")),
@@ -248,14 +247,14 @@ mod tests {
             ("", None),
         ];
         for (query, expected) in cases {
-            assert_eq!(matching(query).as_deref(), expected, "{query:?}");
+            assert_eq!(fts_query(query).as_deref(), expected, "{query:?}");
         }
     }
 
     #[test]
-    fn snippets_fall_into_pieces() {
+    fn snippets_are_split_into_pieces() {
         let marked = "… the \u{2}quick\u{3} \u{200B}東\u{200B}\u{2}\u{200B}京\u{3}";
         let expected = [("… the ", false), ("quick", true), (" 東", false), ("京", true)];
-        assert_eq!(pieces(marked), expected.map(|(text, is_hit)| (text.to_owned(), is_hit)));
+        assert_eq!(snippet_pieces(marked), expected.map(|(text, is_hit)| (text.to_owned(), is_hit)));
     }
 }

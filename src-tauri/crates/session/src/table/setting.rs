@@ -16,7 +16,7 @@ pub(crate) fn get(db: &Connection, key: &str) -> Result<Option<String>> {
     Ok(statement.query_row([key], |row| row.get(0)).optional()?)
 }
 
-/// Keys and values; not those that only this file is concerned with.
+/// Keys and values, without the keys that are internal to this database.
 pub(crate) fn all(db: &Connection) -> Result<Vec<(String, String)>> {
     let mut statement = db.prepare("SELECT key, value FROM setting WHERE key NOT LIKE 'internal.%'")?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;

@@ -1,4 +1,4 @@
-//! Enums that are a word in the database: one list for both ways, so that neither can forget a variant.
+//! Enums that are stored as text: one list of variants serves both directions, so neither can miss one.
 
 macro_rules! text_enum {
     ($(#[$doc:meta])* $name:ident { $($(#[$line:meta])* $variant:ident = $word:literal),* $(,)? }) => {

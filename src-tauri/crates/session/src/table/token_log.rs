@@ -1,5 +1,6 @@
-//! The ids that a model really generated for a message, per model fingerprint: reused instead of
-//! tokenising its text again, so that a KV cache stays valid word for word.
+//! Token ids that a model generated for a message, per model fingerprint.
+//!
+//! They are reused instead of tokenizing the text again, so that a KV cache stays valid token for token.
 
 use rusqlite::{Connection, params};
 
@@ -14,24 +15,26 @@ CREATE TABLE token_log (
 ) STRICT, WITHOUT ROWID;
 ";
 
-/// Every id from the answer's first on, markup and reasoning included.
+/// Adds every id of the answer, markup and reasoning included.
 pub const ADD_WHOLE: &str = "ALTER TABLE token_log ADD COLUMN whole BLOB;";
 
+/// Token ids of one message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TokenLog {
-    /// Of the model whose vocabulary these are.
+    /// Fingerprint of the model whose vocabulary the ids belong to.
     pub fingerprint: String,
-    /// Of the text alone.
+    /// Ids of the visible text.
     pub text_ids: Vec<u32>,
-    /// Of all that was generated, in order; empty where that was not kept.
+    /// All generated ids in order, markup and reasoning included; empty if not recorded.
     pub all_ids: Vec<u32>,
 }
 
-/// Little-endian, as they are kept.
+/// Encodes ids as little-endian bytes.
 pub fn to_bytes(ids: &[u32]) -> Vec<u8> {
     ids.iter().flat_map(|id| id.to_le_bytes()).collect()
 }
 
+/// Decodes ids from little-endian bytes.
 pub fn from_bytes(bytes: &[u8]) -> impl Iterator<Item = u32> {
     let (words, _) = bytes.as_chunks::<4>();
     words.iter().map(|word| u32::from_le_bytes(*word))
@@ -50,7 +53,7 @@ pub(crate) fn remove(db: &Connection, message: &str) -> Result<()> {
     Ok(())
 }
 
-/// A log that can't be read is as if it had never been kept: the text is tokenised again.
+/// Logs of a message. An unreadable log counts as absent: the text is tokenized again.
 pub(crate) fn of(db: &Connection, message: &str) -> Result<Vec<TokenLog>> {
     let sql = "SELECT fingerprint, ids, whole FROM token_log WHERE message = ?1";
     let mut statement = db.prepare_cached(sql)?;

@@ -1,4 +1,4 @@
-//! Servers of tools: what the layer above knows of each (never a secret), and whether it is switched on.
+//! Tool servers: their configuration (never a secret), and whether they are enabled.
 
 use rusqlite::{Connection, Row, params};
 
@@ -14,11 +14,12 @@ CREATE TABLE tool_server (
 ) STRICT, WITHOUT ROWID;
 ";
 
+/// A tool server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolServerRow {
     pub id: String,
     pub name: String,
-    /// JSON of the layer above: how it is reached, what it listed last, what it may do unasked.
+    /// JSON of the layer above: how to reach it, its last tool list, what needs no permission.
     pub body: String,
     pub enabled: bool,
     pub added_ms: i64,
@@ -34,7 +35,7 @@ fn from_row(row: &Row) -> rusqlite::Result<ToolServerRow> {
     })
 }
 
-/// One of the same id is replaced; another one of the same name is an error.
+/// Inserts or replaces a server. Errors if another one has the same name.
 pub(crate) fn put(db: &Connection, row: &ToolServerRow) -> Result<()> {
     db.execute(
         "INSERT INTO tool_server (id, name, body, enabled, added_ms) VALUES (?1, ?2, ?3, ?4, ?5)
@@ -44,7 +45,7 @@ pub(crate) fn put(db: &Connection, row: &ToolServerRow) -> Result<()> {
     Ok(())
 }
 
-/// In the order in which they were added.
+/// Lists servers in the order in which they were added.
 pub(crate) fn list(db: &Connection) -> Result<Vec<ToolServerRow>> {
     let sql = "SELECT id, name, body, enabled, added_ms FROM tool_server ORDER BY added_ms, id";
     let mut statement = db.prepare_cached(sql)?;
@@ -52,7 +53,7 @@ pub(crate) fn list(db: &Connection) -> Result<Vec<ToolServerRow>> {
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Whether there was one.
+/// Removes a server; false if there was none.
 pub(crate) fn remove(db: &Connection, id: &str) -> Result<bool> {
     Ok(db.execute("DELETE FROM tool_server WHERE id = ?1", [id])? > 0)
 }

@@ -1,4 +1,4 @@
-//! Turns that are being answered now, each with the process that does it. A row lives as long as its turn.
+//! Turns in progress, each with the process that writes its answer. A row lives as long as its turn.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -17,9 +17,9 @@ CREATE TABLE turn (
 pub(crate) struct TurnRow {
     pub id: String,
     pub conversation: String,
-    /// The answer that grows.
+    /// The answer that is being written.
     pub message: String,
-    /// Process (see owner.rs).
+    /// Id of the writing process (see owner.rs).
     pub owner: String,
 }
 

@@ -1,33 +1,33 @@
-//! Choosing the numbers of a block of 256 whose groups each have a small scale and a small minimum under two
-//! half-precision factors: value ≈ (d · scale) · q − (dmin · min).
+//! Encoding of 256-blocks whose groups have a small scale and minimum under two half-precision factors:
+//! value ≈ (d · scale) · q − (dmin · min).
 
 use super::K_LEN;
 use super::search::{AffineFit, OffsetRange, fit_affine, inverse_of, round, rounded, sums};
 
-/// The largest numbers that a format has room for.
+/// The largest numbers that a format can store.
 #[derive(Clone, Copy)]
 pub struct AffineLimits {
     pub q_max: f32,
-    /// Of scales and of minima.
+    /// Maximum of scales and of minima.
     pub scale_max: f32,
 }
 
 impl AffineLimits {
-    /// The whole number that stands for `value` under `factor`.
+    /// The integer that represents `value` under `factor`.
     fn number(self, value: f32, factor: f32) -> f32 {
         if factor > 0.0 { (value / factor).round().clamp(0.0, self.scale_max) } else { 0.0 }
     }
 }
 
-/// Rounds of improvement after the first choice; a third would gain a thousandth.
+/// Rounds of improvement after the first fit; a third would gain 0.1 %.
 const ROUNDS: usize = 2;
 
-/// A choice of everything but the q, which follow from it.
+/// All parameters of a block except the q, which follow from them.
 #[derive(Clone, Copy)]
 pub struct AffineGroupFit<const GROUPS: usize> {
     pub d: f32,
     pub dmin: f32,
-    /// Whole numbers within 0..=`scale_max`.
+    /// Integers within 0..=`scale_max`.
     pub scales: [f32; GROUPS],
     pub mins: [f32; GROUPS],
     limits: AffineLimits,
@@ -36,7 +36,7 @@ pub struct AffineGroupFit<const GROUPS: usize> {
 impl<const GROUPS: usize> AffineGroupFit<GROUPS> {
     const GROUP_LEN: usize = K_LEN / GROUPS;
 
-    /// The best found for `values`.
+    /// Finds the best fit for `values`.
     pub fn find(values: &[f32; K_LEN], limits: AffineLimits) -> Self {
         let mut fits = [AffineFit::default(); GROUPS];
         for (fit, values) in fits.iter_mut().zip(values.chunks_exact(Self::GROUP_LEN)) {
@@ -68,7 +68,7 @@ impl<const GROUPS: usize> AffineGroupFit<GROUPS> {
             .sum()
     }
 
-    /// Factors that hold the largest step and offset, and the small numbers nearest to the others.
+    /// Factors that cover the largest step and offset, and the nearest integers for the others.
     fn from_fits(fits: &[AffineFit; GROUPS], limits: AffineLimits) -> Self {
         let largest = |f: fn(&AffineFit) -> f32| fits.iter().map(f).fold(0f32, f32::max);
         let (d, dmin) = (
@@ -84,7 +84,7 @@ impl<const GROUPS: usize> AffineGroupFit<GROUPS> {
         }
     }
 
-    /// Moves each group's numbers by one where that is better.
+    /// Changes each group's scale and minimum by one if that is better.
     fn improve_groups(&mut self, values: &[f32; K_LEN]) {
         for (group, values) in values.chunks_exact(Self::GROUP_LEN).enumerate() {
             let (scale, min) = (self.scales[group], self.mins[group]);
@@ -104,7 +104,7 @@ impl<const GROUPS: usize> AffineGroupFit<GROUPS> {
         }
     }
 
-    /// Least squares for the two factors, all other numbers kept.
+    /// Least squares for the two factors with all integers fixed.
     fn improve_factors(&mut self, values: &[f32; K_LEN]) {
         let (mut aa, mut ab, mut bb, mut xa, mut xb) = (0f32, 0f32, 0f32, 0f32, 0f32);
         for (group, values) in values.chunks_exact(Self::GROUP_LEN).enumerate() {

@@ -4,6 +4,7 @@ use half::bf16;
 
 use super::{Codec, decode_blocks, encode_blocks};
 
+/// Codec of BF16.
 pub const CODEC: Codec = Codec { decode, encode: Some(encode) };
 
 fn decode(bytes: &[u8], out: &mut [f32]) {

@@ -2,6 +2,7 @@
 
 use super::{Codec, decode_blocks, encode_blocks};
 
+/// Codec of F32.
 pub const CODEC: Codec = Codec { decode, encode: Some(encode) };
 
 fn decode(bytes: &[u8], out: &mut [f32]) {

@@ -1,10 +1,10 @@
-//! IQ1_M: 256 numbers as groups of eight out of the lattice of IQ1_S, a three-bit scale for each 16 and a shift for
-//! each eight, under one half-precision factor. Value = d · (2 · scale + 1) · (point ± ⅛). Files are made with a
+//! IQ1_M: 256 numbers as groups of eight from the grid of IQ1_S, a three-bit scale for each 16 and a shift for
+//! each eight, under one half-precision factor. Value = d · (2 · scale + 1) · (point ± ⅛). Encoding needs a
 //! calibration text: read only.
 //!
 //! | bytes | what |
 //! |---|---|
-//! | 0..32 | lower eight bits of the lattice indices, a byte for each eight elements |
+//! | 0..32 | lower eight bits of the grid indices, a byte for each eight elements |
 //! | 32..48 | a nibble for each eight elements, low one first: three upper bits, shift (set: down) |
 //! | 48..56 | four little-endian u16: scales of 64 elements in twelve bits, and four bits of d, f16 |
 
@@ -12,6 +12,7 @@ use super::iq_grid::read_u16;
 use super::iq1_s::eight_values;
 use super::{Codec, K_LEN, decode_blocks};
 
+/// Codec of IQ1_M.
 pub const CODEC: Codec = Codec { decode, encode: None };
 
 const BYTES: usize = 56;

@@ -1,15 +1,16 @@
-//! IQ1_S: 256 numbers as groups of eight out of a lattice of 2048, a three-bit scale and a shift for each 32, under one
-//! half-precision factor. Value = d · (2 · scale + 1) · (point ± ⅛). Files are made with a calibration text: read only.
+//! IQ1_S: 256 numbers as groups of eight from a grid of 2048, a three-bit scale and a shift for each 32, under one
+//! half-precision factor. Value = d · (2 · scale + 1) · (point ± ⅛). Encoding needs a calibration text: read only.
 //!
 //! | bytes | what |
 //! |---|---|
 //! | 0..2 | d, f16 |
-//! | 2..34 | lower eight bits of the lattice indices, a byte for each eight elements |
+//! | 2..34 | lower eight bits of the grid indices, a byte for each eight elements |
 //! | 34..50 | for each 32 elements a little-endian u16: four times three upper bits, scale, shift (set: down) |
 
 use super::iq_grid::{read_u16, two_bits};
 use super::{Codec, K_LEN, decode_blocks, iq_grid_tables, read_f16};
 
+/// Codec of IQ1_S.
 pub const CODEC: Codec = Codec { decode, encode: None };
 
 const BYTES: usize = 50;
@@ -18,7 +19,7 @@ const UPPER: usize = 34;
 /// The shift of a group's points.
 const SHIFT: f32 = 0.125;
 
-/// Eight values of the lattice, which IQ1_M has as well; the point −1, 0 or 1 is two bits less one.
+/// Eight values of the grid, which IQ1_M has as well; the point −1, 0 or 1 is two bits less one.
 #[inline]
 pub fn eight_values(step: f32, index: usize, is_down: bool, out: &mut [f32]) {
     let shift = if is_down { -SHIFT } else { SHIFT };

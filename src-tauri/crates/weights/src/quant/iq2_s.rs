@@ -1,10 +1,10 @@
-//! IQ2_S: 256 numbers as groups of eight out of a lattice of 1024, a four-bit scale for each 16, under one
-//! half-precision factor. Value = d · (scale + ½) / 4 · ±magnitude. Files are made with a calibration text: read only.
+//! IQ2_S: 256 numbers as groups of eight from a grid of 1024, a four-bit scale for each 16, under one
+//! half-precision factor. Value = d · (scale + ½) / 4 · ±magnitude. Encoding needs a calibration text: read only.
 //!
 //! | bytes | what |
 //! |---|---|
 //! | 0..2 | d, f16 |
-//! | 2..34 | lower eight bits of the lattice indices, a byte for each eight elements |
+//! | 2..34 | lower eight bits of the grid indices, a byte for each eight elements |
 //! | 34..66 | signs, a byte for each eight elements |
 //! | 66..74 | upper two bits of the indices, four to a byte |
 //! | 74..82 | scales: a byte for each 32 elements, low nibble its first half |
@@ -12,6 +12,7 @@
 use super::iq_grid::eight_values;
 use super::{Codec, K_LEN, decode_blocks, iq_grid_tables, read_f16};
 
+/// Codec of IQ2_S.
 pub const CODEC: Codec = Codec { decode, encode: None };
 
 const BYTES: usize = 82;

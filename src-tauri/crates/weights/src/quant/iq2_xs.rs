@@ -1,15 +1,16 @@
-//! IQ2_XS: 256 numbers as groups of eight out of a lattice of 512, a four-bit scale for each 16, under one
-//! half-precision factor. Value = d · (scale + ½) / 4 · ±magnitude. Files are made with a calibration text: read only.
+//! IQ2_XS: 256 numbers as groups of eight from a grid of 512, a four-bit scale for each 16, under one
+//! half-precision factor. Value = d · (scale + ½) / 4 · ±magnitude. Encoding needs a calibration text: read only.
 //!
 //! | bytes | what |
 //! |---|---|
 //! | 0..2 | d, f16 |
-//! | 2..66 | for each eight elements a little-endian u16: lattice index in nine bits, seven signs |
+//! | 2..66 | for each eight elements a little-endian u16: grid index in nine bits, seven signs |
 //! | 66..74 | scales: a byte for each 32 elements, low nibble its first half |
 
 use super::iq_grid::{eight_values, read_u16, signs_with_parity};
 use super::{Codec, K_LEN, decode_blocks, iq_grid_tables, read_f16};
 
+/// Codec of IQ2_XS.
 pub const CODEC: Codec = Codec { decode, encode: None };
 
 const BYTES: usize = 74;

@@ -1,14 +1,15 @@
-//! IQ2_XXS: 256 numbers as groups of eight out of a lattice of 256, a four-bit scale for each 32, under one
-//! half-precision factor. Value = d · (scale + ½) / 4 · ±magnitude. Files are made with a calibration text: read only.
+//! IQ2_XXS: 256 numbers as groups of eight from a grid of 256, a four-bit scale for each 32, under one
+//! half-precision factor. Value = d · (scale + ½) / 4 · ±magnitude. Encoding needs a calibration text: read only.
 //!
 //! | bytes | what |
 //! |---|---|
 //! | 0..2 | d, f16 |
-//! | 2..66 | for each 32 elements four lattice indices of a byte, then a little-endian u32: four times seven signs, scale |
+//! | 2..66 | for each 32 elements four grid indices of a byte, then a little-endian u32: four times seven signs, scale |
 
 use super::iq_grid::{eight_values, read_u32, signs_with_parity};
 use super::{Codec, K_LEN, decode_blocks, iq_grid_tables, read_f16};
 
+/// Codec of IQ2_XXS.
 pub const CODEC: Codec = Codec { decode, encode: None };
 
 const BYTES: usize = 66;

@@ -1,10 +1,10 @@
-//! IQ3_S: 256 numbers as groups of four out of a lattice of 512, a four-bit scale for each 32, under one
-//! half-precision factor. Value = d · (2 · scale + 1) · ±magnitude. Files are made with a calibration text: read only.
+//! IQ3_S: 256 numbers as groups of four from a grid of 512, a four-bit scale for each 32, under one
+//! half-precision factor. Value = d · (2 · scale + 1) · ±magnitude. Encoding needs a calibration text: read only.
 //!
 //! | bytes | what |
 //! |---|---|
 //! | 0..2 | d, f16 |
-//! | 2..66 | lower eight bits of the lattice indices, a byte for each four elements |
+//! | 2..66 | lower eight bits of the grid indices, a byte for each four elements |
 //! | 66..74 | ninth bits of the indices, eight to a byte |
 //! | 74..106 | signs, a byte for each eight elements |
 //! | 106..110 | scales: a byte for each 64 elements, low nibble its first half |
@@ -12,6 +12,7 @@
 use super::iq_grid::{signed, three_bits};
 use super::{Codec, K_LEN, decode_blocks, iq_grid_tables, read_f16};
 
+/// Codec of IQ3_S.
 pub const CODEC: Codec = Codec { decode, encode: None };
 
 const BYTES: usize = 110;

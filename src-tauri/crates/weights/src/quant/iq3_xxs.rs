@@ -1,15 +1,16 @@
-//! IQ3_XXS: 256 numbers as groups of four out of a lattice of 256, a four-bit scale for each 32, under one
-//! half-precision factor. Value = d · (scale + ½) / 2 · ±magnitude. Files are made with a calibration text: read only.
+//! IQ3_XXS: 256 numbers as groups of four from a grid of 256, a four-bit scale for each 32, under one
+//! half-precision factor. Value = d · (scale + ½) / 2 · ±magnitude. Encoding needs a calibration text: read only.
 //!
 //! | bytes | what |
 //! |---|---|
 //! | 0..2 | d, f16 |
-//! | 2..66 | lattice indices, a byte for each four elements |
+//! | 2..66 | grid indices, a byte for each four elements |
 //! | 66..98 | for each 32 elements a little-endian u32: four times seven signs, scale |
 
 use super::iq_grid::{read_u32, signed, signs_with_parity, three_bits};
 use super::{Codec, K_LEN, decode_blocks, iq_grid_tables, read_f16};
 
+/// Codec of IQ3_XXS.
 pub const CODEC: Codec = Codec { decode, encode: None };
 
 const BYTES: usize = 98;

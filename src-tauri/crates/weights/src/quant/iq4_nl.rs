@@ -9,16 +9,17 @@
 use super::search::{QuantGrid, fit_scale, inverse_of};
 use super::{Codec, decode_blocks, encode_blocks, read_f16, write_f16};
 
+/// Codec of IQ4_NL.
 pub const CODEC: Codec = Codec { decode, encode: Some(encode) };
 
 const LEN: usize = 32;
 const BYTES: usize = 18;
 
-/// What each index stands for: dense around zero, as weights are. IQ4_XS has the same.
+/// Value of each index: dense around zero, as weights are. IQ4_XS uses the same values.
 pub const CODES: [i8; 16] = [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113];
 
-/// Index of the code nearest to each half of a whole number from −127: `NEAREST[⌊2 · (x + 127)⌋]`. Borders between
-/// codes are such halves, so that nothing is lost by rounding down.
+/// Index of the nearest code in steps of ½ from −127: `NEAREST[⌊2 · (x + 127)⌋]`. Borders between codes are multiples of ½,
+/// so rounding down is exact.
 static NEAREST: [u8; 512] = {
     let mut nearest = [0; 512];
     let mut i = 0;
@@ -38,7 +39,7 @@ static NEAREST: [u8; 512] = {
 /// The index of the code nearest to `x`; any for NaN.
 #[inline]
 pub fn index(x: f32) -> u8 {
-    // Adding 2²³ leaves no room for a fraction: the lowest bits are the number, rounded; half a step less is ⌊ ⌋.
+    // Adding 2²³ removes the fraction: the lowest bits are the rounded number. Subtracting half a step first gives ⌊ ⌋.
     let half = (x * 2.0 + 253.5).clamp(0.0, 480.0) + 8_388_608.0;
     NEAREST[(half.to_bits() & 511) as usize]
 }

@@ -1,5 +1,6 @@
-//! The lattices of the IQ formats: an index of a block names a group of values that go together. The first value of
-//! a group is in the lowest bits. A generated table: these are facts of the formats, nothing to be edited.
+//! Grids of the IQ formats: an index in a block selects a group of values; the first value is in the lowest bits.
+//!
+//! Generated tables. They define the formats; do not edit.
 
 /// (256, 8): two bits each, standing for 8, 25, 43
 pub static IQ2_XXS: [u16; 256] = [

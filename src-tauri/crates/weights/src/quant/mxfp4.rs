@@ -8,6 +8,7 @@
 
 use super::{Codec, decode_blocks, encode_blocks};
 
+/// Codec of MXFP4.
 pub const CODEC: Codec = Codec { decode, encode: Some(encode) };
 
 const LEN: usize = 32;

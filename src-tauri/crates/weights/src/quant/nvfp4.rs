@@ -9,13 +9,14 @@
 use super::mxfp4::CODES;
 use super::{Codec, decode_blocks};
 
+/// Codec of NVFP4.
 pub const CODEC: Codec = Codec { decode, encode: None };
 
 const LEN: usize = 64;
 const BYTES: usize = 36;
 const GROUP_LEN: usize = 16;
 
-/// Half the value of a scale byte. 0x7F, which would be no number, counts as zero; the upper bit is not looked at.
+/// Half the value of a scale byte. 0x7F (NaN) counts as zero; the upper bit is ignored.
 fn half_scale(byte: u8) -> f32 {
     let (exponent, mantissa) = (byte >> 3 & 15, f32::from(byte & 7));
     match (byte, exponent) {

@@ -1,14 +1,13 @@
-//! Mixes: which format each tensor of a model gets, as people know them from published files (`q4_k_m` …). Tensors
-//! where an error costs more get more bits, by the rules of llama.cpp's `llama-quantize` without a calibration text,
-//! so that a name means the same here as there.
+//! Quantization presets such as `q4_k_m`: which block format each tensor of a model gets.
 //!
-//! Works on names as GGUF has them; knows nothing of architectures.
+//! Follows the rules of llama.cpp's `llama-quantize` without a calibration text, so that names mean the same: tensors where
+//! errors cost more get more bits. Works on GGUF tensor names; knows nothing of architectures.
 
 use crate::dtype::DType;
 
-/// A mix, by its usual name.
+/// A quantization preset, by its usual name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(non_camel_case_types)]
+#[allow(non_camel_case_types, missing_docs)] // variants are named as in llama.cpp
 pub enum QuantPreset {
     F32,
     F16,
@@ -36,7 +35,7 @@ pub enum QuantPreset {
     MXFP4_MOE,
 }
 
-/// A mix, its name, the number that GGUF files write for it (`general.file_type`), and the format of most tensors.
+/// A preset, its name, its number in GGUF files (`general.file_type`), and the format of most tensors.
 type PresetRow = (QuantPreset, &'static str, u32, DType);
 
 static TABLE: &[PresetRow] = &[
@@ -73,34 +72,37 @@ const ALIASES: [(&str, QuantPreset); 4] = [
     ("mxfp4", QuantPreset::MXFP4_MOE),
 ];
 
-/// What a choice depends on beside the tensors themselves.
+/// Facts about a model that a choice depends on, besides the tensors themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModelDims {
+    /// Number of layers.
     pub n_layers: usize,
-    /// Query heads for each head of keys and values.
+    /// Query heads per key-value head.
     pub n_queries_per_kv: usize,
 }
 
-/// A tensor to be stored: its name as in a GGUF file and its dimensions, outermost first.
+/// A tensor to be stored.
 #[derive(Debug, Clone, Copy)]
 pub struct TensorDesc<'a> {
+    /// Name as in a GGUF file.
     pub name: &'a str,
+    /// Dimensions, outermost first.
     pub dims: &'a [usize],
 }
 
-/// [`ModelDims`], and what the tensors say.
+/// [`ModelDims`] and counts from the tensors.
 struct ModelCounts {
     n_layers: usize,
     n_experts: usize,
     n_queries_per_kv: usize,
 }
 
-/// The part a tensor plays, as far as mixes care.
+/// Role of a tensor, as far as presets distinguish it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TensorRole {
-    /// Norms, biases, routers, convolutions, positions: small, and an error there spreads.
+    /// Norms, biases, routers, convolutions, positions: small, and errors there spread.
     Small,
-    /// A matrix that is left in half precision.
+    /// A matrix kept in half precision.
     Half,
     Embedding,
     Output,
@@ -112,7 +114,7 @@ enum TensorRole {
     Other,
 }
 
-/// Matrices that stay in single precision, by what their names contain.
+/// Parts of names of matrices that stay in single precision.
 const SMALL: [&str; 10] = [
     "_norm.weight",
     "ffn_gate_inp",
@@ -145,12 +147,12 @@ impl TensorRole {
     }
 }
 
-/// The layer that a name belongs to.
+/// Layer number in a tensor name.
 fn layer(name: &str) -> Option<usize> {
     name.strip_prefix("blk.")?.split('.').next()?.parse().ok()
 }
 
-/// Which of several: `index` counts from 0.
+/// Position of a layer among those that have the tensor; `index` counts from 0.
 #[derive(Clone, Copy)]
 struct LayerOrdinal {
     index: usize,
@@ -162,7 +164,7 @@ impl LayerOrdinal {
         self.index < self.of / 8
     }
 
-    /// The first and the last eighth, and every third between.
+    /// True for the first and last eighth, and every third layer between.
     fn gets_more_bits(self) -> bool {
         let eighth = self.of / 8;
         self.is_first_eighth() || self.index >= 7 * self.of / 8 || (self.index - eighth) % 3 == 2
@@ -170,7 +172,7 @@ impl LayerOrdinal {
 }
 
 impl QuantPreset {
-    /// "q8_0", "Q4_K_M" … whatever the case.
+    /// Preset by its name, such as "Q4_K_M", ignoring case.
     pub fn from_name(name: &str) -> Option<Self> {
         let alias =
             || ALIASES.iter().find(|(alias, _)| alias.eq_ignore_ascii_case(name)).map(|(_, mix)| *mix);
@@ -186,22 +188,23 @@ impl QuantPreset {
         TABLE.iter().find(|row| row.0 == self).expect("a test finds every mix in the table")
     }
 
+    /// Usual name, in lower case.
     pub fn name(self) -> &'static str {
         self.row().1
     }
 
-    /// What `general.file_type` says of such a file.
+    /// Number for `general.file_type` in GGUF files.
     pub fn file_type(self) -> u32 {
         self.row().2
     }
 
-    /// The format of most tensors.
+    /// Format of most tensors.
     pub fn base(self) -> DType {
         self.row().3
     }
 
-    /// The format of each tensor of a model, in the order given. A format whose blocks don't fit a tensor's rows is
-    /// replaced by one with smaller blocks.
+    /// Format of each tensor of a model, in the given order. A format whose blocks do not divide a tensor's rows is replaced
+    /// by one with smaller blocks.
     pub fn dtypes(self, tensors: &[TensorDesc], facts: &ModelDims) -> Vec<DType> {
         let roles: Vec<TensorRole> = tensors.iter().map(TensorRole::of).collect();
         let experts = tensors.iter().filter(|tensor| tensor.dims.len() > 2 && tensor.name.contains("_exps."));
@@ -212,7 +215,7 @@ impl QuantPreset {
         };
         let has_output = roles.contains(&TensorRole::Output);
         let n_values = roles.iter().filter(|role| **role == TensorRole::Value).count();
-        // Values are counted, since not every layer has some; what has none counts as its layer.
+        // Value tensors are counted, since not every layer has one; other tensors use their layer number.
         let mut value_layers: Vec<Option<usize>> = tensors
             .iter()
             .zip(&roles)
@@ -320,7 +323,7 @@ impl QuantPreset {
     }
 }
 
-/// `wanted`, or the next best whose blocks divide a row: blocks of 32, and at last no blocks.
+/// `wanted`, or the next best format whose blocks divide a row: blocks of 32, or finally F16.
 pub fn fitting_dtype(wanted: DType, n_cols: usize) -> DType {
     let fits = |dtype: DType| n_cols.is_multiple_of(dtype.block_len());
     let smaller = match wanted {

@@ -1,4 +1,4 @@
-//! Q1_0: 128 signs under one half-precision scale. Value = ±scale. For models that were trained to be so: read only.
+//! Q1_0: 128 signs under one half-precision scale. Value = ±scale. For models trained with such weights: read only.
 //!
 //! | bytes | what |
 //! |---|---|
@@ -7,6 +7,7 @@
 
 use super::{Codec, decode_blocks, read_f16};
 
+/// Codec of Q1_0.
 pub const CODEC: Codec = Codec { decode, encode: None };
 
 const LEN: usize = 128;

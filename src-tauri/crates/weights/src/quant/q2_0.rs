@@ -8,6 +8,7 @@
 
 use super::{Codec, decode_blocks, read_f16};
 
+/// Codec of Q2_0.
 pub const CODEC: Codec = Codec { decode, encode: None };
 
 const LEN: usize = 64;

@@ -11,6 +11,7 @@
 use super::affine_groups::{AffineGroupFit, AffineLimits};
 use super::{Codec, K_LEN, decode_blocks, encode_blocks, read_f16, write_f16};
 
+/// Codec of Q2_K.
 pub const CODEC: Codec = Codec { decode, encode: Some(encode) };
 
 const BYTES: usize = 84;
@@ -22,7 +23,7 @@ const MIN_FACTOR: usize = 82;
 const LIMITS: AffineLimits = AffineLimits { q_max: 3.0, scale_max: 15.0 };
 
 /// Byte (of 64) and shift of element `i` where two bits of each element are packed: in each half of 128 elements the
-/// four elements that are 32 apart share a byte. Q3_K has its lower bits so as well.
+/// four elements that are 32 apart share a byte. Q3_K packs its lower bits in the same way.
 #[inline]
 pub fn place(i: usize) -> (usize, usize) {
     (i / 128 * 32 + i % 32, i % 128 / 32 * 2)

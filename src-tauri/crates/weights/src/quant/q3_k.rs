@@ -13,6 +13,7 @@ use super::search::SignedRange;
 use super::signed_groups::SignedGroupFit;
 use super::{Codec, K_LEN, decode_blocks, encode_blocks, read_f16, write_f16};
 
+/// Codec of Q3_K.
 pub const CODEC: Codec = Codec { decode, encode: Some(encode) };
 
 const BYTES: usize = 110;

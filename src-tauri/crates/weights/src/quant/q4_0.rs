@@ -8,6 +8,7 @@
 use super::search::{QuantGrid, SignedRange, fit_scale, inverse_of};
 use super::{Codec, decode_blocks, encode_blocks, read_f16, write_f16};
 
+/// Codec of Q4_0.
 pub const CODEC: Codec = Codec { decode, encode: Some(encode) };
 
 const LEN: usize = 32;

@@ -11,10 +11,13 @@
 use super::affine_groups::{AffineGroupFit, AffineLimits};
 use super::{Codec, K_LEN, decode_blocks, encode_blocks, read_f16, write_f16};
 
+/// Codec of Q4_K.
 pub const CODEC: Codec = Codec { decode, encode: Some(encode) };
 
 const BYTES: usize = 144;
+/// Groups of a block.
 pub const GROUPS: usize = 8;
+/// Elements of a group.
 pub const GROUP_LEN: usize = 32;
 const LIMITS: AffineLimits = AffineLimits { q_max: 15.0, scale_max: 63.0 };
 

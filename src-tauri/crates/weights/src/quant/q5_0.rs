@@ -1,5 +1,5 @@
-//! Q5_0: 32 five-bit numbers under one half-precision scale. Value = scale · (q − 16). Published K mixes fall back
-//! to it where a row is no whole number of 256-blocks.
+//! Q5_0: 32 five-bit numbers under one half-precision scale. Value = scale · (q − 16). Published K presets fall back
+//! to it for rows that are not a whole number of 256-blocks.
 //!
 //! | bytes | what |
 //! |---|---|
@@ -10,6 +10,7 @@
 use super::search::{QuantGrid, SignedRange, fit_scale, inverse_of};
 use super::{Codec, decode_blocks, encode_blocks, read_f16, write_f16};
 
+/// Codec of Q5_0.
 pub const CODEC: Codec = Codec { decode, encode: Some(encode) };
 
 const LEN: usize = 32;

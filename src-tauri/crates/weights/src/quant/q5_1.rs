@@ -10,6 +10,7 @@
 use super::search::{OffsetRange, fit_affine};
 use super::{Codec, decode_blocks, encode_blocks, read_f16, write_f16};
 
+/// Codec of Q5_1.
 pub const CODEC: Codec = Codec { decode, encode: Some(encode) };
 
 const LEN: usize = 32;

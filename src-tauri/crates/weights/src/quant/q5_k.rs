@@ -13,6 +13,7 @@ use super::affine_groups::{AffineGroupFit, AffineLimits};
 use super::q4_k::{GROUP_LEN, scale_min, write_header};
 use super::{Codec, K_LEN, decode_blocks, encode_blocks, read_f16};
 
+/// Codec of Q5_K.
 pub const CODEC: Codec = Codec { decode, encode: Some(encode) };
 
 const BYTES: usize = 176;

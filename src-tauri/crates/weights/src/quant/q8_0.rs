@@ -7,6 +7,7 @@
 
 use super::{Codec, decode_blocks, encode_blocks, read_f16, write_f16};
 
+/// Codec of Q8_0.
 pub const CODEC: Codec = Codec { decode, encode: Some(encode) };
 
 const LEN: usize = 32;

@@ -10,6 +10,7 @@
 use super::search::inverse_of;
 use super::{Codec, K_LEN, decode_blocks, encode_blocks};
 
+/// Codec of Q8_K.
 pub const CODEC: Codec = Codec { decode, encode: Some(encode) };
 
 const BYTES: usize = 292;

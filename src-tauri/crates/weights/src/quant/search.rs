@@ -1,6 +1,7 @@
-//! Finding scales: the choice that makes the squared error of a few values small. Candidates around the obvious
-//! scale are each improved by least squares for their own rounding; the best is kept. All that a candidate is judged
-//! by comes from one pass over the values.
+//! Search for scales that minimize the squared error of a group of values.
+//!
+//! Candidates around the obvious scale are each improved by least squares for their own rounding; the best one is kept. One
+//! pass over the values evaluates a candidate.
 
 /// Candidates on each side of the obvious scale.
 const CANDIDATES: i32 = 6;
@@ -9,13 +10,14 @@ const CANDIDATES: i32 = 6;
 const ROUNDS: usize = 1;
 const LAST_ROUNDS: usize = 3;
 
-/// The numbers that a format can write under a scale.
+/// The integers that a format can store under a scale.
 pub trait QuantGrid: Copy {
-    /// The largest magnitude (of the negative side, which is the longer one), and the distance of candidates.
+    /// The largest magnitude, which is on the negative side.
     const END: f32;
+    /// Distance between candidates.
     const SPACING: f32;
 
-    /// The number nearest to `x`.
+    /// The storable number nearest to `x`.
     fn nearest(x: f32) -> f32;
 }
 
@@ -33,26 +35,26 @@ impl<const N: i32> QuantGrid for SignedRange<N> {
     }
 }
 
-/// The whole number nearest to `x` within `low..=high`, a tie to the even one; NaN stays. Adding 1.5 · 2²³ leaves no
-/// room for a fraction: two additions, where not every x86-64 has an instruction for rounding.
+/// The integer nearest to `x` within `low..=high`, ties to even; NaN stays NaN. Adding 1.5 · 2²³ removes the fraction: two
+/// additions, since not every x86-64 CPU has a rounding instruction.
 #[inline]
 pub fn round(x: f32, low: f32, high: f32) -> f32 {
     const NO_FRACTION: f32 = 12_582_912.0;
     x.clamp(low, high) + NO_FRACTION - NO_FRACTION
 }
 
+/// `1 / scale`, or 0 for 0.
 #[inline]
 pub fn inverse_of(scale: f32) -> f32 {
     if scale != 0.0 { 1.0 / scale } else { 0.0 }
 }
 
-/// What a half can hold of it.
+/// `value` rounded to half precision.
 pub fn rounded(value: f32) -> f32 {
     half::f16::from_f32(value).to_f32()
 }
 
-/// Σ f(value) of several functions at once, each as four sums side by side: sums in order would be computed one by
-/// one.
+/// Σ f(value) of several functions at once, in four partial sums each, so that the additions can be vectorized.
 #[inline]
 pub fn sums<const N: usize>(values: &[f32], f: impl Fn(f32) -> [f32; N]) -> [f32; N] {
     let (fours, rest) = values.as_chunks::<4>();
@@ -75,14 +77,14 @@ pub fn sums<const N: usize>(values: &[f32], f: impl Fn(f32) -> [f32; N]) -> [f32
     sums
 }
 
-/// Σ (value − scale · q)² with the best q.
+/// Σ (value − scale · q)² for the best q.
 pub fn squared_error<G: QuantGrid>(values: &[f32], scale: f32) -> f32 {
     let inverse = inverse_of(scale);
     sums(values, |v| [(v - scale * G::nearest(v * inverse)).powi(2)])[0]
 }
 
-/// The scale for values ≈ scale · q. It may be negative: grids are lopsided, and its sign decides which side of the
-/// values has the longer end.
+/// The best scale for values ≈ scale · q. It may be negative: grids are asymmetric, and the sign decides which side gets
+/// the larger magnitude.
 pub fn fit_scale<G: QuantGrid>(values: &[f32]) -> f32 {
     let largest = values.iter().fold(0f32, |m, v| m.max(v.abs()));
     if !(largest > 0.0 && largest.is_finite()) {
@@ -98,8 +100,7 @@ pub fn fit_scale<G: QuantGrid>(values: &[f32]) -> f32 {
     best.scale
 }
 
-/// The best scale so far. With the q of some scale, the best scale is Σxq / Σqq, and it takes (Σxq)² / Σqq off the
-/// squared error of zeros.
+/// The best scale so far. For fixed q the best scale is Σxq / Σqq, which reduces the squared error by (Σxq)² / Σqq.
 struct BestScale {
     gain: f32,
     scale: f32,
@@ -124,7 +125,7 @@ impl BestScale {
     }
 }
 
-/// A step and an offset: values ≈ step · q − offset, 0 ≤ q ≤ `max`, step ≥ 0.
+/// Step and offset: values ≈ step · q − offset, with 0 ≤ q ≤ `max` and step ≥ 0.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct AffineFit {
     pub step: f32,
@@ -137,7 +138,7 @@ impl AffineFit {
         round((value + self.offset) * inverse_of(self.step), 0.0, max)
     }
 
-    /// Σ (value − (step · q − offset))² with the best q.
+    /// Σ (value − (step · q − offset))² for the best q.
     pub fn squared_error(self, values: &[f32], max: f32) -> f32 {
         let inverse = inverse_of(self.step);
         let error = |v: f32| {
@@ -148,14 +149,14 @@ impl AffineFit {
     }
 }
 
-/// Which offsets a format can write.
+/// Which offsets a format can store.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum OffsetRange {
     Any,
     NonNegative,
 }
 
-/// The best step and offset found for `values`.
+/// Finds the best step and offset for `values`.
 pub fn fit_affine(values: &[f32], max: f32, side: OffsetRange) -> AffineFit {
     let start = match side {
         OffsetRange::Any => f32::INFINITY,
@@ -170,26 +171,26 @@ pub fn fit_affine(values: &[f32], max: f32, side: OffsetRange) -> AffineFit {
     let obvious = |steps: f32| AffineFit { step: (high - low) / steps, offset: -low };
     let mut best = (f32::NEG_INFINITY, obvious(max));
     for candidate in -CANDIDATES..=CANDIDATES {
-        // Between two candidates the ends move by less than half a step.
+        // Between neighbouring candidates the ends move by less than half a step.
         line.refine(obvious(max + candidate as f32 * 0.4), ROUNDS, &mut best);
     }
     line.refine(best.1, LAST_ROUNDS, &mut best);
     best.1
 }
 
-/// What stays the same while an [`AffineFit`] is sought. Sums are over the values less `low`, so that a large common part
-/// does not drown the differences.
+/// Fixed inputs of the search for an [`AffineFit`]. Sums are over the values minus `low`, so that a large common offset
+/// does not cancel the differences.
 struct AffineProblem<'a> {
     values: &'a [f32],
     max: f32,
     low: f32,
     side: OffsetRange,
-    /// Σ of the values less `low`
+    /// Σ of the values minus `low`.
     x: f32,
 }
 
 impl AffineProblem<'_> {
-    /// Least squares for the q that `fit` gives, and again; `best` is what it takes off the squared error.
+    /// Repeats least squares for the q that `fit` gives. `best` holds the largest error reduction and its fit.
     fn refine(&self, mut fit: AffineFit, rounds: usize, best: &mut (f32, AffineFit)) {
         let (low, max, n) = (self.low, self.max, self.values.len() as f32);
         for _ in 0..rounds {

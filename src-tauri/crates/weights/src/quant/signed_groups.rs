@@ -1,4 +1,4 @@
-//! Choosing the numbers of a block of 256 whose groups each have a small signed scale under one half-precision factor:
+//! Encoding of 256-blocks whose groups have a small signed scale under one half-precision factor:
 //! value ≈ (d · scale) · q, with q from a grid.
 
 use std::marker::PhantomData;
@@ -6,13 +6,13 @@ use std::marker::PhantomData;
 use super::K_LEN;
 use super::search::{QuantGrid, fit_scale, inverse_of, rounded, squared_error, sums};
 
-/// Rounds of improvement after the first choice.
+/// Rounds of improvement after the first fit.
 const ROUNDS: usize = 2;
 
-/// A choice of everything but the q, which follow from it.
+/// All parameters of a block except the q, which follow from them.
 pub struct SignedGroupFit<G, const GROUPS: usize> {
     pub d: f32,
-    /// Whole numbers within −`end`..`end`.
+    /// Integers within −`end`..`end`.
     pub scales: [f32; GROUPS],
     end: f32,
     grid: PhantomData<G>,
@@ -28,7 +28,7 @@ impl<G: QuantGrid, const GROUPS: usize> Copy for SignedGroupFit<G, GROUPS> {}
 impl<G: QuantGrid, const GROUPS: usize> SignedGroupFit<G, GROUPS> {
     const GROUP_LEN: usize = K_LEN / GROUPS;
 
-    /// The best found for `values`, with scales within −`end`..`end`.
+    /// Finds the best fit for `values`, with scales within −`end`..`end`.
     pub fn find(values: &[f32; K_LEN], end: f32) -> Self {
         let mut steps = [0f32; GROUPS];
         for (step, values) in steps.iter_mut().zip(values.chunks_exact(Self::GROUP_LEN)) {
@@ -47,7 +47,7 @@ impl<G: QuantGrid, const GROUPS: usize> SignedGroupFit<G, GROUPS> {
         best.1
     }
 
-    /// The number of the grid for a value of a group.
+    /// The grid number for a value of a group.
     #[inline]
     pub fn quantise(&self, value: f32, group: usize) -> f32 {
         G::nearest(value * inverse_of(self.d * self.scales[group]))
@@ -66,7 +66,7 @@ impl<G: QuantGrid, const GROUPS: usize> SignedGroupFit<G, GROUPS> {
         groups.map(|(values, scale)| squared_error::<G>(values, self.d * scale)).sum()
     }
 
-    /// Moves each group's scale by one where that is better.
+    /// Changes each group's scale by one if that is better.
     fn improve_groups(&mut self, values: &[f32; K_LEN]) {
         for (values, scale) in values.chunks_exact(Self::GROUP_LEN).zip(&mut self.scales) {
             let mut best = (squared_error::<G>(values, self.d * *scale), *scale);
@@ -81,7 +81,7 @@ impl<G: QuantGrid, const GROUPS: usize> SignedGroupFit<G, GROUPS> {
         }
     }
 
-    /// Least squares for the factor, all other numbers kept.
+    /// Least squares for the factor with all scales fixed.
     fn improve_factor(&mut self, values: &[f32; K_LEN]) {
         let (mut xa, mut aa) = (0f32, 0f32);
         for (values, scale) in values.chunks_exact(Self::GROUP_LEN).zip(&self.scales) {

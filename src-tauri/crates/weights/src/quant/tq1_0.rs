@@ -1,5 +1,5 @@
 //! TQ1_0: 256 numbers out of −1, 0, 1 under one half-precision factor, five to a byte. Value = d · (q − 1). For models
-//! that were trained to be so.
+//! that were trained with such weights.
 //!
 //! | bytes | what |
 //! |---|---|
@@ -15,6 +15,7 @@ use super::search::inverse_of;
 use super::tq2_0::{fit_factor, trit};
 use super::{Codec, K_LEN, decode_blocks, encode_blocks, read_f16, write_f16};
 
+/// Codec of TQ1_0.
 pub const CODEC: Codec = Codec { decode, encode: Some(encode) };
 
 const BYTES: usize = 54;

@@ -1,5 +1,5 @@
 //! TQ2_0: 256 numbers out of −1, 0, 1 under one half-precision factor, two bits each. Value = d · (q − 1). For models
-//! that were trained to be so.
+//! that were trained with such weights.
 //!
 //! | bytes | what |
 //! |---|---|
@@ -10,13 +10,14 @@ use super::q2_k::place;
 use super::search::inverse_of;
 use super::{Codec, K_LEN, decode_blocks, encode_blocks, read_f16, write_f16};
 
+/// Codec of TQ2_0.
 pub const CODEC: Codec = Codec { decode, encode: Some(encode) };
 
 const BYTES: usize = 66;
 const FACTOR: usize = 64;
 
-/// The factor with the smallest squared error: the mean of some of the largest magnitudes, which become ±1. With n of
-/// them (Σ)² / n is taken off the error of zeros.
+/// The factor with the smallest squared error: the mean of the n largest magnitudes, which become ±1. It reduces the error
+/// of zeros by (Σ)² / n; the best n wins.
 pub fn fit_factor(values: &[f32; K_LEN]) -> f32 {
     let mut magnitudes = values.map(f32::abs);
     magnitudes.sort_unstable_by(|a, b| b.total_cmp(a));

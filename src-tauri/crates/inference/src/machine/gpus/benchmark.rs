@@ -1,5 +1,5 @@
-//! A card against the processor, on a few layers of a made-up model: the whole way of a prompt and of a token, so that
-//! nothing has to be believed of bandwidth or arithmetic alone.
+//! Benchmarks a GPU against the processor on a few layers of a synthetic model. It runs a whole
+//! prompt and whole tokens, since bandwidth or arithmetic alone would mislead.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,8 +15,8 @@ use contract::{Error, Result};
 const QUESTION: f64 = 512.0;
 const ANSWER: f64 = 256.0;
 
-/// Tokens of a prompt and of an answer that are measured; each in rounds until there were enough of them and so much
-/// time is over.
+/// Tokens per measured prompt and answer; rounds repeat until both a minimum count and a minimum
+/// time are reached.
 const PROMPT: usize = 128;
 const TOKENS: usize = 8;
 const ROUNDS: usize = 3;
@@ -61,7 +61,7 @@ pub struct GpuMeasurement {
 }
 
 impl Race {
-    /// By the card.
+    /// Whether the GPU was faster.
     pub fn is_won(&self) -> bool {
         self.of_card.turn_s() < self.of_cpu.turn_s()
     }
@@ -78,7 +78,7 @@ pub fn processor(options: &LoadOptions) -> String {
     format!("{name}, {level}, {} threads", options.threads.unwrap_or(0))
 }
 
-/// Rates of the card and of the processor. Errors: a card that fails, no memory.
+/// Rates of the GPU and of the processor. Errors: a GPU failure, or too little memory.
 pub fn run(
     layers: Result<WeightFile>,
     cpu: &LoadOptions,

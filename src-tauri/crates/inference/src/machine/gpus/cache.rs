@@ -1,5 +1,5 @@
-//! What has been found out about graphics cards, in a small file; what their drivers compiled lies in the cache. Either
-//! that is damaged counts as none.
+//! What has been measured of GPUs, in a small file; kernels compiled by their drivers are in the
+//! cache. If damaged, either counts as empty.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use super::benchmark::Race;
 /// In the data folder.
 pub const FILE: &str = "cards.json";
 
-/// Cards and drivers that are remembered.
+/// Remembered pairs of GPU and driver.
 const MAX_KEPT: usize = 16;
 
 /// A processor computes on more threads or fewer: on the mains, on battery, as asked for.
@@ -63,7 +63,7 @@ impl GpuRecordEntry {
 pub struct GpuRecord {
     /// Oldest first.
     cards: Vec<GpuRecordEntry>,
-    /// Looks at cards that began and never came to an end.
+    /// Probes of GPUs that began and never finished.
     #[serde(default)]
     pub unfinished: u32,
 }
@@ -84,7 +84,7 @@ impl GpuRecord {
         self.cards.iter().find(|entry| entry.is_of(key))
     }
 
-    /// The entry of a card, in place of what was found with earlier drivers and kernels.
+    /// The entry of a GPU, replacing results of earlier drivers and kernels.
     fn entry(&mut self, key: &GpuKey) -> &mut GpuRecordEntry {
         if self.find(key).is_none() {
             self.cards.retain(|entry| (&entry.name, &entry.api) != (&key.name, &key.api));
@@ -101,7 +101,7 @@ impl GpuRecord {
         self.cards.retain(|entry| !entry.is_of(key));
     }
 
-    /// Why a card is not used, whatever is asked. None: it may be.
+    /// Why a GPU is not used even on request. None: it may be.
     pub fn why_not(&self, key: &GpuKey) -> Option<String> {
         let entry = self.find(key)?;
         let wrong = entry.wrong.as_ref().map(|kernel| format!("it computes wrongly: {kernel}"));
@@ -137,7 +137,7 @@ impl GpuRecord {
         self.entry(key).proven = true;
     }
 
-    /// What is kept of some cards, with what their drivers compiled.
+    /// The cached records of some GPUs, with the kernels that their drivers compiled.
     pub fn notebook(&self, io: &dyn Io, cache: Option<&Path>, keys: Vec<GpuKey>) -> GpuCache {
         let of = |key: GpuKey| {
             let entry = self.find(&key).cloned().unwrap_or_default();
@@ -156,7 +156,7 @@ impl GpuRecord {
         GpuCache::new(keys.into_iter().map(of).collect())
     }
 
-    /// What was found of a card since.
+    /// Records later findings about a GPU.
     pub fn found(&mut self, io: &dyn Io, cache: Option<&Path>, key: &GpuKey, facts: &GpuFacts) {
         let entry = self.entry(key);
         let facts = facts.clone();
@@ -169,7 +169,7 @@ impl GpuRecord {
         }
     }
 
-    /// The card that won its last race and may be used: its name, and what it has room for.
+    /// The GPU that won its last benchmark and may be used: its name, and its memory limit.
     pub fn best(&self) -> Option<(String, Option<u64>)> {
         let wins = |entry: &&GpuRecordEntry| {
             let is_won = entry.races.last().is_some_and(Race::is_won);
@@ -180,7 +180,7 @@ impl GpuRecord {
     }
 }
 
-/// By card and driver.
+/// Keyed by GPU and driver.
 fn path(cache: &Path, key: &GpuKey) -> PathBuf {
     cache.join(format!("{:016x}.pipelines", xxh64(format!("{key:?}").as_bytes())))
 }

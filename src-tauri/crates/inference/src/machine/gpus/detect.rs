@@ -1,4 +1,4 @@
-//! Whether there are cards at all, and what they are raced with.
+//! Detects GPUs, and what they are benchmarked against.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use weights::WeightFile;
 use crate::machine::speeds;
 use contract::Result;
 
-/// Where cards come from.
+/// Source of the adapters.
 #[derive(Clone, Copy)]
 pub struct Finder {
     /// Those that may be chosen. Drivers are asked only where the system has a device.
@@ -18,7 +18,7 @@ pub struct Finder {
     pub all: fn() -> Vec<AdapterInfo>,
     /// Layers of a made-up model to race with.
     pub layers: fn() -> Result<WeightFile>,
-    /// Software that plays a card counts as one: of tests.
+    /// Software adapters count as GPUs: for tests.
     pub software: bool,
 }
 
@@ -35,8 +35,8 @@ fn usual() -> Result<WeightFile> {
     speeds::layers("q4_k_s")
 }
 
-/// Whether Linux has a device that may be a card, so that drivers, software ones among them, aren't loaded in vain. Other
-/// systems have a driver of their own that is loaded anyway.
+/// Whether Linux has a device that may be a GPU, so that drivers, software ones among them, aren't
+/// loaded in vain. Other systems load their driver anyway.
 pub fn has_device(io: &dyn Io, devices: &Path) -> bool {
     if !cfg!(target_os = "linux") {
         return true;

@@ -1,4 +1,4 @@
-//! The kernels' plan of a GPU fault that a test asked for.
+//! The kernels' plan for a GPU fault that a test requested.
 
 use contract::{GpuFaultKind, PlannedGpuFault};
 use kernels::{FaultPlan, GpuFault};

@@ -1,5 +1,5 @@
-//! How many layers each card gets: all, where the whole model fits several; else in proportion to what they have room
-//! for, as many as fit. The others stay with the processor.
+//! How many layers each GPU gets: all, if the whole model fits on several; else in proportion to
+//! their free memory, as many as fit. The rest stays with the processor.
 
 use std::ops::Range;
 
@@ -16,12 +16,12 @@ use contract::settings::DEFAULT_CONTEXT;
 use contract::{Error, ErrorKind};
 use platform::memory;
 
-/// Of a card's own memory: the rest is for the desktop, and for what drivers need.
+/// Usable share of dedicated memory: the rest is for the desktop and the driver's needs.
 const OF_OWN: (u64, u64) = (17, 20);
-/// Of memory that a card shares with the processor, of what is free.
+/// Usable share of free memory that a GPU shares with the processor.
 const OF_SHARED: (u64, u64) = (7, 10);
 
-/// Bytes of a card that a model may take. None: nobody knows.
+/// Bytes of a GPU that a model may take. None: unknown.
 pub fn room(info: &AdapterInfo, limit: Option<u64>) -> Option<u64> {
     room_of(info, limit, memory::free_bytes())
 }
@@ -38,18 +38,18 @@ fn room_of(info: &AdapterInfo, limit: Option<u64>, free: Option<u64>) -> Option<
     room.into_iter().chain(limit).min()
 }
 
-/// Layers of each card, and what goes with them.
+/// Layers of each GPU, and their limits.
 pub struct Parts {
-    /// number of the card among all, and layers
+    /// index of the GPU among all, and layers
     gpus: Vec<(usize, usize)>,
     /// of the model; 0: not known
     all: usize,
     asked: Option<usize>,
-    /// each card has the same layers, which are all
+    /// every GPU has all layers
     are_copies: bool,
     /// Copies are asked for, and the model doesn't fit two of the gpus.
     pub lacks_copies: bool,
-    /// Bytes that contexts may take in all, and states to go back to, so that no card has more than it has room for.
+    /// Total bytes for contexts, and checkpoints to return to, such that no GPU exceeds its memory.
     contexts: Option<u64>,
     kept: Option<u64>,
 }
@@ -65,7 +65,7 @@ pub fn share_out(
     let n_ctx = options.ctx.unwrap_or(DEFAULT_CONTEXT as usize).min(memory_estimate.context_length.max(1));
     let most = asked.layers.unwrap_or(usize::MAX).min(memory_estimate.layer_weights.len());
     let fit = Fit { memory_estimate, rooms: &rooms, n_ctx, options };
-    // whoever asks for so many gets them, or an error that says why not
+    // an explicit number is used as given, or fails with the reason
     let ranges = match asked.layers {
         Some(_) => fit.ranges(most),
         None => (0..=most).rev().map(|n| fit.ranges(n)).find(|ranges| fit.holds(ranges)).unwrap_or_default(),
@@ -77,8 +77,8 @@ pub fn share_out(
     Parts { gpus, all, asked, are_copies, lacks_copies, contexts, kept }
 }
 
-/// The whole model with its contexts on each card that has room for it, at least two. None: there aren't two, or nobody
-/// wants that. Where that is nobody's wish, what a card has room for has to be known.
+/// The whole model with its contexts on each GPU with enough memory, at least two. None: there
+/// aren't two, or the mode is off. Unless requested, a GPU's memory has to be known.
 pub fn copies(
     chosen: &[&ChosenGpu],
     memory_estimate: &MemoryEstimate,
@@ -136,7 +136,8 @@ impl Fit<'_> {
         ranges.iter().zip(self.rooms).all(|(range, room)| room.is_none_or(|room| self.taken(range) <= room))
     }
 
-    /// What is left of the fullest card, as contexts of the whole model, half of it; and as states, a quarter.
+    /// Remaining memory of the fullest GPU, scaled to the whole model: half for contexts, a quarter
+    /// for checkpoints.
     fn left(&self, ranges: &[Range<usize>]) -> (Option<u64>, Option<u64>) {
         let all = self.memory_estimate.layer_weights.len() as u128;
         if all == 0 {
@@ -152,8 +153,9 @@ impl Fit<'_> {
         (left.map(|left| one.saturating_add(self.beside_one(left, one))), left.map(|left| left / 4))
     }
 
-    /// Of contexts beside the first, within half of what is left. Where they age, a card may in time have made room for
-    /// all of them exact, and as much again for what has aged, of the first too: it gives none back.
+    /// Bytes for contexts beyond the first, within half of what is left. With aging, a GPU may hold
+    /// all of them exact and later as much again of aged ones, the first included. It returns no
+    /// memory.
     fn beside_one(&self, left: u64, one: u64) -> u64 {
         match self.options.kv_requantize {
             KvRequantize::Off => left / 2,
@@ -253,7 +255,7 @@ mod tests {
         }
     }
 
-    /// Layers of each card, and what they take there, for gpus of so many gigabytes.
+    /// Layers of each GPU, and their bytes there, for GPUs with the given gigabytes.
     fn shared(memory: &[u64], layers: Option<usize>) -> (Vec<usize>, Vec<u64>, LoadOptions) {
         let gpus: Vec<ChosenGpu> = memory
             .iter()

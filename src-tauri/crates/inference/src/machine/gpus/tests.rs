@@ -1,4 +1,4 @@
-//! Software plays the card here, which no shipped finder lets it.
+//! A software adapter plays the GPU here, which no shipped detector allows.
 
 use std::path::Path;
 
@@ -199,7 +199,8 @@ fn a_model_is_shared_out_checked_and_what_was_found_is_kept() {
     let compiled = RealIo.list(&folder.path().join("cache")).unwrap();
     assert_eq!(compiled.len(), 1, "one for a driver");
 
-    // what is kept is believed: a model that needs a wrong kernel stays with the processor, and it is said why
+    // the cache is trusted: a model that needs a wrong kernel stays with the processor, with a
+    // notice
     change(folder.path(), |kept| kept["cards"][0]["wrong"] = json!("product of Q4_0"));
     let cards = cards(folder.path(), &alone, SOFTWARE);
     let mut options = processor();

@@ -1,11 +1,11 @@
-//! What the user is told of a graphics card that failed or isn't there: what it means for them, then the cause.
+//! User notices about a GPU that failed or is missing: the consequence first, then the cause.
 
 use engine::model::gpu_health::GPU_GIVEN_UP;
 use engine::{EngineError, GpuFallback, GpuIncident, Model};
 
 use contract::{Error, ErrorKind};
 
-/// What became of a card while a model was loaded.
+/// The fate of a GPU while a model was loaded.
 pub fn loaded(model: &mut Model) -> Vec<Error> {
     let mut all: Vec<Error> = std::iter::from_fn(|| model.take_gpu_incident()).map(|it| told(&it)).collect();
     all.extend(model.info().fallback_error.as_ref().and_then(instead));
@@ -19,7 +19,7 @@ fn instead(error: &EngineError) -> Option<Error> {
     (error.code() != GPU_GIVEN_UP).then(told)
 }
 
-/// The card failed, and answers go on.
+/// Notice that the GPU failed while answers continue.
 pub fn told(trouble: &GpuIncident) -> Error {
     let GpuIncident { error, fallback } = trouble;
     let done = match *fallback {

@@ -1,4 +1,4 @@
-//! An answer looked at token by token, by the model that wrote it and while it has nothing else to do.
+//! Inspects an answer token by token, with the model that wrote it, while that is idle.
 
 use engine::logprobs::{TokenLogprobs, logprobs};
 
@@ -7,7 +7,7 @@ use contract::protocol::{LookRequest, Looked, Prompt, TokenShare};
 use contract::{Error, ErrorKind, Result};
 use platform::calendar;
 
-/// What is told beside each token.
+/// Candidates reported per token.
 const N_LIKELIEST: usize = 8;
 /// Longer answers are looked at up to here.
 const MAX_TOKENS: usize = 4_096;

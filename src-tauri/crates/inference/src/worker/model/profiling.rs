@@ -1,4 +1,4 @@
-//! Where the time of turns goes that want to know: steps are observed only while there are such turns.
+//! Profiles the turns that request it: steps are observed only while there are such turns.
 
 use engine::GenEvent;
 use io::Clock;
@@ -78,7 +78,7 @@ impl LoadedModel {
         std::mem::take(&mut self.found)
     }
 
-    /// Where a card has no memory for its clock, steps are timed as they end.
+    /// If a GPU has no memory for timestamps, steps are timed as they end.
     fn set_step_timing(&mut self, wanted: bool) {
         if let Err(error) = self.model.set_step_timing(wanted) {
             tracing::warn!(code = error.code(), "the graphics card doesn't time its steps: {error}");

@@ -70,7 +70,7 @@ fn all_answers_go_on() {
         assert!(expected.values().all(|ids| ids.len() == 14), "{name}: {expected:?}");
         let moments: Vec<u64> = if wants_all() { (0..18).collect() } else { vec![2, 5, 11] };
         for at in moments {
-            // on the card again, where not a bit differs
+            // on the GPU again, where not a bit differs
             let plan = FaultPlan::before(at, GpuFault::Lost);
             let mut model = load(&file, &options(&plan));
             assert_eq!(answers(&mut model), expected, "{name}: lost before submission {at}");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use engine::{FaultPlan, GpuFallback, GpuFault, Model};
 use io::{Clock, RealClock};
 
-use super::{FAULTS, fallbacks, is_on_card, load, next, open, options, wants_all};
+use super::{FAULTS, fallbacks, is_on_gpu, load, next, open, options, wants_all};
 
 const N_TOKENS: usize = 64;
 
@@ -35,20 +35,20 @@ fn answer(model: &mut Model, clock: &dyn Clock) -> (Vec<u32>, Duration) {
 }
 
 /// What was seen of one fault.
-struct Row {
+struct FaultRow {
     fault: GpuFault,
     fallback: GpuFallback,
     /// from the fault to the next token
     waits: Vec<Duration>,
 }
 
-fn print(rows: &mut [Row], undisturbed: Duration) {
+fn print(rows: &mut [FaultRow], undisturbed: Duration) {
     println!("slowest token without a fault: {:.1} ms", undisturbed.as_secs_f64() * 1e3);
     println!(
         "{:<9} {:>7} {:>9} {:>10} {:>10}  then",
         "fault", "moments", "same text", "median ms", "worst ms"
     );
-    for Row { fault, fallback, waits } in rows {
+    for FaultRow { fault, fallback, waits } in rows {
         waits.sort();
         let ms = |wait: Duration| wait.as_secs_f64() * 1e3;
         let (fault, n, median) = (format!("{fault:?}"), waits.len(), ms(waits[waits.len() / 2]));
@@ -81,10 +81,10 @@ fn an_answer_goes_on_where_it_was() {
             assert_eq!(found, expected, "{fault:?} before submission {at}");
             assert!(plan.is_over(), "{fault:?} {at}");
             assert_eq!(fallbacks(&mut model), [fallback], "{fault:?} {at}: it is told once");
-            assert_eq!(is_on_card(&model), fallback != GpuFallback::Cpu, "{:?}", model.info().devices);
+            assert_eq!(is_on_gpu(&model), fallback != GpuFallback::Cpu, "{:?}", model.info().devices);
             waits.push(wait);
         }
-        rows.push(Row { fault, fallback, waits });
+        rows.push(FaultRow { fault, fallback, waits });
     }
     print(&mut rows, undisturbed);
 }

@@ -1,5 +1,6 @@
-//! A graphics card that fails while answers are written: whatever fails and whenever, the answers are the same, and it is
-//! told once what was done about it.
+//! A GPU that fails while answers are written: whatever fails and whenever, the answers are the same.
+//!
+//! What was done about it is reported once.
 
 use std::sync::Arc;
 
@@ -53,7 +54,7 @@ pub fn next(model: &mut Model, seq: SequenceId, tokens: &[u32]) -> u32 {
     (0..row.len()).max_by(|a, b| row[*a].total_cmp(&row[*b])).unwrap() as u32
 }
 
-pub fn is_on_card(model: &Model) -> bool {
+pub fn is_on_gpu(model: &Model) -> bool {
     !model.info().devices[0].starts_with("cpu")
 }
 

@@ -6,13 +6,13 @@ use engine::{EngineError, Model, SequenceId};
 
 /// Pieces by name, the tokens that they lead along, and which of them is at the end.
 #[derive(Clone)]
-pub struct Stored {
+pub struct StoredChunks {
     pub tokens: Vec<u32>,
     pub head: String,
     pub pieces: HashMap<String, Vec<u8>>,
 }
 
-impl Stored {
+impl StoredChunks {
     /// All that leads to the sequence's end, and to `positions` before it.
     pub fn of(model: &Model, seq: SequenceId, positions: &[usize]) -> Self {
         let tokens = model.tokens(seq).unwrap().to_vec();

@@ -1,5 +1,6 @@
-//! Layers on two graphics cards: the same text as on one. One adapter, opened twice, is two cards. And what is told
-//! while a model goes into a card's memory.
+//! Layers on two GPUs: the same text as on one. One adapter, opened twice, is two GPUs.
+//!
+//! Also the progress that is reported while a model goes into a GPU's memory.
 
 use std::sync::Arc;
 
@@ -34,7 +35,7 @@ fn answer(file: &Arc<WeightFile>, devices: Devices, n_devices: usize) -> Vec<u32
 }
 
 #[test]
-fn layers_on_two_cards_say_what_they_say_on_one() {
+fn layers_on_two_gpus_give_what_one_gives() {
     let dir = inglenook_tests::workspace_root().join("tests/reference/families/llama");
     let file = Arc::new(WeightFile::open(&dir).unwrap());
     let one = answer(&file, Devices::Gpu { layers: None }, 1);
@@ -46,9 +47,9 @@ fn layers_on_two_cards_say_what_they_say_on_one() {
     }
 }
 
-/// Weights are read, and then they go to the card: both are told, layer by layer, and never back.
+/// Weights are read, and then they go to the GPU: progress is reported for both, layer by layer, and never goes back.
 #[test]
-fn the_way_into_a_card_is_told() {
+fn loading_into_a_gpu_reports_progress() {
     let dir = inglenook_tests::workspace_root().join("tests/reference/families/llama");
     let file = Arc::new(WeightFile::open(&dir).unwrap());
     let n_layers = engine::memory_estimate::MemoryEstimate::of(&file).unwrap().layer_weights.len();

@@ -90,7 +90,7 @@ def watch_growth(window, times):
 
 
 class Room:
-    """A data folder of its own for one scenario, and the windows opened on it."""
+    """The data folder of one scenario, and the windows opened on it."""
 
     def __init__(self, display, name, keep):
         self.display, self.name, self.keep = display, name, keep

@@ -1,4 +1,4 @@
-// Where a scenario takes place: a server with a data folder of its own (or the stand-in), and a fresh browser.
+// Where a scenario takes place: a server with its own data folder (or the stand-in), and a fresh browser.
 
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -39,7 +39,7 @@ async function listening(program, args, atEnd = () => {}) {
   return { origin, close };
 }
 
-/** `nook serve` on a free port with a data folder of its own. */
+/** `nook serve` on a free port with its own data folder. */
 export async function serve() {
   const dir = mkdtempSync(join(tmpdir(), 'inglenook-browser-'));
   const args = ['serve', '--port', '0', '--api-key', KEY, '--data-dir', dir];

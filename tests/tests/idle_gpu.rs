@@ -1,12 +1,12 @@
-//! An idle computer: a model that is loaded on a graphics card and asked nothing tells it nothing; without a model no card
-//! is open, and nothing of its memory taken.
+//! An idle GPU: a loaded model submits nothing while there is no request. Without a model no GPU is open, and none of
+//! its memory is used.
 
 use std::sync::Arc;
 
 use engine::{Devices, FaultPlan, GenEvent, LoadOptions, Model, Request, Sampling, Scheduler};
 use weights::WeightFile;
 
-/// What a worker does that nobody asks anything.
+/// Rounds of an idle worker.
 const N_ROUNDS: usize = 200;
 
 fn request() -> Request {
@@ -39,11 +39,11 @@ fn answer(model: &mut Model, scheduler: &mut Scheduler) -> Vec<u32> {
 }
 
 #[test]
-fn nothing_is_asked_of_a_card_unasked() {
+fn an_idle_model_submits_nothing() {
     let dir = inglenook_tests::workspace_root().join("tests/reference/families/llama");
     let file = Arc::new(WeightFile::open(&dir).unwrap());
     let watch = FaultPlan::count_only();
-    assert_eq!(watch.n_holders(), 1, "no card is open");
+    assert_eq!(watch.n_holders(), 1, "no GPU is open");
     let load = || {
         let options = LoadOptions {
             devices: Devices::Gpu { layers: None },
@@ -68,7 +68,7 @@ fn nothing_is_asked_of_a_card_unasked() {
     let n_before = watch.n_submissions();
     assert!(n_before > 0, "an answer is work");
     for _ in 0..N_ROUNDS {
-        let is_left = scheduler.step(&mut model, &mut |_, event| panic!("nobody asked: {event:?}"));
+        let is_left = scheduler.step(&mut model, &mut |_, event| panic!("without a request: {event:?}"));
         assert!(!is_left && !model.tune(&|| std::time::Duration::ZERO).unwrap());
         assert!(!scheduler.is_short_of_pages(&model) && !model.requantize_some());
         assert_eq!((model.take_gpu_incident(), model.kv_usage().n_pages), (None, 0));
@@ -78,9 +78,9 @@ fn nothing_is_asked_of_a_card_unasked() {
     assert!(watch.n_submissions() > n_before);
 
     drop(model);
-    assert_eq!(watch.n_holders(), 1, "the card is closed with the model");
+    assert_eq!(watch.n_holders(), 1, "the GPU is closed with the model");
     let n_before = watch.n_submissions();
     let mut model = load();
-    assert_eq!(answer(&mut model, &mut Scheduler::new()), first, "opened anew");
+    assert_eq!(answer(&mut model, &mut Scheduler::new()), first, "opened again");
     assert!(watch.n_submissions() > n_before);
 }

@@ -1,12 +1,12 @@
-//! A card whose kernels compute something else than their reference: it is tried without subgroups first, where the
-//! answer goes on with the same bits; one that errs without them too gives way to the processor.
+//! A GPU whose kernels differ from their reference: it is tried without subgroups first, and the answer goes on with
+//! the same bits. A GPU that errs without them too is replaced by the CPU.
 
 use engine::{FaultPlan, GpuFallback, GpuFault, LoadOptions, Model};
 use kernels::GpuCache;
 use kernels::VerificationScope;
 use kernels::gpu::adapters;
 
-use super::{fallbacks, is_on_card, load, next, open, options};
+use super::{fallbacks, is_on_gpu, load, next, open, options};
 
 const N_TOKENS: usize = 24;
 
@@ -29,7 +29,7 @@ fn has_subgroups(model: &Model) -> bool {
 fn an_answer_goes_on_without_subgroups_and_then_on_the_processor() {
     let file = open("llama");
     let mut model = load(&file, &options(&FaultPlan::default()));
-    assert!(has_subgroups(&model), "the card of this test has them: {:?}", model.info().devices);
+    assert!(has_subgroups(&model), "the GPU of this test has them: {:?}", model.info().devices);
     let expected = answer(&mut model);
     for (n_times, expected_fallbacks) in
         [(1, vec![GpuFallback::NoSubgroups]), (2, vec![GpuFallback::NoSubgroups, GpuFallback::Cpu])]
@@ -39,7 +39,7 @@ fn an_answer_goes_on_without_subgroups_and_then_on_the_processor() {
         assert_eq!(answer(&mut model), expected, "{n_times}");
         assert!(plan.is_over() && !has_subgroups(&model), "{:?}", model.info().devices);
         assert_eq!(fallbacks(&mut model), expected_fallbacks, "told once each");
-        assert_eq!(is_on_card(&model), n_times == 1);
+        assert_eq!(is_on_gpu(&model), n_times == 1);
     }
 }
 
@@ -60,7 +60,7 @@ fn a_check_that_fails_is_kept_and_what_is_left_is_used_from_then_on() {
             plan.is_over() && found.wrong_with_subgroups.is_some() && found.wrong_in_precision.is_empty(),
             "{found:?}"
         );
-        assert_eq!((found.wrong_kernel.is_some(), is_on_card(&model)), (n_times == 2, n_times == 1));
+        assert_eq!((found.wrong_kernel.is_some(), is_on_gpu(&model)), (n_times == 2, n_times == 1));
         assert_eq!(fallbacks(&mut model), [GpuFallback::NoSubgroups]);
         assert_eq!(answer(&mut model), expected);
         // the next start knows, and says nothing of what has been said

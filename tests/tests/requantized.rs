@@ -1,5 +1,6 @@
-//! Contexts whose old parts have aged: computed the same in any runs, with guesses or without; stored and brought back
-//! bit by bit, for every family whose contexts can age; and never taken for exact ones.
+//! Contexts whose old chunks were requantized: the same in any batches, with speculation or without.
+//!
+//! They are stored and restored bit by bit for every family that has them, and are never taken for exact ones.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use engine::{
 use weights::WeightFile;
 
 use crate::checkpoints::families;
-use crate::stored::Stored;
+use crate::stored_chunks::StoredChunks;
 
 /// With positions beyond those it was trained for, where it can have them.
 fn load(path: &Path, kv_requantize: KvRequantize, kv: KvDType, threads: usize) -> Model {
@@ -75,7 +76,7 @@ fn an_aged_context_comes_back_bit_by_bit() {
         model.save_rewind_point(seq).unwrap();
         read(&mut model, seq, &text[800..], 256);
         assert_eq!(model.n_requantized(seq).unwrap(), 3, "{what}");
-        let stored = Stored::of(&model, seq, &[800]);
+        let stored = StoredChunks::of(&model, seq, &[800]);
         let expected = read(&mut model, seq, &tail, 6);
         assert_eq!(model.truncate(seq, 800).unwrap(), 800, "{what}");
         let expected_before = read(&mut model, seq, &tail, 6);
@@ -113,8 +114,8 @@ fn an_aged_context_is_the_same_in_any_runs() {
     });
 }
 
-/// On a graphics card, with a fault of it that a test wants.
-fn on_card(path: &Path, kv: KvDType, faults: FaultPlan) -> Model {
+/// On a GPU, with a fault of it that a test wants.
+fn on_gpu(path: &Path, kv: KvDType, faults: FaultPlan) -> Model {
     load_on(Devices::Gpu { layers: None }, path, kv, faults)
 }
 
@@ -147,11 +148,11 @@ fn one_that_ages() -> PathBuf {
 }
 
 #[test]
-fn an_aged_context_on_a_card_is_the_same_in_any_runs() {
+fn a_requantized_context_on_a_gpu_is_the_same_in_any_batches() {
     let (path, text) = (one_that_ages(), tokens(1100, 5));
     for kv in [KvDType::F16, KvDType::F32] {
         let results = [256, 97].map(|runs| {
-            let mut model = on_card(&path, kv, FaultPlan::default());
+            let mut model = on_gpu(&path, kv, FaultPlan::default());
             let seq = model.new_sequence().unwrap();
             let last = read(&mut model, seq, &text, runs);
             assert_eq!(model.n_requantized(seq).unwrap(), 3);
@@ -172,10 +173,10 @@ fn an_aged_context_on_a_card_is_the_same_in_any_runs() {
 
 /// What has aged is read again, and ages where it did.
 #[test]
-fn aged_contexts_outlive_a_card_that_fails() {
+fn requantized_contexts_outlive_a_gpu_that_fails() {
     let (path, text) = (one_that_ages(), tokens(1100, 5));
     let last = |faults: FaultPlan| {
-        let mut model = on_card(&path, KvDType::F16, faults);
+        let mut model = on_gpu(&path, KvDType::F16, faults);
         let seq = model.new_sequence().unwrap();
         let last = read(&mut model, seq, &text, 256);
         assert_eq!((model.n_requantized(seq).unwrap(), model.len(seq).unwrap()), (3, text.len()));
@@ -221,8 +222,8 @@ fn guesses_change_nothing_of_what_ages() {
     assert_eq!(plain, guessed);
 }
 
-/// What is exact is the same file whether contexts age or not; what has aged, or saw it, is another, and is refused
-/// where contexts are to be exact, or to age otherwise.
+/// Exact chunks have the same file whether contexts are requantized or not. Requantized ones, and those computed after
+/// them, have another. That file is refused where contexts are exact or requantized otherwise.
 #[test]
 fn what_aged_is_never_taken_for_what_is_exact() {
     let text = tokens(1100, 3);
@@ -232,7 +233,7 @@ fn what_aged_is_never_taken_for_what_is_exact() {
             let mut model = load(path, aging, kv, 2);
             let seq = model.new_sequence().unwrap();
             read(&mut model, seq, &text[..n], 256);
-            let stored = Stored::of(&model, seq, &[]);
+            let stored = StoredChunks::of(&model, seq, &[]);
             let names: BTreeSet<String> = stored.pieces.keys().cloned().collect();
             (stored, names)
         };
@@ -263,7 +264,7 @@ fn what_aged_is_never_taken_for_what_is_exact() {
     });
 }
 
-/// A stretch that is stored exactly serves once it has aged: aged anew it is the same.
+/// A chunk that is stored exactly serves after requantization: requantized again it is the same.
 #[test]
 fn an_exact_stretch_serves_an_aged_context() {
     let (text, tail) = (tokens(1100, 3), tokens(6, 11));
@@ -274,12 +275,12 @@ fn an_exact_stretch_serves_an_aged_context() {
         for n in [500, 600, 800, 1100] {
             let n_held = model.len(seq).unwrap();
             read(&mut model, seq, &text[n_held..n], 256);
-            let stored = Stored::of(&model, seq, &[]);
+            let stored = StoredChunks::of(&model, seq, &[]);
             let aged = model.pieces(seq, &[n]).unwrap().into_iter().filter(|piece| piece.fallback.is_some());
             let aged: BTreeSet<String> = aged.map(|piece| piece.name).collect();
             pieces.extend(stored.pieces.into_iter().filter(|(name, _)| !aged.contains(name)));
         }
-        let stored = Stored { pieces, ..Stored::of(&model, seq, &[]) };
+        let stored = StoredChunks { pieces, ..StoredChunks::of(&model, seq, &[]) };
         let expected = read(&mut model, seq, &tail, 6);
         let mut other = load(path, KvRequantize::After(256), kv, 1);
         let seq = stored.restore_all(&mut other).unwrap();
@@ -302,7 +303,7 @@ fn under_pressure_contexts_age_and_go_on_and_come_back() {
         while model.requantize_some() {}
         assert_eq!((model.n_requantized(a).unwrap(), model.n_requantized(b).unwrap()), (3, 1), "{what}");
         assert!(model.kv_used_bytes() < before, "{what}");
-        let stored = Stored::of(&model, a, &[]);
+        let stored = StoredChunks::of(&model, a, &[]);
         let expected = read(&mut model, a, &tail, 6);
         assert!(read(&mut model, b, &tail, 6) != exact, "{what}: it was read");
         let mut other = load(path, KvRequantize::Pressure, kv, 1);

@@ -4,7 +4,7 @@
 use engine::kv::size::Rewind;
 use engine::{Devices, FaultPlan, GpuFault, LoadOptions, Model};
 
-use super::{fallbacks, is_on_card, load, next, open, options, wants_all};
+use super::{fallbacks, is_on_gpu, load, next, open, options, wants_all};
 
 /// Windows of some pages' length, short convolutions, delta rules, experts.
 const FAMILIES: [(&str, Rewind); 5] = [
@@ -41,11 +41,11 @@ fn windows_and_states_are_read_again() {
         let file = open(name);
         let mut model = load(&file, &options(&FaultPlan::default()));
         assert_eq!(model.rewind(), rewind, "{name}");
-        // roundings differ: a prompt that the processor, asked alone, answers as a card does
+        // roundings differ: a prompt that the processor, asked alone, answers as a GPU does
         let processor = LoadOptions { devices: Devices::Cpu, ..options(&FaultPlan::default()) };
         let mut processor = load(&file, &processor);
-        let mut by_card = (0..40).map(|seed| (seed, answer(&mut model, seed)));
-        let (seed, expected) = by_card.find(|(seed, ids)| answer(&mut processor, *seed) == *ids).unwrap();
+        let mut by_gpu = (0..40).map(|seed| (seed, answer(&mut model, seed)));
+        let (seed, expected) = by_gpu.find(|(seed, ids)| answer(&mut processor, *seed) == *ids).unwrap();
         let n = N_TOKENS as u64;
         let moments = if wants_all() { (0..n).collect() } else { vec![0, n / 2] };
         for fault in [GpuFault::Lost, GpuFault::Invalid, GpuFault::Memory] {
@@ -56,7 +56,7 @@ fn windows_and_states_are_read_again() {
                 assert_eq!(found, expected, "{name}: {fault:?} before submission {at}");
                 assert!(plan.is_over());
                 assert_eq!(fallbacks(&mut model).len(), 1, "{name}: {fault:?} {at}");
-                assert_eq!(is_on_card(&model), fault != GpuFault::Invalid, "{name}: {fault:?} {at}");
+                assert_eq!(is_on_gpu(&model), fault != GpuFault::Invalid, "{name}: {fault:?} {at}");
             }
         }
     }

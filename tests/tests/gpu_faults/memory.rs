@@ -1,5 +1,6 @@
-//! A card whose memory is full, as models are loaded and as they answer: less and less is asked of it, each step is told
-//! once, and no answer fails.
+//! A GPU whose memory is full, as models are loaded and as they answer: it is given less and less, and no answer fails.
+//!
+//! Each step is reported once.
 
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use engine::shape::{self, Shape};
 use engine::{Devices, FaultPlan, GpuFallback, GpuFault, KvDType, LoadOptions, Model};
 use weights::{SharedBytes, WeightFile};
 
-use super::{fallbacks, gpu_incidents, is_on_card, load, next, options, wants_all};
+use super::{fallbacks, gpu_incidents, is_on_gpu, load, next, options, wants_all};
 
 /// Of four layers, with heads that can be kept in 8 bits.
 fn file() -> Arc<WeightFile> {
@@ -20,7 +21,7 @@ fn file() -> Arc<WeightFile> {
     Arc::new(WeightFile::from_bytes("small", SharedBytes::from_vec(bytes)).unwrap())
 }
 
-/// All that is done for a card of four layers before the processor takes them.
+/// All that is done for a GPU of four layers before the processor takes them.
 const LADDER: [GpuFallback; 5] = [
     GpuFallback::MaxRows(64),
     GpuFallback::MaxRows(16),
@@ -35,7 +36,7 @@ fn answer(model: &mut Model) -> Vec<u32> {
     answer_to(model, 70)
 }
 
-/// To a prompt of so many tokens.
+/// To a prompt of this many tokens.
 fn answer_to(model: &mut Model, n: u32) -> Vec<u32> {
     let seq = model.new_sequence().unwrap();
     let (mut tokens, mut ids) = ((0..n).map(|i| i * 37 % 500).collect::<Vec<u32>>(), Vec::new());
@@ -57,14 +58,14 @@ fn a_model_is_loaded_with_less_until_it_fits() {
         let mut model = load(&file, &options(&plan));
         assert!(plan.is_over(), "{n_times}");
         assert_eq!(fallbacks(&mut model), LADDER[..n_times.min(LADDER.len())], "{n_times}");
-        let (on_card, instead) = (is_on_card(&model), model.info().fallback_error.clone());
+        let (on_gpu, instead) = (is_on_gpu(&model), model.info().fallback_error.clone());
         match n_times {
             1 | 2 => assert_eq!(answer(&mut model), expected, "{n_times}: only the pieces are smaller"),
             3..=5 => assert_eq!(answer(&mut model).len(), N_TOKENS),
-            _ => assert_eq!(answer(&mut model), by_processor, "as if nobody had asked for a card"),
+            _ => assert_eq!(answer(&mut model), by_processor, "as if no GPU had been requested"),
         }
-        assert_eq!(on_card, n_times <= LADDER.len(), "{n_times}");
-        assert_eq!(instead.map(|error| error.code()), (!on_card).then_some("kernels.gpu_memory"));
+        assert_eq!(on_gpu, n_times <= LADDER.len(), "{n_times}");
+        assert_eq!(instead.map(|error| error.code()), (!on_gpu).then_some("kernels.gpu_memory"));
         assert_eq!(model.max_rows(), [64, 16, 16, 16, 16, 256][n_times - 1]);
     }
 }
@@ -82,7 +83,7 @@ fn no_allocation_may_fail_a_load() {
             break;
         }
         assert_eq!(fallbacks(&mut model), LADDER[..1], "allocation {at}");
-        assert!(is_on_card(&model), "allocation {at}");
+        assert!(is_on_gpu(&model), "allocation {at}");
         if wants_all() || at == 0 {
             assert_eq!(answer(&mut model), expected, "allocation {at}");
         }
@@ -114,7 +115,7 @@ fn no_allocation_may_fail_a_context_that_ages() {
         }
         n_loaded += usize::from(is_loaded);
         assert_eq!(fallbacks(&mut model), LADDER[..1], "allocation {at}");
-        assert!(is_on_card(&model) && found == expected, "allocation {at}");
+        assert!(is_on_gpu(&model) && found == expected, "allocation {at}");
         at += if wants_all() { 7 } else { 31 };
     }
     assert!(n_loaded > 0, "{at} allocations are no context that ages");
@@ -122,7 +123,7 @@ fn no_allocation_may_fail_a_context_that_ages() {
 
 /// What the allocator of the driver counts fits once: what follows has room only where what was before let go of it.
 #[test]
-fn a_full_card_has_room_for_what_follows() {
+fn a_full_gpu_has_memory_for_what_follows() {
     let (file, free) = (file(), FaultPlan::count_only());
     let mut model = load(&file, &options(&free));
     let (expected, room) = (answer(&mut model), free.peak_bytes());
@@ -136,18 +137,18 @@ fn a_full_card_has_room_for_what_follows() {
     plan.limit_memory(room);
     let mut model = load(&file, &options(&plan));
     assert_eq!(answer(&mut model), expected);
-    assert!(plan.is_over() && is_on_card(&model));
+    assert!(plan.is_over() && is_on_gpu(&model));
     assert_eq!(fallbacks(&mut model), LADDER[..1]);
 }
 
-/// Another program has taken the card's memory: whatever less is asked of it is too much.
+/// Another program has taken the GPU's memory: whatever less is asked of it is too much.
 #[test]
-fn a_card_that_stays_full_gives_way_to_the_processor() {
+fn a_gpu_that_stays_full_gives_way_to_the_cpu() {
     let (file, plan) = (file(), FaultPlan::before(9, GpuFault::Memory));
     let mut model = load(&file, &options(&plan));
     plan.limit_memory(0);
     assert_eq!(answer(&mut model).len(), N_TOKENS);
-    assert!(plan.is_over() && !is_on_card(&model));
+    assert!(plan.is_over() && !is_on_gpu(&model));
     assert_eq!(fallbacks(&mut model), [GpuFallback::Cpu], "what was tried in vain is not told");
 }
 
@@ -169,7 +170,7 @@ fn an_answer_goes_on_with_less() {
         if n_times <= 2 {
             assert_eq!(found, expected, "{n_times}: only the pieces are smaller");
         }
-        assert_eq!(is_on_card(&model), n_times < all.len());
+        assert_eq!(is_on_gpu(&model), n_times < all.len());
         assert_eq!(model.info().kv_bytes_per_token, if (3..=5).contains(&n_times) { 1088 } else { 2048 });
     }
 }

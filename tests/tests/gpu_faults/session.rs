@@ -1,4 +1,4 @@
-//! A card that is lost again and again is left alone for the rest of the session; one that is lost now and then isn't.
+//! A GPU that is lost again and again is left alone for the rest of the session; one that is lost now and then isn't.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use engine::model::gpu_health::{FAILURE_WINDOW, GPU_GIVEN_UP};
 use engine::{FaultPlan, GpuFallback, GpuFault, GpuHealth, LoadOptions, Model};
 use io::{Clock, ManualClock};
 
-use super::{fallbacks, is_on_card, load, next, open, options};
+use super::{fallbacks, is_on_gpu, load, next, open, options};
 
 /// 24 tokens; so long after each.
 fn answer(model: &mut Model, clock: &ManualClock, later: Duration) -> Vec<u32> {
@@ -34,25 +34,25 @@ fn lost_twice_in_ten_minutes_is_once_too_often() {
         (FAILURE_WINDOW / 5, [GpuFallback::Reopened, GpuFallback::Reopened], true),
         (FAILURE_WINDOW / 20, [GpuFallback::Reopened, GpuFallback::CpuForSession], false),
     ];
-    for (later, expected_fallbacks, on_card) in cases {
+    for (later, expected_fallbacks, on_gpu) in cases {
         let (plan, gpu_health) = (FaultPlan::repeated(8, GpuFault::Lost, 2), session());
         let mut model = load(&file, &LoadOptions { gpu_health: gpu_health.clone(), ..options(&plan) });
         assert_eq!(answer(&mut model, &clock, later), expected, "{later:?}");
         assert!(plan.is_over());
         assert_eq!(fallbacks(&mut model), expected_fallbacks, "{later:?}: said once each");
-        assert_eq!(is_on_card(&model), on_card);
+        assert_eq!(is_on_gpu(&model), on_gpu);
         clock.advance(10 * FAILURE_WINDOW);
         // whatever model comes next
         let next = load(&open("gemma3"), &LoadOptions { gpu_health, ..options(&FaultPlan::default()) });
-        assert_eq!(is_on_card(&next), on_card);
+        assert_eq!(is_on_gpu(&next), on_gpu);
         let instead = next.info().fallback_error.as_ref().map(|error| error.code());
-        assert_eq!(instead, (!on_card).then_some(GPU_GIVEN_UP));
+        assert_eq!(instead, (!on_gpu).then_some(GPU_GIVEN_UP));
     }
 }
 
 /// Without a clock any second time is one too many, as before.
 #[test]
-fn two_models_of_one_session_share_what_a_card_is_worth() {
+fn two_models_of_one_session_share_the_verdict_on_a_gpu() {
     let (file, clock) = (open("llama"), ManualClock::new(0));
     let health = GpuHealth::with_clock(|| Duration::ZERO);
     let mut all = Vec::new();
