@@ -1,7 +1,5 @@
 //! What the page may ask for. Each command is one call into `api`, off the main thread.
 
-use std::sync::Mutex;
-
 use app::desktop::deep_links::DeepLink;
 use contract::types::{AppEvent, ErrorInfo, TurnEvent};
 use serde_json::Value;
@@ -9,104 +7,16 @@ use tauri::State;
 use tauri::async_runtime::spawn_blocking;
 use tauri::ipc::Channel;
 
+use crate::state::{DragDropUpdate, DropListener, LinkInbox, OpenApp};
 use crate::tray;
 
-/// The application, until the window ends.
-pub struct Held(Mutex<Option<app::App>>);
-
-impl Held {
-    pub fn new(app: app::App) -> Self {
-        Self(Mutex::new(Some(app)))
-    }
-
-    /// Ends the application: its last clone saves what running turns have written.
-    pub fn let_go(&self) {
-        drop(self.lock().take());
-    }
-
-    pub fn app(&self) -> Result<app::App, ErrorInfo> {
-        self.lock().clone().ok_or_else(|| contract::Error::bug("the window is closing").info)
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<app::App>> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-}
-
 /// The page can be read at these.
-const LEAST_ZOOM: f64 = 0.5;
-const MOST_ZOOM: f64 = 3.0;
-
-/// Files of other programs over the window.
-#[derive(Debug, Clone, serde::Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum Drop {
-    Over { paths: Vec<String> },
-    Left,
-    Dropped { paths: Vec<String> },
-}
-
-/// Who is told of them: the page that asked last.
-#[derive(Default)]
-pub struct Drops(Mutex<Option<Channel<Drop>>>);
-
-impl Drops {
-    fn listen(&self, channel: Channel<Drop>) {
-        *self.lock() = Some(channel);
-    }
-
-    pub fn tell(&self, drop: Drop) {
-        if let Some(channel) = &*self.lock() {
-            // A page that is gone is told nothing.
-            let _ = channel.send(drop);
-        }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Channel<Drop>>> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-}
-
-/// What the desktop asked for, until a page takes it.
-#[derive(Default)]
-pub struct Asks(Mutex<Waiting>);
-
-#[derive(Default)]
-struct Waiting {
-    asked: Vec<DeepLink>,
-    page: Option<Channel<Vec<DeepLink>>>,
-}
-
-impl Asks {
-    pub fn tell(&self, asked: Vec<DeepLink>) {
-        let mut waiting = self.lock();
-        waiting.asked.extend(asked);
-        waiting.hand_over();
-    }
-
-    fn listen(&self, page: Channel<Vec<DeepLink>>) {
-        let mut waiting = self.lock();
-        waiting.page = Some(page);
-        waiting.hand_over();
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Waiting> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-}
-
-impl Waiting {
-    fn hand_over(&mut self) {
-        let Some(page) = &self.page else { return };
-        if !self.asked.is_empty() && page.send(self.asked.clone()).is_ok() {
-            self.asked.clear();
-        }
-    }
-}
+const MIN_ZOOM: f64 = 0.5;
+const MAX_ZOOM: f64 = 3.0;
 
 /// A use case by its name. Rejects with an `ErrorInfo`.
 #[tauri::command]
-pub async fn call(app: State<'_, Held>, name: String, args: Value) -> Result<Value, ErrorInfo> {
+pub async fn call(app: State<'_, OpenApp>, name: String, args: Value) -> Result<Value, ErrorInfo> {
     let app = app.app()?;
     blocking(move || app.call(&name, args)).await
 }
@@ -114,7 +24,7 @@ pub async fn call(app: State<'_, Held>, name: String, args: Value) -> Result<Val
 /// Hands on a turn's events after `after_seq`; returns when the turn has ended or the page is gone.
 #[tauri::command]
 pub async fn watch_turn(
-    app: State<'_, Held>,
+    app: State<'_, OpenApp>,
     turn: String,
     after_seq: u64,
     channel: Channel<Vec<TurnEvent>>,
@@ -133,7 +43,7 @@ pub async fn watch_turn(
 
 /// Hands on what happens beside turns, for as long as the page lives. Returns at once.
 #[tauri::command]
-pub async fn watch_app(app: State<'_, Held>, channel: Channel<Vec<AppEvent>>) -> Result<(), ErrorInfo> {
+pub async fn watch_app(app: State<'_, OpenApp>, channel: Channel<Vec<AppEvent>>) -> Result<(), ErrorInfo> {
     let watch = app.app()?.watch_app();
     spawn_blocking(move || {
         for events in watch {
@@ -199,7 +109,7 @@ pub enum Dir {
 
 /// Shows a folder of ours in the system's file manager.
 #[tauri::command]
-pub async fn open_dir(app: State<'_, Held>, which: Dir) -> Result<(), ErrorInfo> {
+pub async fn open_dir(app: State<'_, OpenApp>, which: Dir) -> Result<(), ErrorInfo> {
     let info = app.app()?.app_info();
     let dir = match which {
         Dir::Data => info.data_dir,
@@ -211,7 +121,7 @@ pub async fn open_dir(app: State<'_, Held>, which: Dir) -> Result<(), ErrorInfo>
 /// Shows everything larger or smaller; 1 is as it came.
 #[tauri::command]
 pub async fn set_zoom(window: tauri::WebviewWindow, factor: f64) -> Result<(), ErrorInfo> {
-    let factor = if factor.is_finite() { factor.clamp(LEAST_ZOOM, MOST_ZOOM) } else { 1.0 };
+    let factor = if factor.is_finite() { factor.clamp(MIN_ZOOM, MAX_ZOOM) } else { 1.0 };
     window.set_zoom(factor).map_err(|error| contract::Error::bug(error).info)
 }
 
@@ -227,7 +137,10 @@ pub async fn notify(window: tauri::WebviewWindow, title: String, text: String) -
 
 /// What the page may pick up: files that are held over it, or let go.
 #[tauri::command]
-pub async fn watch_drops(drops: State<'_, Drops>, channel: Channel<Drop>) -> Result<(), ErrorInfo> {
+pub async fn watch_drops(
+    drops: State<'_, DropListener>,
+    channel: Channel<DragDropUpdate>,
+) -> Result<(), ErrorInfo> {
     drops.listen(channel);
     Ok(())
 }
@@ -235,7 +148,10 @@ pub async fn watch_drops(drops: State<'_, Drops>, channel: Channel<Drop>) -> Res
 /// What the desktop asks for: model files that were opened, links that were followed, also those before the page was
 /// there.
 #[tauri::command]
-pub async fn watch_asked(asks: State<'_, Asks>, channel: Channel<Vec<DeepLink>>) -> Result<(), ErrorInfo> {
+pub async fn watch_asked(
+    asks: State<'_, LinkInbox>,
+    channel: Channel<Vec<DeepLink>>,
+) -> Result<(), ErrorInfo> {
     asks.listen(channel);
     Ok(())
 }

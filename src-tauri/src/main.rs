@@ -3,13 +3,15 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(debug_assertions), windows_subsystem = "windows")]
 
-mod closing;
 mod commands;
-mod lean;
+mod focus;
 mod notify;
-mod place;
+mod shutdown;
+mod state;
 mod tray;
+mod webkit_env;
 mod window;
+mod window_state;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -24,8 +26,8 @@ fn main() -> ExitCode {
     if let Some(ended) = inference::supervisor::serve_if_asked() {
         return ended;
     }
-    let Arguments { data_dir, asked } =
-        match Arguments::read(std::env::args_os().skip(1), std::env::var_os(platform::DATA_DIR_VARIABLE)) {
+    let ShellArgs { data_dir, asked } =
+        match ShellArgs::read(std::env::args_os().skip(1), std::env::var_os(platform::DATA_DIR_VARIABLE)) {
             Ok(arguments) => arguments,
             Err(wrong) => {
                 eprintln!("{wrong}");
@@ -36,7 +38,7 @@ fn main() -> ExitCode {
         eprintln!("No display was found. Use `nook chat` in a terminal instead.");
         return ExitCode::from(2);
     }
-    lean::begin(std::env::args_os());
+    webkit_env::restart_if_useful(std::env::args_os());
     let opened =
         app::desktop::single_instance::SingleInstance::take(data_dir.clone(), &asked).and_then(|taken| {
             match taken {
@@ -87,13 +89,13 @@ fn has_display() -> bool {
 
 /// What the command line says.
 #[derive(Debug, PartialEq, Eq)]
-struct Arguments {
+struct ShellArgs {
     /// The flag before the variable; none: the system's own folders.
     data_dir: Option<PathBuf>,
     asked: Vec<DeepLink>,
 }
 
-impl Arguments {
+impl ShellArgs {
     fn read(mut args: impl Iterator<Item = OsString>, variable: Option<OsString>) -> Result<Self, String> {
         let mut data_dir = variable.filter(|v| !v.is_empty());
         let mut asked = Vec::new();
@@ -120,14 +122,14 @@ impl Arguments {
 mod tests {
     use super::*;
 
-    fn read(args: &[&str], variable: Option<&str>) -> Result<Arguments, String> {
-        Arguments::read(args.iter().map(OsString::from), variable.map(OsString::from))
+    fn read(args: &[&str], variable: Option<&str>) -> Result<ShellArgs, String> {
+        ShellArgs::read(args.iter().map(OsString::from), variable.map(OsString::from))
     }
 
     #[test]
     fn the_data_folder_is_named_by_flag_variable_or_nobody() {
         let check = |args: &[&str], variable, dir: Option<&str>| {
-            let expected = Arguments { data_dir: dir.map(PathBuf::from), asked: Vec::new() };
+            let expected = ShellArgs { data_dir: dir.map(PathBuf::from), asked: Vec::new() };
             assert_eq!(read(args, variable), Ok(expected), "{args:?} {variable:?}");
         };
         check(&[], None, None);
@@ -144,7 +146,7 @@ mod tests {
         let asked =
             vec![DeepLink::NewChat { text: "hi".into() }, DeepLink::FindModel { query: "a/b".into() }];
         let args = ["inglenook://new?text=hi", "--data-dir=/f", "inglenook://models/a/b"];
-        assert_eq!(read(&args, None), Ok(Arguments { data_dir: Some("/f".into()), asked }));
+        assert_eq!(read(&args, None), Ok(ShellArgs { data_dir: Some("/f".into()), asked }));
         assert!(read(&["notes.txt"], None).unwrap_err().starts_with("notes.txt can't be opened."));
     }
 }

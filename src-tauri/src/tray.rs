@@ -11,8 +11,8 @@ use tauri::{AppHandle, Manager, Wry};
 use app::desktop::deep_links::DeepLink;
 use contract::types::ErrorInfo;
 
-use crate::commands::Asks;
-use crate::{closing, window};
+use crate::state::LinkInbox;
+use crate::{focus, shutdown};
 
 #[cfg(target_os = "linux")]
 mod watcher;
@@ -34,7 +34,7 @@ pub struct Labels {
 
 /// Whether there shall be an icon.
 #[derive(Default)]
-pub struct Wanted(AtomicBool);
+pub struct TrayEnabled(AtomicBool);
 
 /// Puts the icon there, or takes it away. Error `window.tray`: this desktop has no place for one; then closing the
 /// window ends the program, as without.
@@ -52,7 +52,7 @@ pub fn set(app: &AppHandle, labels: Option<Labels>) -> Result<(), ErrorInfo> {
             Ok(shown) => shown.map_err(|error| error.to_string()),
             Err(_) => Err("libayatana-appindicator3 is missing".into()),
         };
-        on_main.state::<Wanted>().0.store(is_wanted && shown.is_ok(), Ordering::Relaxed);
+        on_main.state::<TrayEnabled>().0.store(is_wanted && shown.is_ok(), Ordering::Relaxed);
         send.send(shown)
     };
     // whoever waits is gone only when the window is
@@ -68,7 +68,7 @@ pub fn set(app: &AppHandle, labels: Option<Labels>) -> Result<(), ErrorInfo> {
 /// Whether closing the window shall only hide it: there is an icon, and somebody who shows it, so that the window can
 /// be had back.
 pub fn keeps_running(app: &AppHandle) -> bool {
-    app.state::<Wanted>().0.load(Ordering::Relaxed) && is_shown()
+    app.state::<TrayEnabled>().0.load(Ordering::Relaxed) && is_shown()
 }
 
 /// The icon that was there before gets a new menu: a second one of its name would find its place on the bus taken.
@@ -116,12 +116,12 @@ fn announce_soon() {}
 
 fn chosen(app: &AppHandle, event: MenuEvent) {
     match event.id().as_ref() {
-        SHOW => window::raise(app),
+        SHOW => focus::raise(app),
         NEW_CHAT => {
-            app.state::<Asks>().tell(vec![DeepLink::NewChat { text: String::new() }]);
-            window::raise(app);
+            app.state::<LinkInbox>().send(vec![DeepLink::NewChat { text: String::new() }]);
+            focus::raise(app);
         }
-        QUIT if closing::waits(app) => window::raise(app),
+        QUIT if shutdown::waits(app) => focus::raise(app),
         QUIT => app.exit(0),
         _ => {}
     }

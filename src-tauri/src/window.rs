@@ -4,8 +4,8 @@ use app::desktop::deep_links::DeepLink;
 use tauri::webview::{NewWindowResponse, WebviewWindowBuilder};
 use tauri::{DragDropEvent, Manager, RunEvent, Url, WebviewWindow, WindowEvent};
 
-use crate::commands::{self, Asks, Drop, Drops, Held};
-use crate::{closing, place, tray};
+use crate::state::{DragDropUpdate, DropListener, LinkInbox, OpenApp};
+use crate::{commands, focus, shutdown, tray, window_state};
 
 /// Shows the window, and in it what was asked, until it is closed; then running turns end with what they have written
 /// saved. `only` is held for as long.
@@ -15,11 +15,11 @@ pub fn run(
     asked: Vec<DeepLink>,
 ) -> tauri::Result<()> {
     let shell = tauri::Builder::default()
-        .manage(Held::new(app))
-        .manage(Drops::default())
-        .manage(Asks::default())
-        .manage(tray::Wanted::default())
-        .manage(closing::Closing::default())
+        .manage(OpenApp::new(app))
+        .manage(DropListener::default())
+        .manage(LinkInbox::default())
+        .manage(tray::TrayEnabled::default())
+        .manage(shutdown::CloseQuestion::default())
         .invoke_handler(tauri::generate_handler![
             commands::call,
             commands::watch_turn,
@@ -34,32 +34,23 @@ pub fn run(
             commands::watch_drops,
             commands::watch_asked,
             commands::set_tray,
-            closing::watch_closing,
-            closing::close_window,
+            shutdown::watch_closing,
+            shutdown::close_window,
         ])
         .setup(|shell| open(shell).map_err(Into::into))
         .build(tauri::generate_context!())?;
     let handle = shell.handle().clone();
-    shell.state::<Asks>().tell(asked);
+    shell.state::<LinkInbox>().send(asked);
     only.on_raise(move |asked| {
-        handle.state::<Asks>().tell(asked);
-        raise(&handle);
+        handle.state::<LinkInbox>().send(asked);
+        focus::raise(&handle);
     });
     shell.run(|shell, event| {
         if let RunEvent::Exit = event {
-            shell.state::<Held>().let_go();
+            shell.state::<OpenApp>().close();
         }
     });
     Ok(())
-}
-
-/// To the front, from wherever it is. A window that is just closing needs it no more.
-pub fn raise(shell: &tauri::AppHandle) {
-    let Some(window) = shell.webview_windows().into_values().next() else { return };
-    let raised = window.unminimize().and_then(|()| window.show()).and_then(|()| window.set_focus());
-    if let Err(error) = raised {
-        eprintln!("the window could not be brought to the front: {error}");
-    }
 }
 
 fn open(shell: &tauri::App) -> tauri::Result<()> {
@@ -67,17 +58,17 @@ fn open(shell: &tauri::App) -> tauri::Result<()> {
     let mut config = shell.config().app.windows[0].clone();
     // There, it would take the page's own dragging away.
     config.drag_drop_enabled = !cfg!(windows);
-    let kept = shell.state::<Held>().app().ok().and_then(|app| app.window_place().ok().flatten());
+    let kept = shell.state::<OpenApp>().app().ok().and_then(|app| app.window_place().ok().flatten());
     if let Some(kept) = kept {
-        let screens: Vec<_> = shell.available_monitors()?.iter().map(place::screen).collect();
-        place::put(&mut config, &kept, &screens);
+        let screens: Vec<_> = shell.available_monitors()?.iter().map(window_state::screen).collect();
+        window_state::put(&mut config, &kept, &screens);
     }
     let window = WebviewWindowBuilder::from_config(shell, &config)?
         .on_navigation(is_ours)
         .on_new_window(|_, _| NewWindowResponse::Deny)
         .on_download(|_, _| false)
         .build()?;
-    place::keep_of(&window);
+    window_state::keep_of(&window);
     take_files(&window);
     stay_open(&window);
     Ok(())
@@ -92,13 +83,13 @@ fn take_files(window: &WebviewWindow) {
     window.on_window_event(move |event| {
         let WindowEvent::DragDrop(event) = event else { return };
         let drop = match event {
-            DragDropEvent::Enter { paths, .. } => Drop::Over { paths: named(paths) },
-            DragDropEvent::Drop { paths, .. } => Drop::Dropped { paths: named(paths) },
-            DragDropEvent::Leave => Drop::Left,
+            DragDropEvent::Enter { paths, .. } => DragDropUpdate::Over { paths: named(paths) },
+            DragDropEvent::Drop { paths, .. } => DragDropUpdate::Dropped { paths: named(paths) },
+            DragDropEvent::Leave => DragDropUpdate::Left,
             // Where exactly is nothing to the page.
             _ => return,
         };
-        kept.state::<Drops>().tell(drop);
+        kept.state::<DropListener>().send(drop);
     });
 }
 
@@ -109,7 +100,7 @@ fn stay_open(window: &WebviewWindow) {
     window.on_window_event(move |event| {
         let WindowEvent::CloseRequested { api, .. } = event else { return };
         let is_hidden = tray::keeps_running(kept.app_handle()) && kept.hide().is_ok();
-        if is_hidden || closing::waits(kept.app_handle()) {
+        if is_hidden || shutdown::waits(kept.app_handle()) {
             api.prevent_close();
         }
     });

@@ -6,8 +6,8 @@ mod editing;
 mod fit;
 mod kernel_cases;
 mod kernels;
-mod made_up;
 mod profile;
+mod random_weights;
 mod resume;
 mod speed;
 mod sustained;
@@ -28,9 +28,9 @@ use io::{Io, RealClock, RealIo};
 use platform::DataDirs;
 use weights::WeightFile;
 
-use crate::args::Global;
-use crate::place;
-use made_up::made_up;
+use crate::args::global::Global;
+use crate::open_model;
+use random_weights::random_weights;
 use speed::Bench;
 
 use kernels::GROUPS;
@@ -96,7 +96,7 @@ impl BenchTest {
         match self {
             Self::Speed | Self::Editing | Self::Resume | Self::Fit => 1,
             Self::Compression => 2,
-            Self::Concurrent => concurrent::TOGETHER,
+            Self::Concurrent => concurrent::N_TOGETHER,
         }
     }
 }
@@ -119,20 +119,20 @@ pub fn bench(global: &Global, args: &BenchArgs) -> Result<()> {
     if args.test == BenchTest::Fit {
         return fit::fit(global, file, args);
     }
-    let per_turn = if args.sustained.is_some() { sustained::TURN } else { 0 };
+    let per_turn = if args.sustained.is_some() { sustained::TURN_TOKENS } else { 0 };
     let deepest = args.depth.iter().copied().max().unwrap_or(0);
     let context = match args.test {
         BenchTest::Speed | BenchTest::Fit => deepest + args.prompt.max(args.generate).max(per_turn) + 1,
-        BenchTest::Editing => editing::CONTEXT,
+        BenchTest::Editing => editing::CONTEXT_TOKENS,
         BenchTest::Resume => args.prompt + 2,
-        BenchTest::Compression => compression::CONTEXT,
-        BenchTest::Concurrent => concurrent::CONTEXT,
+        BenchTest::Compression => compression::CONTEXT_TOKENS,
+        BenchTest::Concurrent => concurrent::CONTEXT_TOKENS,
     };
-    let mut options = place::load_options(global, Kv::F16, context)?;
+    let mut options = open_model::load_options(global, Kv::F16, context)?;
     options.max_sequences = args.test.n_sequences();
     let weight_bytes = bytes_per_pass(&file)?;
     let file = Arc::new(file);
-    let load = || place::shared_model(Arc::clone(&file), &options, global);
+    let load = || open_model::shared_model(Arc::clone(&file), &options, global);
     let mut model = load()?;
     if model.n_ctx() < context {
         return Err(Error::new(
@@ -189,8 +189,8 @@ pub fn bench(global: &Global, args: &BenchArgs) -> Result<()> {
 /// The file that is measured.
 fn subject(global: &Global, args: &BenchArgs) -> Result<WeightFile> {
     match (&args.subject.model, &args.subject.shape) {
-        (Some(model), _) => place::open_to_run(model, global),
-        (None, Some(shape)) => made_up(shape, args.keep.as_deref(), global),
+        (Some(model), _) => open_model::open_to_run(model, global),
+        (None, Some(shape)) => random_weights(shape, args.keep.as_deref(), global),
         (None, None) => Err(Error::new(
             ErrorKind::Usage,
             "usage.subject",

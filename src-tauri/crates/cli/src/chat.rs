@@ -1,6 +1,6 @@
 //! `nook chat`: a conversation in the terminal, saved like those of the window.
 //!
-//! Lines come from a person or a pipe; Ctrl+C stops an answer, and ends the program where none is being written.
+//! Input comes from a person or a pipe. Ctrl+C stops an answer; between answers it ends the program.
 
 use std::io::IsTerminal;
 
@@ -13,13 +13,13 @@ use platform::Watch;
 use serde_json::json;
 
 use crate::args::{ChatArgs, Global};
-use crate::input::{Heard, Lines};
+use crate::input::InputLines;
+use crate::input::event::InputEvent;
 use crate::interrupt::Interrupt;
-use crate::leave::{Asker, Leave};
 use crate::out;
-use crate::run::cited;
 use crate::sessions::transcript;
-use crate::turn::{Show, follow};
+use crate::tool_approval::{ApprovalContext, ToolApproval};
+use crate::turn::{Show, follow, format_sources};
 
 const HELP: &str = "\
 /help   this list
@@ -33,7 +33,7 @@ A line that ends with \\ goes on in the next one.";
 
 /// What a line of the user's means.
 #[derive(Debug, PartialEq, Eq)]
-enum Line<'a> {
+enum ChatCommand<'a> {
     Nothing,
     Help,
     New,
@@ -45,21 +45,23 @@ enum Line<'a> {
     Message(&'a str),
 }
 
-fn parse(line: &str) -> Line<'_> {
+fn parse(line: &str) -> ChatCommand<'_> {
     let text = line.trim();
     match text {
-        "" => Line::Nothing,
-        "/help" | "/?" => Line::Help,
-        "/new" => Line::New,
-        "/retry" => Line::Retry,
-        "/go" | "/continue" => Line::Go,
-        "/exit" | "/quit" | "/bye" => Line::Exit,
-        "/file" => Line::File(""),
-        _ if text.starts_with("/file ") => Line::File(text["/file ".len()..].trim()),
+        "" => ChatCommand::Nothing,
+        "/help" | "/?" => ChatCommand::Help,
+        "/new" => ChatCommand::New,
+        "/retry" => ChatCommand::Retry,
+        "/go" | "/continue" => ChatCommand::Go,
+        "/exit" | "/quit" | "/bye" => ChatCommand::Exit,
+        "/file" => ChatCommand::File(""),
+        _ if text.starts_with("/file ") => ChatCommand::File(text["/file ".len()..].trim()),
         // Words that some models know.
-        "/think" | "/no_think" | "/nothink" => Line::Message(text),
-        command if command.starts_with('/') && !command[1..].contains(['/', ' ']) => Line::Unknown(command),
-        message => Line::Message(message),
+        "/think" | "/no_think" | "/nothink" => ChatCommand::Message(text),
+        command if command.starts_with('/') && !command[1..].contains(['/', ' ']) => {
+            ChatCommand::Unknown(command)
+        }
+        message => ChatCommand::Message(message),
     }
 }
 
@@ -68,8 +70,8 @@ struct Chat {
     model: Option<String>,
     conversation: Option<String>,
     interrupt: Interrupt,
-    lines: Lines,
-    leave: Leave,
+    lines: InputLines,
+    approval: ToolApproval,
     is_terminal: bool,
     json: bool,
     /// Ids of files for the next message.
@@ -87,8 +89,8 @@ pub fn chat(global: &Global, args: &ChatArgs) -> Result<()> {
         model: args.model.clone(),
         conversation: args.session.clone(),
         interrupt: Interrupt::default(),
-        lines: Lines::new()?,
-        leave: Leave::of(args.leave),
+        lines: InputLines::new()?,
+        approval: ToolApproval::of(args.approval),
         is_terminal,
         json: global.json,
         files: Vec::new(),
@@ -126,25 +128,25 @@ impl Chat {
     fn talk(&mut self) -> Result<()> {
         while let Some(line) = self.read()? {
             let outcome = match parse(&line) {
-                Line::Nothing => Ok(()),
-                Line::Exit => return Ok(()),
-                Line::Help => {
+                ChatCommand::Nothing => Ok(()),
+                ChatCommand::Exit => return Ok(()),
+                ChatCommand::Help => {
                     out::log(HELP);
                     Ok(())
                 }
-                Line::New => {
+                ChatCommand::New => {
                     self.conversation = None;
                     out::log("a new conversation");
                     Ok(())
                 }
-                Line::Unknown(command) => {
+                ChatCommand::Unknown(command) => {
                     out::log(&format!("{command} is no command; /help shows those there are"));
                     Ok(())
                 }
-                Line::File(path) => self.attach(path),
-                Line::Retry => self.retry(),
-                Line::Go => self.go_on(),
-                Line::Message(text) => self.send(text.to_owned()),
+                ChatCommand::File(path) => self.attach(path),
+                ChatCommand::Retry => self.retry(),
+                ChatCommand::Go => self.go_on(),
+                ChatCommand::Message(text) => self.send(text.to_owned()),
             };
             match outcome {
                 // A person goes on after a failure; a pipe has to know of it.
@@ -160,13 +162,13 @@ impl Chat {
         let (mut text, mut prompt) = (String::new(), "\n> ");
         loop {
             match self.lines.next(&self.interrupt, if self.is_terminal { prompt } else { "" }) {
-                Heard::Line(line) => text.push_str(&line),
-                Heard::End => return Ok(Some(text).filter(|text| !text.is_empty())),
-                Heard::Interrupted => {
+                InputEvent::Line(line) => text.push_str(&line),
+                InputEvent::End => return Ok(Some(text).filter(|text| !text.is_empty())),
+                InputEvent::Interrupted => {
                     out::log("");
                     return Ok(None);
                 }
-                Heard::Failed(error) => {
+                InputEvent::Failed(error) => {
                     let message = format!("Standard input: {error}.");
                     return Err(Error::input("input.unreadable", message, "Restart the command."));
                 }
@@ -249,8 +251,8 @@ impl Chat {
         let (id, mut turn, mut message) = (&started.conversation, started.turn, started.assistant_message);
         while answer.finish() == Some(Finish::ToolCalls) {
             self.interrupt.begin(&self.app, &turn);
-            let asker = Asker { app: &self.app, lines: &self.lines, interrupt: &self.interrupt };
-            let next = self.leave.settle(&asker, &mut events, id, &message);
+            let context = ApprovalContext { app: &self.app, lines: &self.lines, interrupt: &self.interrupt };
+            let next = self.approval.decide_pending(&context, &mut events, id, &message);
             self.interrupt.end();
             let Some(next) = next? else { break };
             let Some(last) = self.app.conversation_get(id)?.messages.pop() else { break };
@@ -269,7 +271,7 @@ impl Chat {
                 "sources": sources,
             }));
         } else if !sources.is_empty() {
-            out::log(&cited(&sources));
+            out::log(&format_sources(&sources));
         }
         Ok(())
     }
@@ -282,21 +284,21 @@ mod tests {
     #[test]
     fn lines_are_commands_or_messages() {
         let cases = [
-            ("", Line::Nothing),
-            (" \t", Line::Nothing),
-            ("/help", Line::Help),
-            (" /new ", Line::New),
-            ("/retry", Line::Retry),
-            ("/go", Line::Go),
-            ("/exit", Line::Exit),
-            ("/no_think", Line::Message("/no_think")),
-            ("/file notes.md", Line::File("notes.md")),
-            ("/file", Line::File("")),
-            ("/files/are here", Line::Message("/files/are here")),
-            ("/nonsense", Line::Unknown("/nonsense")),
-            ("/usr/bin is a folder", Line::Message("/usr/bin is a folder")),
-            ("/etc/passwd", Line::Message("/etc/passwd")),
-            (" hello ", Line::Message("hello")),
+            ("", ChatCommand::Nothing),
+            (" \t", ChatCommand::Nothing),
+            ("/help", ChatCommand::Help),
+            (" /new ", ChatCommand::New),
+            ("/retry", ChatCommand::Retry),
+            ("/go", ChatCommand::Go),
+            ("/exit", ChatCommand::Exit),
+            ("/no_think", ChatCommand::Message("/no_think")),
+            ("/file notes.md", ChatCommand::File("notes.md")),
+            ("/file", ChatCommand::File("")),
+            ("/files/are here", ChatCommand::Message("/files/are here")),
+            ("/nonsense", ChatCommand::Unknown("/nonsense")),
+            ("/usr/bin is a folder", ChatCommand::Message("/usr/bin is a folder")),
+            ("/etc/passwd", ChatCommand::Message("/etc/passwd")),
+            (" hello ", ChatCommand::Message("hello")),
         ];
         for (line, expected) in cases {
             assert_eq!(parse(line), expected, "{line:?}");

@@ -1,17 +1,14 @@
 //! `nook convert`: a model as a GGUF file of another format, and what that cost each tensor.
 
-use std::io::IsTerminal;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
 use contract::Result;
 use inference::convert::{self, ConvertReport};
 use io::{RealClock, RealIo};
 
-use crate::args::Global;
-use crate::{interrupt, out, place, text};
+use crate::args::global::Global;
+use crate::{interrupt, open_model, out, progress, text};
 
 #[derive(Debug, Args)]
 pub struct ConvertArgs {
@@ -35,12 +32,13 @@ pub struct ConvertArgs {
 }
 
 pub fn convert(global: &Global, args: ConvertArgs) -> Result<()> {
-    let source = place::locate(&args.source, global)?;
+    let source = open_model::locate(&args.source, global)?;
     let ConvertArgs { out, dtype, max_bytes, max_kl, force, source: _ } = args;
     let threads = global.threads.map(|n| n as usize);
     let args = convert::ConvertArgs { source, out, dtype, max_bytes, max_kl, force, threads };
     let stop = interrupt::flag();
-    let report = convert::convert(&RealIo, &RealClock::new(), &args, &mut progress("writing", &stop))?;
+    let report =
+        convert::convert(&RealIo, &RealClock::new(), &args, &mut progress::percent("writing", &stop))?;
     if report.kept_coarser > 0 {
         out::log(&format!(
             "{} tensors were stored more coarsely than {} already and stayed as they were: values once lost do not \
@@ -53,20 +51,6 @@ pub fn convert(global: &Global, args: ConvertArgs) -> Result<()> {
         false => out::text(&table(&report)),
     }
     Ok(())
-}
-
-/// Shows a share of the work on a terminal's last line; false once Ctrl+C was pressed.
-pub fn progress(what: &str, stop: &Arc<AtomicBool>) -> impl FnMut(u64, u64) -> bool {
-    let shows = std::io::stderr().is_terminal();
-    let (mut shown, what, stop) = (u64::MAX, what.to_owned(), Arc::clone(stop));
-    move |done, total| {
-        let percent = done.saturating_mul(100) / total.max(1);
-        if shows && percent != shown {
-            shown = percent;
-            out::hint(&format!("\r{what} {percent} %{}", if percent == 100 { "\n" } else { "" }));
-        }
-        !stop.load(Ordering::Relaxed)
-    }
 }
 
 fn table(report: &ConvertReport) -> String {

@@ -14,8 +14,8 @@ use kernels::gpu::AdapterInfo;
 use platform::DataDirs;
 use serde_json::{Value, json};
 
-use crate::args::Global;
-use crate::{out, place, text};
+use crate::args::global::Global;
+use crate::{open_model, out, text};
 
 /// How long memory is measured.
 const BUDGET: Duration = Duration::from_millis(400);
@@ -33,7 +33,7 @@ pub fn devices(global: &Global, args: &DevicesArgs) -> Result<()> {
     let error = |error: kernels::KernelError| Error::from(engine::EngineError::from(error));
     let cpu = describe().map_err(error)?;
     let recall = if args.retune { Recall::Anew } else { Recall::Remember };
-    let machine = place::machine(global, recall)?;
+    let machine = open_model::machine(global, recall)?;
     let threads = machine.threads;
     let used = machine.level.unwrap_or(cpu.level);
     let clock = RealClock::new();
@@ -100,10 +100,10 @@ pub fn devices(global: &Global, args: &DevicesArgs) -> Result<()> {
 /// Whether cards compute, measured where they never were.
 fn chosen(global: &Global, machine: &Machine, recall: Recall) -> Result<Choice> {
     let dirs = DataDirs::resolve(global.app_config()?.data_dir)?;
-    let (asked, clock) = (place::gpu_request(global)?, RealClock::new());
+    let (asked, clock) = (open_model::gpu_request(global)?, RealClock::new());
     let mut on_processor = LoadOptions::default();
     machine.apply(&mut on_processor);
-    Ok(place::cards(&dirs, &asked, &clock).choose(recall, &on_processor))
+    Ok(open_model::cards(&dirs, &asked, &clock).choose(recall, &on_processor))
 }
 
 fn auto(choice: &Choice, machine: &Machine, level: &str, why: &str) -> Value {

@@ -5,7 +5,7 @@ use contract::Result;
 use serde_json::json;
 
 use crate::args::{EmbedArgs, Global};
-use crate::{out, place};
+use crate::{open_model, out};
 
 /// How many numbers of a vector a person is shown.
 const SHOWN: usize = 8;
@@ -13,7 +13,7 @@ const SHOWN: usize = 8;
 pub fn embed(global: &Global, args: &EmbedArgs) -> Result<()> {
     let app = App::open(global.app_config()?)?;
     let many = args.input.jsonl.is_some();
-    for text in place::texts(&args.input)? {
+    for text in open_model::texts(&args.input)? {
         let embedded = app.embed(&args.model, args.kind.into(), &[text])?;
         let vector = embedded.vectors.first().map_or(&[][..], Vec::as_slice);
         if global.json || many {

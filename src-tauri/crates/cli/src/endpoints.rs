@@ -12,7 +12,7 @@ use contract::types::{
 use platform::calendar;
 use serde_json::json;
 
-use crate::args::Global;
+use crate::args::global::Global;
 use crate::{out, text};
 
 #[derive(Debug, Args)]

@@ -1,4 +1,4 @@
-//! Lines of standard input, the waiting for which Ctrl+C ends. The line that was waited for is still the next one.
+//! Lines of standard input. Ctrl+C ends the wait for a line; that line is then the next one to be returned.
 
 use std::cell::Cell;
 use std::io::{self, BufRead};
@@ -12,27 +12,19 @@ use contract::Result;
 use crate::interrupt::Interrupt;
 use crate::out;
 
-/// What came of the waiting.
-#[derive(Debug)]
-pub enum Heard {
-    /// Without its end.
-    Line(String),
-    /// There are no more.
-    End,
-    Failed(io::Error),
-    /// By Ctrl+C.
-    Interrupted,
-}
+pub mod event;
 
-pub struct Lines {
+use event::InputEvent;
+
+pub struct InputLines {
     wanted: Sender<()>,
-    say: Sender<Heard>,
-    heard: Receiver<Heard>,
+    say: Sender<InputEvent>,
+    heard: Receiver<InputEvent>,
     /// A line is being waited for.
     is_wanted: Cell<bool>,
 }
 
-impl Lines {
+impl InputLines {
     pub fn new() -> Result<Self> {
         let (wanted, asked) = channel::<()>();
         let (say, heard) = channel();
@@ -49,7 +41,7 @@ impl Lines {
     }
 
     /// The next line. `prompt` is shown once Ctrl+C would end the waiting.
-    pub fn next(&self, interrupt: &Interrupt, prompt: &str) -> Heard {
+    pub fn next(&self, interrupt: &Interrupt, prompt: &str) -> InputEvent {
         let early = self.early();
         if early.is_none() {
             interrupt.wake(Some(self.say.clone()));
@@ -62,28 +54,29 @@ impl Lines {
             interrupt.wake(None);
             heard
         });
-        self.is_wanted.set(matches!(heard, Heard::Interrupted));
+        self.is_wanted.set(matches!(heard, InputEvent::Interrupted));
         heard
     }
 
     /// What was typed before it was asked for. A Ctrl+C that came too late for the last waiting is nothing to this one.
-    fn early(&self) -> Option<Heard> {
-        std::iter::from_fn(|| self.heard.try_recv().ok()).find(|heard| !matches!(heard, Heard::Interrupted))
+    fn early(&self) -> Option<InputEvent> {
+        std::iter::from_fn(|| self.heard.try_recv().ok())
+            .find(|heard| !matches!(heard, InputEvent::Interrupted))
     }
 
-    fn wait(&self) -> Heard {
+    fn wait(&self) -> InputEvent {
         if !self.is_wanted.replace(true) && self.wanted.send(()).is_err() {
-            return Heard::End;
+            return InputEvent::End;
         }
-        self.heard.recv().unwrap_or(Heard::End)
+        self.heard.recv().unwrap_or(InputEvent::End)
     }
 }
 
-fn read() -> Heard {
+fn read() -> InputEvent {
     let mut line = Vec::new();
     match io::stdin().lock().read_until(b'\n', &mut line) {
-        Ok(0) => Heard::End,
-        Ok(_) => Heard::Line(String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned()),
-        Err(error) => Heard::Failed(error),
+        Ok(0) => InputEvent::End,
+        Ok(_) => InputEvent::Line(String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned()),
+        Err(error) => InputEvent::Failed(error),
     }
 }

@@ -13,10 +13,10 @@ use serde_json::{Map, Value, json};
 use weights::{Array, Container, FilePartInfo, TensorView, WeightFile};
 
 use crate::args::{Global, InspectArgs};
-use crate::{out, place, text};
+use crate::{open_model, out, text};
 
 pub fn inspect(global: &Global, args: &InspectArgs) -> Result<()> {
-    let file = place::open(&args.model, global)?;
+    let file = open_model::open(&args.model, global)?;
     match &args.tensor {
         Some(name) => tensor(&file, name, args.values, global.json),
         None => whole(&file, global.json),
@@ -24,25 +24,25 @@ pub fn inspect(global: &Global, args: &InspectArgs) -> Result<()> {
 }
 
 /// What the engine says about the model in the file.
-enum Model {
+enum ModelSupport {
     Runs(ModelSpec),
     /// Sound as far as it goes, but there is nothing here to run, or nothing that we run.
-    Rests(Error),
+    DoesNotRun(Error),
 }
 
 /// Errors: whatever would make loading fail, but for an unknown architecture.
-fn check(file: &WeightFile) -> Result<Model> {
+fn check(file: &WeightFile) -> Result<ModelSupport> {
     let family = match arch::find(file) {
         Ok(family) => family,
         Err(error) => {
             let rests = is_bare(file) || error.code() == "model.architecture_unknown";
-            return if rests { Ok(Model::Rests(error.into())) } else { Err(error.into()) };
+            return if rests { Ok(ModelSupport::DoesNotRun(error.into())) } else { Err(error.into()) };
         }
     };
     if file.n_tensors() == 0 && file.metadata().get("tokenizer.ggml.tokens").is_some() {
         Tokenizer::from_weights(file)?;
         let remedy = "Use it with `nook tokenize` and `nook detokenize`.";
-        return Ok(Model::Rests(Error::input(
+        return Ok(ModelSupport::DoesNotRun(Error::input(
             "model.vocabulary_only",
             "The file contains only a vocabulary.",
             remedy,
@@ -54,7 +54,7 @@ fn check(file: &WeightFile) -> Result<Model> {
     if !matches!(file.container(), Container::Safetensors) || has_tokenizer(file) {
         Tokenizer::from_weights(file)?;
     }
-    Ok(Model::Runs(spec))
+    Ok(ModelSupport::Runs(spec))
 }
 
 fn has_tokenizer(file: &WeightFile) -> bool {
@@ -93,15 +93,15 @@ fn whole(file: &WeightFile, as_json: bool) -> Result<()> {
         "parameters": parameters,
         "dtypes": dtypes,
         "context_length": Value::Null,
-        "runs": matches!(model, Model::Runs(_)),
+        "runs": matches!(model, ModelSupport::Runs(_)),
     });
     match &model {
-        Model::Runs(spec) => {
+        ModelSupport::Runs(spec) => {
             report["context_length"] = json!(spec.context_length);
             report["layers"] = json!(spec.layers.len());
             report["memory"] = memory(file, spec).into_iter().map(|row| json!(row)).collect();
         }
-        Model::Rests(error) => report["problem"] = out::error_json(error),
+        ModelSupport::DoesNotRun(error) => report["problem"] = out::error_json(error),
     }
     report["tensors"] = file.tensors().map(|tensor| row(&tensor)).collect();
     report["metadata"] = metadata(file);
@@ -141,23 +141,23 @@ fn architecture(file: &WeightFile) -> Option<&str> {
 }
 
 #[derive(Serialize)]
-struct Memory {
+struct MemoryRow {
     context: usize,
     bytes: u64,
 }
 
 /// Weights plus what one sequence keeps (keys and values in f16, of windowed layers their window, and states of
 /// recurrent layers), by context length.
-fn memory(file: &WeightFile, spec: &ModelSpec) -> Vec<Memory> {
+fn memory(file: &WeightFile, spec: &ModelSpec) -> Vec<MemoryRow> {
     let weights: u64 = file.tensors().map(|tensor| tensor.data.len() as u64).sum();
     let kept = |n: usize| kv_bytes(spec, engine::KvDType::F16, n, 1).total();
     let lengths =
         std::iter::successors(Some(2048usize), |n| n.checked_mul(4)).take_while(|n| *n < spec.context_length);
-    let row = |context: usize| Memory { context, bytes: weights + kept(context) };
-    lengths.take(MOST_LENGTHS).chain([spec.context_length]).map(row).collect()
+    let row = |context: usize| MemoryRow { context, bytes: weights + kept(context) };
+    lengths.take(MAX_LENGTHS).chain([spec.context_length]).map(row).collect()
 }
 
-const MOST_LENGTHS: usize = 8;
+const MAX_LENGTHS: usize = 8;
 
 fn metadata(file: &WeightFile) -> Value {
     match file.container() {
@@ -182,11 +182,11 @@ fn shown(value: &weights::Value<'_>) -> Value {
 }
 
 /// Long lists are named, not shown.
-const MOST_SHOWN: usize = 64;
+const MAX_LISTED: usize = 64;
 
 fn listed(array: &Array<'_>) -> Value {
     let summary = || json!({"array": array.element().name(), "length": array.len()});
-    if array.len() > MOST_SHOWN {
+    if array.len() > MAX_LISTED {
         return summary();
     }
     let strings = array.byte_strs().ok();
@@ -199,7 +199,7 @@ fn listed(array: &Array<'_>) -> Value {
 
 fn summary(
     file: &WeightFile,
-    model: &Model,
+    model: &ModelSupport,
     parameters: u64,
     histogram: &BTreeMap<&str, (u64, u64)>,
 ) -> String {
@@ -221,35 +221,35 @@ fn summary(
         rows.push(vec![format!("  {name}"), format!("{tensors} tensors, {}", text::bytes(*bytes))]);
     }
     match model {
-        Model::Runs(spec) => {
+        ModelSupport::Runs(spec) => {
             rows.push(vec!["layers".into(), spec.layers.len().to_string()]);
             rows.push(vec!["context".into(), spec.context_length.to_string()]);
-            for Memory { context, bytes } in memory(file, spec) {
+            for MemoryRow { context, bytes } in memory(file, spec) {
                 rows.push(vec![format!("  memory at {context}"), text::bytes(bytes)]);
             }
         }
-        Model::Rests(error) => rows.push(vec!["does not run".into(), error.message().to_owned()]),
+        ModelSupport::DoesNotRun(error) => rows.push(vec!["does not run".into(), error.message().to_owned()]),
     }
     text::table(&rows)
 }
 
 #[derive(Serialize)]
-struct Tensor<'a> {
+struct TensorValues<'a> {
     dtype: &'a str,
     shape: &'a [usize],
     #[serde(skip_serializing_if = "Option::is_none")]
-    values: Option<Vec<Number>>,
+    values: Option<Vec<JsonNumber>>,
 }
 
 /// JSON has no NaN and no infinity: they are written as text.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Number {
+enum JsonNumber {
     Finite(f32),
     Other(&'static str),
 }
 
-impl From<f32> for Number {
+impl From<f32> for JsonNumber {
     fn from(x: f32) -> Self {
         match x {
             x if x.is_nan() => Self::Other("NaN"),
@@ -267,8 +267,8 @@ fn tensor(file: &WeightFile, name: &str, values: bool, as_json: bool) -> Result<
     })?;
     let values = if values { Some(decoded(&view)?) } else { None };
     if as_json {
-        let values = values.map(|values| values.into_iter().map(Number::from).collect());
-        out::json(&Tensor { dtype: view.dtype.name(), shape: view.shape, values });
+        let values = values.map(|values| values.into_iter().map(JsonNumber::from).collect());
+        out::json(&TensorValues { dtype: view.dtype.name(), shape: view.shape, values });
         return Ok(());
     }
     out::line(&format!(

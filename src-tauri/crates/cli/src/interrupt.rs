@@ -8,35 +8,35 @@ use std::thread;
 use app::App;
 use app::CallStop;
 
-use crate::input::Heard;
+use crate::input::event::InputEvent;
 
 /// What Ctrl+C would stop.
 #[derive(Clone, Default)]
 pub struct Interrupt {
-    now: Arc<Mutex<Now>>,
+    now: Arc<Mutex<InterruptState>>,
 }
 
 #[derive(Default)]
-struct Now {
+struct InterruptState {
     stoppable: Option<Stoppable>,
     /// Waits for a line.
-    waiting: Option<Sender<Heard>>,
+    waiting: Option<Sender<InputEvent>>,
 }
 
 struct Stoppable {
     app: App,
-    what: What,
+    what: StopTarget,
     was_stopped: bool,
 }
 
-enum What {
+enum StopTarget {
     Turn(String),
     /// Of a tool, in no conversation.
     Call(Arc<CallStop>),
 }
 
 /// Exit code of a program that Ctrl+C ended.
-const INTERRUPTED: i32 = 130;
+const EXIT_INTERRUPTED: i32 = 130;
 
 impl Interrupt {
     /// Listens from now on. `when_idle` is the exit code where nothing is being answered.
@@ -48,17 +48,17 @@ impl Interrupt {
     }
 
     pub fn begin(&self, app: &App, turn: &str) {
-        self.stops(app, What::Turn(turn.into()));
+        self.stops(app, StopTarget::Turn(turn.into()));
     }
 
     /// A tool is called, or leave for it is asked: what its end is told by.
     pub fn begin_call(&self, app: &App) -> Arc<CallStop> {
         let stop = Arc::<CallStop>::default();
-        self.stops(app, What::Call(Arc::clone(&stop)));
+        self.stops(app, StopTarget::Call(Arc::clone(&stop)));
         stop
     }
 
-    fn stops(&self, app: &App, what: What) {
+    fn stops(&self, app: &App, what: StopTarget) {
         self.lock().stoppable = Some(Stoppable { app: app.clone(), what, was_stopped: false });
     }
 
@@ -67,16 +67,16 @@ impl Interrupt {
     }
 
     /// Who waits for a line, and hears of it too: also where it was pressed before the waiting began.
-    pub fn wake(&self, waiting: Option<Sender<Heard>>) {
+    pub fn wake(&self, waiting: Option<Sender<InputEvent>>) {
         let mut now = self.lock();
         let was_stopped = now.stoppable.as_ref().is_some_and(|it| it.was_stopped);
-        now.waiting = waiting.filter(|it| !was_stopped || it.send(Heard::Interrupted).is_err());
+        now.waiting = waiting.filter(|it| !was_stopped || it.send(InputEvent::Interrupted).is_err());
     }
 
     fn pressed(&self, when_idle: i32) {
         let mut now = self.lock();
         // Whoever waited may have gone.
-        let woken = now.waiting.take().is_some_and(|waiting| waiting.send(Heard::Interrupted).is_ok());
+        let woken = now.waiting.take().is_some_and(|waiting| waiting.send(InputEvent::Interrupted).is_ok());
         match &mut now.stoppable {
             None if woken => {}
             None => {
@@ -86,20 +86,20 @@ impl Interrupt {
             Some(stoppable) if stoppable.was_stopped => {
                 // Nothing is dropped that way, and what was started has to end.
                 stoppable.app.end_tool_servers();
-                std::process::exit(INTERRUPTED)
+                std::process::exit(EXIT_INTERRUPTED)
             }
             Some(stoppable) => {
                 stoppable.was_stopped = true;
                 match &stoppable.what {
                     // If the worker has ended, so has the turn.
-                    What::Turn(turn) => _ = stoppable.app.turn_cancel(turn),
-                    What::Call(stop) => stop.press(),
+                    StopTarget::Turn(turn) => _ = stoppable.app.turn_cancel(turn),
+                    StopTarget::Call(stop) => stop.press(),
                 }
             }
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Now> {
+    fn lock(&self) -> MutexGuard<'_, InterruptState> {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -110,7 +110,7 @@ pub fn flag() -> Arc<AtomicBool> {
     let pressed = Arc::clone(&flag);
     hear(move || {
         if pressed.swap(true, Ordering::Relaxed) {
-            std::process::exit(INTERRUPTED);
+            std::process::exit(EXIT_INTERRUPTED);
         }
     });
     flag

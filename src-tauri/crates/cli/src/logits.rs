@@ -7,16 +7,16 @@ use engine::{Chunk, LogitsSelection, TokenId};
 use serde::Serialize;
 
 use crate::args::{Global, LogitsArgs};
-use crate::{out, place};
+use crate::{open_model, out};
 
 #[derive(Serialize)]
-struct Answer {
+struct LogitsReport {
     n_vocab: usize,
-    positions: Vec<Position>,
+    positions: Vec<PositionRow>,
 }
 
 #[derive(Serialize)]
-struct Position {
+struct PositionRow {
     pos: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     logits: Option<Vec<f32>>,
@@ -25,7 +25,7 @@ struct Position {
 }
 
 pub fn logits(global: &Global, args: &LogitsArgs) -> Result<()> {
-    let ids = place::ids(&args.ids)?;
+    let ids = open_model::ids(&args.ids)?;
     if ids.is_empty() {
         return Err(Error::input(
             "request.empty",
@@ -33,8 +33,8 @@ pub fn logits(global: &Global, args: &LogitsArgs) -> Result<()> {
             "Give at least one, such as --ids 1.",
         ));
     }
-    let options = place::load_options(global, Kv::F32, ids.len())?;
-    let mut model = place::model(place::open_to_run(&args.model, global)?, &options, global)?;
+    let options = open_model::load_options(global, Kv::F32, ids.len())?;
+    let mut model = open_model::model(open_model::open_to_run(&args.model, global)?, &options, global)?;
     let seq = model.new_sequence()?;
     let wanted = if args.all { LogitsSelection::All } else { LogitsSelection::Last };
     let n_vocab = model.info().n_vocab;
@@ -45,14 +45,14 @@ pub fn logits(global: &Global, args: &LogitsArgs) -> Result<()> {
         let logits = rows.row(row)?;
         let top = args.top.map(|k| largest(logits, k));
         let logits = top.is_none().then(|| logits.to_vec());
-        positions.push(Position { pos: first + row, logits, top });
+        positions.push(PositionRow { pos: first + row, logits, top });
     }
     if global.json {
-        out::json(&Answer { n_vocab, positions });
+        out::json(&LogitsReport { n_vocab, positions });
         return Ok(());
     }
-    for Position { pos, logits, top } in positions {
-        let top = top.unwrap_or_else(|| largest(&logits.unwrap_or_default(), SHOWN));
+    for PositionRow { pos, logits, top } in positions {
+        let top = top.unwrap_or_else(|| largest(&logits.unwrap_or_default(), N_SHOWN_TOKENS));
         out::line(&format!("after position {pos}:"));
         for (id, logit) in top {
             let text = model.tokenizer().map_or(String::new(), |tokenizer| tokenizer.decode(&[id]));
@@ -63,7 +63,7 @@ pub fn logits(global: &Global, args: &LogitsArgs) -> Result<()> {
 }
 
 /// How many a person is shown.
-const SHOWN: usize = 10;
+const N_SHOWN_TOKENS: usize = 10;
 
 /// The `k` largest, largest first; among equals the lower id.
 fn largest(logits: &[f32], k: usize) -> Vec<(TokenId, f32)> {

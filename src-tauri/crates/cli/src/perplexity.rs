@@ -11,9 +11,9 @@ use engine::perplexity::{self, Divergence, PerplexityScore};
 use engine::tokenizer::Special;
 use serde_json::json;
 
-use crate::args::{Global, KvArg, aging};
-use crate::convert::progress;
-use crate::{interrupt, out, place};
+use crate::args::global::Global;
+use crate::args::values::{KvArg, aging};
+use crate::{interrupt, open_model, out, progress};
 
 /// Tokens of a window where `--ctx` doesn't say.
 const WINDOW: usize = 512;
@@ -40,14 +40,14 @@ pub struct PerplexityArgs {
 }
 
 pub fn perplexity(global: &Global, args: &PerplexityArgs) -> Result<()> {
-    let text = place::read_text(&args.file)?;
+    let text = open_model::read_text(&args.file)?;
     // adapters are what the first is measured with
     let (kv, kv_aging) = (args.against_kv.or(global.kv), args.against_kv_aging.or(global.kv_aging));
     let plain = Global { lora: Vec::new(), kv, kv_aging, ..global.clone() };
     let load = |name: &str, global: &Global| {
-        let mut options = place::load_options(global, Kv::F32, WINDOW)?;
+        let mut options = open_model::load_options(global, Kv::F32, WINDOW)?;
         options.max_sequences = 1;
-        place::model(place::open_to_run(name, global)?, &options, global)
+        open_model::model(open_model::open_to_run(name, global)?, &options, global)
     };
     let mut model = load(&args.model, global)?;
     let special = if args.parse_special { Special::Parse } else { Special::Plain };
@@ -66,7 +66,7 @@ pub fn perplexity(global: &Global, args: &PerplexityArgs) -> Result<()> {
     let room = against.as_ref().map_or(model.n_ctx(), |against| against.n_ctx().min(model.n_ctx()));
     let n_ctx = room.min(global.ctx.map_or(WINDOW, |n| n as usize));
     let stop = interrupt::flag();
-    let mut progress = progress("measuring", &stop);
+    let mut progress = progress::percent("measuring", &stop);
     let (quality, difference) =
         perplexity::measure(&mut model, against.as_mut(), &ids, n_ctx, &mut progress)?;
     show(&quality, difference.as_ref(), global.json);

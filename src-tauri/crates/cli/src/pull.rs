@@ -16,7 +16,7 @@ use serde_json::json;
 use crate::{out, text};
 
 /// Lines that tell how far it is, where they can't be overwritten.
-const STEPS: u64 = 20;
+const N_PROGRESS_STEPS: u64 = 20;
 
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
 pub enum SortBy {
@@ -112,7 +112,7 @@ fn trust(trust: &Trust) -> String {
 pub fn pull(app: &App, what: &str, as_json: bool) -> Result<()> {
     let mut events = app.watch_app();
     let begun = app.download_start(&app::download_args(what))?;
-    let mut line = Line::new(as_json);
+    let mut line = ProgressLine::new(as_json);
     let mut now = begun;
     loop {
         line.show(&now);
@@ -173,7 +173,7 @@ fn done(app: &App, download: &Download, model: &str, as_json: bool) -> Result<()
 }
 
 /// The line on stderr that tells how far it is.
-struct Line {
+struct ProgressLine {
     is_terminal: bool,
     quiet: bool,
     /// The step that was told last.
@@ -181,7 +181,7 @@ struct Line {
     state: String,
 }
 
-impl Line {
+impl ProgressLine {
     fn new(quiet: bool) -> Self {
         Self { is_terminal: stderr().is_terminal(), quiet, step: None, state: String::new() }
     }
@@ -200,7 +200,7 @@ impl Line {
             DownloadState::Verifying { .. } => "verifying".into(),
             DownloadState::Failed { .. } | DownloadState::Done { .. } => return,
         };
-        let step = download.bytes * STEPS / download.total.max(1);
+        let step = download.bytes * N_PROGRESS_STEPS / download.total.max(1);
         if !self.is_terminal && self.step == Some(step) && self.state == state {
             return;
         }

@@ -10,10 +10,10 @@ use platform::calendar;
 use serde_json::{Map, Value, json};
 
 use crate::args::{Global, RenderArgs};
-use crate::{out, place};
+use crate::{open_model, out};
 
 /// A template and the names that its model has for the ends of a text.
-struct Source {
+struct TemplateSource {
     template: ChatTemplate,
     bos: String,
     eos: String,
@@ -23,12 +23,12 @@ pub fn render(global: &Global, args: &RenderArgs) -> Result<()> {
     let source = match (&args.source.model, &args.source.template) {
         (Some(model), _) => of_model(model, global)?,
         (None, Some(path)) => {
-            let template = ChatTemplate::from_source(&place::read_text(path)?)?;
-            Source { template, bos: String::new(), eos: String::new() }
+            let template = ChatTemplate::from_source(&open_model::read_text(path)?)?;
+            TemplateSource { template, bos: String::new(), eos: String::new() }
         }
         (None, None) => unreachable!("the command line demands one of them"),
     };
-    for (_, line) in place::json_lines(&args.jsonl)? {
+    for (_, line) in open_model::json_lines(&args.jsonl)? {
         match source.render(&line) {
             Ok(text) => out::json(&json!({ "text": text })),
             Err(error) => out::json(&json!({ "error": out::error_json(&error) })),
@@ -37,8 +37,8 @@ pub fn render(global: &Global, args: &RenderArgs) -> Result<()> {
     Ok(())
 }
 
-fn of_model(model: &str, global: &Global) -> Result<Source> {
-    let file = place::open(model, global)?;
+fn of_model(model: &str, global: &Global) -> Result<TemplateSource> {
+    let file = open_model::open(model, global)?;
     let tokenizer = Tokenizer::from_weights(&file).ok();
     let template = match (ChatTemplate::from_weights(&file)?, &tokenizer, arch::find(&file)) {
         (Some(template), _, _) => template,
@@ -53,10 +53,10 @@ fn of_model(model: &str, global: &Global) -> Result<Source> {
         let text = tokenizer.as_ref().and_then(|tokenizer| tokenizer.token_text(id(tokenizer)?));
         text.unwrap_or_default().to_owned()
     };
-    Ok(Source { template, bos: name(Tokenizer::bos), eos: name(Tokenizer::eos) })
+    Ok(TemplateSource { template, bos: name(Tokenizer::bos), eos: name(Tokenizer::eos) })
 }
 
-impl Source {
+impl TemplateSource {
     fn render(&self, line: &Value) -> Result<String> {
         let messages = line["messages"].as_array().ok_or_else(|| {
             Error::input(

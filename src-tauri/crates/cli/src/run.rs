@@ -14,14 +14,14 @@ use prompt::openai_messages;
 use serde_json::{Value, json};
 
 use crate::args::{Global, PromptArgs, RunArgs, SamplingFlags};
-use crate::input::Lines;
+use crate::input::InputLines;
 use crate::interrupt::Interrupt;
-use crate::leave::{self, Asker, Leave, offer};
-use crate::turn::{Answer, Show, follow};
-use crate::{not_built, out, place};
+use crate::tool_approval::{self, ApprovalContext, ToolApproval, offered_tools};
+use crate::turn::{Show, TurnAnswer, follow, format_sources};
+use crate::{not_built, open_model, out};
 
 /// Exit code where Ctrl+C comes before there is an answer to stop.
-const INTERRUPTED: i32 = 130;
+const EXIT_INTERRUPTED: i32 = 130;
 
 pub fn run(global: &Global, args: RunArgs) -> Result<()> {
     if args.schema.is_some() {
@@ -38,7 +38,7 @@ pub fn run(global: &Global, args: RunArgs) -> Result<()> {
     }
     let app = App::open(global.app_config()?)?;
     let sources = attach(&app, &args.model, &args.file, &mut prompt)?;
-    let offer = if args.tools { offer(&app)? } else { OfferedTools::default() };
+    let offer = if args.tools { offered_tools(&app)? } else { OfferedTools::default() };
     if args.tools {
         if !chat.tools.is_null() {
             let message = "The file defines tools, and --tools adds others.";
@@ -46,9 +46,9 @@ pub fn run(global: &Global, args: RunArgs) -> Result<()> {
         }
         chat.tools = offer.definitions();
     }
-    let leave = Leave::of(args.leave);
+    let approval = ToolApproval::of(args.approval);
     let show = if global.json { Show::Nothing } else { Show::Live };
-    let interrupt = Interrupt::listen(INTERRUPTED);
+    let interrupt = Interrupt::listen(EXIT_INTERRUPTED);
     let rounds = app.settings_get("tool_rounds")?.value.as_u64().unwrap_or(0);
     let asked = GenerateArgs {
         model: Some(args.model),
@@ -59,10 +59,11 @@ pub fn run(global: &Global, args: RunArgs) -> Result<()> {
         ignore_eos: args.ignore_eos,
         chat,
     };
-    let lines = Lines::new()?;
-    let asker = Asker { app: &app, lines: &lines, interrupt: &interrupt };
-    let answer =
-        rounds_of(&asker, asked, &offer, leave, rounds, |turn| follow(&app, turn, &interrupt, show))?;
+    let lines = InputLines::new()?;
+    let context = ApprovalContext { app: &app, lines: &lines, interrupt: &interrupt };
+    let answer = answer_with_tools(&context, asked, &offer, approval, rounds, |turn| {
+        follow(&app, turn, &interrupt, show)
+    })?;
     if global.json {
         let mut report = report(&answer);
         if !args.file.is_empty() {
@@ -70,33 +71,33 @@ pub fn run(global: &Global, args: RunArgs) -> Result<()> {
         }
         out::json(&report);
     } else if !sources.is_empty() {
-        out::log(&cited(&sources));
+        out::log(&format_sources(&sources));
     }
     Ok(())
 }
 
 /// The answer; where it calls tools of ours, the answer to what they bring.
-fn rounds_of(
-    asker: &Asker<'_>,
+fn answer_with_tools(
+    context: &ApprovalContext<'_>,
     mut asked: GenerateArgs,
     offer: &OfferedTools,
-    leave: Leave,
-    most: u64,
-    follow: impl Fn(&str) -> Result<Answer>,
-) -> Result<Answer> {
+    approval: ToolApproval,
+    max_rounds: u64,
+    follow: impl Fn(&str) -> Result<TurnAnswer>,
+) -> Result<TurnAnswer> {
     for round in 0.. {
-        let answer = follow(&asker.app.generate(asked.clone())?)?;
+        let answer = follow(&context.app.generate(asked.clone())?)?;
         let called = answer.finish() == Some(Finish::ToolCalls) && !offer.tools.is_empty();
         let Prompt::Chat(messages) = &mut asked.prompt else { return Ok(answer) };
         if !called {
             return Ok(answer);
         }
-        if round == most {
-            out::log(&format!("stopped after {most} rounds of tool calls (setting tool_rounds)"));
+        if round == max_rounds {
+            out::log(&format!("stopped after {max_rounds} rounds of tool calls (setting tool_rounds)"));
             return Ok(answer);
         }
-        let Some(results) = leave.run(asker, offer, &answer.calls)? else { return Ok(answer) };
-        messages.push(leave::called(&answer.text, &answer.reasoning, &answer.calls));
+        let Some(results) = approval.run_calls(context, offer, &answer.calls)? else { return Ok(answer) };
+        messages.push(tool_approval::call_message(&answer.text, &answer.reasoning, &answer.calls));
         messages.extend(results);
     }
     unreachable!("rounds have a limit")
@@ -119,15 +120,6 @@ fn attach(app: &App, model: &str, files: &[PathBuf], prompt: &mut Prompt) -> Res
     Ok(attached.sources)
 }
 
-/// Files and places, in a line.
-pub fn cited(sources: &[Source]) -> String {
-    let told = |source: &Source| match &source.passage {
-        Some(passage) => format!("{} ({})", source.name, passage.place()),
-        None => source.name.clone(),
-    };
-    format!("sources: {}", sources.iter().map(told).collect::<Vec<_>>().join(", "))
-}
-
 impl From<SamplingFlags> for SamplingArgs {
     fn from(flags: SamplingFlags) -> Self {
         let SamplingFlags { temperature, top_k, top_p, min_p, repeat_penalty, seed } = flags;
@@ -137,14 +129,14 @@ impl From<SamplingFlags> for SamplingArgs {
 
 fn prompt(args: &PromptArgs, raw: bool, chat: &mut ChatOptions) -> Result<Prompt> {
     if let Some(ids) = &args.ids {
-        let ids = place::ids(ids)?;
+        let ids = open_model::ids(ids)?;
         if ids.is_empty() {
             return Err(Error::input("request.empty", "There are no token ids.", "Give at least one."));
         }
         return Ok(Prompt::Ids(ids));
     }
     if let Some(path) = &args.messages {
-        let text = place::read_text(path)?;
+        let text = open_model::read_text(path)?;
         let file: Value = serde_json::from_str(&text).map_err(|error| {
             let message = format!("{} is not JSON: {error}.", path.display());
             Error::input("input.not_json", message, "Write a list of messages.")
@@ -153,7 +145,7 @@ fn prompt(args: &PromptArgs, raw: bool, chat: &mut ChatOptions) -> Result<Prompt
     }
     let text = match (&args.prompt, &args.prompt_file) {
         (Some(text), _) => text.clone(),
-        (None, Some(path)) => place::read_text(path)?,
+        (None, Some(path)) => open_model::read_text(path)?,
         (None, None) => unreachable!("the command line demands one of them"),
     };
     Ok(match raw {
@@ -192,7 +184,7 @@ fn messages(file: &Value, chat: &mut ChatOptions) -> Result<Vec<PromptMessage>> 
     Ok(messages)
 }
 
-fn report(answer: &Answer) -> Value {
+fn report(answer: &TurnAnswer) -> Value {
     let mut report = json!({
         "text": answer.text,
         "reasoning": answer.reasoning,

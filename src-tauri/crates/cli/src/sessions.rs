@@ -10,10 +10,9 @@ use contract::types::{
 use platform::calendar;
 use serde_json::json;
 
-use crate::args::Global;
+use crate::args::global::Global;
 use crate::checkpoints::{self, CheckpointArgs};
-use crate::run::cited;
-use crate::turn::told;
+use crate::turn::{describe_compaction, format_sources};
 use crate::{out, text};
 
 #[derive(Debug, Args)]
@@ -60,8 +59,8 @@ pub enum SessionsVerb {
     /// Export as Markdown or complete JSON; without an id, all chats
     Export {
         id: Option<String>,
-        #[arg(long, value_enum, default_value_t = Format::Md)]
-        format: Format,
+        #[arg(long, value_enum, default_value_t = ExportFormatArg::Md)]
+        format: ExportFormatArg,
         /// Write to a file instead of standard output
         #[arg(long, value_name = "FILE")]
         out: Option<String>,
@@ -75,7 +74,7 @@ pub enum SessionsVerb {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum Format {
+pub enum ExportFormatArg {
     Md,
     Json,
 }
@@ -155,10 +154,16 @@ pub fn sessions(global: &Global, args: &SessionsArgs) -> Result<()> {
     Ok(())
 }
 
-fn export(app: &App, id: Option<&str>, format: Format, file: Option<&str>, as_json: bool) -> Result<()> {
+fn export(
+    app: &App,
+    id: Option<&str>,
+    format: ExportFormatArg,
+    file: Option<&str>,
+    as_json: bool,
+) -> Result<()> {
     let kind = match format {
-        Format::Md => ExportFormat::Md,
-        Format::Json => ExportFormat::Json,
+        ExportFormatArg::Md => ExportFormat::Md,
+        ExportFormatArg::Json => ExportFormat::Json,
     };
     if let Some(file) = file {
         let saved = app.export_to(id, kind, file)?;
@@ -171,8 +176,8 @@ fn export(app: &App, id: Option<&str>, format: Format, file: Option<&str>, as_js
     }
     let exported = app.export(id, kind)?;
     match format {
-        Format::Md if as_json => out::json(&exported),
-        Format::Md | Format::Json => out::text(&exported.text),
+        ExportFormatArg::Md if as_json => out::json(&exported),
+        ExportFormatArg::Md | ExportFormatArg::Json => out::text(&exported.text),
     }
     Ok(())
 }
@@ -263,7 +268,7 @@ fn compact(app: &App, args: &CompactArgs, as_json: bool) -> Result<()> {
     if as_json {
         out::json(&compaction);
     } else {
-        out::log(&told(&compaction));
+        out::log(&describe_compaction(&compaction));
         compaction.summary.iter().for_each(|summary| out::text(&format!("{summary}\n")));
     }
     Ok(())
@@ -283,7 +288,7 @@ pub fn transcript(conversation: &Conversation) -> String {
             shown.push_str(&format!("[file: {}]\n", file.name));
         }
         if !message.sources.is_empty() {
-            shown.push_str(&format!("[{}]\n", cited(&message.sources)));
+            shown.push_str(&format!("[{}]\n", format_sources(&message.sources)));
         }
     }
     shown

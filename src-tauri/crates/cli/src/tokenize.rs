@@ -7,10 +7,10 @@ use engine::tokenizer::{Special, Tokenizer};
 use serde_json::json;
 
 use crate::args::{DetokenizeArgs, Global, TokenizeArgs};
-use crate::{out, place};
+use crate::{open_model, out};
 
 pub fn tokenize(global: &Global, args: &TokenizeArgs) -> Result<()> {
-    let tokenizer = place::tokenizer(&args.model, global)?;
+    let tokenizer = open_model::tokenizer(&args.model, global)?;
     let special = if args.parse_special { Special::Parse } else { Special::Plain };
     let encode = |text: &str| -> Vec<TokenId> {
         let ids = tokenizer.encode(text, special);
@@ -20,13 +20,13 @@ pub fn tokenize(global: &Global, args: &TokenizeArgs) -> Result<()> {
         true => out::json(&json!({ "ids": ids })),
         false => out::line(&ids.iter().map(TokenId::to_string).collect::<Vec<_>>().join(",")),
     };
-    place::texts(&args.input)?.iter().for_each(|text| show(&encode(text)));
+    open_model::texts(&args.input)?.iter().for_each(|text| show(&encode(text)));
     Ok(())
 }
 
 pub fn detokenize(global: &Global, args: &DetokenizeArgs) -> Result<()> {
-    let tokenizer = place::tokenizer(&args.model, global)?;
-    let ids = place::ids(&args.ids)?;
+    let tokenizer = open_model::tokenizer(&args.model, global)?;
+    let ids = open_model::ids(&args.ids)?;
     check(&tokenizer, &ids)?;
     let text = tokenizer.decode(&ids);
     if global.json {

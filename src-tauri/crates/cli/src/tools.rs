@@ -13,8 +13,8 @@ use contract::types::{
 };
 use serde_json::json;
 
-use crate::args::Global;
-use crate::{out, place};
+use crate::args::global::Global;
+use crate::{open_model, out};
 
 #[derive(Debug, Args)]
 pub struct ToolsArgs {
@@ -134,7 +134,7 @@ pub fn tools(global: &Global, args: ToolsArgs) -> Result<()> {
             show(app.tool_server_add(ToolServerAddArgs { name, spec })?);
         }
         ToolsVerb::Import { file } => {
-            let imported = app.tool_servers_import(&place::read_text(&file)?)?;
+            let imported = app.tool_servers_import(&open_model::read_text(&file)?)?;
             if global.json {
                 out::json(&imported);
             } else {

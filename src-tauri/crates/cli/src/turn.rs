@@ -5,12 +5,14 @@ use std::io::IsTerminal;
 use app::App;
 use contract::Error;
 use contract::Result;
-use contract::types::{CompactionInfo, CompactionStrategy, Finish, ToolCall, TurnEventKind, TurnStats};
+use contract::types::{
+    CompactionInfo, CompactionStrategy, Finish, Source, ToolCall, TurnEventKind, TurnStats,
+};
 use documents::prompt_injection;
 
 use crate::interrupt::Interrupt;
-use crate::leave::short;
 use crate::out;
+use crate::tool_approval::shorten_arguments;
 
 /// Whether and how an answer is shown while it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +24,7 @@ pub enum Show {
 
 /// A whole answer.
 #[derive(Debug, Default)]
-pub struct Answer {
+pub struct TurnAnswer {
     pub text: String,
     pub reasoning: String,
     /// Every token that was generated, the one that ended the answer included.
@@ -31,7 +33,7 @@ pub struct Answer {
     pub stats: Option<TurnStats>,
 }
 
-impl Answer {
+impl TurnAnswer {
     /// How it ended; None: it is not known.
     pub fn finish(&self) -> Option<Finish> {
         self.stats.as_ref().map(|stats| stats.finish)
@@ -39,16 +41,16 @@ impl Answer {
 }
 
 /// Waits for the turn's end. Ctrl+C stops it. Errors: the turn's own.
-pub fn follow(app: &App, turn: &str, interrupt: &Interrupt, show: Show) -> Result<Answer> {
+pub fn follow(app: &App, turn: &str, interrupt: &Interrupt, show: Show) -> Result<TurnAnswer> {
     interrupt.begin(app, turn);
     let answer = watch(app, turn, show);
     interrupt.end();
     answer
 }
 
-fn watch(app: &App, turn: &str, show: Show) -> Result<Answer> {
-    let mut answer = Answer::default();
-    let mut screen = Screen::new(show);
+fn watch(app: &App, turn: &str, show: Show) -> Result<TurnAnswer> {
+    let mut answer = TurnAnswer::default();
+    let mut screen = AnswerScreen::new(show);
     for events in app.watch_turn(turn, 0)? {
         for event in events {
             match event.kind {
@@ -61,9 +63,9 @@ fn watch(app: &App, turn: &str, show: Show) -> Result<Answer> {
                     screen.end();
                     out::log(&format!("summarizing {messages} older messages that no longer fit"));
                 }
-                TurnEventKind::Compacted { compaction: fold } => {
+                TurnEventKind::Compacted { compaction } => {
                     screen.end();
-                    out::log(&told(&fold));
+                    out::log(&describe_compaction(&compaction));
                 }
                 TurnEventKind::Text { text, ids } => {
                     screen.text(&text);
@@ -96,9 +98,9 @@ fn watch(app: &App, turn: &str, show: Show) -> Result<Answer> {
 }
 
 /// What was left out of the prompt, in a sentence.
-pub fn told(fold: &CompactionInfo) -> String {
-    let (before, after) = (fold.tokens_before, fold.tokens_after);
-    match fold.strategy {
+pub fn describe_compaction(compaction: &CompactionInfo) -> String {
+    let (before, after) = (compaction.tokens_before, compaction.tokens_after);
+    match compaction.strategy {
         CompactionStrategy::Off | CompactionStrategy::Window => {
             format!("older messages are left out: {before} tokens became {after}")
         }
@@ -111,7 +113,16 @@ pub fn told(fold: &CompactionInfo) -> String {
     }
 }
 
-struct Screen {
+/// One line that names the files an answer relies on, and the passages in them.
+pub fn format_sources(sources: &[Source]) -> String {
+    let cite = |source: &Source| match &source.passage {
+        Some(passage) => format!("{} ({})", source.name, passage.place()),
+        None => source.name.clone(),
+    };
+    format!("sources: {}", sources.iter().map(cite).collect::<Vec<_>>().join(", "))
+}
+
+struct AnswerScreen {
     show: Show,
     stderr_is_terminal: bool,
     /// A line of progress stands on stderr.
@@ -121,7 +132,7 @@ struct Screen {
     open_line: bool,
 }
 
-impl Screen {
+impl AnswerScreen {
     fn new(show: Show) -> Self {
         let stderr_is_terminal = show == Show::Live && std::io::stderr().is_terminal();
         Self { show, stderr_is_terminal, has_progress: false, in_reasoning: false, open_line: false }
@@ -155,7 +166,7 @@ impl Screen {
     fn call(&mut self, call: &ToolCall) {
         if self.show == Show::Live {
             self.end();
-            let line = format!("→ {}({})", call.name, short(&call.arguments)).replace('\n', " ");
+            let line = format!("→ {}({})", call.name, shorten_arguments(&call.arguments)).replace('\n', " ");
             out::line(&prompt_injection::reveal_hidden(&line));
         }
     }

@@ -10,13 +10,13 @@ use contract::types::{AppEvent, TurnEvent};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::Shared;
+use crate::RouteState;
 use crate::body::read;
 use crate::fault::{Fault, json_response};
 use crate::stream::{Sse, event};
 
 /// `POST /api/{name}`; the body is the arguments.
-pub async fn call(State(shared): State<Shared>, Path(name): Path<String>, body: Body) -> Response {
+pub async fn call(State(shared): State<RouteState>, Path(name): Path<String>, body: Body) -> Response {
     let body = match read(body).await {
         Ok(body) => body,
         Err(refusal) => return refusal,
@@ -44,16 +44,16 @@ fn not_json(error: &serde_json::Error) -> Error {
 }
 
 #[derive(Deserialize)]
-pub struct After {
+pub struct AfterQuery {
     #[serde(default)]
     after: u64,
 }
 
 /// `GET /api/turns/{turn}/events?after=SEQ`; ends with the turn.
 pub async fn turn_events(
-    State(shared): State<Shared>,
+    State(shared): State<RouteState>,
     Path(turn): Path<String>,
-    Query(After { after }): Query<After>,
+    Query(AfterQuery { after }): Query<AfterQuery>,
 ) -> Response {
     match shared.app.watch_turn(&turn, after) {
         Ok(watch) => Sse::new(watch, all::<TurnEvent>, &shared.stopping, false).into_response(),
@@ -62,7 +62,7 @@ pub async fn turn_events(
 }
 
 /// `GET /api/events`; ends with the server.
-pub async fn app_events(State(shared): State<Shared>) -> Response {
+pub async fn app_events(State(shared): State<RouteState>) -> Response {
     Sse::new(shared.app.watch_app(), all::<AppEvent>, &shared.stopping, true).into_response()
 }
 

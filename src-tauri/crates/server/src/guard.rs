@@ -13,7 +13,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 use io::{Clock, RealClock};
 
-use crate::Shared;
+use crate::RouteState;
 use crate::body::{is_too_large, too_large};
 use crate::fault::refuse;
 use crate::key;
@@ -49,7 +49,7 @@ impl Failures {
 }
 
 /// Runs before every route.
-pub async fn check(State(shared): State<Shared>, request: Request, next: Next) -> Response {
+pub async fn check(State(shared): State<RouteState>, request: Request, next: Next) -> Response {
     if let Err(message) = check_source(request.headers()) {
         return refuse(
             StatusCode::FORBIDDEN,

@@ -27,7 +27,7 @@ pub fn check(key: String) -> Result<String> {
 }
 
 /// The key in the data folder; made where there is none.
-pub fn kept(data: &Path) -> Result<String> {
+pub fn load_or_create(data: &Path) -> Result<String> {
     let folder = data.join("keys");
     let path = folder.join("server.key");
     if RealIo.exists(&path)? {
@@ -96,9 +96,9 @@ mod tests {
     #[test]
     fn a_key_is_made_once_and_is_its_owners() {
         let folder = std::env::temp_dir().join(format!("inglenook-key-{}", std::process::id()));
-        let first = kept(&folder).unwrap();
+        let first = load_or_create(&folder).unwrap();
         assert_eq!(first.len(), 2 * KEY_BYTES);
-        assert_eq!(kept(&folder).unwrap(), first);
+        assert_eq!(load_or_create(&folder).unwrap(), first);
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;

@@ -68,7 +68,7 @@ pub struct Listening {
 
 /// What every route sees.
 #[derive(Clone)]
-pub(crate) struct Shared {
+pub(crate) struct RouteState {
     pub app: App,
     pub key: Arc<str>,
     /// Closed when the server stops.
@@ -80,7 +80,7 @@ pub(crate) struct Shared {
 pub fn serve(app: App, options: Options) -> contract::Result<Listening> {
     let key = match options.api_key {
         Some(key) => key::check(key)?,
-        None => key::kept(&app.dirs().data)?,
+        None => key::load_or_create(&app.dirs().data)?,
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(IO_THREADS)
@@ -103,8 +103,12 @@ pub fn serve(app: App, options: Options) -> contract::Result<Listening> {
         tracing::warn!("a window beside this server will not see it: {error}");
     }
     let stopping = EventLog::new(1);
-    let shared =
-        Shared { app, key: key.as_str().into(), stopping: Arc::clone(&stopping), failures: Arc::default() };
+    let shared = RouteState {
+        app,
+        key: key.as_str().into(),
+        stopping: Arc::clone(&stopping),
+        failures: Arc::default(),
+    };
     let mut stop = platform::Watch::new(&stopping, 0);
     let stopped = async move {
         std::future::poll_fn(|context| stop.poll_next(context)).await;
@@ -126,7 +130,7 @@ pub fn serve(app: App, options: Options) -> contract::Result<Listening> {
     })
 }
 
-fn routes(shared: Shared) -> Router {
+fn routes(shared: RouteState) -> Router {
     Router::new()
         .route("/v1/models", get(openai::models))
         .route("/v1/models/{*id}", get(openai::model))

@@ -22,7 +22,7 @@ use super::speed::Bench;
 use crate::out;
 
 /// The model has to hold the conversation whole, to compare with. Tokens.
-pub const CONTEXT: usize = 1024;
+pub const CONTEXT_TOKENS: usize = 1024;
 
 const RATIOS: [usize; 3] = [2, 4, 8];
 
@@ -43,29 +43,29 @@ const FACTS: [(&str, &str); 8] = [
 
 /// What is talked of in between. The answers are the model's own.
 const QUESTIONS: [&str; 10] = [
-    "How do I add a model?",
+    "CompressionCase do I add a model?",
     "Is it private?",
-    "How do I delete a chat?",
+    "CompressionCase do I delete a chat?",
     "What is a context?",
-    "How do I change the theme?",
+    "CompressionCase do I change the theme?",
     "Can I use it without the internet?",
-    "How do I stop an answer?",
+    "CompressionCase do I stop an answer?",
     "What is a token?",
-    "How do I start a new chat?",
+    "CompressionCase do I start a new chat?",
     "Where are my chats kept?",
 ];
 
 /// Longest answer that is taken of them. Tokens.
-const ANSWER: usize = 40;
+const MAX_ANSWER_TOKENS: usize = 40;
 
 /// Turns at the end whose answers are scored.
-const SCORED: usize = 3;
+const N_SCORED_TURNS: usize = 3;
 
 #[derive(Debug, Serialize)]
-struct Row {
+struct CompressionRow {
     test: &'static str,
     strategy: &'static str,
-    /// How many times shorter the conversation is; 1: whole.
+    /// Compression factor of the conversation; 1 is uncompressed.
     ratio: usize,
     /// Of the prompts, on average.
     tokens: usize,
@@ -75,11 +75,11 @@ struct Row {
 }
 
 /// A message: who, and what.
-type Said = (&'static str, String);
+type RoleMessage = (&'static str, String);
 
-/// How the conversation is shown.
+/// How the conversation is compressed for one measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct How {
+struct CompressionCase {
     /// None: whole.
     strategy: Option<Strategy>,
     ratio: usize,
@@ -88,10 +88,10 @@ struct How {
 pub fn compression(bench: &mut Bench) -> Result<()> {
     let Bench { model, json, .. } = bench;
     let mut subject =
-        Subject { model, digests: Vec::new(), talk: Transcript::default(), answers: Vec::new() };
+        CompressionSubject { model, digests: Vec::new(), talk: Transcript::default(), answers: Vec::new() };
     subject.converse()?;
-    let whole = How { strategy: None, ratio: 1 };
-    let of = |strategy| RATIOS.map(|ratio| How { strategy: Some(strategy), ratio });
+    let whole = CompressionCase { strategy: None, ratio: 1 };
+    let of = |strategy| RATIOS.map(|ratio| CompressionCase { strategy: Some(strategy), ratio });
     let ways = std::iter::once(whole).chain(Strategy::ALL.into_iter().flat_map(of));
     let before = subject.priors()?;
     for how in ways {
@@ -114,7 +114,7 @@ pub fn compression(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-struct Subject<'a> {
+struct CompressionSubject<'a> {
     model: &'a mut Model,
     /// Summaries that were made of the conversation at hand.
     digests: Vec<String>,
@@ -123,8 +123,8 @@ struct Subject<'a> {
     answers: Vec<String>,
 }
 
-impl Subject<'_> {
-    fn measure(&mut self, how: How, before: &[Vec<f64>]) -> Result<Row> {
+impl CompressionSubject<'_> {
+    fn measure(&mut self, how: CompressionCase, before: &[Vec<f64>]) -> Result<CompressionRow> {
         let (mut n_right, mut n_tokens, mut n_prompts) = (0, 0, 0);
         let seq = self.model.new_sequence()?;
         self.begin(QUESTIONS.len());
@@ -142,7 +142,7 @@ impl Subject<'_> {
             n_right += usize::from(best.1 == at);
         }
         let (mut sum, mut n_scored) = (0.0, 0);
-        for (at, question) in QUESTIONS.iter().enumerate().skip(QUESTIONS.len() - SCORED) {
+        for (at, question) in QUESTIONS.iter().enumerate().skip(QUESTIONS.len() - N_SCORED_TURNS) {
             self.begin(at);
             let prompt = self.prompt(&self.conversation(at), question, how)?;
             let (held, n) = self.read(seq, &prompt, how)?;
@@ -152,7 +152,7 @@ impl Subject<'_> {
             sum += self.log_p_of(seq, &held, &answer)?;
         }
         self.model.free(seq);
-        Ok(Row {
+        Ok(CompressionRow {
             test: "compression",
             strategy: how.strategy.map_or("none", Strategy::name),
             ratio: how.ratio,
@@ -162,9 +162,9 @@ impl Subject<'_> {
         })
     }
 
-    /// How likely each value is after each question alone: what the conversation adds to is what counts.
+    /// Log-probability of each value after each question alone. Recall counts only what the conversation adds to it.
     fn priors(&mut self) -> Result<Vec<Vec<f64>>> {
-        let whole = How { strategy: None, ratio: 1 };
+        let whole = CompressionCase { strategy: None, ratio: 1 };
         let seq = self.model.new_sequence()?;
         let mut priors = Vec::new();
         for (animal, _) in FACTS {
@@ -182,14 +182,14 @@ impl Subject<'_> {
     fn converse(&mut self) -> Result<()> {
         for (at, question) in QUESTIONS.iter().enumerate() {
             let prompt = self.render(&shown(&self.conversation(at), &[], question))?;
-            let answer = self.write(prompt, ANSWER)?;
+            let answer = self.write(prompt, MAX_ANSWER_TOKENS)?;
             self.answers.push(answer);
         }
         Ok(())
     }
 
     /// What comes before question `n`: facts at first, among the other questions.
-    fn conversation(&self, n: usize) -> Vec<[Said; 2]> {
+    fn conversation(&self, n: usize) -> Vec<[RoleMessage; 2]> {
         let turn = |question: String, answer: String| [("user", question), ("assistant", answer)];
         let mut turns = Vec::new();
         for (at, question) in QUESTIONS.iter().enumerate().take(n) {
@@ -209,7 +209,12 @@ impl Subject<'_> {
     }
 
     /// The prompt of a question, shown as the strategy has it.
-    fn prompt(&mut self, turns: &[[Said; 2]], question: &str, how: How) -> Result<Vec<TokenId>> {
+    fn prompt(
+        &mut self,
+        turns: &[[RoleMessage; 2]],
+        question: &str,
+        how: CompressionCase,
+    ) -> Result<Vec<TokenId>> {
         let whole = self.render(&shown(turns, &[], question))?;
         let strategy = match how.strategy {
             Some(strategy @ (Strategy::Window | Strategy::Summary)) => strategy,
@@ -234,7 +239,7 @@ impl Subject<'_> {
 
     fn count(
         &self,
-        turns: &[[Said; 2]],
+        turns: &[[RoleMessage; 2]],
         digests: &[String],
         question: &str,
         sketch: &PromptDraft,
@@ -248,7 +253,7 @@ impl Subject<'_> {
     }
 
     /// Has the model write what is wished for.
-    fn summarise(&mut self, turns: &[[Said; 2]], wish: &SummaryRequest) -> Result<()> {
+    fn summarise(&mut self, turns: &[[RoleMessage; 2]], wish: &SummaryRequest) -> Result<()> {
         let told: Vec<&str> = wish.after.iter().map(|&at| self.digests[at].as_str()).collect();
         let prompt = self.render(&shown(&turns[wish.turns.clone()], &told, ASK))?;
         let text = self.write(prompt, wish.n_tokens)?;
@@ -282,7 +287,12 @@ impl Subject<'_> {
 
     /// Brings the sequence to hold all of the prompt but its last token. The prompt as the sequence has it, and how
     /// many tokens it takes there.
-    fn read(&mut self, seq: SequenceId, prompt: &[TokenId], how: How) -> Result<(Vec<TokenId>, usize)> {
+    fn read(
+        &mut self,
+        seq: SequenceId,
+        prompt: &[TokenId],
+        how: CompressionCase,
+    ) -> Result<(Vec<TokenId>, usize)> {
         let prompt = match how.strategy {
             Some(Strategy::Attention) => {
                 let n_most = prompt.len() - OBSERVATION_TOKENS;
@@ -335,7 +345,7 @@ impl Subject<'_> {
         Ok(tokenizer.encode(text, engine::tokenizer::Special::Plain))
     }
 
-    fn render(&self, messages: &[Said]) -> Result<Vec<TokenId>> {
+    fn render(&self, messages: &[RoleMessage]) -> Result<Vec<TokenId>> {
         let (Some(tokenizer), Some(template)) = (self.model.tokenizer(), self.model.template()?) else {
             return Err(no_template());
         };
@@ -355,7 +365,7 @@ impl Subject<'_> {
 }
 
 /// Summaries, turns, and a question, as messages.
-fn shown(turns: &[[Said; 2]], told: &[&str], question: &str) -> Vec<Said> {
+fn shown(turns: &[[RoleMessage; 2]], told: &[&str], question: &str) -> Vec<RoleMessage> {
     let mut messages = Vec::new();
     if !told.is_empty() {
         messages.extend([("user", ASKED.to_owned()), ("assistant", told.join("\n\n"))]);

@@ -15,25 +15,25 @@ use super::speed::Bench;
 use crate::out;
 
 /// Conversations at once.
-pub const TOGETHER: usize = 32;
+pub const N_TOGETHER: usize = 32;
 
 /// Tokens of each question; questions differ, and some are long.
-const PROMPT: usize = 48;
-const LONG_PROMPT: usize = 384;
+const PROMPT_TOKENS: usize = 48;
+const LONG_PROMPT_TOKENS: usize = 384;
 const LONG_EVERY: u64 = 8;
 
 /// Tokens of each answer.
-const ANSWER: usize = 96;
+const ANSWER_TOKENS: usize = 96;
 
 /// Tokens that a conversation of the benchmark needs.
-pub const CONTEXT: usize = LONG_PROMPT + ANSWER + 1;
+pub const CONTEXT_TOKENS: usize = LONG_PROMPT_TOKENS + ANSWER_TOKENS + 1;
 
 /// One after another goes on for this share of the time; it is as steady.
 const ALONE_SHARE: u32 = 5;
 
 /// Conversations one way, or the other.
 #[derive(Debug, Serialize)]
-struct Row {
+struct ConcurrentRow {
     test: &'static str,
     conversations: usize,
     seconds: f64,
@@ -55,7 +55,7 @@ struct Row {
 
 pub fn concurrent(bench: &mut Bench, seconds: u32) -> Result<()> {
     let alone = converse(bench, 1, Duration::from_secs(seconds.into()) / ALONE_SHARE)?;
-    let together = converse(bench, TOGETHER, Duration::from_secs(seconds.into()))?;
+    let together = converse(bench, N_TOGETHER, Duration::from_secs(seconds.into()))?;
     let failures = alone.failures + together.failures;
     for row in [&alone, &together] {
         if bench.json {
@@ -70,7 +70,7 @@ pub fn concurrent(bench: &mut Bench, seconds: u32) -> Result<()> {
         ));
     }
     if !bench.json {
-        let times = |of: fn(&Row) -> f64| of(&together) / of(&alone).max(1e-9);
+        let times = |of: fn(&ConcurrentRow) -> f64| of(&together) / of(&alone).max(1e-9);
         out::line(&format!(
             "together {:.2} times as many tokens as one after another, {:.2} with prompts",
             times(|row| row.decode_tok_s),
@@ -85,7 +85,7 @@ pub fn concurrent(bench: &mut Bench, seconds: u32) -> Result<()> {
 
 /// What is counted while conversations run.
 #[derive(Default)]
-struct Counts {
+struct RunCounts {
     answers: u64,
     failures: u64,
     tokens: u64,
@@ -96,7 +96,7 @@ struct Counts {
     memory: [Option<u64>; 2],
 }
 
-impl Counts {
+impl RunCounts {
     /// Memory is looked at whenever an answer ends while all talk: `now` after the start, of `long`.
     fn look_at_memory(&mut self, now: Duration, long: Duration) {
         let phase = match now.as_secs_f64() / long.as_secs_f64() {
@@ -109,9 +109,9 @@ impl Counts {
 }
 
 /// Always so many conversations, a new one where one ends, until the time is over and all have ended.
-fn converse(bench: &mut Bench, n_together: usize, long: Duration) -> Result<Row> {
+fn converse(bench: &mut Bench, n_together: usize, long: Duration) -> Result<ConcurrentRow> {
     let mut scheduler = Scheduler::new();
-    let mut counts = Counts::default();
+    let mut counts = RunCounts::default();
     let mut next = 0;
     // when each conversation that runs had its last token
     let mut last: BTreeMap<u64, Option<Duration>> = BTreeMap::new();
@@ -161,10 +161,10 @@ fn converse(bench: &mut Bench, n_together: usize, long: Duration) -> Result<Row>
     Ok(row(n_together, (bench.clock.monotonic() - start).as_secs_f64(), &counts))
 }
 
-fn row(conversations: usize, seconds: f64, counts: &Counts) -> Row {
-    let Counts { answers, failures, tokens, prompt_tokens, decoded, decoding, gap, memory } = *counts;
+fn row(conversations: usize, seconds: f64, counts: &RunCounts) -> ConcurrentRow {
+    let RunCounts { answers, failures, tokens, prompt_tokens, decoded, decoding, gap, memory } = *counts;
     let decode_seconds = decoding.as_secs_f64();
-    Row {
+    ConcurrentRow {
         test: "concurrent",
         conversations,
         seconds,
@@ -181,7 +181,7 @@ fn row(conversations: usize, seconds: f64, counts: &Counts) -> Row {
 }
 
 fn request(bench: &Bench, id: u64) -> Request {
-    let n = if id % LONG_EVERY == LONG_EVERY - 1 { LONG_PROMPT } else { PROMPT };
+    let n = if id % LONG_EVERY == LONG_EVERY - 1 { LONG_PROMPT_TOKENS } else { PROMPT_TOKENS };
     // each conversation begins elsewhere in the same tokens
     let skipped = (id % 64) as usize;
     Request {
@@ -189,7 +189,7 @@ fn request(bench: &Bench, id: u64) -> Request {
         prompt: bench.tokens(skipped, n),
         sequence: None,
         sampling: Sampling { temperature: 0.0, ..Sampling::default() },
-        max_tokens: Some(ANSWER),
+        max_tokens: Some(ANSWER_TOKENS),
         stop: Vec::new(),
         ignore_eos: true,
         markup_tokens: Vec::new(),

@@ -16,20 +16,20 @@ use super::speed::{Bench, Speeds};
 use crate::out;
 
 /// Tokens of the text that is edited.
-pub const EDITED: usize = 1000;
+pub const TEXT_TOKENS: usize = 1000;
 
 /// An edit in every so many tokens.
-const EVERY: usize = 80;
+const EDIT_INTERVAL_TOKENS: usize = 80;
 
 /// Tokens of the first answer each way, which reads the prompt, warms up, and isn't counted.
-const WARM: usize = 100;
+const WARM_UP_TOKENS: usize = 100;
 
 /// Tokens that the prompt and the answer take at most.
-pub const CONTEXT: usize = 2 * EDITED + 4 * (EDITED / EVERY) + 1;
+pub const CONTEXT_TOKENS: usize = 2 * TEXT_TOKENS + 4 * (TEXT_TOKENS / EDIT_INTERVAL_TOKENS) + 1;
 
 /// Both ways and how they compare.
 #[derive(Debug, Serialize)]
-struct Row {
+struct EditingRow {
     /// `edit1000`: the answer repeats a prompt of 1,000 tokens with changes
     test: String,
     depth: usize,
@@ -45,7 +45,7 @@ struct Row {
 }
 
 /// One answer.
-struct Answered {
+struct EditingRun {
     seconds: f64,
     done: GenerationStats,
     n_steps: usize,
@@ -60,7 +60,7 @@ pub fn editing(bench: &mut Bench, longest: usize) -> Result<()> {
     let (mut plain, mut guessed, mut last) = (Vec::new(), Vec::new(), None);
     for repetition in 0..=bench.repeat {
         for speculation in [None, Some(guessing)] {
-            let n_tokens = if repetition == 0 { WARM.min(answer.len()) } else { answer.len() };
+            let n_tokens = if repetition == 0 { WARM_UP_TOKENS.min(answer.len()) } else { answer.len() };
             let asked = request(&text, &answer[..n_tokens], seq, speculation);
             let answered = run(bench, &mut scheduler, asked)?;
             let tok_s = (answer.len() - 1) as f64 / answered.seconds.max(1e-9);
@@ -73,11 +73,11 @@ pub fn editing(bench: &mut Bench, longest: usize) -> Result<()> {
         }
     }
     bench.model.free(seq);
-    let Some(Answered { done, n_steps, .. }) = last else { return Ok(()) };
+    let Some(EditingRun { done, n_steps, .. }) = last else { return Ok(()) };
     let (tok_s, plain_tok_s) = (Speeds::of(guessed), Speeds::of(plain));
-    let row = Row {
-        test: format!("edit{EDITED}"),
-        depth: EDITED,
+    let row = EditingRow {
+        test: format!("edit{TEXT_TOKENS}"),
+        depth: TEXT_TOKENS,
         tok_s,
         plain_tok_s,
         ratio: tok_s.median / plain_tok_s.median,
@@ -90,7 +90,7 @@ pub fn editing(bench: &mut Bench, longest: usize) -> Result<()> {
     Ok(())
 }
 
-impl Row {
+impl EditingRow {
     fn show(&self, as_json: bool) {
         if as_json {
             return out::json(self);
@@ -130,7 +130,7 @@ fn request(
 }
 
 /// Seconds from the first token to the last.
-fn run(bench: &mut Bench, scheduler: &mut Scheduler, request: Request) -> Result<Answered> {
+fn run(bench: &mut Bench, scheduler: &mut Scheduler, request: Request) -> Result<EditingRun> {
     let Bench { model, clock, .. } = bench;
     scheduler.submit(request)?;
     let (mut first, mut last, mut ended, mut n_steps) = (None, None, None, 0);
@@ -152,7 +152,7 @@ fn run(bench: &mut Bench, scheduler: &mut Scheduler, request: Request) -> Result
     }
     let done = ended.transpose()?.ok_or_else(|| Error::bug("an answer without an end"))?;
     let seconds = last.zip(first).map_or(0.0, |(last, first)| (last - first).as_secs_f64());
-    Ok(Answered { seconds, done, n_steps })
+    Ok(EditingRun { seconds, done, n_steps })
 }
 
 /// Ids as unevenly frequent as words are, so that short matches are often chance.
@@ -164,13 +164,13 @@ fn text(n_vocab: usize) -> Vec<TokenId> {
     };
     // the frequency of the nth word falls as 1/n
     let n_words = n_vocab.min(2000) as f64;
-    (0..EDITED).map(|_| n_words.powf(uniform()) as TokenId - 1).collect()
+    (0..TEXT_TOKENS).map(|_| n_words.powf(uniform()) as TokenId - 1).collect()
 }
 
 /// The text with tokens replaced, put in, and left out in turns, one to three at a time.
 fn edited(text: &[TokenId]) -> Vec<TokenId> {
-    let mut answer = Vec::with_capacity(CONTEXT - EDITED);
-    for (at, part) in text.chunks(EVERY).enumerate() {
+    let mut answer = Vec::with_capacity(CONTEXT_TOKENS - TEXT_TOKENS);
+    for (at, part) in text.chunks(EDIT_INTERVAL_TOKENS).enumerate() {
         let n = 1 + at / 3 % 3;
         let new = (0..n).map(|i| text[(at * 97 + i * 31 + 7) % text.len()]);
         match at % 3 {
@@ -191,8 +191,8 @@ mod tests {
         for n_vocab in [300, 128_256] {
             let (text, answer) = (text(n_vocab), edited(&text(n_vocab)));
             assert!(text.iter().all(|&id| (id as usize) < n_vocab));
-            assert_eq!(text.len(), EDITED);
-            assert!(answer.len() + EDITED < CONTEXT && answer.len() > EDITED * 95 / 100);
+            assert_eq!(text.len(), TEXT_TOKENS);
+            assert!(answer.len() + TEXT_TOKENS < CONTEXT_TOKENS && answer.len() > TEXT_TOKENS * 95 / 100);
             let again: usize =
                 answer.windows(8).filter(|&part| text.windows(8).any(|other| other == part)).count();
             assert!((answer.len() * 8 / 10..answer.len() * 95 / 100).contains(&again), "{again}");

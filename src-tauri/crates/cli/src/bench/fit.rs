@@ -8,7 +8,7 @@ use engine::memory_estimate::MemoryEstimate;
 use engine::{Chunk, LogitsSelection, Model, SequenceId, TokenId};
 use inference::estimate;
 use inference::machine::Recall;
-use inference::machine::speeds::Speeds as Measured;
+use inference::machine::speeds::Speeds as MeasuredSpeeds;
 use io::{Clock, RealClock, RealIo};
 use platform::DataDirs;
 use platform::memory;
@@ -16,15 +16,15 @@ use serde::Serialize;
 use weights::WeightFile;
 
 use super::BenchArgs;
-use super::speed::Speeds as Of;
-use crate::args::Global;
-use crate::{out, place, text};
+use super::speed::Speeds;
+use crate::args::global::Global;
+use crate::{open_model, out, text};
 
 /// An estimate is right when it is off by no more.
-const BAR: f64 = 0.15;
+const MAX_RELATIVE_ERROR: f64 = 0.15;
 
 #[derive(Debug, Serialize)]
-struct Row {
+struct FitRow {
     /// What is compared: `memory_bytes` or `tok_s`.
     what: &'static str,
     foretold: f64,
@@ -35,10 +35,17 @@ struct Row {
     met: bool,
 }
 
-impl Row {
+impl FitRow {
     fn new(what: &'static str, foretold: f64, measured: f64) -> Self {
         let ratio = foretold / measured;
-        Self { what, foretold, measured, ratio, bar: BAR, met: (ratio - 1.0).abs() <= BAR }
+        Self {
+            what,
+            foretold,
+            measured,
+            ratio,
+            bar: MAX_RELATIVE_ERROR,
+            met: (ratio - 1.0).abs() <= MAX_RELATIVE_ERROR,
+        }
     }
 
     fn show(&self, as_json: bool) {
@@ -65,13 +72,13 @@ pub fn fit(global: &Global, file: WeightFile, args: &BenchArgs) -> Result<()> {
     let (prompt, generate) = (args.prompt.max(1), args.generate.max(1));
     let tokens = prompt + generate;
     let clock = RealClock::new();
-    let options = place::load_options(global, Kv::F16, tokens + 1)?;
+    let options = open_model::load_options(global, Kv::F16, tokens + 1)?;
     let kv = global.kv.map_or(Kv::F16, Kv::from);
     let sizes = MemoryEstimate::of(&file)?;
     let folder = DataDirs::resolve(global.app_config()?.data_dir)?.data;
-    let machine = place::machine(global, Recall::Remember)?;
+    let machine = open_model::machine(global, Recall::Remember)?;
     let before = memory::used_bytes();
-    let mut model = place::shared_model(Arc::new(file), &options, global)?;
+    let mut model = open_model::shared_model(Arc::new(file), &options, global)?;
     let mut rates = Vec::new();
     for _ in 0..args.repeat {
         let seq = model.new_sequence()?;
@@ -80,13 +87,14 @@ pub fn fit(global: &Global, file: WeightFile, args: &BenchArgs) -> Result<()> {
             && let (Some(before), Some(after)) = (before, memory::used_bytes())
         {
             let foretold = estimate::memory_at(&sizes, u32::try_from(tokens).unwrap_or(u32::MAX), kv);
-            Row::new("memory_bytes", foretold as f64, after.saturating_sub(before) as f64).show(global.json);
+            FitRow::new("memory_bytes", foretold as f64, after.saturating_sub(before) as f64)
+                .show(global.json);
         }
         model.free(seq);
         model.promote_to_large_pages();
     }
     // Behind the model: what this frees again would hide what loading takes.
-    let known = Measured::of(&RealIo, &folder, &machine);
+    let known = MeasuredSpeeds::of(&RealIo, &folder, &machine);
     let unknown = known.unknown(sizes.read.keys().map(String::as_str));
     if !unknown.is_empty() {
         known.learn(&unknown, &options, &clock)?;
@@ -94,7 +102,7 @@ pub fn fit(global: &Global, file: WeightFile, args: &BenchArgs) -> Result<()> {
     let speeds = known.known();
     let depth = u32::try_from(prompt + generate / 2).unwrap_or(u32::MAX);
     if let Some(foretold) = estimate::tok_s(&sizes, &speeds, kv, depth) {
-        Row::new("tok_s", foretold, Of::of(rates).median).show(global.json);
+        FitRow::new("tok_s", foretold, Speeds::of(rates).median).show(global.json);
     }
     Ok(())
 }

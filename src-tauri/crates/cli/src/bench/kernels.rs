@@ -18,12 +18,12 @@ use weights::{DType, SharedBytes, WeightFile};
 
 use super::kernel_cases::{self, Case};
 use super::speed::Speeds;
-use crate::args::Global;
-use crate::{out, place};
+use crate::args::global::Global;
+use crate::{open_model, out};
 
 /// A fast path beside what it replaces.
 #[derive(Debug, Serialize)]
-struct Row {
+struct KernelRow {
     group: &'static str,
     kernel: String,
     level: &'static str,
@@ -84,7 +84,7 @@ fn turns(case: &Case, level: IsaLevel, clock: &dyn Clock, json: bool) -> Result<
         n_pages,
         n_window_pages: 0,
         n_requantized_pages: 0,
-        max_rows: MOST_ROWS,
+        max_rows: MAX_ROWS,
         max_outputs: 1,
         n_states: 0,
     };
@@ -93,8 +93,8 @@ fn turns(case: &Case, level: IsaLevel, clock: &dyn Clock, json: bool) -> Result<
     let mut reference = executor(Box::new(Scalar::new())).map_err(error)?;
     let mut fast = executor(Box::new(cpu.map_err(error)?)).map_err(error)?;
     let pages: Vec<u32> = (0..n_pages as u32).collect();
-    for start in (0..case.before).step_by(MOST_ROWS) {
-        let n = (case.before - start).min(MOST_ROWS);
+    for start in (0..case.before).step_by(MAX_ROWS) {
+        let n = (case.before - start).min(MAX_ROWS);
         step(&mut reference, &pages, start, n, case, clock)?;
         step(&mut fast, &pages, start, n, case, clock)?;
     }
@@ -130,7 +130,7 @@ fn product(weight: &Tensor, n_rows: usize, clock: &dyn Clock) -> Duration {
 }
 
 /// Rows of one run of a case.
-const MOST_ROWS: usize = 64;
+const MAX_ROWS: usize = 64;
 /// Runs of the fast path in a turn: it is over sooner.
 const RUNS: u32 = 5;
 
@@ -178,7 +178,7 @@ fn show(
     json: bool,
 ) {
     let ratio = Speeds::of(ratios);
-    let row = Row {
+    let row = KernelRow {
         group,
         kernel: kernel.to_owned(),
         level: level.name(),
@@ -191,7 +191,7 @@ fn show(
     if json {
         return out::json(&row);
     }
-    let Row { reference_us, us, .. } = row;
+    let KernelRow { reference_us, us, .. } = row;
     out::line(&format!(
         "{group:<11} {kernel:<34} {:>7.1} × reference  ({:.1} to {:.1})  {us:>9.1} µs for {reference_us:>9.1} µs{}",
         ratio.median,
@@ -210,18 +210,18 @@ fn verdict(bar: Option<f64>, met: Option<bool>) -> String {
 }
 
 /// Floats that are quantised at once: a wide row of activations.
-const QUANTISED: usize = 8192;
+const N_QUANTIZED_VALUES: usize = 8192;
 
 /// Activations to the formats that products take, against the formats' own encoders.
 fn quantising(level: IsaLevel, clock: &dyn Clock, json: bool) {
-    let x = kernel_cases::numbers(QUANTISED);
+    let x = kernel_cases::numbers(N_QUANTIZED_VALUES);
     for (dtype, like) in [(DType::Q8_0, DType::Q8_0), (DType::Q8_K, DType::Q4_K)] {
         let row = MATMULS.iter().copied().flatten().find(|row| row.dtype == like && row.level == level);
         let (Some(row), Some(encode)) = (row, dtype.encoder()) else { continue };
-        let mut bytes = vec![0; dtype.row_bytes(QUANTISED)];
-        let mut q = vec![0; QUANTISED];
-        let mut scales = vec![0.0; row.act.n_scales(QUANTISED)];
-        let mut sums = vec![0; row.act.n_sums(QUANTISED)];
+        let mut bytes = vec![0; dtype.row_bytes(N_QUANTIZED_VALUES)];
+        let mut q = vec![0; N_QUANTIZED_VALUES];
+        let mut scales = vec![0.0; row.act.n_scales(N_QUANTIZED_VALUES)];
+        let mut sums = vec![0; row.act.n_sums(N_QUANTIZED_VALUES)];
         let (mut slow_us, mut fast_us, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
         for turn in 0..=TURNS {
             let slow = timed(clock, || encode(&x, &mut bytes));
@@ -313,7 +313,7 @@ fn decoding(global: &Global, clock: &dyn Clock) -> Result<()> {
         let weight_bytes = super::bytes_per_pass(&file)?;
         let options = LoadOptions {
             max_sequences: 1,
-            ..place::load_options(global, contract::protocol::Kv::F16, 2 * TOKENS)?
+            ..open_model::load_options(global, contract::protocol::Kv::F16, 2 * TOKENS)?
         };
         let mut model = Model::load(Arc::new(file), &options, &mut |_| {})?;
         let seq = model.new_sequence()?;

@@ -7,7 +7,7 @@ use crate::{out, text};
 
 /// One operation of a test.
 #[derive(Debug, Serialize)]
-struct Row {
+struct ProfileRow {
     profile: String,
     depth: usize,
     op: &'static str,
@@ -26,21 +26,21 @@ struct Row {
 }
 
 /// A test as it is shown.
-pub struct Shown<'a> {
+pub struct ProfileReport<'a> {
     pub test: &'a str,
     pub depth: usize,
     pub n_repetitions: u32,
     pub phase: Phase,
 }
 
-impl Shown<'_> {
+impl ProfileReport<'_> {
     /// Rows of JSON, or a table; the operation that took longest comes first.
     pub fn show(&self, profile: &Profile, as_json: bool) {
         let n = f64::from(self.n_repetitions.max(1));
         let total = profile.total(self.phase).as_secs_f64().max(1e-9);
         let row = |Operation { op, what, sums: Sums { calls, time, cost }, .. }| {
             let seconds = time.as_secs_f64().max(1e-9);
-            Row {
+            ProfileRow {
                 profile: self.test.to_owned(),
                 depth: self.depth,
                 op,
@@ -55,7 +55,7 @@ impl Shown<'_> {
                 gops: cost.ops as f64 / seconds / 1e9,
             }
         };
-        let rows: Vec<Row> = profile.operations(self.phase).into_iter().map(row).collect();
+        let rows: Vec<ProfileRow> = profile.operations(self.phase).into_iter().map(row).collect();
         match as_json {
             true => rows.iter().for_each(out::json),
             false => out::text(&table(&rows)),
@@ -63,7 +63,7 @@ impl Shown<'_> {
     }
 }
 
-fn table(rows: &[Row]) -> String {
+fn table(rows: &[ProfileRow]) -> String {
     let titles = ["op", "", "calls", "ms", "share", "µs/call", "KB/call", "GB/s", "GOPS"];
     let mut cells = vec![titles.map(str::to_owned).to_vec()];
     for row in rows {

@@ -18,7 +18,7 @@ use crate::{out, text};
 
 /// Both ways and how they compare. Times are from the prompt to the first new token's logits.
 #[derive(Debug, Serialize)]
-struct Row {
+struct ResumeRow {
     /// `resume8192`
     test: String,
     /// Everything is computed.
@@ -37,9 +37,9 @@ struct Row {
 }
 
 /// Files that are removed at the end.
-struct Stored(CheckpointDir);
+struct RemovedOnDrop(CheckpointDir);
 
-impl Drop for Stored {
+impl Drop for RemovedOnDrop {
     fn drop(&mut self) {
         for name in self.0.names().unwrap_or_default() {
             // They lie in the cache: what stays behind is in nobody's way.
@@ -51,7 +51,7 @@ impl Drop for Stored {
 /// `again` loads the model as a restarted program does, into memory of its own.
 pub fn resume(bench: Bench, n: usize, cache: PathBuf, again: impl FnOnce() -> Result<Model>) -> Result<()> {
     let folder = cache.join("bench-contexts");
-    let stored_files = Stored(CheckpointDir::new(&folder, Arc::new(RealIo)));
+    let stored_files = RemovedOnDrop(CheckpointDir::new(&folder, Arc::new(RealIo)));
     let files = &stored_files.0;
     let (mut prompt, json) = (bench.tokens(0, n), bench.json);
     let mut model = bench.model;
@@ -97,7 +97,7 @@ pub fn resume(bench: Bench, n: usize, cache: PathBuf, again: impl FnOnce() -> Re
     if last_logits(&mut model, seq, &prompt[held..n])? != expected {
         return Err(Error::bug("the logits after the restart are not those before it"));
     }
-    Row {
+    ResumeRow {
         test: format!("resume{n}"),
         fresh_s,
         resume_s,
@@ -119,7 +119,7 @@ fn last_logits(model: &mut Model, seq: SequenceId, tokens: &[TokenId]) -> Result
     Ok(logits.row(0)?.iter().map(|logit| logit.to_bits()).collect())
 }
 
-impl Row {
+impl ResumeRow {
     fn show(&self, as_json: bool) {
         if as_json {
             return out::json(self);

@@ -9,12 +9,12 @@ use io::{Clock, RealClock};
 use platform::memory;
 use serde::Serialize;
 
-use super::profile::Shown;
+use super::profile::ProfileReport;
 use crate::{out, text};
 
 /// One test, one line.
 #[derive(Debug, Serialize)]
-struct Row {
+struct SpeedRow {
     /// `pp512`: a prompt of 512 tokens; `tg128`: 128 tokens one by one.
     test: String,
     depth: usize,
@@ -48,7 +48,7 @@ impl Speeds {
     }
 }
 
-impl Row {
+impl SpeedRow {
     fn show(&self, as_json: bool) {
         if as_json {
             return out::json(self);
@@ -64,7 +64,7 @@ impl Row {
 
 /// What a graphics card is told for each run of a test.
 #[derive(Debug, Serialize)]
-struct Told {
+struct SubmissionRow {
     effort: String,
     depth: usize,
     kernels_per_run: u64,
@@ -72,7 +72,7 @@ struct Told {
     encoding_ms: f64,
 }
 
-impl Told {
+impl SubmissionRow {
     fn show(&self, as_json: bool) {
         if as_json {
             return out::json(self);
@@ -97,7 +97,7 @@ pub struct Bench {
 }
 
 /// Tokens that are run again and again from the same depth.
-struct Test {
+struct SpeedTest {
     name: String,
     depth: usize,
     tokens: Vec<TokenId>,
@@ -105,32 +105,38 @@ struct Test {
     at_once: usize,
 }
 
-impl Test {
+impl SpeedTest {
     fn phase(&self) -> Phase {
         if self.at_once > 1 { Phase::Reading } else { Phase::Writing }
     }
 }
 
 /// Tokens that are computed where the rest are copies.
-const COMPUTED: usize = 1024;
+const MAX_COMPUTED_TOKENS: usize = 1024;
 
 impl Bench {
     /// A prompt of `n` tokens after `depth` others.
     pub fn prefill(&mut self, n: usize, depth: usize) -> Result<()> {
         let n_passes = n.div_ceil(self.model.max_rows()) as u64;
         let bytes = self.weight_bytes * n_passes / n as u64;
-        self.test(&Test { name: format!("pp{n}"), depth, tokens: self.tokens(depth, n), at_once: n }, bytes)
+        self.test(
+            &SpeedTest { name: format!("pp{n}"), depth, tokens: self.tokens(depth, n), at_once: n },
+            bytes,
+        )
     }
 
     /// `n` tokens, one after another.
     pub fn decode(&mut self, n: usize, depth: usize) -> Result<()> {
         let context = self.model.kv_bytes_at(depth + n / 2) + self.model.info().kv_fixed_bytes;
         let bytes = self.weight_bytes + context;
-        self.test(&Test { name: format!("tg{n}"), depth, tokens: self.tokens(depth, n), at_once: 1 }, bytes)
+        self.test(
+            &SpeedTest { name: format!("tg{n}"), depth, tokens: self.tokens(depth, n), at_once: 1 },
+            bytes,
+        )
     }
 
     /// Measures, after one repetition that isn't counted; then once more for the profile, if that is wanted.
-    fn test(&mut self, test: &Test, bytes_per_token: u64) -> Result<()> {
+    fn test(&mut self, test: &SpeedTest, bytes_per_token: u64) -> Result<()> {
         let seq = self.model.new_sequence()?;
         self.deepen(seq, test.depth)?;
         let (mut speeds, mut resident_bytes) = (Vec::new(), None);
@@ -148,7 +154,7 @@ impl Bench {
         let gb_s = tok_s.median * bytes_per_token as f64 / 1e9;
         let context_bytes = self.model.info().kv_bytes.live();
         let (name, depth) = (test.name.clone(), test.depth);
-        Row { test: name, depth, tok_s, bytes_per_token, gb_s, context_bytes, resident_bytes }
+        SpeedRow { test: name, depth, tok_s, bytes_per_token, gb_s, context_bytes, resident_bytes }
             .show(self.json);
         if self.profile {
             let clock = RealClock::new();
@@ -162,7 +168,7 @@ impl Bench {
             }
             self.model.set_step_timing(false)?;
             let (name, n_repetitions) = (&test.name, self.repeat);
-            let shown = Shown { test: name, depth, n_repetitions, phase: test.phase() };
+            let shown = ProfileReport { test: name, depth, n_repetitions, phase: test.phase() };
             shown.show(&profile, self.json);
             self.effort(seq, test)?;
         }
@@ -174,7 +180,7 @@ impl Bench {
     fn once(
         &mut self,
         seq: SequenceId,
-        test: &Test,
+        test: &SpeedTest,
         mut profile: Option<(&RealClock, &mut Profile)>,
     ) -> Result<()> {
         for tokens in test.tokens.chunks(test.at_once) {
@@ -193,7 +199,7 @@ impl Bench {
     }
 
     /// What a graphics card is told for each run, and how long the telling takes; nothing where there is none.
-    fn effort(&mut self, seq: SequenceId, test: &Test) -> Result<()> {
+    fn effort(&mut self, seq: SequenceId, test: &SpeedTest) -> Result<()> {
         let clock = RealClock::new();
         self.model.measure_submissions(Some(&(Arc::new(move || clock.monotonic()) as MonotonicClock)));
         for _ in 0..self.repeat {
@@ -207,7 +213,7 @@ impl Bench {
         }
         let encoding_ms = time.as_secs_f64() * 1e3 / n_runs as f64;
         let (effort, depth) = (test.name.clone(), test.depth);
-        let told = Told { effort, depth, kernels_per_run: n_kernels / n_runs, encoding_ms };
+        let told = SubmissionRow { effort, depth, kernels_per_run: n_kernels / n_runs, encoding_ms };
         told.show(self.json);
         Ok(())
     }
@@ -223,7 +229,7 @@ impl Bench {
 
     /// An empty sequence that becomes `depth` tokens deep, and can go back there.
     fn deepen(&mut self, seq: SequenceId, depth: usize) -> Result<()> {
-        let n_computed = if self.copied_depth { depth.min(COMPUTED) } else { depth };
+        let n_computed = if self.copied_depth { depth.min(MAX_COMPUTED_TOKENS) } else { depth };
         let before = self.tokens(0, n_computed);
         self.model.forward(&[Chunk { seq, tokens: &before, logits: LogitsSelection::None }])?;
         if n_computed < depth {

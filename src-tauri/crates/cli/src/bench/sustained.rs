@@ -11,13 +11,13 @@ use super::speed::Bench;
 use crate::out;
 
 /// Tokens of one answer: the context begins anew after so many.
-pub const TURN: usize = 256;
+pub const TURN_TOKENS: usize = 256;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// One minute, or what is left of it.
 #[derive(Debug, Serialize)]
-struct Row {
+struct SustainedRow {
     test: &'static str,
     /// The first is 1.
     minute: u32,
@@ -44,7 +44,7 @@ pub fn sustained(bench: &mut Bench, seconds: u32) -> Result<()> {
         let seconds = (now - start).as_secs_f64();
         let tok_s = tokens as f64 / seconds.max(1e-9);
         let kept = tok_s / *first.get_or_insert(tok_s);
-        let row = Row { test: "sustained", minute, seconds, tokens, tok_s, kept };
+        let row = SustainedRow { test: "sustained", minute, seconds, tokens, tok_s, kept };
         if bench.json {
             out::json(&row);
         } else {
@@ -60,7 +60,7 @@ pub fn sustained(bench: &mut Bench, seconds: u32) -> Result<()> {
 /// Tokens one by one until the turn or the time is over, at least one; how many.
 fn answer(bench: &mut Bench, seq: SequenceId, end: Duration) -> Result<u64> {
     let mut n_done = 0;
-    for token in bench.tokens(0, TURN) {
+    for token in bench.tokens(0, TURN_TOKENS) {
         bench.model.forward(&[Chunk { seq, tokens: &[token], logits: LogitsSelection::Last }])?;
         n_done += 1;
         if bench.clock.monotonic() >= end {

@@ -8,7 +8,7 @@ use contract::protocol::{EmbedAs, EmbeddingBatch};
 use serde_json::{Map, Value, json};
 
 use super::blocking;
-use crate::Shared;
+use crate::RouteState;
 use crate::body::read;
 use crate::fault::{OpenAiFault, json_response};
 
@@ -33,7 +33,7 @@ struct EmbeddingsRequest {
     encoding: Encoding,
 }
 
-pub async fn embeddings(State(shared): State<Shared>, body: Body) -> Response {
+pub async fn embeddings(State(shared): State<RouteState>, body: Body) -> Response {
     let body = match read(body).await {
         Ok(body) => body,
         Err(refusal) => return refusal,
@@ -44,7 +44,7 @@ pub async fn embeddings(State(shared): State<Shared>, body: Body) -> Response {
     }
 }
 
-async fn embedded(shared: Shared, body: &[u8]) -> Result<Value> {
+async fn embedded(shared: RouteState, body: &[u8]) -> Result<Value> {
     let EmbeddingsRequest { model, texts, encoding } = EmbeddingsRequest::parse(body)?;
     let (model, embedded) = blocking(move || {
         // Ids of the library only: a request can't have any file opened.

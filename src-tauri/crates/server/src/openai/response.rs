@@ -129,14 +129,14 @@ impl StreamWriter {
 
 /// Gathers an answer that is sent at once.
 #[derive(Default)]
-pub struct Whole {
+pub struct CompletionBuilder {
     text: String,
     reasoning: String,
     calls: Vec<Value>,
     stats: Option<TurnStats>,
 }
 
-impl Whole {
+impl CompletionBuilder {
     pub fn take(&mut self, kind: TurnEventKind) -> Result<(), OpenAiFault> {
         match kind {
             TurnEventKind::Queued { .. }
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn calls_come_whole_and_in_pieces() {
         let identity = Identity { id: "x".into(), created: 1, model: "m".into() };
-        let mut whole = Whole::default();
+        let mut whole = CompletionBuilder::default();
         events().into_iter().for_each(|event| whole.take(event).unwrap());
         let whole = whole.into_value(&identity).unwrap();
         let choice = &whole["choices"][0];

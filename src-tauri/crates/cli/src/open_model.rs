@@ -25,8 +25,10 @@ use io::{RealClock, RealIo};
 use platform::DataDirs;
 use weights::WeightFile;
 
-use crate::args::{Global, GpuLayers, TextArgs};
-use crate::{convert, interrupt, out};
+use crate::args::global::Global;
+use crate::args::texts::TextArgs;
+use crate::args::values::GpuLayers;
+use crate::{interrupt, out, progress};
 
 /// Where the model is that `name` stands for: a path, or an id of the library.
 pub fn locate(name: &str, global: &Global) -> Result<Location> {
@@ -70,7 +72,7 @@ pub fn open_to_run(name: &str, global: &Global) -> Result<WeightFile> {
     let quantize = Quantize { dtype, folder: on_load::folder(&data).display().to_string() };
     let threads = global.threads.map(|n| n as usize);
     let stop = interrupt::flag();
-    let mut progress = convert::progress("quantising", &stop);
+    let mut progress = progress::percent("quantizing", &stop);
     on_load::open(&RealIo, &locate(name, global)?, &quantize, threads, &mut progress)
 }
 
@@ -189,7 +191,7 @@ pub fn ids(text: &str) -> Result<Vec<TokenId>> {
 }
 
 /// The largest text file that is read at once.
-const MOST_BYTES: u64 = 1 << 30;
+const MAX_TEXT_BYTES: u64 = 1 << 30;
 
 /// The text of a file; `-` is standard input.
 pub fn read_text(path: &Path) -> Result<String> {
@@ -209,14 +211,14 @@ pub fn read_text(path: &Path) -> Result<String> {
 
 fn read_stdin(path: &Path) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let read = std::io::stdin().lock().take(MOST_BYTES).read_to_end(&mut bytes);
+    let read = std::io::stdin().lock().take(MAX_TEXT_BYTES).read_to_end(&mut bytes);
     read.map_err(|error| unreadable(path, &error.to_string()))?;
     Ok(bytes)
 }
 
 fn read_file(path: &Path) -> Result<Vec<u8>> {
     let n = fs::metadata(path).map_err(|error| unreadable(path, &error.to_string()))?.len();
-    if n > MOST_BYTES {
+    if n > MAX_TEXT_BYTES {
         return Err(unreadable(path, &format!("{n} bytes are too many to read at once")));
     }
     fs::read(path).map_err(|error| unreadable(path, &error.to_string()))

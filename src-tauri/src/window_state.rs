@@ -8,13 +8,13 @@ use io::{Clock, RealClock};
 use tauri::utils::config::WindowConfig;
 use tauri::{Manager, Monitor, WebviewWindow, WindowEvent};
 
-use crate::commands::Held;
+use crate::state::OpenApp;
 
 /// Largest window that is believed, in pixels.
-const MOST: f64 = 16_384.0;
+const MAX_SIZE_PX: f64 = 16_384.0;
 
 /// How much of the window's upper edge has to lie on a screen, in pixels: enough to take hold of it.
-const HOLD: f64 = 80.0;
+const MIN_VISIBLE_PX: f64 = 80.0;
 
 /// A screen: left, top, width, height in the desktop's pixels.
 pub type Screen = (f64, f64, f64, f64);
@@ -28,12 +28,13 @@ pub fn screen(monitor: &Monitor) -> Screen {
 /// Puts a kept place into the configuration; one that no screen shows any more gives the size alone.
 pub fn put(config: &mut WindowConfig, place: &WindowPlace, screens: &[Screen]) {
     let least = (config.min_width.unwrap_or(0.0), config.min_height.unwrap_or(0.0));
-    config.width = place.width.clamp(least.0, MOST);
-    config.height = place.height.clamp(least.1, MOST);
+    config.width = place.width.clamp(least.0, MAX_SIZE_PX);
+    config.height = place.height.clamp(least.1, MAX_SIZE_PX);
     config.maximized = place.maximized;
     let can_be_held = |(left, top, width, height): &Screen| {
         let middle = place.x + config.width / 2.0;
-        (*left..left + width).contains(&middle) && (*top - 1.0..top + height - HOLD).contains(&place.y)
+        (*left..left + width).contains(&middle)
+            && (*top - 1.0..top + height - MIN_VISIBLE_PX).contains(&place.y)
     };
     if screens.iter().any(can_be_held) {
         config.center = false;
@@ -42,7 +43,7 @@ pub fn put(config: &mut WindowConfig, place: &WindowPlace, screens: &[Screen]) {
 }
 
 /// While the window is moved or resized its place is kept so often at most.
-const KEEP_EVERY: Duration = Duration::from_millis(300);
+const SAVE_INTERVAL: Duration = Duration::from_millis(300);
 
 /// Keeps the place when the window is closed, when it is left, and while it changes: who ends it by force finds it so.
 pub fn keep_of(window: &WebviewWindow) {
@@ -51,7 +52,7 @@ pub fn keep_of(window: &WebviewWindow) {
         let is_due = match event {
             WindowEvent::CloseRequested { .. } | WindowEvent::Focused(false) => true,
             WindowEvent::Resized(_) | WindowEvent::Moved(_) => {
-                last.get().is_none_or(|last| clock.monotonic() - last >= KEEP_EVERY)
+                last.get().is_none_or(|last| clock.monotonic() - last >= SAVE_INTERVAL)
             }
             _ => false,
         };
@@ -71,7 +72,7 @@ pub fn keep(window: &WebviewWindow) -> tauri::Result<()> {
     let scale = window.scale_factor()?;
     let at = window.outer_position()?.to_logical::<f64>(scale);
     let size = window.inner_size()?.to_logical::<f64>(scale);
-    let held = window.state::<Held>();
+    let held = window.state::<OpenApp>();
     let Ok(app) = held.app() else { return Ok(()) };
     let mut place = WindowPlace {
         x: at.x,
@@ -122,7 +123,7 @@ mod tests {
         check(
             WindowPlace { width: 10.0, height: 1e9, ..place },
             &[SCREEN],
-            (640.0, MOST, Some(100.0), Some(50.0)),
+            (640.0, MAX_SIZE_PX, Some(100.0), Some(50.0)),
         );
     }
 }

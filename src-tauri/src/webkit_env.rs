@@ -9,25 +9,25 @@ use std::path::Path;
 
 /// Where no graphics card draws, the web view paints what has changed itself, instead of handing layers to software that
 /// plays a card: about 100 MB less for a page that stands still.
-const WITHOUT_CARD: &[(&str, &str)] = &[("WEBKIT_DISABLE_DMABUF_RENDERER", "1")];
+const WITHOUT_GPU: &[(&str, &str)] = &[("WEBKIT_DISABLE_DMABUF_RENDERER", "1")];
 
 /// Those that are still to be set. What somebody has set stays, and once all are, there is nothing to do: the program
 /// begins anew once at most.
 fn missing(
-    has_card: bool,
+    has_gpu: bool,
     is_set: impl Fn(&str) -> bool,
 ) -> impl Iterator<Item = (&'static str, &'static str)> {
-    let wanted = if has_card { &[][..] } else { WITHOUT_CARD };
+    let wanted = if has_gpu { &[][..] } else { WITHOUT_GPU };
     wanted.iter().copied().filter(move |(name, _)| !is_set(name))
 }
 
 /// Begins anew where that saves memory; returns where it doesn't, or can't.
 #[cfg(target_os = "linux")]
-pub fn begin(args: impl IntoIterator<Item = OsString>) {
+pub fn restart_if_useful(args: impl IntoIterator<Item = OsString>) {
     use std::os::unix::process::CommandExt;
 
     let more: Vec<_> =
-        missing(has_card(Path::new("/dev/dri")), |name| std::env::var_os(name).is_some()).collect();
+        missing(has_gpu(Path::new("/dev/dri")), |name| std::env::var_os(name).is_some()).collect();
     // By its own path, so that it keeps its name where processes are listed. One that was replaced by an update since is
     // not at it any more.
     let program = std::env::current_exe().ok().filter(|path| path.is_file());
@@ -43,11 +43,11 @@ pub fn begin(args: impl IntoIterator<Item = OsString>) {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub fn begin(_args: impl IntoIterator<Item = OsString>) {}
+pub fn restart_if_useful(_args: impl IntoIterator<Item = OsString>) {}
 
 /// Whether there is a device that draws.
 #[cfg(target_os = "linux")]
-fn has_card(devices: &Path) -> bool {
+fn has_gpu(devices: &Path) -> bool {
     let Ok(entries) = std::fs::read_dir(devices) else { return false };
     entries.flatten().any(|entry| entry.file_name().to_string_lossy().starts_with("renderD"))
 }
@@ -58,8 +58,8 @@ mod tests {
 
     #[test]
     fn what_is_set_is_not_set_again() {
-        let names = |has_card, set: &[&str]| -> Vec<&str> {
-            missing(has_card, |name| set.contains(&name)).map(|(name, _)| name).collect()
+        let names = |has_gpu, set: &[&str]| -> Vec<&str> {
+            missing(has_gpu, |name| set.contains(&name)).map(|(name, _)| name).collect()
         };
         assert_eq!(names(false, &[]), ["WEBKIT_DISABLE_DMABUF_RENDERER"]);
         assert_eq!(names(false, &["WEBKIT_DISABLE_DMABUF_RENDERER"]), [""; 0]);
@@ -70,12 +70,12 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn a_card_is_a_device_that_renders() {
         let folder = std::env::temp_dir().join(format!("inglenook-dri-{}", std::process::id()));
-        assert!(!has_card(&folder));
+        assert!(!has_gpu(&folder));
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("card0"), "").unwrap();
-        assert!(!has_card(&folder));
+        assert!(!has_gpu(&folder));
         std::fs::write(folder.join("renderD128"), "").unwrap();
-        assert!(has_card(&folder));
+        assert!(has_gpu(&folder));
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -1,5 +1,6 @@
-//! Closing the window while an answer is being written: the page is asked once what shall become of it. Whoever closes
-//! it again, or has a page that doesn't listen, is not asked.
+//! Closing the window during an answer: asks the page once whether to quit.
+//!
+//! Never asks twice: a second close, or a page that does not listen, ends the program.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -7,26 +8,26 @@ use contract::types::ErrorInfo;
 use tauri::ipc::Channel;
 use tauri::{AppHandle, Manager, State, WebviewWindow};
 
-use crate::commands::Held;
-use crate::place;
+use crate::state::OpenApp;
+use crate::window_state;
 
 #[derive(Default)]
-pub struct Closing(Mutex<Question>);
+pub struct CloseQuestion(Mutex<CloseQuestionState>);
 
 #[derive(Default)]
-struct Question {
+struct CloseQuestionState {
     /// Whom to ask.
     page: Option<Channel<()>>,
     is_asked: bool,
 }
 
-impl Closing {
-    fn question(&self) -> MutexGuard<'_, Question> {
+impl CloseQuestion {
+    fn question(&self) -> MutexGuard<'_, CloseQuestionState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Question {
+impl CloseQuestionState {
     /// Whether the page was asked just now.
     fn ask(&mut self) -> bool {
         let is_told = !self.is_asked && self.page.as_ref().is_some_and(|page| page.send(()).is_ok());
@@ -37,14 +38,14 @@ impl Question {
 
 /// Whether the window shall stay for now: its user is being asked.
 pub fn waits(shell: &AppHandle) -> bool {
-    let app = shell.state::<Held>().app();
-    app.is_ok_and(|app| app.is_answering()) && shell.state::<Closing>().question().ask()
+    let app = shell.state::<OpenApp>().app();
+    app.is_ok_and(|app| app.is_answering()) && shell.state::<CloseQuestion>().question().ask()
 }
 
 /// Who is asked: the page that said so last.
 #[tauri::command]
-pub async fn watch_closing(closing: State<'_, Closing>, channel: Channel<()>) -> Result<(), ErrorInfo> {
-    *closing.question() = Question { page: Some(channel), is_asked: false };
+pub async fn watch_closing(closing: State<'_, CloseQuestion>, channel: Channel<()>) -> Result<(), ErrorInfo> {
+    *closing.question() = CloseQuestionState { page: Some(channel), is_asked: false };
     Ok(())
 }
 
@@ -52,12 +53,12 @@ pub async fn watch_closing(closing: State<'_, Closing>, channel: Channel<()>) ->
 #[tauri::command]
 pub async fn close_window(
     window: WebviewWindow,
-    closing: State<'_, Closing>,
+    closing: State<'_, CloseQuestion>,
     close: bool,
 ) -> Result<(), ErrorInfo> {
     if close {
         // A place that can't be had, or kept, costs nothing but the place.
-        let _ = place::keep(&window);
+        let _ = window_state::keep(&window);
         window.app_handle().exit(0);
     } else {
         closing.question().is_asked = false;
@@ -74,14 +75,14 @@ mod tests {
 
     #[test]
     fn a_page_that_listens_is_asked_once() {
-        assert!(!Question::default().ask());
+        assert!(!CloseQuestionState::default().ask());
         let n_asked = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&n_asked);
         let page = Channel::new(move |_| {
             counted.fetch_add(1, Ordering::Relaxed);
             Ok(())
         });
-        let mut question = Question { page: Some(page), is_asked: false };
+        let mut question = CloseQuestionState { page: Some(page), is_asked: false };
         assert!(question.ask());
         assert!(!question.ask());
         question.is_asked = false;

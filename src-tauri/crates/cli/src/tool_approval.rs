@@ -1,4 +1,4 @@
-//! Leave for calls of tools, asked on the terminal; and what the calls bring.
+//! Approval of tool calls on the terminal, and the results of the calls.
 
 use std::io::IsTerminal;
 
@@ -13,27 +13,28 @@ use documents::prompt_injection;
 use platform::Watch;
 use serde_json::json;
 
-use crate::input::{Heard, Lines};
+use crate::input::InputLines;
+use crate::input::event::InputEvent;
 use crate::interrupt::Interrupt;
 use crate::out;
 use crate::tools::ToolFlags;
 
 /// Of arguments, and of a result, so many characters are shown.
-const ARGUMENTS_SHOWN: usize = 2000;
-const RESULT_SHOWN: usize = 100;
+const MAX_ARGUMENTS_CHARS: usize = 2000;
+const MAX_RESULT_CHARS: usize = 100;
 
 const DENIED: &str = "The user did not allow this call.";
 
 /// Who asks, and where the answer comes from.
-pub struct Asker<'a> {
+pub struct ApprovalContext<'a> {
     pub app: &'a App,
-    pub lines: &'a Lines,
+    pub lines: &'a InputLines,
     pub interrupt: &'a Interrupt,
 }
 
 /// What is said to calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Leave {
+pub enum ToolApproval {
     Always,
     /// A person at the terminal says it.
     Ask,
@@ -41,7 +42,7 @@ pub enum Leave {
     Never,
 }
 
-impl Leave {
+impl ToolApproval {
     pub fn of(flags: ToolFlags) -> Self {
         let is_person = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
         match (flags.allow_tools, is_person) {
@@ -52,7 +53,7 @@ impl Leave {
     }
 
     /// None: Ctrl+C.
-    fn decide(self, asker: &Asker<'_>, call: &ToolCall, server: &str) -> Option<ToolDecision> {
+    fn decide(self, context: &ApprovalContext<'_>, call: &ToolCall, server: &str) -> Option<ToolDecision> {
         match self {
             Self::Always => return Some(ToolDecision::AllowOnce),
             Self::Never => {
@@ -63,14 +64,14 @@ impl Leave {
             Self::Ask => {}
         }
         loop {
-            let asked = format!("Run {}({}) of {server}?", call.name, short(&call.arguments));
+            let asked = format!("Run {}({}) of {server}?", call.name, shorten_arguments(&call.arguments));
             // In one line: nothing in it may look like another question.
             out::hint(&out::harmless(&prompt_injection::reveal_hidden(&asked.replace('\n', " "))));
             let choices = " [y]es once, always this [t]ool, always this [s]erver, [n]o: ";
-            let line = match asker.lines.next(asker.interrupt, choices) {
-                Heard::Line(line) => line,
-                Heard::End | Heard::Failed(_) => return Some(ToolDecision::Deny),
-                Heard::Interrupted => {
+            let line = match context.lines.next(context.interrupt, choices) {
+                InputEvent::Line(line) => line,
+                InputEvent::End | InputEvent::Failed(_) => return Some(ToolDecision::Deny),
+                InputEvent::Interrupted => {
                     out::log("");
                     return None;
                 }
@@ -87,14 +88,14 @@ impl Leave {
 
     /// Asks for the calls of an answer that wait, and waits for what they bring: the turn that answers it. None: they
     /// were stopped.
-    pub fn settle(
+    pub fn decide_pending(
         self,
-        asker: &Asker<'_>,
+        context: &ApprovalContext<'_>,
         events: &mut Watch<AppEvent>,
         conversation: &str,
         message: &str,
     ) -> Result<Option<String>> {
-        let messages = asker.app.conversation_get(conversation)?.messages;
+        let messages = context.app.conversation_get(conversation)?.messages;
         let calls = messages.into_iter().find(|it| it.id == message).map(|it| it.tool_calls);
         for call in calls.unwrap_or_default() {
             let Some(run) = call.run.as_ref().filter(|run| run.state == ToolRunState::Asking) else {
@@ -104,51 +105,51 @@ impl Leave {
                 out::log("many tool calls ran in a row, so you are asked again");
             }
             // Ctrl+C has stopped all of them.
-            let Some(decision) = self.decide(asker, &call, &run.server_name) else { break };
+            let Some(decision) = self.decide(context, &call, &run.server_name) else { break };
             let args = ToolDecideArgs { message: message.into(), call: call.id.clone(), decision };
-            match asker.app.tool_decide(&args) {
+            match context.app.tool_decide(&args) {
                 // Another one has allowed it too.
                 Err(error) if error.code() == "tools.nothing_asked" => {}
                 decided => decided?,
             }
         }
-        let waiting = Waiting::begin("the tools");
+        let waiting = WaitingLine::begin("the tools");
         for event in events.flatten() {
             let AppEvent::ToolCalls { message: of, calls, over: true, turn, .. } = event else { continue };
             if of == message {
                 drop(waiting);
-                calls.iter().for_each(brought);
+                calls.iter().for_each(log_call);
                 return Ok(turn);
             }
         }
         Ok(None)
     }
 
-    /// Runs the calls of an answer that belongs to no conversation: what they brought, for the next prompt. None: they
+    /// Runs the calls of an answer that belongs to no conversation: what they log_call, for the next prompt. None: they
     /// were stopped.
-    pub fn run(
+    pub fn run_calls(
         self,
-        asker: &Asker<'_>,
+        context: &ApprovalContext<'_>,
         offer: &OfferedTools,
         calls: &[ToolCall],
     ) -> Result<Option<Vec<PromptMessage>>> {
         let mut results = Vec::new();
         for call in calls {
-            let stop = asker.interrupt.begin_call(asker.app);
-            let said = match self.may(asker, offer, call)? {
+            let stop = context.interrupt.begin_call(context.app);
+            let said = match self.is_permitted(context, offer, call)? {
                 None => None,
                 Some(false) => Some(DENIED.to_owned()),
                 Some(true) => {
-                    let _waiting = Waiting::begin(&call.name);
-                    asker.app.tool_call(offer, call, &stop)
+                    let _waiting = WaitingLine::begin(&call.name);
+                    context.app.tool_call(offer, call, &stop)
                 }
             };
-            asker.interrupt.end();
+            context.interrupt.end();
             let Some(content) = said else {
                 out::log("stopped");
                 return Ok(None);
             };
-            told(&call.name, &content);
+            log_result(&call.name, &content);
             results.push(PromptMessage {
                 role: "tool".into(),
                 content,
@@ -161,13 +162,18 @@ impl Leave {
     }
 
     /// Whether a call may run; what is said for good is kept. None: Ctrl+C.
-    fn may(self, asker: &Asker<'_>, offer: &OfferedTools, call: &ToolCall) -> Result<Option<bool>> {
-        if asker.app.tool_is_allowed(offer, call) {
+    fn is_permitted(
+        self,
+        context: &ApprovalContext<'_>,
+        offer: &OfferedTools,
+        call: &ToolCall,
+    ) -> Result<Option<bool>> {
+        if context.app.tool_is_allowed(offer, call) {
             return Ok(Some(true));
         }
         let found = offer.find(&call.name);
         let server = found.map_or("", |tool| tool.server_name.as_str());
-        let Some(decision) = self.decide(asker, call, server) else { return Ok(None) };
+        let Some(decision) = self.decide(context, call, server) else { return Ok(None) };
         let tool = match decision {
             ToolDecision::Deny => return Ok(Some(false)),
             ToolDecision::AllowOnce => return Ok(Some(true)),
@@ -176,18 +182,18 @@ impl Leave {
         };
         if let Some(found) = found {
             let id = found.server.clone();
-            asker.app.tool_permit(&ToolPermitArgs { id, tool, allowed: Some(true), enabled: None })?;
+            context.app.tool_permit(&ToolPermitArgs { id, tool, allowed: Some(true), enabled: None })?;
         }
         Ok(Some(true))
     }
 }
 
 /// A line on the terminal while something is waited for.
-struct Waiting {
+struct WaitingLine {
     is_shown: bool,
 }
 
-impl Waiting {
+impl WaitingLine {
     fn begin(name: &str) -> Self {
         let is_shown = std::io::stderr().is_terminal();
         if is_shown {
@@ -197,7 +203,7 @@ impl Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for WaitingLine {
     fn drop(&mut self) {
         if self.is_shown {
             out::hint("\r\x1b[2K");
@@ -206,40 +212,40 @@ impl Drop for Waiting {
 }
 
 /// Arguments as they are shown.
-pub fn short(arguments: &str) -> String {
-    let left = arguments.chars().count().saturating_sub(ARGUMENTS_SHOWN);
+pub fn shorten_arguments(arguments: &str) -> String {
+    let left = arguments.chars().count().saturating_sub(MAX_ARGUMENTS_CHARS);
     match left {
         0 => arguments.to_owned(),
         _ => {
-            let shown: String = arguments.chars().take(ARGUMENTS_SHOWN).collect();
+            let shown: String = arguments.chars().take(MAX_ARGUMENTS_CHARS).collect();
             format!("{shown}… and {left} more characters")
         }
     }
 }
 
-fn brought(call: &ToolCall) {
+fn log_call(call: &ToolCall) {
     let Some(run) = &call.run else { return };
-    told(&call.name, &run.result);
+    log_result(&call.name, &run.result);
     for finding in &run.findings {
         out::log(&format!("  {}: {}", call.name, finding.told()));
     }
 }
 
-fn told(name: &str, result: &str) {
+fn log_result(name: &str, result: &str) {
     let first = result.lines().next().unwrap_or_default();
-    let shown: String = first.chars().take(RESULT_SHOWN).collect();
+    let shown: String = first.chars().take(MAX_RESULT_CHARS).collect();
     let more = if shown.len() < result.trim_end().len() { " …" } else { "" };
     out::log(&format!("← {name}: {shown}{more}"));
 }
 
 /// The tools of all servers that are switched on.
-pub fn offer(app: &App) -> Result<OfferedTools> {
+pub fn offered_tools(app: &App) -> Result<OfferedTools> {
     let ids = app.tool_servers_list()?.into_iter().map(|server| server.id).collect();
     app.tools_offer(Some(&ConversationOptions { tools: Some(ids), ..ConversationOptions::default() }))
 }
 
 /// An answer that called, as a message of the next prompt.
-pub fn called(text: &str, reasoning: &str, calls: &[ToolCall]) -> PromptMessage {
+pub fn call_message(text: &str, reasoning: &str, calls: &[ToolCall]) -> PromptMessage {
     let call = |call: &ToolCall| {
         let function = json!({ "name": call.name, "arguments": call.arguments });
         json!({ "id": call.id, "type": "function", "function": function })

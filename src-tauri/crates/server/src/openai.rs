@@ -18,16 +18,16 @@ use io::{Clock, RealClock};
 use platform::Watch;
 use serde_json::{Value, json};
 
-use crate::Shared;
+use crate::RouteState;
 use crate::body::read;
 use crate::fault::{OpenAiFault, json_response};
 use crate::stream::{CancelOnDrop, Sse};
 pub use embeddings::embeddings;
 use request::ChatRequest;
-use response::{Identity, StreamWriter, Whole};
+use response::{CompletionBuilder, Identity, StreamWriter};
 
 /// `GET /v1/models`.
-pub async fn models(State(shared): State<Shared>) -> Response {
+pub async fn models(State(shared): State<RouteState>) -> Response {
     match blocking(move || shared.app.models_served()).await {
         Ok(entries) => {
             let data: Vec<Value> = entries.iter().map(model_value).collect();
@@ -38,7 +38,7 @@ pub async fn models(State(shared): State<Shared>) -> Response {
 }
 
 /// `GET /v1/models/{id}`.
-pub async fn model(State(shared): State<Shared>, Path(id): Path<String>) -> Response {
+pub async fn model(State(shared): State<RouteState>, Path(id): Path<String>) -> Response {
     match blocking(move || shared.app.model_served(&id)).await {
         Ok(entry) => json_response(StatusCode::OK, &model_value(&entry)),
         Err(fault) => fault.into_response(),
@@ -54,7 +54,7 @@ fn model_value(ServedModel { id, context }: &ServedModel) -> Value {
 }
 
 /// `POST /v1/chat/completions`.
-pub async fn chat_completions(State(shared): State<Shared>, body: Body) -> Response {
+pub async fn chat_completions(State(shared): State<RouteState>, body: Body) -> Response {
     let body = match read(body).await {
         Ok(body) => body,
         Err(refusal) => return refusal,
@@ -66,7 +66,7 @@ pub async fn chat_completions(State(shared): State<Shared>, body: Body) -> Respo
 }
 
 /// `POST /tokenize`, as vLLM has it: how many tokens the messages of a request would be.
-pub async fn tokenize(State(shared): State<Shared>, body: Body) -> Response {
+pub async fn tokenize(State(shared): State<RouteState>, body: Body) -> Response {
     let body = match read(body).await {
         Ok(body) => body,
         Err(refusal) => return refusal,
@@ -84,7 +84,7 @@ pub async fn tokenize(State(shared): State<Shared>, body: Body) -> Response {
     }
 }
 
-async fn answer(shared: Shared, body: &[u8]) -> Result<Response, OpenAiFault> {
+async fn answer(shared: RouteState, body: &[u8]) -> Result<Response, OpenAiFault> {
     let request = ChatRequest::parse(body)?;
     let ChatRequest { model, args, stream, include_usage } = request;
     let (app, turn, model) = start(shared.app.clone(), model, args).await?;
@@ -169,7 +169,7 @@ async fn whole(
     identity: Identity,
     guard: CancelOnDrop,
 ) -> Result<Response, OpenAiFault> {
-    let mut whole = Whole::default();
+    let mut whole = CompletionBuilder::default();
     while let Some(events) = next(&mut watch).await {
         for event in events {
             whole.take(event.kind)?;

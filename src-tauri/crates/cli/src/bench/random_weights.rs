@@ -11,12 +11,12 @@ use io::{Io, RealIo};
 use platform::DataDirs;
 use weights::WeightFile;
 
-use crate::args::Global;
+use crate::args::global::Global;
 use crate::{out, text};
 
 /// A file of the shape, opened. Without `keep` it is gone from its folder at once; its pages live as long as they
 /// are mapped.
-pub fn made_up(wanted: &str, keep: Option<&Path>, global: &Global) -> Result<WeightFile> {
+pub fn random_weights(wanted: &str, keep: Option<&Path>, global: &Global) -> Result<WeightFile> {
     let (name, dtype) = wanted.split_once(':').ok_or_else(|| {
         let message = format!("\"{wanted}\" is not NAME:DTYPE.");
         Error::new(
@@ -40,7 +40,8 @@ pub fn made_up(wanted: &str, keep: Option<&Path>, global: &Global) -> Result<Wei
         let message = format!("{} is there already.", path.display());
         return Err(Error::input("bench.exists", message, "Choose another file name, or delete the file."));
     }
-    let mut writer = BufWriter::with_capacity(WRITTEN_AT_ONCE, Appending { io: &io, path: path.clone() });
+    let mut writer =
+        BufWriter::with_capacity(WRITE_BUFFER_BYTES, AppendWriter { io: &io, path: path.clone() });
     let written = shape::write(shape, mix, SEED, &mut writer).and_then(|()| {
         let flushed = writer.flush();
         flushed.map_err(|error| {
@@ -58,7 +59,7 @@ pub fn made_up(wanted: &str, keep: Option<&Path>, global: &Global) -> Result<Wei
 }
 
 const SEED: u64 = 1;
-const WRITTEN_AT_ONCE: usize = 64 << 20;
+const WRITE_BUFFER_BYTES: usize = 64 << 20;
 
 /// A name that the command line got wrong.
 fn usage(error: engine::EngineError) -> Error {
@@ -66,12 +67,12 @@ fn usage(error: engine::EngineError) -> Error {
 }
 
 /// Writes to the end of a file.
-struct Appending<'a> {
+struct AppendWriter<'a> {
     io: &'a RealIo,
     path: PathBuf,
 }
 
-impl Write for Appending<'_> {
+impl Write for AppendWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.io.append(&self.path, bytes).map_err(|error| std::io::Error::other(error.to_string()))?;
         Ok(bytes.len())

@@ -1,0 +1,12 @@
+//! Brings the window to the front.
+
+use tauri::Manager;
+
+/// Shows, restores and focuses the window. Does nothing while the window closes.
+pub fn raise(shell: &tauri::AppHandle) {
+    let Some(window) = shell.webview_windows().into_values().next() else { return };
+    let raised = window.unminimize().and_then(|()| window.show()).and_then(|()| window.set_focus());
+    if let Err(error) = raised {
+        eprintln!("the window could not be brought to the front: {error}");
+    }
+}
