@@ -110,7 +110,11 @@ export class ChatState {
   }
 
   /** Writes a new version of an answer, optionally with another model or one-off options. */
-  regenerate(message: string, model: string | null = null, once?: api.Once): Promise<boolean> {
+  regenerate(
+    message: string,
+    model: string | null = null,
+    once?: api.OneOffOptions,
+  ): Promise<boolean> {
     const again = this.temporary ? temporary.questionAt(this.shown, message) : null;
     if (again) return this.#ask(again, model);
     return this.#startTurn(() =>
