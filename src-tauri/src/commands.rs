@@ -1,4 +1,4 @@
-//! What the page may ask for. Each command is one call into `api`, off the main thread.
+//! Commands of the page. Each is one call into `app`, off the main thread.
 
 use app::desktop::deep_links::DeepLink;
 use contract::types::{AppEvent, ErrorInfo, TurnEvent};
@@ -10,18 +10,18 @@ use tauri::ipc::Channel;
 use crate::state::{DragDropUpdate, DropListener, LinkInbox, OpenApp};
 use crate::tray;
 
-/// The page can be read at these.
+/// Zoom factors at which the page stays readable.
 const MIN_ZOOM: f64 = 0.5;
 const MAX_ZOOM: f64 = 3.0;
 
-/// A use case by its name. Rejects with an `ErrorInfo`.
+/// Runs a call of the application by name. Rejects with an `ErrorInfo`.
 #[tauri::command]
 pub async fn call(app: State<'_, OpenApp>, name: String, args: Value) -> Result<Value, ErrorInfo> {
     let app = app.app()?;
     blocking(move || app.call(&name, args)).await
 }
 
-/// Hands on a turn's events after `after_seq`; returns when the turn has ended or the page is gone.
+/// Sends a turn's events after `after_seq`; returns when the turn ends or the page closes.
 #[tauri::command]
 pub async fn watch_turn(
     app: State<'_, OpenApp>,
@@ -41,7 +41,7 @@ pub async fn watch_turn(
     .await
 }
 
-/// Hands on what happens beside turns, for as long as the page lives. Returns at once.
+/// Sends application events while the page lives. Returns at once.
 #[tauri::command]
 pub async fn watch_app(app: State<'_, OpenApp>, channel: Channel<Vec<AppEvent>>) -> Result<(), ErrorInfo> {
     let watch = app.app()?.watch_app();
@@ -55,7 +55,7 @@ pub async fn watch_app(app: State<'_, OpenApp>, channel: Channel<Vec<AppEvent>>)
     Ok(())
 }
 
-/// The system's file dialog. Null: the user changed their mind.
+/// Shows the system's file dialog. Null if the user cancels.
 #[tauri::command]
 pub async fn pick_model_file(window: tauri::WebviewWindow) -> Result<Option<String>, ErrorInfo> {
     let dialog = rfd::AsyncFileDialog::new()
@@ -67,7 +67,7 @@ pub async fn pick_model_file(window: tauri::WebviewWindow) -> Result<Option<Stri
     Ok(picked.map(|file| file.path().to_string_lossy().into_owned()))
 }
 
-/// As `pick_model_file`, for a folder of models.
+/// Like `pick_model_file`, for a folder of models.
 #[tauri::command]
 pub async fn pick_folder(window: tauri::WebviewWindow) -> Result<Option<String>, ErrorInfo> {
     let dialog = rfd::AsyncFileDialog::new().set_title("Add a model folder").set_parent(&window);
@@ -75,7 +75,7 @@ pub async fn pick_folder(window: tauri::WebviewWindow) -> Result<Option<String>,
     Ok(picked.map(|folder| folder.path().to_string_lossy().into_owned()))
 }
 
-/// As `pick_model_file`, for an export of conversations, a backup, or what goes with a message.
+/// Like `pick_model_file`, for a chat export, a backup or an attachment.
 #[tauri::command]
 pub async fn pick_file(window: tauri::WebviewWindow, kind: String) -> Result<Option<String>, ErrorInfo> {
     let dialog = rfd::AsyncFileDialog::new().set_parent(&window);
@@ -91,7 +91,7 @@ pub async fn pick_file(window: tauri::WebviewWindow, kind: String) -> Result<Opt
     Ok(picked.map(|file| file.path().to_string_lossy().into_owned()))
 }
 
-/// Where to write a file. Null: the user changed their mind.
+/// Shows the system's save dialog. Null if the user cancels.
 #[tauri::command]
 pub async fn pick_save(window: tauri::WebviewWindow, name: String) -> Result<Option<String>, ErrorInfo> {
     let dialog = rfd::AsyncFileDialog::new().set_title("Save").set_file_name(name).set_parent(&window);
@@ -99,7 +99,7 @@ pub async fn pick_save(window: tauri::WebviewWindow, name: String) -> Result<Opt
     Ok(picked.map(|file| file.path().to_string_lossy().into_owned()))
 }
 
-/// A folder of ours.
+/// A folder of the application.
 #[derive(Debug, Clone, Copy, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Dir {
@@ -107,7 +107,7 @@ pub enum Dir {
     Log,
 }
 
-/// Shows a folder of ours in the system's file manager.
+/// Opens a folder of the application in the system's file manager.
 #[tauri::command]
 pub async fn open_dir(app: State<'_, OpenApp>, which: Dir) -> Result<(), ErrorInfo> {
     let info = app.app()?.app_info();
@@ -118,14 +118,14 @@ pub async fn open_dir(app: State<'_, OpenApp>, which: Dir) -> Result<(), ErrorIn
     blocking(move || show_folder(&dir)).await
 }
 
-/// Shows everything larger or smaller; 1 is as it came.
+/// Sets the zoom factor; 1 is the default.
 #[tauri::command]
 pub async fn set_zoom(window: tauri::WebviewWindow, factor: f64) -> Result<(), ErrorInfo> {
     let factor = if factor.is_finite() { factor.clamp(MIN_ZOOM, MAX_ZOOM) } else { 1.0 };
     window.set_zoom(factor).map_err(|error| contract::Error::bug(error).info)
 }
 
-/// Tells the user of something, unless the window is in front.
+/// Notifies the user unless the window is focused.
 #[tauri::command]
 pub async fn notify(window: tauri::WebviewWindow, title: String, text: String) -> Result<(), ErrorInfo> {
     blocking(move || {
@@ -135,7 +135,7 @@ pub async fn notify(window: tauri::WebviewWindow, title: String, text: String) -
     .await
 }
 
-/// What the page may pick up: files that are held over it, or let go.
+/// Sends updates about files dragged over or dropped on the window.
 #[tauri::command]
 pub async fn watch_drops(
     drops: State<'_, DropListener>,
@@ -145,8 +145,7 @@ pub async fn watch_drops(
     Ok(())
 }
 
-/// What the desktop asks for: model files that were opened, links that were followed, also those before the page was
-/// there.
+/// Sends opened model files and deep links, including those from before the page loaded.
 #[tauri::command]
 pub async fn watch_asked(
     asks: State<'_, LinkInbox>,
@@ -156,7 +155,7 @@ pub async fn watch_asked(
     Ok(())
 }
 
-/// Puts an icon beside the clock, whose menu says that; null: takes it away.
+/// Shows the tray icon with a menu of these labels; null removes it.
 #[tauri::command]
 pub async fn set_tray(shell: tauri::AppHandle, labels: Option<tray::Labels>) -> Result<(), ErrorInfo> {
     match spawn_blocking(move || tray::set(&shell, labels)).await {
@@ -174,7 +173,7 @@ fn show_folder(dir: &str) -> contract::Result<()> {
         "xdg-open"
     };
     let status = std::process::Command::new(program).arg(dir).status();
-    // Explorer's exit status says nothing.
+    // Explorer's exit status is meaningless.
     match status {
         Ok(status) if status.success() || cfg!(windows) => Ok(()),
         _ => Err(contract::Error::input(

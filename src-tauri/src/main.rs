@@ -1,4 +1,4 @@
-//! The desktop window. It opens the application, shows the page, and passes calls on; it decides nothing.
+//! The desktop shell: opens the application, shows the page and forwards its calls. Contains no application logic.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(debug_assertions), windows_subsystem = "windows")]
@@ -60,7 +60,7 @@ fn main() -> ExitCode {
         }
         Err(error) => {
             eprintln!("{} {}", error.message(), error.remedy());
-            window::say(error.message(), error.remedy());
+            window::show_error(error.message(), error.remedy());
             ExitCode::from(error.kind.exit_code())
         }
     }
@@ -87,10 +87,10 @@ fn has_display() -> bool {
     !cfg!(target_os = "linux") || named("DISPLAY") || named("WAYLAND_DISPLAY")
 }
 
-/// What the command line says.
+/// Parsed command line.
 #[derive(Debug, PartialEq, Eq)]
 struct ShellArgs {
-    /// The flag before the variable; none: the system's own folders.
+    /// From the flag, else the environment variable; `None` uses the system's folders.
     data_dir: Option<PathBuf>,
     asked: Vec<DeepLink>,
 }
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_data_folder_is_named_by_flag_variable_or_nobody() {
+    fn the_data_folder_comes_from_flag_variable_or_default() {
         let check = |args: &[&str], variable, dir: Option<&str>| {
             let expected = ShellArgs { data_dir: dir.map(PathBuf::from), asked: Vec::new() };
             assert_eq!(read(args, variable), Ok(expected), "{args:?} {variable:?}");

@@ -1,23 +1,22 @@
-//! A word to the user while the window isn't in front.
+//! Desktop notifications while the window isn't focused.
 
 use tauri::{UserAttentionType, WebviewWindow};
 
-/// By the desktop's notifications where there are any; besides, the window asks to be looked at. A desktop that shows
-/// neither is no error.
+/// Shows a desktop notification and requests attention for the window. Does nothing if the desktop supports neither.
 pub fn tell(window: &WebviewWindow, title: &str, text: &str) {
     if window.is_focused().unwrap_or(false) {
         return;
     }
-    // Some desktops know no such thing.
+    // Not all desktops support this.
     let _ = window.request_user_attention(Some(UserAttentionType::Informational));
     show(title, text);
 }
 
-/// How long the desktop may take to answer, in milliseconds.
+/// D-Bus timeout.
 #[cfg(target_os = "linux")]
-const PATIENCE_MS: i32 = 2000;
+const DBUS_TIMEOUT_MS: i32 = 2000;
 
-/// Asks whoever shows notifications on this desktop, by D-Bus.
+/// Sends a notification over D-Bus (freedesktop.org Desktop Notifications).
 #[cfg(target_os = "linux")]
 fn show(title: &str, text: &str) {
     use std::collections::HashMap;
@@ -28,9 +27,9 @@ fn show(title: &str, text: &str) {
 
     let Ok(bus) = bus_get_sync(BusType::Session, Cancellable::NONE) else { return };
     let hints = HashMap::<String, Variant>::from([("desktop-entry".into(), "Inglenook".to_variant())]);
-    // Name, the notification it replaces, picture, summary, text, buttons, hints, how long it stays.
+    // app_name, replaces_id, app_icon, summary, body, actions, hints, expire_timeout
     let arguments =
-        ("Inglenook", 0_u32, "inglenook", title, plain(text), Vec::<String>::new(), hints, -1_i32)
+        ("Inglenook", 0_u32, "inglenook", title, escape_markup(text), Vec::<String>::new(), hints, -1_i32)
             .to_variant();
     let name = "org.freedesktop.Notifications";
     let path = "/org/freedesktop/Notifications";
@@ -42,7 +41,7 @@ fn show(title: &str, text: &str) {
         Some(&arguments),
         None,
         DBusCallFlags::NONE,
-        PATIENCE_MS,
+        DBUS_TIMEOUT_MS,
         Cancellable::NONE,
     );
 }
@@ -50,18 +49,18 @@ fn show(title: &str, text: &str) {
 #[cfg(not(target_os = "linux"))]
 fn show(_title: &str, _text: &str) {}
 
-/// Some desktops read the text as markup.
+/// Escapes markup, which some desktops interpret.
 #[cfg(target_os = "linux")]
-fn plain(text: &str) -> String {
+fn escape_markup(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use super::plain;
+    use super::escape_markup;
 
     #[test]
     fn text_is_no_markup() {
-        assert_eq!(plain("<a href=\"x\">1 & 2</a>"), "&lt;a href=\"x\"&gt;1 &amp; 2&lt;/a&gt;");
+        assert_eq!(escape_markup("<a href=\"x\">1 & 2</a>"), "&lt;a href=\"x\"&gt;1 &amp; 2&lt;/a&gt;");
     }
 }

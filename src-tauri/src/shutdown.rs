@@ -16,7 +16,7 @@ pub struct CloseQuestion(Mutex<CloseQuestionState>);
 
 #[derive(Default)]
 struct CloseQuestionState {
-    /// Whom to ask.
+    /// Channel of the page.
     page: Option<Channel<()>>,
     is_asked: bool,
 }
@@ -28,28 +28,28 @@ impl CloseQuestion {
 }
 
 impl CloseQuestionState {
-    /// Whether the page was asked just now.
+    /// Asks the page unless it was asked before. Returns whether it was asked now.
     fn ask(&mut self) -> bool {
-        let is_told = !self.is_asked && self.page.as_ref().is_some_and(|page| page.send(()).is_ok());
-        self.is_asked |= is_told;
-        is_told
+        let asked_now = !self.is_asked && self.page.as_ref().is_some_and(|page| page.send(()).is_ok());
+        self.is_asked |= asked_now;
+        asked_now
     }
 }
 
-/// Whether the window shall stay for now: its user is being asked.
-pub fn waits(shell: &AppHandle) -> bool {
+/// Whether to keep the window open because the page now asks the user.
+pub fn is_waiting_for_user(shell: &AppHandle) -> bool {
     let app = shell.state::<OpenApp>().app();
     app.is_ok_and(|app| app.is_answering()) && shell.state::<CloseQuestion>().question().ask()
 }
 
-/// Who is asked: the page that said so last.
+/// Registers the page to ask; the last one to register wins.
 #[tauri::command]
 pub async fn watch_closing(closing: State<'_, CloseQuestion>, channel: Channel<()>) -> Result<(), ErrorInfo> {
     *closing.question() = CloseQuestionState { page: Some(channel), is_asked: false };
     Ok(())
 }
 
-/// What the user said: the program ends now, or goes on.
+/// Receives the user's decision: quit now, or continue.
 #[tauri::command]
 pub async fn close_window(
     window: WebviewWindow,
@@ -57,8 +57,8 @@ pub async fn close_window(
     close: bool,
 ) -> Result<(), ErrorInfo> {
     if close {
-        // A place that can't be had, or kept, costs nothing but the place.
-        let _ = window_state::keep(&window);
+        // Losing the window position is harmless.
+        let _ = window_state::save(&window);
         window.app_handle().exit(0);
     } else {
         closing.question().is_asked = false;

@@ -6,7 +6,7 @@ use app::desktop::deep_links::DeepLink;
 use contract::types::ErrorInfo;
 use tauri::ipc::Channel;
 
-/// The application, until the window ends.
+/// The open application, until the program exits.
 pub struct OpenApp(Mutex<Option<app::App>>);
 
 impl OpenApp {
@@ -14,7 +14,7 @@ impl OpenApp {
         Self(Mutex::new(Some(app)))
     }
 
-    /// Ends the application: its last clone saves what running turns have written.
+    /// Closes the application. Dropping its last clone saves the partial answers of running turns.
     pub fn close(&self) {
         drop(self.lock().take());
     }
@@ -28,7 +28,7 @@ impl OpenApp {
     }
 }
 
-/// Files of other programs over the window.
+/// Files dragged over the window.
 #[derive(Debug, Clone, serde::Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum DragDropUpdate {
@@ -37,7 +37,7 @@ pub enum DragDropUpdate {
     Dropped { paths: Vec<String> },
 }
 
-/// Who is told of them: the page that asked last.
+/// The page's channel for drag and drop; the last page to register gets the updates.
 #[derive(Default)]
 pub struct DropListener(Mutex<Option<Channel<DragDropUpdate>>>);
 
@@ -48,7 +48,7 @@ impl DropListener {
 
     pub fn send(&self, drop: DragDropUpdate) {
         if let Some(channel) = &*self.lock() {
-            // A page that is gone is told nothing.
+            // The page may have closed.
             let _ = channel.send(drop);
         }
     }
@@ -58,27 +58,27 @@ impl DropListener {
     }
 }
 
-/// What the desktop asked for, until a page takes it.
+/// Deep links and opened files that wait for the page.
 #[derive(Default)]
 pub struct LinkInbox(Mutex<PendingLinks>);
 
 #[derive(Default)]
 struct PendingLinks {
-    asked: Vec<DeepLink>,
+    links: Vec<DeepLink>,
     page: Option<Channel<Vec<DeepLink>>>,
 }
 
 impl LinkInbox {
-    pub fn send(&self, asked: Vec<DeepLink>) {
-        let mut waiting = self.lock();
-        waiting.asked.extend(asked);
-        waiting.hand_over();
+    pub fn send(&self, links: Vec<DeepLink>) {
+        let mut pending = self.lock();
+        pending.links.extend(links);
+        pending.deliver();
     }
 
     pub fn listen(&self, page: Channel<Vec<DeepLink>>) {
-        let mut waiting = self.lock();
-        waiting.page = Some(page);
-        waiting.hand_over();
+        let mut pending = self.lock();
+        pending.page = Some(page);
+        pending.deliver();
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, PendingLinks> {
@@ -87,10 +87,10 @@ impl LinkInbox {
 }
 
 impl PendingLinks {
-    fn hand_over(&mut self) {
+    fn deliver(&mut self) {
         let Some(page) = &self.page else { return };
-        if !self.asked.is_empty() && page.send(self.asked.clone()).is_ok() {
-            self.asked.clear();
+        if !self.links.is_empty() && page.send(self.links.clone()).is_ok() {
+            self.links.clear();
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The icon beside the clock, for those who want one: with it, closing the window only hides it.
+//! The optional tray icon. With it, closing the window only hides it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +24,7 @@ const SHOW: &str = "show";
 const NEW_CHAT: &str = "new-chat";
 const QUIT: &str = "quit";
 
-/// What its menu says, in the language of the page.
+/// Menu labels in the language of the page.
 #[derive(Debug, serde::Deserialize)]
 pub struct Labels {
     show: String,
@@ -32,18 +32,17 @@ pub struct Labels {
     quit: String,
 }
 
-/// Whether there shall be an icon.
+/// Whether the tray icon is enabled.
 #[derive(Default)]
 pub struct TrayEnabled(AtomicBool);
 
-/// Puts the icon there, or takes it away. Error `window.tray`: this desktop has no place for one; then closing the
-/// window ends the program, as without.
+/// Shows or removes the icon. Error `window.tray`: the desktop has no tray; closing the window then quits.
 pub fn set(app: &AppHandle, labels: Option<Labels>) -> Result<(), ErrorInfo> {
     let (send, done) = mpsc::channel();
     let on_main = app.clone();
     let set = move || {
         let is_wanted = labels.is_some();
-        // The library that draws it is looked for only now, and where it isn't there the crate panics.
+        // The crate loads libayatana-appindicator only now, and panics if it is missing.
         let shown = catch_unwind(AssertUnwindSafe(|| match &labels {
             Some(labels) => show(&on_main, labels),
             None => on_main.tray_by_id(ID).map_or(Ok(()), |icon| icon.set_visible(false)),
@@ -55,7 +54,7 @@ pub fn set(app: &AppHandle, labels: Option<Labels>) -> Result<(), ErrorInfo> {
         on_main.state::<TrayEnabled>().0.store(is_wanted && shown.is_ok(), Ordering::Relaxed);
         send.send(shown)
     };
-    // whoever waits is gone only when the window is
+    // the receiver waits until the window closes, so a failed send is harmless
     app.run_on_main_thread(move || drop(set())).map_err(|error| contract::Error::bug(error).info)?;
     let done = done.recv().unwrap_or_else(|_| Err("the window is closing".into()));
     done.map_err(|cause| {
@@ -65,13 +64,12 @@ pub fn set(app: &AppHandle, labels: Option<Labels>) -> Result<(), ErrorInfo> {
     })
 }
 
-/// Whether closing the window shall only hide it: there is an icon, and somebody who shows it, so that the window can
-/// be had back.
+/// Whether closing the window only hides it. Needs an icon that the desktop shows, so that the window can return.
 pub fn keeps_running(app: &AppHandle) -> bool {
     app.state::<TrayEnabled>().0.load(Ordering::Relaxed) && is_shown()
 }
 
-/// The icon that was there before gets a new menu: a second one of its name would find its place on the bus taken.
+/// Creates the icon, or gives an existing one a new menu: a second icon would collide on the bus.
 fn show(app: &AppHandle, labels: &Labels) -> tauri::Result<()> {
     let menu = menu(app, labels)?;
     if let Some(icon) = app.tray_by_id(ID) {
@@ -97,7 +95,7 @@ fn menu(app: &AppHandle, labels: &Labels) -> tauri::Result<Menu<Wry>> {
         .build()
 }
 
-/// What the icon is called where a desktop lists them.
+/// Sets the name under which desktops list the icon.
 #[cfg(target_os = "linux")]
 fn name_program() {
     gtk::glib::set_application_name("Inglenook");
@@ -121,7 +119,7 @@ fn chosen(app: &AppHandle, event: MenuEvent) {
             app.state::<LinkInbox>().send(vec![DeepLink::NewChat { text: String::new() }]);
             focus::raise(app);
         }
-        QUIT if shutdown::waits(app) => focus::raise(app),
+        QUIT if shutdown::is_waiting_for_user(app) => focus::raise(app),
         QUIT => app.exit(0),
         _ => {}
     }

@@ -1,18 +1,17 @@
-//! What the web view is told by its environment before it starts, so that it takes less memory.
+//! Environment variables that reduce the memory use of WebKitGTK.
 //!
-//! WebKitGTK reads it once, and no variable of a running program can be set safely. So the program begins anew with it
-//! in the same process, before it has opened, locked or asked anything: number, arguments, name and open pipes stay.
+//! WebKitGTK reads them once, and a running program can't set variables safely. So the program re-executes itself in
+//! the same process before it opens or locks anything. Its process id, arguments, name and pipes stay the same.
 
 use std::ffi::OsString;
 #[cfg(target_os = "linux")]
 use std::path::Path;
 
-/// Where no graphics card draws, the web view paints what has changed itself, instead of handing layers to software that
-/// plays a card: about 100 MB less for a page that stands still.
+/// Without a GPU, the web view paints only changes itself instead of compositing layers in software. Saves about
+/// 100 MB for an idle page.
 const WITHOUT_GPU: &[(&str, &str)] = &[("WEBKIT_DISABLE_DMABUF_RENDERER", "1")];
 
-/// Those that are still to be set. What somebody has set stays, and once all are, there is nothing to do: the program
-/// begins anew once at most.
+/// Variables still to be set. Existing values are kept, so the program restarts at most once.
 fn missing(
     has_gpu: bool,
     is_set: impl Fn(&str) -> bool,
@@ -21,15 +20,14 @@ fn missing(
     wanted.iter().copied().filter(move |(name, _)| !is_set(name))
 }
 
-/// Begins anew where that saves memory; returns where it doesn't, or can't.
+/// Re-executes the program if that saves memory. Returns if it doesn't, or if it fails.
 #[cfg(target_os = "linux")]
 pub fn restart_if_useful(args: impl IntoIterator<Item = OsString>) {
     use std::os::unix::process::CommandExt;
 
     let more: Vec<_> =
         missing(has_gpu(Path::new("/dev/dri")), |name| std::env::var_os(name).is_some()).collect();
-    // By its own path, so that it keeps its name where processes are listed. One that was replaced by an update since is
-    // not at it any more.
+    // Uses its own path, so that it keeps its name in process lists. After an update the path may be gone.
     let program = std::env::current_exe().ok().filter(|path| path.is_file());
     let (Some(program), false) = (program, more.is_empty()) else { return };
     let mut args = args.into_iter();
@@ -37,7 +35,7 @@ pub fn restart_if_useful(args: impl IntoIterator<Item = OsString>) {
     if let Some(called) = args.next() {
         command.arg0(called);
     }
-    // It comes back only where it failed: then the window takes more memory, and nothing else is lost.
+    // `exec` returns only on failure; then the window just uses more memory.
     let error = command.args(args).envs(more).exec();
     eprintln!("The window uses more memory than necessary: {error}.");
 }
@@ -45,7 +43,7 @@ pub fn restart_if_useful(args: impl IntoIterator<Item = OsString>) {
 #[cfg(not(target_os = "linux"))]
 pub fn restart_if_useful(_args: impl IntoIterator<Item = OsString>) {}
 
-/// Whether there is a device that draws.
+/// Whether the system has a render device.
 #[cfg(target_os = "linux")]
 fn has_gpu(devices: &Path) -> bool {
     let Ok(entries) = std::fs::read_dir(devices) else { return false };
@@ -68,7 +66,7 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn a_card_is_a_device_that_renders() {
+    fn a_gpu_is_a_render_device() {
         let folder = std::env::temp_dir().join(format!("inglenook-dri-{}", std::process::id()));
         assert!(!has_gpu(&folder));
         std::fs::create_dir_all(&folder).unwrap();

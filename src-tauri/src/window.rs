@@ -1,4 +1,4 @@
-//! The one window: how it is built, what it may show, how it ends.
+//! The application window: creation, allowed navigation and closing.
 
 use app::desktop::deep_links::DeepLink;
 use tauri::webview::{NewWindowResponse, WebviewWindowBuilder};
@@ -7,8 +7,8 @@ use tauri::{DragDropEvent, Manager, RunEvent, Url, WebviewWindow, WindowEvent};
 use crate::state::{DragDropUpdate, DropListener, LinkInbox, OpenApp};
 use crate::{commands, focus, shutdown, tray, window_state};
 
-/// Shows the window, and in it what was asked, until it is closed; then running turns end with what they have written
-/// saved. `only` is held for as long.
+/// Shows the window and opens `asked` in it; returns when it closes, after saving partial answers. Holds `only`
+/// meanwhile.
 pub fn run(
     app: app::App,
     mut only: app::desktop::single_instance::SingleInstance,
@@ -56,26 +56,26 @@ pub fn run(
 fn open(shell: &tauri::App) -> tauri::Result<()> {
     still_caret();
     let mut config = shell.config().app.windows[0].clone();
-    // There, it would take the page's own dragging away.
+    // On Windows this would disable drag and drop inside the page.
     config.drag_drop_enabled = !cfg!(windows);
     let kept = shell.state::<OpenApp>().app().ok().and_then(|app| app.window_place().ok().flatten());
     if let Some(kept) = kept {
         let screens: Vec<_> = shell.available_monitors()?.iter().map(window_state::screen).collect();
-        window_state::put(&mut config, &kept, &screens);
+        window_state::restore(&mut config, &kept, &screens);
     }
     let window = WebviewWindowBuilder::from_config(shell, &config)?
         .on_navigation(is_ours)
         .on_new_window(|_, _| NewWindowResponse::Deny)
         .on_download(|_, _| false)
         .build()?;
-    window_state::keep_of(&window);
-    take_files(&window);
-    stay_open(&window);
+    window_state::save_on_change(&window);
+    forward_drops(&window);
+    handle_close(&window);
     Ok(())
 }
 
-/// Files that are dropped on the window are named to the page.
-fn take_files(window: &WebviewWindow) {
+/// Sends the paths of dropped files to the page.
+fn forward_drops(window: &WebviewWindow) {
     let named = |paths: &[std::path::PathBuf]| -> Vec<String> {
         paths.iter().map(|path| path.to_string_lossy().into_owned()).collect()
     };
@@ -86,29 +86,27 @@ fn take_files(window: &WebviewWindow) {
             DragDropEvent::Enter { paths, .. } => DragDropUpdate::Over { paths: named(paths) },
             DragDropEvent::Drop { paths, .. } => DragDropUpdate::Dropped { paths: named(paths) },
             DragDropEvent::Leave => DragDropUpdate::Left,
-            // Where exactly is nothing to the page.
+            // The page doesn't need the position.
             _ => return,
         };
         kept.state::<DropListener>().send(drop);
     });
 }
 
-/// With an icon beside the clock the window is only hidden: answers and downloads go on. Without one, whoever closes it
-/// in the middle of an answer is asked.
-fn stay_open(window: &WebviewWindow) {
+/// With a tray icon, closing only hides the window. Without one, closing during an answer asks the user first.
+fn handle_close(window: &WebviewWindow) {
     let kept = window.clone();
     window.on_window_event(move |event| {
         let WindowEvent::CloseRequested { api, .. } = event else { return };
         let is_hidden = tray::keeps_running(kept.app_handle()) && kept.hide().is_ok();
-        if is_hidden || shutdown::waits(kept.app_handle()) {
+        if is_hidden || shutdown::is_waiting_for_user(kept.app_handle()) {
             api.prevent_close();
         }
     });
 }
 
-/// A blinking caret would have the web view paint for as long as the window is open: 2 s of processor time
-/// a minute without a GPU. Here it stands still, by a blink that lasts for weeks, since WebKitGTK takes
-/// `gtk-cursor-blink = false` for a blink of no time at all.
+/// Stops the caret from blinking. The repaints would cost 2 s of CPU time per minute without a GPU. Uses a blink time
+/// of weeks, since WebKitGTK treats `gtk-cursor-blink = false` as a blink time of zero.
 #[cfg(target_os = "linux")]
 fn still_caret() {
     use gtk::prelude::GtkSettingsExt;
@@ -120,18 +118,18 @@ fn still_caret() {
 #[cfg(not(target_os = "linux"))]
 fn still_caret() {}
 
-/// The page may go nowhere but to itself.
+/// Whether the URL belongs to the page; it may not navigate elsewhere.
 fn is_ours(url: &Url) -> bool {
     match url.scheme() {
         "tauri" => url.host_str() == Some("localhost"),
-        // Windows serves the page so.
+        // On Windows the page uses this origin.
         "http" | "https" => cfg!(windows) && url.host_str() == Some("tauri.localhost"),
         _ => false,
     }
 }
 
-/// Tells a person why there will be no window.
-pub fn say(message: &str, remedy: &str) {
+/// Shows an error dialog when the window can't open.
+pub fn show_error(message: &str, remedy: &str) {
     rfd::MessageDialog::new()
         .set_level(rfd::MessageLevel::Error)
         .set_title("Inglenook")

@@ -1,4 +1,4 @@
-//! The window comes back where it was and as large, if a screen is still there.
+//! Saves the window's position and size and restores them if a screen still shows them.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use tauri::{Manager, Monitor, WebviewWindow, WindowEvent};
 
 use crate::state::OpenApp;
 
-/// Largest window that is believed, in pixels.
+/// Largest plausible window width or height.
 const MAX_SIZE_PX: f64 = 16_384.0;
 
-/// How much of the window's upper edge has to lie on a screen, in pixels: enough to take hold of it.
+/// Height above the screen's lower edge that the title bar needs, so that it can be dragged.
 const MIN_VISIBLE_PX: f64 = 80.0;
 
-/// A screen: left, top, width, height in the desktop's pixels.
+/// Left, top, width and height of a screen in logical pixels.
 pub type Screen = (f64, f64, f64, f64);
 
 pub fn screen(monitor: &Monitor) -> Screen {
@@ -25,8 +25,8 @@ pub fn screen(monitor: &Monitor) -> Screen {
     (at.x, at.y, size.width, size.height)
 }
 
-/// Puts a kept place into the configuration; one that no screen shows any more gives the size alone.
-pub fn put(config: &mut WindowConfig, place: &WindowPlace, screens: &[Screen]) {
+/// Applies a saved place to the configuration. If no screen shows it, applies only the size.
+pub fn restore(config: &mut WindowConfig, place: &WindowPlace, screens: &[Screen]) {
     let least = (config.min_width.unwrap_or(0.0), config.min_height.unwrap_or(0.0));
     config.width = place.width.clamp(least.0, MAX_SIZE_PX);
     config.height = place.height.clamp(least.1, MAX_SIZE_PX);
@@ -42,11 +42,11 @@ pub fn put(config: &mut WindowConfig, place: &WindowPlace, screens: &[Screen]) {
     }
 }
 
-/// While the window is moved or resized its place is kept so often at most.
+/// Shortest time between two saves while the window is moved or resized.
 const SAVE_INTERVAL: Duration = Duration::from_millis(300);
 
-/// Keeps the place when the window is closed, when it is left, and while it changes: who ends it by force finds it so.
-pub fn keep_of(window: &WebviewWindow) {
+/// Saves the place on close, on loss of focus, and during changes, so that it survives a forced end.
+pub fn save_on_change(window: &WebviewWindow) {
     let (kept, clock, last) = (window.clone(), RealClock::new(), Cell::new(None::<Duration>));
     window.on_window_event(move |event| {
         let is_due = match event {
@@ -58,14 +58,14 @@ pub fn keep_of(window: &WebviewWindow) {
         };
         if is_due {
             last.set(Some(clock.monotonic()));
-            // A place that can't be had, or kept, costs nothing but the place.
-            let _ = keep(&kept);
+            // Losing the window position is harmless.
+            let _ = save(&kept);
         }
     });
 }
 
-/// Keeps it as it is now.
-pub fn keep(window: &WebviewWindow) -> tauri::Result<()> {
+/// Saves the current place.
+pub fn save(window: &WebviewWindow) -> tauri::Result<()> {
     if window.is_minimized()? {
         return Ok(());
     }
@@ -81,7 +81,7 @@ pub fn keep(window: &WebviewWindow) -> tauri::Result<()> {
         height: size.height,
         maximized: window.is_maximized()?,
     };
-    // What a maximised window goes back to is what it was before.
+    // A maximized window keeps its previous size for unmaximizing.
     if place.maximized
         && let Ok(Some(before)) = app.window_place()
     {
@@ -106,7 +106,7 @@ mod tests {
             center: true,
             ..Default::default()
         };
-        put(&mut config, &place, screens);
+        restore(&mut config, &place, screens);
         assert_eq!((config.width, config.height, config.x, config.y), expected, "{place:?}");
         assert_eq!(config.center, config.x.is_none());
     }

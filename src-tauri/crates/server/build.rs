@@ -1,8 +1,7 @@
-//! Puts the built UI into the program: a table of its files as `include_bytes!`, copied first, so that a
-//! page that is built again meanwhile can't break this build.
+//! Embeds the built UI as a table of `include_bytes!`. Copies the files first, so that a concurrent UI build can't
+//! break this one.
 //!
-//! Where `ui/dist` is missing (nobody has run `npm run build`), the table is empty and the server says so
-//! on a page of its own.
+//! Without `ui/dist` the table is empty, and the server shows a placeholder page.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

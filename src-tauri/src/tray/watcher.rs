@@ -1,4 +1,4 @@
-//! Whoever gathers the icons on a Linux desktop, asked by D-Bus (the StatusNotifierWatcher of freedesktop.org).
+//! D-Bus client of the Linux tray host (StatusNotifierWatcher, freedesktop.org).
 
 use std::time::Duration;
 
@@ -8,16 +8,15 @@ use gtk::glib::{self, Variant};
 
 use super::ID;
 
-/// Its name on the bus, and that of its interface.
+/// Bus name and interface name of the watcher.
 const NAME: &str = "org.kde.StatusNotifierWatcher";
 const PATH: &str = "/StatusNotifierWatcher";
-/// How long the desktop may take to answer, in milliseconds.
-const PATIENCE_MS: i32 = 2000;
-/// Within this time an icon is announced by the library that draws it, if it is at all.
+/// D-Bus timeout.
+const DBUS_TIMEOUT_MS: i32 = 2000;
+/// Time within which libayatana-appindicator registers an icon, if it does at all.
 const ANNOUNCED_WITHIN: Duration = Duration::from_millis(500);
 
-/// Whether icons are shown. Panels that know only the protocol before that one count as none: closing the window ends
-/// the program there.
+/// Whether a panel shows tray icons. Panels with only the older XEmbed protocol don't count; closing quits there.
 pub fn is_shown() -> bool {
     bus()
         .and_then(|bus| property(&bus, "IsStatusNotifierHostRegistered"))
@@ -25,13 +24,13 @@ pub fn is_shown() -> bool {
         .unwrap_or(false)
 }
 
-/// Sees to it that the new icon is known. The library that draws it connects to the bus and looks for the watcher at
-/// the same time; where it finds the watcher first, it says nothing of the icon, and nobody would show it.
+/// Registers the new icon if the library did not. The library connects to the bus and looks up the watcher
+/// concurrently; if it finds the watcher first, it never registers the icon.
 pub fn announce_soon() {
     glib::timeout_add_local_once(ANNOUNCED_WITHIN, || {
         let Some(bus) = bus() else { return };
         if is_known(&bus) == Some(false) {
-            // Not waited for: before it answers the panel may ask after the icon, which this thread tells.
+            // Asynchronous: before it replies, the panel may query the icon on this thread.
             glib::spawn_future_local(bus.call_future(
                 Some(NAME),
                 PATH,
@@ -40,20 +39,20 @@ pub fn announce_soon() {
                 Some(&(item_path(),).to_variant()),
                 None,
                 DBusCallFlags::NO_AUTO_START,
-                PATIENCE_MS,
+                DBUS_TIMEOUT_MS,
             ));
         }
     });
 }
 
-/// Whether an icon of this program is among those that were gathered; None: nobody gathers any.
+/// Whether an icon of this program is registered; `None` without a watcher.
 fn is_known(bus: &DBusConnection) -> Option<bool> {
     let own = bus.unique_name()?;
     let items: Vec<String> = property(bus, "RegisteredStatusNotifierItems")?.get()?;
     Some(items.iter().any(|item| item.strip_prefix(own.as_str()).is_some_and(|path| path.starts_with('/'))))
 }
 
-/// Where the icon lies on the bus: named for its indicator, which tray-icon names for the icon.
+/// Object path of the icon: named after its indicator, which the tray-icon crate names after the icon.
 fn item_path() -> String {
     format!("/org/ayatana/NotificationItem/tray_icon_tray_app_{ID}")
 }
@@ -62,7 +61,7 @@ fn bus() -> Option<DBusConnection> {
     bus_get_sync(BusType::Session, Cancellable::NONE).ok()
 }
 
-/// A property of the watcher, if it is there and tells.
+/// Reads a property of the watcher.
 fn property(bus: &DBusConnection, name: &str) -> Option<Variant> {
     let answer = bus.call_sync(
         Some(NAME),
@@ -72,7 +71,7 @@ fn property(bus: &DBusConnection, name: &str) -> Option<Variant> {
         Some(&(NAME, name).to_variant()),
         None,
         DBusCallFlags::NO_AUTO_START,
-        PATIENCE_MS,
+        DBUS_TIMEOUT_MS,
         Cancellable::NONE,
     );
     answer.ok()?.get::<(Variant,)>().map(|(value,)| value)

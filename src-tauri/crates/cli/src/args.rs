@@ -1,4 +1,4 @@
-//! The command line: commands, options, and which of them are built.
+//! The command line: commands and their options.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -78,7 +78,7 @@ pub enum Command {
     Audit(UnavailableArgs),
 }
 
-/// Whatever follows a command that is not built.
+/// Ignored arguments of a command that is not available yet.
 #[derive(Debug, Args)]
 pub struct UnavailableArgs {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]

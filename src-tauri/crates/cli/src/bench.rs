@@ -39,59 +39,62 @@ use kernels::GROUPS;
 pub struct BenchArgs {
     #[command(flatten)]
     pub subject: BenchSubject,
-    /// What is measured: reading and generating; an answer that repeats most of its prompt, with guesses and without;
-    /// 32 conversations at once against one after another; what is foretold of a model beside what it takes; or how soon a conversation of --prompt tokens goes on after a
-    /// restart
+    /// What to measure
     #[arg(long, value_enum, default_value_t = BenchTest::Speed)]
     pub test: BenchTest,
-    /// Prompt tokens; 0 leaves the test out
+    /// Number of prompt tokens; 0 skips the prefill test
     #[arg(long, default_value_t = 512)]
     pub prompt: usize,
-    /// Generated tokens; 0 leaves the test out
+    /// Number of generated tokens; 0 skips the decode test
     #[arg(long = "gen", value_name = "N", default_value_t = 128)]
     pub generate: usize,
-    /// Tokens that stand in the context before
+    /// Number of tokens already in the context; may be a list
     #[arg(long, value_delimiter = ',', default_value = "0")]
     pub depth: Vec<usize>,
-    /// Fill depths beyond the first 1,024 tokens with copies of those: as slow to read, and soon made
+    /// Compute only the first 1,024 tokens of the depth and copy them: same speed, faster setup
     #[arg(long)]
     pub copied_depth: bool,
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
-    /// Also show where the time goes: each operation's time, bytes and arithmetic, in further repetitions
+    /// Also show time, bytes and arithmetic of each operation, measured in additional repetitions
     #[arg(long)]
     pub profile: bool,
-    /// Write every step of one repetition to a file for Perfetto or chrome://tracing
+    /// Write every step of one repetition as a trace for Perfetto or chrome://tracing
     #[arg(long, value_name = "FILE.json", requires = "profile")]
     pub trace: Option<PathBuf>,
-    /// Measure the kernels instead, all or one group: vector against reference, the cost of sharing out work, and
-    /// what formats bring to decoding
+    /// Measure kernels instead, all or one group: SIMD against reference, thread pool overhead, and decode speed by
+    /// format
     #[arg(long, value_name = "GROUP", num_args = 0..=1, default_missing_value = "all")]
     #[arg(conflicts_with_all = ["model", "shape", "depth", "sustained"])]
     #[arg(value_parser = GROUPS)]
     pub kernels: Option<String>,
-    /// Generate for so long and show the speed of each minute, what heat leaves of it; with `--test concurrent`, how long
-    /// many talk at once
+    /// Generate for this time and show the speed of each minute, to see thermal throttling. With `--test concurrent`:
+    /// duration of the test
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub sustained: Option<u32>,
-    /// Leave the made-up model here
+    /// Keep the generated model in this file
     #[arg(long, value_name = "F.gguf", requires = "shape")]
     pub keep: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum BenchTest {
+    /// Prefill and decode speed
     Speed,
+    /// An answer that repeats most of its prompt, with speculative decoding and without
     Editing,
+    /// Time to continue a conversation of --prompt tokens after a restart
     Resume,
-    /// What is still known of a conversation that was made shorter, by each strategy
+    /// Recall and perplexity of a conversation after each compaction method
     Compression,
+    /// 32 conversations at once, compared with one after another
     Concurrent,
+    /// Estimated memory and speed, compared with the measured ones
     Fit,
 }
 
 impl BenchTest {
-    /// Sequences that live at once.
+    /// Number of sequences in memory at the same time.
     fn n_sequences(self) -> usize {
         match self {
             Self::Speed | Self::Editing | Self::Resume | Self::Fit => 1,
@@ -106,7 +109,7 @@ impl BenchTest {
 pub struct BenchSubject {
     #[arg(long)]
     pub model: Option<String>,
-    /// Random weights of a published shape, such as llama-3.2-1b:q4_k_m
+    /// Random weights in the shape of a published model, such as llama-3.2-1b:q4_k_m
     #[arg(long, value_name = "NAME:DTYPE")]
     pub shape: Option<String>,
 }
@@ -119,15 +122,7 @@ pub fn bench(global: &Global, args: &BenchArgs) -> Result<()> {
     if args.test == BenchTest::Fit {
         return fit::fit(global, file, args);
     }
-    let per_turn = if args.sustained.is_some() { sustained::TURN_TOKENS } else { 0 };
-    let deepest = args.depth.iter().copied().max().unwrap_or(0);
-    let context = match args.test {
-        BenchTest::Speed | BenchTest::Fit => deepest + args.prompt.max(args.generate).max(per_turn) + 1,
-        BenchTest::Editing => editing::CONTEXT_TOKENS,
-        BenchTest::Resume => args.prompt + 2,
-        BenchTest::Compression => compression::CONTEXT_TOKENS,
-        BenchTest::Concurrent => concurrent::CONTEXT_TOKENS,
-    };
+    let context = required_context(args);
     let mut options = open_model::load_options(global, Kv::F16, context)?;
     options.max_sequences = args.test.n_sequences();
     let weight_bytes = bytes_per_pass(&file)?;
@@ -135,19 +130,7 @@ pub fn bench(global: &Global, args: &BenchArgs) -> Result<()> {
     let load = || open_model::shared_model(Arc::clone(&file), &options, global);
     let mut model = load()?;
     if model.n_ctx() < context {
-        return Err(Error::new(
-            ErrorKind::Limit,
-            "request.context_full",
-            format!("This test needs a context of {context} tokens, but the model has {}.", model.n_ctx()),
-            match args.test {
-                BenchTest::Speed | BenchTest::Fit | BenchTest::Resume => {
-                    "Give a smaller --depth, --prompt or --gen, or a larger --ctx."
-                }
-                BenchTest::Editing | BenchTest::Compression | BenchTest::Concurrent => {
-                    "Choose a model with a longer context: the size of this test is fixed."
-                }
-            },
-        ));
+        return Err(context_too_short(args.test, context, model.n_ctx()));
     }
     let BenchArgs { repeat, copied_depth, profile, .. } = *args;
     let (clock, json) = (RealClock::new(), global.json);
@@ -186,7 +169,33 @@ pub fn bench(global: &Global, args: &BenchArgs) -> Result<()> {
     }
 }
 
-/// The file that is measured.
+/// Context that the test needs, in tokens.
+fn required_context(args: &BenchArgs) -> usize {
+    let per_turn = if args.sustained.is_some() { sustained::TURN_TOKENS } else { 0 };
+    let deepest = args.depth.iter().copied().max().unwrap_or(0);
+    match args.test {
+        BenchTest::Speed | BenchTest::Fit => deepest + args.prompt.max(args.generate).max(per_turn) + 1,
+        BenchTest::Editing => editing::CONTEXT_TOKENS,
+        BenchTest::Resume => args.prompt + 2,
+        BenchTest::Compression => compression::CONTEXT_TOKENS,
+        BenchTest::Concurrent => concurrent::CONTEXT_TOKENS,
+    }
+}
+
+fn context_too_short(test: BenchTest, context: usize, n_ctx: usize) -> Error {
+    let remedy = match test {
+        BenchTest::Speed | BenchTest::Fit | BenchTest::Resume => {
+            "Give a smaller --depth, --prompt or --gen, or a larger --ctx."
+        }
+        BenchTest::Editing | BenchTest::Compression | BenchTest::Concurrent => {
+            "Choose a model with a longer context: the size of this test is fixed."
+        }
+    };
+    let message = format!("This test needs a context of {context} tokens, but the model has {n_ctx}.");
+    Error::new(ErrorKind::Limit, "request.context_full", message, remedy)
+}
+
+/// Opens or generates the model to measure.
 fn subject(global: &Global, args: &BenchArgs) -> Result<WeightFile> {
     match (&args.subject.model, &args.subject.shape) {
         (Some(model), _) => open_model::open_to_run(model, global),
@@ -200,8 +209,8 @@ fn subject(global: &Global, args: &BenchArgs) -> Result<WeightFile> {
     }
 }
 
-/// Weights that every token needs: of experts those that are chosen, of a table of embeddings that is not the output
-/// too only a row.
+/// Bytes of weights that one token reads. Counts only the used experts, and an embedding table only if it is also the
+/// output.
 fn bytes_per_pass(file: &WeightFile) -> Result<u64> {
     let family = arch::find(file)?;
     let spec = arch::spec(file, family)?;

@@ -22,16 +22,16 @@ use crate::tool_approval::{ApprovalContext, ToolApproval};
 use crate::turn::{Show, follow, format_sources};
 
 const HELP: &str = "\
-/help   this list
-/new    a new conversation
-/retry  the last question again
-/go     the last answer goes on where it was stopped or cut
-/file F goes with the next message: text, Markdown, code, CSV or PDF
-/exit   leave (so does Ctrl+D)
+/help   shows this list
+/new    starts a new conversation
+/retry  asks the last question again
+/go     continues the last answer where it stopped
+/file F attaches a file to the next message: text, Markdown, code, CSV or PDF
+/exit   quits (so does Ctrl+D)
 Ctrl+C  stops an answer
-A line that ends with \\ goes on in the next one.";
+A line that ends with \\ continues on the next one.";
 
-/// What a line of the user's means.
+/// Meaning of an input line.
 #[derive(Debug, PartialEq, Eq)]
 enum ChatCommand<'a> {
     Nothing,
@@ -56,7 +56,7 @@ fn parse(line: &str) -> ChatCommand<'_> {
         "/exit" | "/quit" | "/bye" => ChatCommand::Exit,
         "/file" => ChatCommand::File(""),
         _ if text.starts_with("/file ") => ChatCommand::File(text["/file ".len()..].trim()),
-        // Words that some models know.
+        // Thinking switches that some models understand.
         "/think" | "/no_think" | "/nothink" => ChatCommand::Message(text),
         command if command.starts_with('/') && !command[1..].contains(['/', ' ']) => {
             ChatCommand::Unknown(command)
@@ -74,7 +74,7 @@ struct Chat {
     approval: ToolApproval,
     is_terminal: bool,
     json: bool,
-    /// Ids of files for the next message.
+    /// Ids of the attachments for the next message.
     files: Vec<String>,
 }
 
@@ -140,7 +140,7 @@ impl Chat {
                     Ok(())
                 }
                 ChatCommand::Unknown(command) => {
-                    out::log(&format!("{command} is no command; /help shows those there are"));
+                    out::log(&format!("unknown command {command}; /help shows all commands"));
                     Ok(())
                 }
                 ChatCommand::File(path) => self.attach(path),
@@ -149,7 +149,7 @@ impl Chat {
                 ChatCommand::Message(text) => self.send(text.to_owned()),
             };
             match outcome {
-                // A person goes on after a failure; a pipe has to know of it.
+                // A person can continue after a failure; a pipe must get the exit code.
                 Err(error) if self.is_terminal => drop(out::fail(&error, self.json)),
                 outcome => outcome?,
             }
@@ -157,7 +157,7 @@ impl Chat {
         Ok(())
     }
 
-    /// The next line, continued ones joined; None at the end.
+    /// Reads the next line and joins continued ones. `None` at the end.
     fn read(&self) -> Result<Option<String>> {
         let (mut text, mut prompt) = (String::new(), "\n> ");
         loop {
@@ -197,7 +197,7 @@ impl Chat {
         self.answer(started, events)
     }
 
-    /// Reads a file, and says what it would cost as a whole.
+    /// Adds an attachment and prints its cost in tokens.
     fn attach(&mut self, path: &str) -> Result<()> {
         let path = path.trim_matches(['"', '\'']);
         if path.is_empty() {
@@ -213,7 +213,8 @@ impl Chat {
         };
         let cost = self.app.draft_count(&args)?.attachments.pop();
         let (tokens, whole) = cost.map_or((0, true), |cost| (cost.tokens_whole, cost.whole));
-        let how = if whole { "whole" } else { "searched for what you ask: it is too long to be given whole" };
+        let how =
+            if whole { "sent in full" } else { "too long to send in full: searched for matching passages" };
         out::log(&format!("{}: {tokens} tokens, {how}", file.name));
         for finding in &file.findings {
             out::log(&format!("{}: {}", file.name, finding.told()));
@@ -224,7 +225,7 @@ impl Chat {
 
     fn retry(&mut self) -> Result<()> {
         let Some(conversation) = self.conversation.clone() else {
-            out::log("there is nothing to ask again");
+            out::log("there is no question to repeat");
             return Ok(());
         };
         let events = self.app.watch_app();
@@ -237,14 +238,14 @@ impl Chat {
             None => None,
         };
         let Some(last) = last else {
-            out::log("there is no answer to go on with");
+            out::log("there is no answer to continue");
             return Ok(());
         };
         let events = self.app.watch_app();
         self.answer(self.app.message_continue(&last.id)?, events)
     }
 
-    /// The answer, and the answers to what its calls brought. `events`: since before it began.
+    /// Follows the answer and the turns after its tool calls. `events` must start before the turn.
     fn answer(&self, started: TurnStarted, mut events: Watch<AppEvent>) -> Result<()> {
         let show = if self.json { Show::Nothing } else { Show::Live };
         let mut answer = follow(&self.app, &started.turn, &self.interrupt, show)?;

@@ -1,4 +1,4 @@
-//! `nook sessions checkpoint`: named places in conversations.
+//! `nook sessions checkpoint`: named points in conversations.
 
 use app::App;
 use clap::{Args, Subcommand};

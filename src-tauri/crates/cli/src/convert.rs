@@ -1,4 +1,4 @@
-//! `nook convert`: a model as a GGUF file of another format, and what that cost each tensor.
+//! `nook convert`: converts a model to a GGUF file in another format and reports the error of each tensor.
 
 use std::path::PathBuf;
 
@@ -14,19 +14,19 @@ use crate::{interrupt, open_model, out, progress, text};
 pub struct ConvertArgs {
     /// Library id, GGUF file, or folder with safetensors
     pub source: String,
-    /// The file to write
+    /// Output file
     #[arg(long, value_name = "F.gguf")]
     pub out: PathBuf,
-    /// q4_k_m, q8_0, f16 …; auto: each tensor's from measured error
+    /// Target format: q4_k_m, q8_0, f16 …; auto chooses one per tensor by measured error
     #[arg(long, value_name = "DTYPE|auto")]
     pub dtype: String,
-    /// With auto: the most bytes the file may have; what this machine's free memory allows otherwise
+    /// With auto: maximum file size in bytes [default: what the free memory allows]
     #[arg(long, value_name = "N")]
     pub max_bytes: Option<u64>,
-    /// With auto: the smallest file that diverges from the source by at most so many nats on average
+    /// With auto: make the smallest file whose mean KL divergence from the source is at most X nats
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     pub max_kl: Option<f64>,
-    /// Replace a file that is there already
+    /// Replace an existing file
     #[arg(long)]
     pub force: bool,
 }
@@ -41,8 +41,8 @@ pub fn convert(global: &Global, args: ConvertArgs) -> Result<()> {
         convert::convert(&RealIo, &RealClock::new(), &args, &mut progress::percent("writing", &stop))?;
     if report.kept_coarser > 0 {
         out::log(&format!(
-            "{} tensors were stored more coarsely than {} already and stayed as they were: values once lost do not \
-             come back.",
+            "{} tensors already had a lower precision than {} and were copied unchanged: lost precision can't be \
+             restored.",
             report.kept_coarser, args.dtype
         ));
     }

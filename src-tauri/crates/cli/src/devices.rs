@@ -1,4 +1,4 @@
-//! `nook devices`: what this computer can compute with, and what would be chosen.
+//! `nook devices`: the CPU and GPUs of this computer, and the automatic choice among them.
 
 use std::time::Duration;
 
@@ -17,14 +17,14 @@ use serde_json::{Value, json};
 use crate::args::global::Global;
 use crate::{open_model, out, text};
 
-/// How long memory is measured.
+/// Time budget of the memory bandwidth measurement.
 const BUDGET: Duration = Duration::from_millis(400);
 
 const GB: f64 = 1e9;
 
 #[derive(Debug, Args)]
 pub struct DevicesArgs {
-    /// Check the kernels and measure threads and graphics cards anew, whatever is remembered of them
+    /// Check the kernels and measure threads and GPUs again, ignoring cached results
     #[arg(long)]
     pub retune: bool,
 }
@@ -97,7 +97,7 @@ pub fn devices(global: &Global, args: &DevicesArgs) -> Result<()> {
     Ok(())
 }
 
-/// Whether cards compute, measured where they never were.
+/// The automatic choice of device; measures GPUs that have no cached result.
 fn chosen(global: &Global, machine: &Machine, recall: Recall) -> Result<Choice> {
     let dirs = DataDirs::resolve(global.app_config()?.data_dir)?;
     let (asked, clock) = (open_model::gpu_request(global)?, RealClock::new());
@@ -132,7 +132,7 @@ fn described(card: &AdapterInfo) -> Value {
     })
 }
 
-/// One after another: "0: NVIDIA H200 (discrete, vulkan, 150.8 GB, f16 subgroups)".
+/// Formats the GPUs on one line: "0: NVIDIA H200 (discrete, vulkan, 150.8 GB, f16 subgroups)".
 fn listed(cards: &[AdapterInfo]) -> String {
     let card = |(at, card): (usize, &AdapterInfo)| {
         let memory = card.memory_bytes.map(|n| format!("{:.1} GB", n as f64 / GB));

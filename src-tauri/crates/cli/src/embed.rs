@@ -1,4 +1,4 @@
-//! `nook embed`: texts as vectors.
+//! `nook embed`: embedding vectors of texts.
 
 use app::App;
 use contract::Result;
@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::args::{EmbedArgs, Global};
 use crate::{open_model, out};
 
-/// How many numbers of a vector a person is shown.
+/// Number of vector elements in the text output.
 const SHOWN: usize = 8;
 
 pub fn embed(global: &Global, args: &EmbedArgs) -> Result<()> {

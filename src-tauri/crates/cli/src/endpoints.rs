@@ -1,4 +1,4 @@
-//! `nook endpoints`: other servers that answer; `nook connections`: what went over the network.
+//! `nook endpoints`: OpenAI-compatible servers; `nook connections`: the log of network connections.
 
 use std::io::Read;
 
@@ -65,7 +65,7 @@ pub enum EndpointsVerb {
     },
 }
 
-/// A key is never an argument: other users of the machine could read it there.
+/// Sources of an API key. Never an argument: other users could read it in the process list.
 #[derive(Debug, Args)]
 pub struct KeyFlags {
     /// Read the API key from standard input and store it in the system keychain, or in an encrypted file if
@@ -90,7 +90,7 @@ impl KeyFlags {
     }
 }
 
-/// From standard input: an argument could be read by others.
+/// Reads a key from standard input.
 pub fn read_key() -> Result<String> {
     let mut key = String::new();
     std::io::stdin().read_to_string(&mut key).map_err(|error| {

@@ -17,58 +17,58 @@ pub mod event;
 use event::InputEvent;
 
 pub struct InputLines {
-    wanted: Sender<()>,
-    say: Sender<InputEvent>,
-    heard: Receiver<InputEvent>,
-    /// A line is being waited for.
-    is_wanted: Cell<bool>,
+    requests: Sender<()>,
+    event_sender: Sender<InputEvent>,
+    events: Receiver<InputEvent>,
+    /// A line was requested but not yet returned.
+    is_requested: Cell<bool>,
 }
 
 impl InputLines {
     pub fn new() -> Result<Self> {
-        let (wanted, asked) = channel::<()>();
-        let (say, heard) = channel();
-        let told = say.clone();
-        // It reads one line for each that is wanted, and ends with the program.
+        let (requests, requested) = channel::<()>();
+        let (event_sender, events) = channel();
+        let reader_sender = event_sender.clone();
+        // Reads one line per request; the thread ends with the program.
         let reading = thread::Builder::new()
             .name("nook-input".into())
-            .spawn(move || while asked.recv().is_ok() && told.send(read()).is_ok() {});
+            .spawn(move || while requested.recv().is_ok() && reader_sender.send(read()).is_ok() {});
         reading.map_err(|error| {
             let message = format!("The system could not start a thread: {error}.");
             Error::new(ErrorKind::Limit, "app.thread", message, "Close other programs and try again.")
         })?;
-        Ok(Self { wanted, say, heard, is_wanted: Cell::new(false) })
+        Ok(Self { requests, event_sender, events, is_requested: Cell::new(false) })
     }
 
-    /// The next line. `prompt` is shown once Ctrl+C would end the waiting.
+    /// Waits for the next line. Shows `prompt` once Ctrl+C can end the wait.
     pub fn next(&self, interrupt: &Interrupt, prompt: &str) -> InputEvent {
         let early = self.early();
         if early.is_none() {
-            interrupt.wake(Some(self.say.clone()));
+            interrupt.wake(Some(self.event_sender.clone()));
         }
         if !prompt.is_empty() {
             out::hint(prompt);
         }
-        let heard = early.unwrap_or_else(|| {
-            let heard = self.wait();
+        let event = early.unwrap_or_else(|| {
+            let event = self.wait();
             interrupt.wake(None);
-            heard
+            event
         });
-        self.is_wanted.set(matches!(heard, InputEvent::Interrupted));
-        heard
+        self.is_requested.set(matches!(event, InputEvent::Interrupted));
+        event
     }
 
-    /// What was typed before it was asked for. A Ctrl+C that came too late for the last waiting is nothing to this one.
+    /// Input that arrived before the request. Drops a late Ctrl+C of the previous wait.
     fn early(&self) -> Option<InputEvent> {
-        std::iter::from_fn(|| self.heard.try_recv().ok())
+        std::iter::from_fn(|| self.events.try_recv().ok())
             .find(|heard| !matches!(heard, InputEvent::Interrupted))
     }
 
     fn wait(&self) -> InputEvent {
-        if !self.is_wanted.replace(true) && self.wanted.send(()).is_err() {
+        if !self.is_requested.replace(true) && self.requests.send(()).is_err() {
             return InputEvent::End;
         }
-        self.heard.recv().unwrap_or(InputEvent::End)
+        self.events.recv().unwrap_or(InputEvent::End)
     }
 }
 

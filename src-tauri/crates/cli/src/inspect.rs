@@ -1,4 +1,4 @@
-//! `nook inspect`: what is in a model file, and whether it runs. A file that contradicts itself is an error.
+//! `nook inspect`: the contents of a model file, and whether it runs. An inconsistent file is an error.
 
 use std::collections::BTreeMap;
 
@@ -23,14 +23,14 @@ pub fn inspect(global: &Global, args: &InspectArgs) -> Result<()> {
     }
 }
 
-/// What the engine says about the model in the file.
+/// Whether the engine can run the model.
 enum ModelSupport {
     Runs(ModelSpec),
-    /// Sound as far as it goes, but there is nothing here to run, or nothing that we run.
+    /// A valid file without a runnable model, or with an unsupported architecture.
     DoesNotRun(Error),
 }
 
-/// Errors: whatever would make loading fail, but for an unknown architecture.
+/// Errors: everything that makes loading fail, except an unknown architecture.
 fn check(file: &WeightFile) -> Result<ModelSupport> {
     let family = match arch::find(file) {
         Ok(family) => family,
@@ -50,7 +50,7 @@ fn check(file: &WeightFile) -> Result<ModelSupport> {
     }
     let spec = arch::spec(file, family)?;
     arch::tensors(file, family, &spec)?;
-    // A safetensors folder may come without a tokenizer: then only ids can be given.
+    // A safetensors folder may lack a tokenizer; the model then accepts only ids.
     if !matches!(file.container(), Container::Safetensors) || has_tokenizer(file) {
         Tokenizer::from_weights(file)?;
     }
@@ -61,7 +61,7 @@ fn has_tokenizer(file: &WeightFile) -> bool {
     ["tokenizer.json", "tokenizer.model"].iter().any(|name| file.side_file(name).is_some())
 }
 
-/// Tensors without a configuration.
+/// Whether these are safetensors without a configuration.
 fn is_bare(file: &WeightFile) -> bool {
     matches!(file.container(), Container::Safetensors) && file.metadata().config().is_null()
 }
@@ -146,8 +146,7 @@ struct MemoryRow {
     bytes: u64,
 }
 
-/// Weights plus what one sequence keeps (keys and values in f16, of windowed layers their window, and states of
-/// recurrent layers), by context length.
+/// Memory of weights plus one sequence by context length: f16 KV cache, sliding windows and recurrent states.
 fn memory(file: &WeightFile, spec: &ModelSpec) -> Vec<MemoryRow> {
     let weights: u64 = file.tensors().map(|tensor| tensor.data.len() as u64).sum();
     let kept = |n: usize| kv_bytes(spec, engine::KvDType::F16, n, 1).total();
@@ -181,7 +180,7 @@ fn shown(value: &weights::Value<'_>) -> Value {
     }
 }
 
-/// Long lists are named, not shown.
+/// Longer arrays are summarized.
 const MAX_LISTED: usize = 64;
 
 fn listed(array: &Array<'_>) -> Value {
@@ -241,7 +240,7 @@ struct TensorValues<'a> {
     values: Option<Vec<JsonNumber>>,
 }
 
-/// JSON has no NaN and no infinity: they are written as text.
+/// A float in JSON; NaN and infinities become text.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum JsonNumber {

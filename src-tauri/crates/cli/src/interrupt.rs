@@ -1,4 +1,4 @@
-//! Ctrl+C: stops the answer that is being written; where none is, ends the program.
+//! Ctrl+C: stops the running answer; without one, ends the program.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
@@ -10,7 +10,7 @@ use app::CallStop;
 
 use crate::input::event::InputEvent;
 
-/// What Ctrl+C would stop.
+/// The target of Ctrl+C, shared with the thread that listens for it.
 #[derive(Clone, Default)]
 pub struct Interrupt {
     now: Arc<Mutex<InterruptState>>,
@@ -19,7 +19,7 @@ pub struct Interrupt {
 #[derive(Default)]
 struct InterruptState {
     stoppable: Option<Stoppable>,
-    /// Waits for a line.
+    /// Wakes the thread that waits for a line.
     waiting: Option<Sender<InputEvent>>,
 }
 
@@ -31,19 +31,19 @@ struct Stoppable {
 
 enum StopTarget {
     Turn(String),
-    /// Of a tool, in no conversation.
+    /// A tool call outside of a conversation.
     Call(Arc<CallStop>),
 }
 
-/// Exit code of a program that Ctrl+C ended.
+/// Exit code after Ctrl+C.
 const EXIT_INTERRUPTED: i32 = 130;
 
 impl Interrupt {
-    /// Listens from now on. `when_idle` is the exit code where nothing is being answered.
+    /// Starts listening. `when_idle` is the exit code if Ctrl+C is pressed while nothing runs.
     pub fn listen(when_idle: i32) -> Self {
         let this = Self::default();
         let listener = this.clone();
-        hear(move || listener.pressed(when_idle));
+        on_ctrl_c(move || listener.pressed(when_idle));
         this
     }
 
@@ -51,7 +51,7 @@ impl Interrupt {
         self.stops(app, StopTarget::Turn(turn.into()));
     }
 
-    /// A tool is called, or leave for it is asked: what its end is told by.
+    /// Makes a tool call, or the question for its approval, the target. Returns the handle that stops it.
     pub fn begin_call(&self, app: &App) -> Arc<CallStop> {
         let stop = Arc::<CallStop>::default();
         self.stops(app, StopTarget::Call(Arc::clone(&stop)));
@@ -66,7 +66,7 @@ impl Interrupt {
         self.lock().stoppable = None;
     }
 
-    /// Who waits for a line, and hears of it too: also where it was pressed before the waiting began.
+    /// Sets the waiter to wake on Ctrl+C. Wakes it at once if Ctrl+C was pressed before.
     pub fn wake(&self, waiting: Option<Sender<InputEvent>>) {
         let mut now = self.lock();
         let was_stopped = now.stoppable.as_ref().is_some_and(|it| it.was_stopped);
@@ -75,7 +75,7 @@ impl Interrupt {
 
     fn pressed(&self, when_idle: i32) {
         let mut now = self.lock();
-        // Whoever waited may have gone.
+        // The waiter may have ended already.
         let woken = now.waiting.take().is_some_and(|waiting| waiting.send(InputEvent::Interrupted).is_ok());
         match &mut now.stoppable {
             None if woken => {}
@@ -84,14 +84,14 @@ impl Interrupt {
                 std::process::exit(when_idle)
             }
             Some(stoppable) if stoppable.was_stopped => {
-                // Nothing is dropped that way, and what was started has to end.
+                // `exit` runs no destructors, so end the started servers here.
                 stoppable.app.end_tool_servers();
                 std::process::exit(EXIT_INTERRUPTED)
             }
             Some(stoppable) => {
                 stoppable.was_stopped = true;
                 match &stoppable.what {
-                    // If the worker has ended, so has the turn.
+                    // A failed cancel means that the turn has ended.
                     StopTarget::Turn(turn) => _ = stoppable.app.turn_cancel(turn),
                     StopTarget::Call(stop) => stop.press(),
                 }
@@ -104,11 +104,11 @@ impl Interrupt {
     }
 }
 
-/// Set once Ctrl+C is pressed; a second time ends the program.
+/// Returns a flag that Ctrl+C sets; a second Ctrl+C ends the program.
 pub fn flag() -> Arc<AtomicBool> {
     let flag = Arc::new(AtomicBool::new(false));
     let pressed = Arc::clone(&flag);
-    hear(move || {
+    on_ctrl_c(move || {
         if pressed.swap(true, Ordering::Relaxed) {
             std::process::exit(EXIT_INTERRUPTED);
         }
@@ -116,8 +116,8 @@ pub fn flag() -> Arc<AtomicBool> {
     flag
 }
 
-/// Calls `pressed` each time, also where it is pressed while that runs.
-fn hear(mut pressed: impl FnMut() + Send + 'static) {
+/// Calls `pressed` for every Ctrl+C, including those during a call.
+fn on_ctrl_c(mut pressed: impl FnMut() + Send + 'static) {
     let begun = thread::Builder::new().name("nook-interrupt".into()).spawn(move || {
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
             return;
@@ -129,7 +129,7 @@ fn hear(mut pressed: impl FnMut() + Send + 'static) {
             }
         });
     });
-    // Without the thread Ctrl+C ends the program, as it does for any other.
+    // Without the thread, Ctrl+C keeps its default effect and ends the program.
     drop(begun);
 }
 

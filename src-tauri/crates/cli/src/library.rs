@@ -1,4 +1,4 @@
-//! `nook models`: what is here, whether it runs, and how it comes and goes.
+//! `nook models`: lists, imports, removes and restores models, and checks whether they fit.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::args::ImportFlags;
 use crate::{interrupt, out, text};
 
-/// After a look through all folders.
+/// Lists the models after a scan of all folders.
 pub fn list(app: &App, as_json: bool) -> Result<()> {
     let scan = app.models_scan()?;
     if as_json {
@@ -65,7 +65,7 @@ pub fn import(app: &App, flags: &ImportFlags, as_json: bool) -> Result<()> {
     Ok(())
 }
 
-/// Shows how far an import is, and ends it by Ctrl+C. Ends with it.
+/// Shows the progress of an import, and cancels it on Ctrl+C. Ends with the import.
 fn follow(app: &App, path: &str, as_json: bool) -> std::thread::JoinHandle<()> {
     let (watch, app, path, stop) = (app.watch_app(), app.clone(), path.to_owned(), interrupt::flag());
     std::thread::spawn(move || {
@@ -75,7 +75,7 @@ fn follow(app: &App, path: &str, as_json: bool) -> std::thread::JoinHandle<()> {
                 return;
             }
             if stop.load(Ordering::SeqCst) {
-                // where it has just ended by itself there is nothing to end
+                // the import may have just finished
                 let _ = app.model_import_cancel(&path);
             }
             if !as_json {

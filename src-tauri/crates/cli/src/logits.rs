@@ -1,4 +1,4 @@
-//! `nook logits`: what a model expects after given tokens.
+//! `nook logits`: logits of a model after given tokens.
 
 use contract::Error;
 use contract::Result;
@@ -62,10 +62,10 @@ pub fn logits(global: &Global, args: &LogitsArgs) -> Result<()> {
     Ok(())
 }
 
-/// How many a person is shown.
+/// Number of tokens in the text output.
 const N_SHOWN_TOKENS: usize = 10;
 
-/// The `k` largest, largest first; among equals the lower id.
+/// The `k` largest logits in descending order; ties go to the lower id.
 fn largest(logits: &[f32], k: usize) -> Vec<(TokenId, f32)> {
     let mut all: Vec<(TokenId, f32)> = (0..).zip(logits.iter().copied()).collect();
     all.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));

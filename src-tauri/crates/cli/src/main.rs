@@ -1,8 +1,7 @@
-//! `nook`: Inglenook in the terminal. Every command is a few calls into `api` or, for model files alone, into the
-//! engine; what it prints is described in the manual that `nook --help` gives.
+//! `nook`: Inglenook in the terminal. Each command is a few calls into `app`, or into the engine for model files.
 //!
-//! Guarantees: exit codes 0 done, 1 a bug, 2 wrong usage, 3 bad input, 4 a limit, 5 a device; with `--json` one
-//! JSON value on stdout and an error as one JSON line on stderr; never a backtrace.
+//! Exit codes: 0 success, 1 bug, 2 usage, 3 input, 4 limit, 5 device.
+//! With `--json`, prints one JSON value on stdout and an error as one JSON line on stderr. Never prints a backtrace.
 #![forbid(unsafe_code)]
 
 mod args;
@@ -56,7 +55,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage(&error, wants_json),
     };
-    // Words after a command that is not built are nobody's, this one excepted.
+    // Arguments after an unimplemented command are ignored, except `--json`.
     let json = cli.global.json || wants_json;
     match panic::catch_unwind(move || perform(cli)) {
         Ok(Ok(())) => ExitCode::SUCCESS,
@@ -103,7 +102,7 @@ fn perform(cli: Cli) -> Result<()> {
     }
 }
 
-/// What the manual names but this version cannot do: said, never ignored.
+/// The error of a documented feature that this version lacks.
 pub fn not_built(what: &str) -> Error {
     Error::new(
         ErrorKind::Usage,
@@ -113,7 +112,7 @@ pub fn not_built(what: &str) -> Error {
     )
 }
 
-/// Help and version are answers; everything else that clap says is wrong usage.
+/// Prints help and version to stdout; every other clap error is a usage error.
 fn usage(error: &clap::Error, json: bool) -> ExitCode {
     if matches!(error.kind(), ClapKind::DisplayHelp | ClapKind::DisplayVersion) {
         out::text(&error.to_string());
@@ -129,7 +128,7 @@ fn usage(error: &clap::Error, json: bool) -> ExitCode {
     out::fail(&error, true)
 }
 
-/// A panic is reported once, as an error, by whoever catches it.
+/// Logs a panic in one line, without a backtrace; `main` reports it as an error.
 fn quiet_panics() {
     panic::set_hook(Box::new(|info| {
         let place = info.location().map_or(String::new(), |at| format!(" ({}:{})", at.file(), at.line()));

@@ -1,4 +1,4 @@
-//! `nook models`: the library.
+//! `nook models`: the model library.
 
 use app::App;
 use contract::Result;

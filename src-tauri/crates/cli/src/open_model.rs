@@ -1,4 +1,4 @@
-//! Finds what the user named: models by path or library id, files of text, lists of ids.
+//! Opens the models, text files and token ids named on the command line.
 
 use std::fs;
 use std::io::Read;
@@ -30,7 +30,7 @@ use crate::args::texts::TextArgs;
 use crate::args::values::GpuLayers;
 use crate::{interrupt, out, progress};
 
-/// Where the model is that `name` stands for: a path, or an id of the library.
+/// Resolves a path or library id to the location of a model.
 pub fn locate(name: &str, global: &Global) -> Result<Location> {
     if name == starter::ID {
         return Ok(Location::BuiltIn);
@@ -41,7 +41,7 @@ pub fn locate(name: &str, global: &Global) -> Result<Location> {
     let looks_like_path =
         name.contains(['/', '\\']) || name.ends_with(".gguf") || name.ends_with(".safetensors");
     if looks_like_path {
-        // `lab/qwen3` is a model of another server, if there is one of that name.
+        // `lab/qwen3` may be a model of the endpoint `lab`.
         if let Ok(Responder::Remote(reference)) = App::open(global.app_config()?)?.responder(name) {
             return Err(not_here(&reference.id));
         }
@@ -65,7 +65,7 @@ pub fn open(name: &str, global: &Global) -> Result<WeightFile> {
     })
 }
 
-/// As `open`, with the weights in the format that `--quantize` names.
+/// Like `open`, but with weights in the format given by `--quantize`.
 pub fn open_to_run(name: &str, global: &Global) -> Result<WeightFile> {
     let Some(dtype) = global.quantize.clone() else { return open(name, global) };
     let data = DataDirs::resolve(global.app_config()?.data_dir)?.data;
@@ -86,13 +86,13 @@ pub fn tokenizer(name: &str, global: &Global) -> Result<Tokenizer> {
     })
 }
 
-/// As the flags say. `kv` and `context` where they say nothing.
+/// Load options from the flags; `kv` and `context` are the defaults.
 pub fn load_options(global: &Global, kv: Kv, context: usize) -> Result<LoadOptions> {
     let mut options = LoadOptions {
         devices: match global.backend() {
             Backend::Auto => Devices::Auto,
             Backend::Cpu => Devices::Cpu,
-            // once the model is open: `shared_model`
+            // `shared_model` chooses the GPUs once the model is open
             Backend::Gpu => Devices::Gpu { layers: gpu_request(global)?.layers },
             Backend::Scalar => Devices::Scalar,
         },
@@ -111,7 +111,7 @@ pub fn load_options(global: &Global, kv: Kv, context: usize) -> Result<LoadOptio
     Ok(options)
 }
 
-/// What the processor is asked to do, as the flags say.
+/// Prepares the CPU as the flags request.
 pub fn machine(global: &Global, recall: Recall) -> Result<Machine> {
     let asked = CpuRequest {
         folder: Some(DataDirs::resolve(global.app_config()?.data_dir)?.data),
@@ -122,7 +122,7 @@ pub fn machine(global: &Global, recall: Recall) -> Result<Machine> {
     machine::prepare(&RealIo, &RealClock::new(), &asked, recall)
 }
 
-/// What the flags ask of graphics cards.
+/// GPU settings from the flags.
 pub fn gpu_request(global: &Global) -> Result<GpuRequest> {
     Ok(GpuRequest {
         layers: global.gpu_layers.and_then(|GpuLayers(n)| n),
@@ -135,17 +135,17 @@ pub fn gpu_request(global: &Global) -> Result<GpuRequest> {
     })
 }
 
-/// Graphics cards, and what is kept of them.
+/// The GPUs and their cached measurements.
 pub fn cards<'a>(dirs: &'a DataDirs, asked: &'a GpuRequest, clock: &'a RealClock) -> Cards<'a> {
     Cards { io: &RealIo, clock, folder: Some(&dirs.data), asked, finder: Finder::SYSTEM }
 }
 
-/// With the adapters that the flags name.
+/// Loads a model and applies the LoRA adapters from the flags.
 pub fn model(file: WeightFile, options: &LoadOptions, global: &Global) -> Result<engine::Model> {
     shared_model(Arc::new(file), options, global)
 }
 
-/// As `model`, of a file that others use too.
+/// Like `model`, for a shared file.
 pub fn shared_model(file: Arc<WeightFile>, options: &LoadOptions, global: &Global) -> Result<engine::Model> {
     let resident = memory_budget::budget(global.resident, file.len_bytes());
     let settle = memory_budget::may_settle(file.len_bytes());
@@ -171,7 +171,7 @@ pub fn shared_model(file: Arc<WeightFile>, options: &LoadOptions, global: &Globa
     Ok(model)
 }
 
-/// `1,2,3`, with spaces where the user likes them.
+/// Parses `1,2,3`; spaces and brackets are allowed.
 pub fn ids(text: &str) -> Result<Vec<TokenId>> {
     let text = text.trim().trim_start_matches('[').trim_end_matches(']');
     if text.trim().is_empty() {
@@ -190,10 +190,10 @@ pub fn ids(text: &str) -> Result<Vec<TokenId>> {
     text.split(',').map(id).collect()
 }
 
-/// The largest text file that is read at once.
+/// Size limit of an input text file.
 const MAX_TEXT_BYTES: u64 = 1 << 30;
 
-/// The text of a file; `-` is standard input.
+/// Reads a UTF-8 file; `-` is standard input.
 pub fn read_text(path: &Path) -> Result<String> {
     let bytes = if path == Path::new("-") { read_stdin(path)? } else { read_file(path)? };
     String::from_utf8(bytes).map_err(|error| {
@@ -229,7 +229,7 @@ fn unreadable(path: &Path, cause: &str) -> Error {
     Error::input("input.unreadable", message, "Check the path and that the file may be read.")
 }
 
-/// What a command is to read: one text, or one of each line.
+/// The input texts of a command: one text, or one per JSON line.
 pub fn texts(input: &TextArgs) -> Result<Vec<String>> {
     if let Some(path) = &input.jsonl {
         let text = |(number, line): (usize, serde_json::Value)| {
@@ -248,7 +248,7 @@ pub fn texts(input: &TextArgs) -> Result<Vec<String>> {
     }])
 }
 
-/// Lines of JSON, blank ones left out, each with its number.
+/// Reads JSON lines with their line numbers; skips blank lines.
 pub fn json_lines(path: &Path) -> Result<Vec<(usize, serde_json::Value)>> {
     let text = read_text(path)?;
     let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());

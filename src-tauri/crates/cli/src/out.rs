@@ -1,4 +1,4 @@
-//! What reaches the terminal: results on stdout, everything else on stderr. A reader that has gone is no error.
+//! Output: results on stdout, everything else on stderr. A closed pipe is not an error.
 
 use std::borrow::Cow;
 use std::io::{self, ErrorKind, IsTerminal, Write};
@@ -8,7 +8,7 @@ use contract::Error;
 use serde::Serialize;
 use serde_json::json;
 
-/// Writes to stdout; ends the program quietly where nobody reads any more.
+/// Writes to stdout; ends the program silently if the pipe is closed.
 fn write(bytes: &[u8]) {
     let mut stdout = io::stdout().lock();
     if let Err(error) = stdout.write_all(bytes).and_then(|()| stdout.flush()) {
@@ -24,7 +24,7 @@ fn gone(error: &io::Error) -> ! {
     std::process::exit(code.into())
 }
 
-/// Text without a line end of its own. A pipe gets it as it is.
+/// Prints text without adding a line end. Escapes control characters only on a terminal.
 pub fn text(text: &str) {
     let is_terminal = io::stdout().is_terminal();
     write(if is_terminal { harmless(text) } else { text.into() }.as_bytes());
@@ -34,8 +34,7 @@ pub fn line(line: &str) {
     text(&format!("{line}\n"));
 }
 
-/// What would steer a terminal is shown instead: a title, a colour or a cursor is nobody's to set but ours, least of all
-/// that of a model, a file or a tool.
+/// Replaces control characters by visible symbols, so that models, files and tools can't control the terminal.
 pub fn harmless(text: &str) -> Cow<'_, str> {
     let steers = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
     if !text.contains(steers) {
@@ -45,26 +44,26 @@ pub fn harmless(text: &str) -> Cow<'_, str> {
     let shown = |c: char| match c {
         '\u{7f}' => '\u{2421}',
         c if !steers(c) => c,
-        // Pictures of the control characters stand in their order.
+        // The Unicode control pictures are in the order of the control characters.
         c => char::from_u32(0x2400 + u32::from(c)).filter(|_| c < ' ').unwrap_or('\u{fffd}'),
     };
     text.chars().map(shown).collect::<String>().into()
 }
 
-/// One JSON value on a line.
+/// Prints one JSON value on a line.
 pub fn json(value: &impl Serialize) {
     let mut bytes = serde_json::to_vec(value).expect("plain data becomes JSON");
     bytes.push(b'\n');
     write(&bytes);
 }
 
-/// A line on stderr; nobody may be reading it.
+/// Prints a line on stderr; ignores failures.
 pub fn log(text: &str) {
     let text = if io::stderr().is_terminal() { harmless(text) } else { text.into() };
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-/// Text on stderr without a line end: prompts and progress. It may steer the terminal: what is others' in it goes through
+/// Prints prompts and progress on stderr without a line end. May contain control characters: pass foreign text through
 /// `harmless` first.
 pub fn hint(text: &str) {
     let mut stderr = io::stderr().lock();
@@ -76,7 +75,7 @@ pub fn error_json(error: &Error) -> serde_json::Value {
     json!({"code": error.code(), "message": error.message(), "remedy": error.remedy()})
 }
 
-/// Reports a failure and gives its exit code.
+/// Reports an error and returns its exit code.
 pub fn fail(error: &Error, json: bool) -> ExitCode {
     if json {
         log(&json!({"error": error_json(error)}).to_string());

@@ -1,4 +1,4 @@
-//! `nook perplexity`: how well a model foretells a text, and how far it is from another one.
+//! `nook perplexity`: perplexity of a model on a text, and its KL divergence from another model.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ use crate::args::global::Global;
 use crate::args::values::{KvArg, aging};
 use crate::{interrupt, open_model, out, progress};
 
-/// Tokens of a window where `--ctx` doesn't say.
+/// Default window in tokens, without `--ctx`.
 const WINDOW: usize = 512;
 
 #[derive(Debug, Args)]
@@ -25,13 +25,13 @@ pub struct PerplexityArgs {
     /// Text file; - reads standard input
     #[arg(long, value_name = "F")]
     pub file: PathBuf,
-    /// A model to compare with: divergence from it, and how often both find the same token likeliest
+    /// Model to compare with: KL divergence from it, and agreement on the most likely token
     #[arg(long, value_name = "M2")]
     pub against: Option<String>,
-    /// How the other keeps its context; as --kv says otherwise
+    /// Precision of the other model's KV cache [default: as --kv]
     #[arg(long, value_name = "KV", value_enum, requires = "against")]
     pub against_kv: Option<KvArg>,
-    /// When the other's context ages; as --kv-aging says otherwise
+    /// When to convert the other model's KV cache to q8_0 [default: as --kv-aging]
     #[arg(long, value_name = "off|pressure|after:N", value_parser = aging, requires = "against")]
     pub against_kv_aging: Option<KvAging>,
     /// Parse control tokens in the text
@@ -41,7 +41,7 @@ pub struct PerplexityArgs {
 
 pub fn perplexity(global: &Global, args: &PerplexityArgs) -> Result<()> {
     let text = open_model::read_text(&args.file)?;
-    // adapters are what the first is measured with
+    // only the first model gets the adapters
     let (kv, kv_aging) = (args.against_kv.or(global.kv), args.against_kv_aging.or(global.kv_aging));
     let plain = Global { lora: Vec::new(), kv, kv_aging, ..global.clone() };
     let load = |name: &str, global: &Global| {

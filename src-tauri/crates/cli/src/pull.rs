@@ -1,4 +1,4 @@
-//! `nook models search`, `pull` and `verify`: getting models in a terminal.
+//! `nook models search`, `pull` and `verify`: finding, downloading and verifying models.
 
 use std::io::{IsTerminal, stderr};
 
@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::{out, text};
 
-/// Lines that tell how far it is, where they can't be overwritten.
+/// Number of progress lines of a download if stderr is not a terminal.
 const N_PROGRESS_STEPS: u64 = 20;
 
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
@@ -38,7 +38,7 @@ impl From<SortBy> for HubSort {
     }
 }
 
-/// The catalogue's own.
+/// Prints offers of the built-in catalog.
 pub fn offers(offers: &[&CatalogOffer], as_json: bool) {
     if as_json {
         return out::json(&json!({ "models": offers }));
@@ -49,14 +49,14 @@ pub fn offers(offers: &[&CatalogOffer], as_json: bool) {
     out::text(&text::table(&offers.iter().map(row).collect::<Vec<_>>()));
 }
 
-/// Models; of one that is named wholly, its files.
+/// Prints the models found; for an exact OWNER/NAME, its files.
 pub fn search(app: &App, query: &str, sort: SortBy, as_json: bool) -> Result<()> {
     let args = HubSearchArgs { query: query.into(), sort: Some(sort.into()), after: None };
     let page = app.hub_search(&args)?;
     if let Some(error) = &page.offline
         && !as_json
     {
-        out::log(&format!("{} These are the catalogue's alone.", error.message));
+        out::log(&format!("{} Only the built-in catalog was searched.", error.message));
     }
     if as_json {
         out::json(&page);
@@ -108,7 +108,7 @@ fn trust(trust: &Trust) -> String {
     }
 }
 
-/// Fetches until the model is in the library. Broken connections are mended by themselves.
+/// Downloads a model into the library. Broken connections are resumed automatically.
 pub fn pull(app: &App, what: &str, as_json: bool) -> Result<()> {
     let mut events = app.watch_app();
     let begun = app.download_start(&app::download_args(what))?;
@@ -172,11 +172,11 @@ fn done(app: &App, download: &Download, model: &str, as_json: bool) -> Result<()
     Ok(())
 }
 
-/// The line on stderr that tells how far it is.
+/// Download progress on stderr.
 struct ProgressLine {
     is_terminal: bool,
     quiet: bool,
-    /// The step that was told last.
+    /// The last step that was shown.
     step: Option<u64>,
     state: String,
 }
@@ -226,7 +226,7 @@ impl ProgressLine {
     }
 }
 
-/// Errors: a file is not what it was.
+/// Verifies the files of a model. Errors: a file has changed.
 pub fn verify(app: &App, id: &str, as_json: bool) -> Result<()> {
     let verified = app.model_verify(id)?;
     if as_json {

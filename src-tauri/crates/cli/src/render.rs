@@ -1,4 +1,4 @@
-//! `nook render`: messages through a chat template.
+//! `nook render`: renders messages with a chat template.
 
 use contract::Error;
 use contract::Result;
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::args::{Global, RenderArgs};
 use crate::{open_model, out};
 
-/// A template and the names that its model has for the ends of a text.
+/// A template and the model's BOS and EOS tokens.
 struct TemplateSource {
     template: ChatTemplate,
     bos: String,
@@ -42,7 +42,7 @@ fn of_model(model: &str, global: &Global) -> Result<TemplateSource> {
     let tokenizer = Tokenizer::from_weights(&file).ok();
     let template = match (ChatTemplate::from_weights(&file)?, &tokenizer, arch::find(&file)) {
         (Some(template), _, _) => template,
-        // As an answer would have it.
+        // The same fallback as for answers.
         (None, Some(tokenizer), Ok(family)) => arch::built_in_template(family.gguf_name(), tokenizer).1,
         (None, _, _) => {
             let message = format!("{model} carries no chat template.");

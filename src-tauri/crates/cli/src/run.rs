@@ -1,4 +1,4 @@
-//! `nook run`: one prompt, one answer; nothing is saved.
+//! `nook run`: answers one prompt without saving it.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ use crate::tool_approval::{self, ApprovalContext, ToolApproval, offered_tools};
 use crate::turn::{Show, TurnAnswer, follow, format_sources};
 use crate::{not_built, open_model, out};
 
-/// Exit code where Ctrl+C comes before there is an answer to stop.
+/// Exit code after Ctrl+C before an answer runs.
 const EXIT_INTERRUPTED: i32 = 130;
 
 pub fn run(global: &Global, args: RunArgs) -> Result<()> {
@@ -29,7 +29,7 @@ pub fn run(global: &Global, args: RunArgs) -> Result<()> {
     }
     let mut chat = ChatOptions { reasoning_budget: args.reasoning_budget, ..ChatOptions::default() };
     let mut prompt = prompt(&args.prompt, args.raw, &mut chat)?;
-    // A flag says more than the file.
+    // Flags override the file.
     if let Some(thinking) = &args.thinking {
         chat.kwargs.insert("enable_thinking".into(), json!(thinking == "on"));
     }
@@ -76,7 +76,7 @@ pub fn run(global: &Global, args: RunArgs) -> Result<()> {
     Ok(())
 }
 
-/// The answer; where it calls tools of ours, the answer to what they bring.
+/// Generates an answer; runs its tool calls and continues with their results, at most `max_rounds` times.
 fn answer_with_tools(
     context: &ApprovalContext<'_>,
     mut asked: GenerateArgs,
@@ -103,7 +103,7 @@ fn answer_with_tools(
     unreachable!("rounds have a limit")
 }
 
-/// Puts files before the question; what of them it is.
+/// Adds files to the prompt before the question. Returns the passages used.
 fn attach(app: &App, model: &str, files: &[PathBuf], prompt: &mut Prompt) -> Result<Vec<Source>> {
     let Prompt::Chat(messages) = prompt else { return Ok(Vec::new()) };
     let Some(question) = messages.last_mut().filter(|_| !files.is_empty()) else { return Ok(Vec::new()) };
@@ -156,7 +156,7 @@ fn prompt(args: &PromptArgs, raw: bool, chat: &mut ChatOptions) -> Result<Prompt
     })
 }
 
-/// A list of messages, or an object that holds one, and what goes with it.
+/// Parses a list of messages, or an object with messages, tools and template arguments.
 fn messages(file: &Value, chat: &mut ChatOptions) -> Result<Vec<PromptMessage>> {
     let bad = |message: String| {
         Error::input("input.messages", message, "Write [{\"role\": \"user\", \"content\": \"…\"}, …].")

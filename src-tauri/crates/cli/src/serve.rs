@@ -1,4 +1,4 @@
-//! `nook serve`: the page and the API over HTTP, until it is told to end.
+//! `nook serve`: serves the web interface and the API over HTTP until a signal ends it.
 
 use app::App;
 use contract::Result;

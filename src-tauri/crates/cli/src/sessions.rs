@@ -1,4 +1,4 @@
-//! `nook sessions`: saved conversations; `nook backup` and `nook restore`: everything there is.
+//! `nook sessions`: saved chats; `nook backup` and `nook restore`: all data.
 
 use app::App;
 use clap::{Args, Subcommand, ValueEnum};
@@ -105,7 +105,7 @@ pub fn sessions(global: &Global, args: &SessionsArgs) -> Result<()> {
         }
         SessionsVerb::Rm { id, message: Some(message), .. } => {
             let app = open()?;
-            // a message of another conversation is not what was meant
+            // refuse a message of another conversation
             if !app.conversation_get(id)?.messages.iter().any(|it| it.id == *message) {
                 return Err(Error::not_found(
                     "session.not_found",
@@ -209,14 +209,12 @@ pub fn restore(global: &Global, args: &FileArgs) -> Result<()> {
         out::json(&restored);
     } else {
         let contract::types::Restored { added, beside, same } = restored;
-        out::log(&format!(
-            "{added} brought back, {same} were there already, {beside} put beside other versions"
-        ));
+        out::log(&format!("{added} restored, {same} already existed, {beside} added as separate versions"));
     }
     Ok(())
 }
 
-/// What was found, the words in brackets.
+/// Formats search results, with matches in brackets.
 fn hits(found: &SearchResult) -> String {
     let part = |part: &SnippetPart| if part.hit { format!("[{}]", part.text) } else { part.text.clone() };
     let titles = found.titles.iter().map(|hit| vec![hit.conversation.clone(), format!("[{}]", hit.title)]);
@@ -243,7 +241,7 @@ fn list(conversations: &[ConversationSummary], as_json: bool) {
     out::text(&text::table(&conversations.iter().map(row).collect::<Vec<_>>()));
 }
 
-/// Folds a conversation, unfolds it, or says how it is to be folded.
+/// Compacts a conversation, undoes the compaction, or sets its strategy.
 fn compact(app: &App, args: &CompactArgs, as_json: bool) -> Result<()> {
     let CompactArgs { id, undo, strategy } = args;
     let strategy = strategy.as_deref();
@@ -260,7 +258,7 @@ fn compact(app: &App, args: &CompactArgs, as_json: bool) -> Result<()> {
         }
         return Ok(());
     }
-    // Who chooses that nothing is folded wants nothing folded now.
+    // `--strategy off` disables compaction, so nothing is compacted now.
     if strategy == Some("off") {
         return Ok(());
     }
@@ -274,7 +272,7 @@ fn compact(app: &App, args: &CompactArgs, as_json: bool) -> Result<()> {
     Ok(())
 }
 
-/// A conversation as it is read.
+/// Formats a conversation as text.
 pub fn transcript(conversation: &Conversation) -> String {
     let mut shown = format!("# {}\n", conversation.summary.title);
     for message in &conversation.messages {

@@ -1,4 +1,4 @@
-//! `nook settings`.
+//! `nook settings`: lists, reads and changes settings.
 
 use app::App;
 use contract::Result;
@@ -28,7 +28,7 @@ pub fn settings(global: &Global, args: &SettingsArgs) -> Result<()> {
     Ok(())
 }
 
-/// JSON where it is JSON, text where it is not: `0.5`, `null`, `dark`.
+/// Parses valid JSON, such as `0.5` or `null`; everything else is text, such as `dark`.
 fn parse(value: &str) -> Value {
     serde_json::from_str(value).unwrap_or_else(|_| value.into())
 }

@@ -1,4 +1,4 @@
-//! Numbers as people read them, and tables for the terminal.
+//! Readable numbers, and tables for the terminal.
 
 /// `1.5 GiB`.
 pub fn bytes(n: u64) -> String {
@@ -12,18 +12,18 @@ pub fn bytes(n: u64) -> String {
     if unit == 0 { format!("{n} B") } else { format!("{value:.1} {}", UNITS[unit]) }
 }
 
-/// `6442450944`, `6G`, `1.5g`. Error: what is wrong with it.
+/// Parses `6442450944`, `6G` or `1.5g`. Errors: a message for the user.
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
     let (number, unit) = match text.char_indices().last() {
         Some((at, letter)) if letter.is_ascii_alphabetic() => (&text[..at], letter.to_ascii_uppercase()),
         _ => (text, 'B'),
     };
-    let shift = "BKMGT".find(unit).ok_or_else(|| format!("{unit} is no unit: use K, M, G or T"))?;
+    let shift = "BKMGT".find(unit).ok_or_else(|| format!("{unit} is not a unit: use K, M, G or T"))?;
     let number: f64 = number.parse().map_err(|_| "a number of bytes, such as 6G".to_string())?;
     let bytes = number * (1u64 << (10 * shift)) as f64;
     match bytes >= 1.0 && bytes < u64::MAX as f64 {
         true => Ok(bytes as u64),
-        false => Err("at least one byte, and a number that a machine can have".into()),
+        false => Err("a number from one byte to 16 EiB".into()),
     }
 }
 
@@ -47,7 +47,7 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
-/// Rows with their columns aligned, two spaces between.
+/// Aligns the columns, separated by two spaces.
 pub fn table(rows: &[Vec<String>]) -> String {
     let n_columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width =

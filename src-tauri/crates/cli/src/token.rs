@@ -1,4 +1,4 @@
-//! `nook models token`: who the hub is told that we are. The token itself is never shown.
+//! `nook models token`: the Hugging Face access token. Never prints the token itself.
 
 use app::App;
 use contract::Error;
@@ -7,7 +7,7 @@ use contract::types::{HubToken, HubTokenArgs, KeyPlace, TokenPlace};
 
 use crate::{endpoints, out};
 
-/// `gives`: one comes over standard input.
+/// `gives` reads a new token from standard input; `forgets` removes the saved one.
 pub fn token(app: &App, gives: bool, forgets: bool, as_json: bool) -> Result<()> {
     let token = match (gives, forgets) {
         (true, _) => {

@@ -1,4 +1,4 @@
-//! `nook tokenize` and `nook detokenize`.
+//! `nook tokenize` and `nook detokenize`: text to token ids and back.
 
 use contract::Error;
 use contract::Result;

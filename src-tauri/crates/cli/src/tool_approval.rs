@@ -19,26 +19,26 @@ use crate::interrupt::Interrupt;
 use crate::out;
 use crate::tools::ToolFlags;
 
-/// Of arguments, and of a result, so many characters are shown.
+/// Limits of the characters shown of arguments and of a result.
 const MAX_ARGUMENTS_CHARS: usize = 2000;
 const MAX_RESULT_CHARS: usize = 100;
 
 const DENIED: &str = "The user did not allow this call.";
 
-/// Who asks, and where the answer comes from.
+/// The application, the terminal input and the Ctrl+C handler that a question needs.
 pub struct ApprovalContext<'a> {
     pub app: &'a App,
     pub lines: &'a InputLines,
     pub interrupt: &'a Interrupt,
 }
 
-/// What is said to calls.
+/// Policy for tool calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolApproval {
     Always,
-    /// A person at the terminal says it.
+    /// Ask the person at the terminal.
     Ask,
-    /// Nobody is there to be asked.
+    /// Deny, because there is no terminal.
     Never,
 }
 
@@ -52,20 +52,22 @@ impl ToolApproval {
         }
     }
 
-    /// None: Ctrl+C.
+    /// Decides on one call. `None` after Ctrl+C.
     fn decide(self, context: &ApprovalContext<'_>, call: &ToolCall, server: &str) -> Option<ToolDecision> {
         match self {
             Self::Always => return Some(ToolDecision::AllowOnce),
             Self::Never => {
                 let name = &call.name;
-                out::log(&format!("{name} was not allowed: nobody is there to be asked (--allow-tools)"));
+                out::log(&format!(
+                    "{name} was not allowed: there is no terminal to ask on (use --allow-tools)"
+                ));
                 return Some(ToolDecision::Deny);
             }
             Self::Ask => {}
         }
         loop {
             let asked = format!("Run {}({}) of {server}?", call.name, shorten_arguments(&call.arguments));
-            // In one line: nothing in it may look like another question.
+            // On one line, so that no part of it can look like another question.
             out::hint(&out::harmless(&prompt_injection::reveal_hidden(&asked.replace('\n', " "))));
             let choices = " [y]es once, always this [t]ool, always this [s]erver, [n]o: ";
             let line = match context.lines.next(context.interrupt, choices) {
@@ -86,8 +88,8 @@ impl ToolApproval {
         }
     }
 
-    /// Asks for the calls of an answer that wait, and waits for what they bring: the turn that answers it. None: they
-    /// were stopped.
+    /// Decides on the pending calls of an answer and waits for their results. Returns the next turn, or `None` if the
+    /// calls were stopped.
     pub fn decide_pending(
         self,
         context: &ApprovalContext<'_>,
@@ -104,11 +106,11 @@ impl ToolApproval {
             if run.at_limit && self == Self::Ask {
                 out::log("many tool calls ran in a row, so you are asked again");
             }
-            // Ctrl+C has stopped all of them.
+            // Ctrl+C stops all calls.
             let Some(decision) = self.decide(context, &call, &run.server_name) else { break };
             let args = ToolDecideArgs { message: message.into(), call: call.id.clone(), decision };
             match context.app.tool_decide(&args) {
-                // Another one has allowed it too.
+                // Another window has already decided.
                 Err(error) if error.code() == "tools.nothing_asked" => {}
                 decided => decided?,
             }
@@ -125,8 +127,8 @@ impl ToolApproval {
         Ok(None)
     }
 
-    /// Runs the calls of an answer that belongs to no conversation: what they log_call, for the next prompt. None: they
-    /// were stopped.
+    /// Runs the calls of an answer outside of a conversation. Returns the results for the next prompt, or `None` if the
+    /// calls were stopped.
     pub fn run_calls(
         self,
         context: &ApprovalContext<'_>,
@@ -161,7 +163,7 @@ impl ToolApproval {
         Ok(Some(results))
     }
 
-    /// Whether a call may run; what is said for good is kept. None: Ctrl+C.
+    /// Whether a call may run; saves permanent decisions. `None` after Ctrl+C.
     fn is_permitted(
         self,
         context: &ApprovalContext<'_>,
@@ -188,7 +190,7 @@ impl ToolApproval {
     }
 }
 
-/// A line on the terminal while something is waited for.
+/// A status line on the terminal; removed when dropped.
 struct WaitingLine {
     is_shown: bool,
 }
@@ -211,7 +213,7 @@ impl Drop for WaitingLine {
     }
 }
 
-/// Arguments as they are shown.
+/// Shortens arguments for display.
 pub fn shorten_arguments(arguments: &str) -> String {
     let left = arguments.chars().count().saturating_sub(MAX_ARGUMENTS_CHARS);
     match left {
@@ -238,13 +240,13 @@ fn log_result(name: &str, result: &str) {
     out::log(&format!("← {name}: {shown}{more}"));
 }
 
-/// The tools of all servers that are switched on.
+/// The tools of all enabled servers.
 pub fn offered_tools(app: &App) -> Result<OfferedTools> {
     let ids = app.tool_servers_list()?.into_iter().map(|server| server.id).collect();
     app.tools_offer(Some(&ConversationOptions { tools: Some(ids), ..ConversationOptions::default() }))
 }
 
-/// An answer that called, as a message of the next prompt.
+/// An answer with tool calls, as a message of the next prompt.
 pub fn call_message(text: &str, reasoning: &str, calls: &[ToolCall]) -> PromptMessage {
     let call = |call: &ToolCall| {
         let function = json!({ "name": call.name, "arguments": call.arguments });

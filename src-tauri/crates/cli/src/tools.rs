@@ -1,4 +1,4 @@
-//! `nook tools`: servers of tools and what they offer; `nook plugins`.
+//! `nook tools`: tool servers and their contents; `nook plugins`: plugins.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -100,7 +100,7 @@ pub enum PluginsVerb {
     Off { name: String },
 }
 
-/// Whether calls of tools may run.
+/// Flags for the approval of tool calls.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct ToolFlags {
     /// Run every tool call without asking

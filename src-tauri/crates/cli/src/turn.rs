@@ -1,4 +1,4 @@
-//! Follows a turn to its end: what comes is shown as it comes, and kept.
+//! Follows a turn to its end, and shows and collects its events.
 
 use std::io::IsTerminal;
 
@@ -14,33 +14,33 @@ use crate::interrupt::Interrupt;
 use crate::out;
 use crate::tool_approval::shorten_arguments;
 
-/// Whether and how an answer is shown while it is written.
+/// Whether to show an answer while it is generated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Show {
     Nothing,
-    /// Its text on stdout, its reasoning and the progress on stderr if that is a terminal.
+    /// Text on stdout; reasoning and progress on stderr if it is a terminal.
     Live,
 }
 
-/// A whole answer.
+/// A complete answer.
 #[derive(Debug, Default)]
 pub struct TurnAnswer {
     pub text: String,
     pub reasoning: String,
-    /// Every token that was generated, the one that ended the answer included.
+    /// All generated tokens, including the one that ended the answer.
     pub ids: Vec<u32>,
     pub calls: Vec<ToolCall>,
     pub stats: Option<TurnStats>,
 }
 
 impl TurnAnswer {
-    /// How it ended; None: it is not known.
+    /// Reason for the end; `None` if unknown.
     pub fn finish(&self) -> Option<Finish> {
         self.stats.as_ref().map(|stats| stats.finish)
     }
 }
 
-/// Waits for the turn's end. Ctrl+C stops it. Errors: the turn's own.
+/// Waits for the end of the turn; Ctrl+C stops it. Errors: those of the turn.
 pub fn follow(app: &App, turn: &str, interrupt: &Interrupt, show: Show) -> Result<TurnAnswer> {
     interrupt.begin(app, turn);
     let answer = watch(app, turn, show);
@@ -97,7 +97,7 @@ fn watch(app: &App, turn: &str, show: Show) -> Result<TurnAnswer> {
     Ok(answer)
 }
 
-/// What was left out of the prompt, in a sentence.
+/// Describes a compaction in one sentence.
 pub fn describe_compaction(compaction: &CompactionInfo) -> String {
     let (before, after) = (compaction.tokens_before, compaction.tokens_after);
     match compaction.strategy {
@@ -125,10 +125,10 @@ pub fn format_sources(sources: &[Source]) -> String {
 struct AnswerScreen {
     show: Show,
     stderr_is_terminal: bool,
-    /// A line of progress stands on stderr.
+    /// A progress line is visible on stderr.
     has_progress: bool,
     in_reasoning: bool,
-    /// Something was written since the last line end.
+    /// The last line on stdout has no line end yet.
     open_line: bool,
 }
 

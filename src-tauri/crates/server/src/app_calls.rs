@@ -1,4 +1,4 @@
-//! Our own use cases and events over HTTP: the same names and types as in the window.
+//! The application's calls and events over HTTP, with the same names and types as in the window.
 
 use axum::body::Body;
 use axum::extract::{Path, Query, State};
@@ -15,7 +15,7 @@ use crate::body::read;
 use crate::fault::{Fault, json_response};
 use crate::stream::{Sse, event};
 
-/// `POST /api/{name}`; the body is the arguments.
+/// Handles `POST /api/{name}`; the body holds the arguments.
 pub async fn call(State(shared): State<RouteState>, Path(name): Path<String>, body: Body) -> Response {
     let body = match read(body).await {
         Ok(body) => body,
@@ -49,7 +49,7 @@ pub struct AfterQuery {
     after: u64,
 }
 
-/// `GET /api/turns/{turn}/events?after=SEQ`; ends with the turn.
+/// Handles `GET /api/turns/{turn}/events?after=SEQ`; ends with the turn.
 pub async fn turn_events(
     State(shared): State<RouteState>,
     Path(turn): Path<String>,
@@ -61,7 +61,7 @@ pub async fn turn_events(
     }
 }
 
-/// `GET /api/events`; ends with the server.
+/// Handles `GET /api/events`; ends with the server.
 pub async fn app_events(State(shared): State<RouteState>) -> Response {
     Sse::new(shared.app.watch_app(), all::<AppEvent>, &shared.stopping, true).into_response()
 }

@@ -1,4 +1,4 @@
-//! A request's body: bounded in size and in time.
+//! Reads request bodies, bounded in size and time.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use axum::response::Response;
 
 use crate::fault::refuse;
 
-/// Largest body: a long conversation many times over.
+/// Largest body; far beyond any conversation.
 pub const MAX_BODY_BYTES: usize = 32 << 20;
 
-/// A client that sends slower than this is not waited for.
-const READ_WITHIN: Duration = Duration::from_secs(30);
+/// Time limit for reading a body.
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Before anything of it is read: whether it says itself that it is too large.
+/// Whether `Content-Length` exceeds the limit; checked before reading.
 pub fn is_too_large(headers: &HeaderMap) -> bool {
     let length =
         headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
@@ -32,12 +32,12 @@ pub fn too_large() -> Response {
 }
 
 pub async fn read(body: Body) -> Result<Bytes, Response> {
-    match tokio::time::timeout(READ_WITHIN, to_bytes(body, MAX_BODY_BYTES)).await {
+    match tokio::time::timeout(READ_TIMEOUT, to_bytes(body, MAX_BODY_BYTES)).await {
         Ok(Ok(bytes)) => Ok(bytes),
-        // Too large without having said so, or broken off: then nobody reads this.
+        // Too large without `Content-Length`, or disconnected; then no client reads this.
         Ok(Err(_)) => Err(too_large()),
         Err(_) => {
-            let message = format!("The body took longer than {} seconds.", READ_WITHIN.as_secs());
+            let message = format!("The body took longer than {} seconds.", READ_TIMEOUT.as_secs());
             Err(refuse(
                 StatusCode::REQUEST_TIMEOUT,
                 "server.body_too_slow",

@@ -1,11 +1,11 @@
-//! Refusals: JSON in the form that the asked door promises.
+//! Error responses: JSON in the form that the requested interface defines.
 
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use contract::Error;
 use serde_json::{Value, json};
 
-/// A failure of our own routes: `{"error": ErrorInfo}`.
+/// An error of the `/api` routes: `{"error": ErrorInfo}`.
 pub struct Fault(pub Error);
 
 impl IntoResponse for Fault {
@@ -18,7 +18,7 @@ impl IntoResponse for Fault {
     }
 }
 
-/// A failure in OpenAI's form, with the fields of ours beside it.
+/// An error in OpenAI's form.
 #[derive(Debug, Clone)]
 pub struct OpenAiFault {
     pub status: StatusCode,
@@ -29,7 +29,7 @@ pub struct OpenAiFault {
 }
 
 impl OpenAiFault {
-    /// The request can't be used; `param` names the field.
+    /// An invalid request; `param` names the field.
     pub fn invalid(param: impl Into<Option<&'static str>>, message: impl Into<String>) -> Self {
         Self {
             status: StatusCode::BAD_REQUEST,
@@ -80,7 +80,7 @@ impl IntoResponse for OpenAiFault {
             StatusCode::TOO_MANY_REQUESTS => {
                 headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
             }
-            // Asking again would be answered the same.
+            // A retry would fail the same way.
             _ => {
                 headers.insert(HeaderName::from_static("x-should-retry"), HeaderValue::from_static("false"));
             }
@@ -89,7 +89,7 @@ impl IntoResponse for OpenAiFault {
     }
 }
 
-/// A refusal before it is known which door was meant: both forms in one.
+/// Rejects a request before its route is known; the body satisfies both error forms.
 pub fn refuse(status: StatusCode, code: &str, message: &str, remedy: &str) -> Response {
     let kind =
         if status == StatusCode::UNAUTHORIZED { "authentication_error" } else { "invalid_request_error" };

@@ -1,7 +1,7 @@
-//! Who may ask: no other origin's page, no rebound host name, nobody without the key.
+//! Access control: rejects other origins, DNS rebinding and requests without the key.
 //!
-//! Host names are allowed only where they can't be rebound: loopback names and literal addresses. An
-//! `Origin` must be this very server. No CORS header is ever sent.
+//! Accepts only host names that can't be rebound: loopback names and literal addresses. An `Origin` must be this
+//! server. Never sends a CORS header.
 
 use std::net::IpAddr;
 use std::sync::Mutex;
@@ -18,11 +18,11 @@ use crate::body::{is_too_large, too_large};
 use crate::fault::refuse;
 use crate::key;
 
-/// Wrong keys within `WINDOW` after which further wrong ones are told to wait.
+/// Number of wrong keys within `WINDOW` before further ones get 429.
 const MAX_FAILURES: usize = 10;
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// Moments of the last wrong keys.
+/// Times of the last wrong keys.
 pub struct Failures {
     clock: RealClock,
     at: Mutex<Vec<Duration>>,
@@ -35,7 +35,7 @@ impl Default for Failures {
 }
 
 impl Failures {
-    /// Counts one; whether there are too many.
+    /// Counts a wrong key. Returns whether there are too many.
     fn count(&self) -> bool {
         let now = self.clock.monotonic();
         let mut at = self.at.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -110,7 +110,7 @@ fn check_source(headers: &HeaderMap) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// A name that always means this machine, or a literal address: no DNS answer can turn it elsewhere.
+/// Whether the host is `localhost` or a literal address, which no DNS answer can redirect.
 fn is_unrebindable(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => match rest.split_once(']') {

@@ -1,4 +1,4 @@
-//! The bearer key: random, made once, kept in the data folder for its owner alone.
+//! The API key: random, created once, and readable only by the owner of the data folder.
 
 use std::path::Path;
 
@@ -7,13 +7,13 @@ use contract::Result;
 use io::{Io, RealIo};
 use rand::RngCore;
 
-/// Random bytes of a key: 256 bits can't be guessed.
+/// Random bytes of a key; 256 bits can't be guessed.
 const KEY_BYTES: usize = 32;
 
-/// Shortest key a person may choose.
+/// Shortest key that a user may choose.
 const MIN_CHARS: usize = 8;
 
-/// A key from the command line.
+/// Validates a key from the command line.
 pub fn check(key: String) -> Result<String> {
     let is_fine = key.len() >= MIN_CHARS && key.bytes().all(|byte| byte.is_ascii_graphic());
     if is_fine {
@@ -26,7 +26,7 @@ pub fn check(key: String) -> Result<String> {
     ))
 }
 
-/// The key in the data folder; made where there is none.
+/// Reads the key from the data folder, or creates it.
 pub fn load_or_create(data: &Path) -> Result<String> {
     let folder = data.join("keys");
     let path = folder.join("server.key");
@@ -37,7 +37,7 @@ pub fn load_or_create(data: &Path) -> Result<String> {
         }
     }
     RealIo.create_dir_all(&folder)?;
-    // Before the file is there, so that nobody else can ever open it.
+    // Restrict the folder before the file exists, so that no other user can ever open it.
     restrict(&folder, 0o700)?;
     let key = new_key();
     RealIo.write_atomic(&path, key.as_bytes())?;
@@ -60,11 +60,11 @@ fn restrict(path: &Path, mode: u32) -> Result<()> {
 
 #[cfg(not(unix))]
 fn restrict(_path: &Path, _mode: u32) -> Result<()> {
-    // The profile folder is its owner's alone there.
+    // On Windows the profile folder is already private.
     Ok(())
 }
 
-/// Whether two keys are equal, in a time that doesn't tell how much of them is.
+/// Compares two keys in constant time.
 pub fn is_equal(given: &[u8], kept: &[u8]) -> bool {
     let mut difference = given.len() ^ kept.len();
     for (index, byte) in kept.iter().enumerate() {

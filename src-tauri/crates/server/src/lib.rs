@@ -1,7 +1,7 @@
-//! REST: the OpenAI-compatible door, our own use cases and events, and the UI in a browser. All over `api`.
+//! HTTP server: the OpenAI-compatible API, the application's calls and events, and the web interface.
 //!
-//! Guarantees that a web page of another origin gets nothing, that every refusal is JSON with a reason, and
-//! that a client that leaves stops its own answer. Knows nothing of models and files.
+//! Guarantees that pages of other origins get nothing and that every error is JSON with a reason.
+//! A client that disconnects stops its own answer. Knows nothing of models and files.
 #![forbid(unsafe_code)]
 
 mod app_calls;
@@ -28,22 +28,22 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
-/// Where `nook serve` listens unless it is told otherwise.
+/// Default port of `nook serve`.
 pub const DEFAULT_PORT: u16 = 8642;
 
-/// How long running answers may go on after the server was told to stop.
-const DRAIN: Duration = Duration::from_secs(5);
+/// Time that running answers get to finish after a stop request.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Threads that move bytes; the models compute on their own.
+/// Threads for network I/O; models compute on other threads.
 const IO_THREADS: usize = 2;
 
-/// How to serve.
+/// Options of the server.
 #[derive(Debug, Clone)]
 pub struct Options {
     pub host: IpAddr,
-    /// 0: any free one.
+    /// 0 chooses a free port.
     pub port: u16,
-    /// None: the one kept in the data folder, made at the first start.
+    /// `None` uses the key in the data folder, created at the first start.
     pub api_key: Option<String>,
 }
 
@@ -55,18 +55,18 @@ impl Default for Options {
 
 /// A running server. Stops when dropped.
 pub struct Listening {
-    /// Such as `http://127.0.0.1:8642`.
+    /// Address, such as `http://127.0.0.1:8642`.
     pub url: String,
-    /// What clients send as `Authorization: Bearer KEY`.
+    /// Key that clients send as `Authorization: Bearer KEY`.
     pub key: String,
-    /// Seen by a window beside it. None: it could not be said, which keeps nobody from serving.
+    /// Tells other windows about this server. `None` if the lock failed, which does not prevent serving.
     serving: Option<ServerLock>,
     stopping: Arc<EventLog<()>>,
     task: Option<JoinHandle<()>>,
     runtime: Option<Runtime>,
 }
 
-/// What every route sees.
+/// State that all routes share.
 #[derive(Clone)]
 pub(crate) struct RouteState {
     pub app: App,
@@ -76,7 +76,7 @@ pub(crate) struct RouteState {
     pub failures: Arc<guard::Failures>,
 }
 
-/// Starts listening; returns once it does.
+/// Starts the server and returns once it listens.
 pub fn serve(app: App, options: Options) -> contract::Result<Listening> {
     let key = match options.api_key {
         Some(key) => key::check(key)?,
@@ -167,7 +167,7 @@ fn in_use(address: SocketAddr, error: &std::io::Error) -> Error {
 }
 
 impl Listening {
-    /// Blocks until the process is told to end (Ctrl+C, SIGTERM), then stops.
+    /// Blocks until Ctrl+C or SIGTERM, then stops.
     pub fn run_until_signalled(mut self) {
         if let Some(runtime) = &self.runtime {
             runtime.block_on(signalled());
@@ -175,12 +175,12 @@ impl Listening {
         self.stop();
     }
 
-    /// No new connections; running answers get `DRAIN` to end.
+    /// Accepts no new connections and gives running answers `DRAIN_TIMEOUT` to finish.
     pub fn stop(&mut self) {
         self.stopping.close();
         let (Some(runtime), Some(task)) = (self.runtime.take(), self.task.take()) else { return };
-        // A connection that doesn't end in time is cut.
-        let _ = runtime.block_on(async { tokio::time::timeout(DRAIN, task).await });
+        // Connections that don't end in time are closed.
+        let _ = runtime.block_on(async { tokio::time::timeout(DRAIN_TIMEOUT, task).await });
         runtime.shutdown_background();
         self.serving = None;
     }

@@ -1,6 +1,6 @@
-//! The OpenAI-compatible door: models and chat completions, in the shapes that its clients check.
+//! The OpenAI-compatible API: models, chat completions, embeddings and token counts.
 //!
-//! What isn't built is refused by name, never ignored; fields we don't know are.
+//! Rejects known but unsupported fields by name; ignores unknown fields.
 
 mod embeddings;
 mod request;
@@ -26,7 +26,7 @@ pub use embeddings::embeddings;
 use request::ChatRequest;
 use response::{CompletionBuilder, Identity, StreamWriter};
 
-/// `GET /v1/models`.
+/// Handles `GET /v1/models`.
 pub async fn models(State(shared): State<RouteState>) -> Response {
     match blocking(move || shared.app.models_served()).await {
         Ok(entries) => {
@@ -37,7 +37,7 @@ pub async fn models(State(shared): State<RouteState>) -> Response {
     }
 }
 
-/// `GET /v1/models/{id}`.
+/// Handles `GET /v1/models/{id}`.
 pub async fn model(State(shared): State<RouteState>, Path(id): Path<String>) -> Response {
     match blocking(move || shared.app.model_served(&id)).await {
         Ok(entry) => json_response(StatusCode::OK, &model_value(&entry)),
@@ -53,7 +53,7 @@ fn model_value(ServedModel { id, context }: &ServedModel) -> Value {
     value
 }
 
-/// `POST /v1/chat/completions`.
+/// Handles `POST /v1/chat/completions`.
 pub async fn chat_completions(State(shared): State<RouteState>, body: Body) -> Response {
     let body = match read(body).await {
         Ok(body) => body,
@@ -65,7 +65,7 @@ pub async fn chat_completions(State(shared): State<RouteState>, body: Body) -> R
     }
 }
 
-/// `POST /tokenize`, as vLLM has it: how many tokens the messages of a request would be.
+/// Handles `POST /tokenize` like vLLM: counts the prompt tokens of a chat request.
 pub async fn tokenize(State(shared): State<RouteState>, body: Body) -> Response {
     let body = match read(body).await {
         Ok(body) => body,
@@ -95,13 +95,13 @@ async fn answer(shared: RouteState, body: &[u8]) -> Result<Response, OpenAiFault
     if !stream {
         return whole(watch, identity, guard).await;
     }
-    // A prompt that can't be answered is refused before the first byte, with a status of its own.
+    // Wait for the model to accept the prompt, so that a rejected one still gets an error status.
     let mut first = watch;
     let begun = until_accepted(&mut first).await?;
     let mut writer = StreamWriter::new(identity, include_usage);
     let mut begun = Some(begun);
     let write = move |events: Option<Vec<TurnEvent>>| {
-        // Kept until the client has gone or the answer is whole.
+        // Holds the guard until the client disconnects or the answer is complete.
         let _guard = &guard;
         let mut text: String = begun.take().map_or_else(String::new, |begun| writer.begin(begun));
         match events {
@@ -113,14 +113,14 @@ async fn answer(shared: RouteState, body: &[u8]) -> Result<Response, OpenAiFault
     Ok(Sse::new(first, write, &shared.stopping, false).into_response())
 }
 
-/// The turn, and the id of the model that answers.
+/// Starts the turn. Returns it with the id of the model.
 async fn start(
     app: App,
     model: Option<String>,
     args: GenerateArgs,
 ) -> Result<(App, String, String), OpenAiFault> {
     blocking(move || {
-        // Ids of the library only: a request can't have any file opened.
+        // Library ids only: a request can't open arbitrary files.
         let model = match model {
             Some(model) => app.model_served(&model)?.id,
             None => app.model_served(&app.default_model()?)?.id,
@@ -135,7 +135,7 @@ async fn next(watch: &mut Watch<TurnEvent>) -> Option<Vec<TurnEvent>> {
     std::future::poll_fn(|context| watch.poll_next(context)).await
 }
 
-/// Events up to the first that shows that the model took the prompt.
+/// Collects events until the model has accepted the prompt.
 async fn until_accepted(watch: &mut Watch<TurnEvent>) -> Result<Vec<TurnEvent>, OpenAiFault> {
     let mut seen = Vec::new();
     while let Some(events) = next(watch).await {

@@ -1,4 +1,4 @@
-//! The built UI, from inside the program, under a strict content security policy.
+//! Serves the embedded UI under a strict content security policy.
 
 use axum::http::{StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::fault::{json_response, not_found};
 
-/// Path in `ui/dist` and content; empty where the UI was not built.
+/// Paths in `ui/dist` and their contents; empty without a built UI.
 static FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/ui_files.rs"));
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; \
@@ -17,7 +17,7 @@ const NO_UI: &str = "<!doctype html><meta charset=utf-8><title>Inglenook</title>
                      <h1>Inglenook is running</h1><p>This program was built without its page. \
                      Run <code>make ui</code> and build it again. The API is there.</p>";
 
-/// Names under `assets/` carry a hash of their content.
+/// Caching for `assets/`, whose names contain a hash of the content.
 const FOREVER: &str = "public, max-age=31536000, immutable";
 const ALWAYS_ASK: &str = "no-cache";
 

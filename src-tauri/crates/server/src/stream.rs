@@ -1,4 +1,4 @@
-//! A watcher's events as the body of a response, written as they come.
+//! Streams events as server-sent events in a response body.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use futures_core::Stream;
 use platform::EventLog;
 use platform::Watch;
 
-/// Cancels a turn when it is dropped: its client has gone, or is done with it.
+/// Cancels a turn when dropped, after the client disconnects or has its answer.
 pub struct CancelOnDrop {
     app: App,
     turn: String,
@@ -26,15 +26,15 @@ impl CancelOnDrop {
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
-        // A turn that has ended is left alone; a worker that has ended has no turns.
+        // Has no effect on a finished turn; without a worker there are no turns.
         let _ = self.app.turn_cancel(&self.turn);
     }
 }
 
-/// Turns batches of events into bytes.
+/// Response body that writes batches of events.
 pub struct Sse<E, F> {
     watch: Watch<E>,
-    /// None is the end of the events: the last bytes, if any.
+    /// Formats a batch; `None` marks the end of the events.
     write: F,
     stopping: Watch<()>,
     /// Ends early when the server stops.
@@ -87,7 +87,7 @@ where
 
 /// One server-sent event.
 pub fn event(data: &impl serde::Serialize) -> String {
-    // Our own types: strings, numbers and lists of them.
+    // Our own types always serialize.
     let data = serde_json::to_string(data).unwrap_or_else(|_| "null".into());
     format!("data: {data}\n\n")
 }

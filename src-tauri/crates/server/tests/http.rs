@@ -134,7 +134,7 @@ fn a_server_is_seen_from_beside_it_until_it_ends() {
     drop(second);
     server.listening = None;
     assert_eq!(server.app.server_state().unwrap(), ServerState::Off);
-    // a mark that nobody holds: its process was killed
+    // a stale lock file of a killed process
     std::fs::write(server.home.join("serving/8642.lock"), b"").unwrap();
     std::fs::write(server.home.join("serving/notes.txt"), b"").unwrap();
     assert_eq!(server.app.server_state().unwrap(), ServerState::Failed { port: 8642 });

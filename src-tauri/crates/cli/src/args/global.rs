@@ -108,22 +108,22 @@ pub struct Global {
 }
 
 impl Global {
-    /// Options that are not built yet are refused, whatever the command.
+    /// Rejects invalid values before any command runs.
     pub fn check(&self) -> Result<()> {
         self.quantize.as_deref().map_or(Ok(()), inference::convert::on_load::check)?;
         Ok(())
     }
 
-    /// Whether a flag says what computes.
-    fn names_backend(&self) -> bool {
+    /// Whether a flag chooses the compute device.
+    fn has_backend_flag(&self) -> bool {
         self.backend.is_some() || self.gpu_layers.is_some() || !self.device.is_empty()
     }
 
-    /// Layers on graphics cards, or names of some, mean that they compute.
+    /// The chosen backend. `--gpu-layers` and `--device` imply the GPU.
     pub fn backend(&self) -> Backend {
-        let means_cards = self.gpu_layers.is_some() || !self.device.is_empty();
+        let implies_gpu = self.gpu_layers.is_some() || !self.device.is_empty();
         match self.backend {
-            None | Some(BackendArg::Auto) if means_cards => Backend::Gpu,
+            None | Some(BackendArg::Auto) if implies_gpu => Backend::Gpu,
             None | Some(BackendArg::Auto) => Backend::Auto,
             Some(BackendArg::Cpu) => Backend::Cpu,
             Some(BackendArg::Gpu) => Backend::Gpu,
@@ -142,7 +142,7 @@ impl Global {
                 .clone()
                 .or_else(|| std::env::var_os(DATA_DIR_VARIABLE).map(PathBuf::from)),
             overrides: Overrides {
-                backend: self.names_backend().then(|| self.backend()),
+                backend: self.has_backend_flag().then(|| self.backend()),
                 gpu_layers: self.gpu_layers.and_then(|GpuLayers(n)| n),
                 gpu_precision: self.gpu_precision.map(CardPrecision::from),
                 gpu_devices: self.device.clone(),
@@ -171,14 +171,14 @@ impl Global {
             worker: WorkerPlacement::Thread,
             hub: app::HubAccess::read(&|name| std::env::var(name).ok()),
             environment: Environment(|name| std::env::var(name).ok()),
-            others: others(),
+            others: other_model_dirs(),
             keychain: app::has_keychain(&|name| std::env::var(name).ok()),
         })
     }
 }
 
-/// Folders where other programs keep models.
-fn others() -> Vec<app::models::model_dirs::ModelRoot> {
+/// Model folders of other programs.
+fn other_model_dirs() -> Vec<app::models::model_dirs::ModelRoot> {
     app::models::model_dirs::known(std::env::home_dir().as_deref(), &|name| {
         std::env::var_os(name).map(PathBuf::from)
     })

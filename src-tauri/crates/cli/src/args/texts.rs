@@ -1,4 +1,4 @@
-//! Commands that read texts.
+//! Arguments of commands that read texts or token ids.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Words that options take, and what they are in the application.
+//! Values of command-line options, and their conversion to application types.
 
 use std::str::FromStr;
 
@@ -30,7 +30,7 @@ pub enum BackendArg {
     Scalar,
 }
 
-/// So many layers; None: as many as fit.
+/// Number of layers on GPUs; `None` means as many as fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GpuLayers(pub Option<usize>);
 
@@ -140,7 +140,7 @@ impl From<KvArg> for Kv {
     }
 }
 
-/// What `--kv-aging` says.
+/// Parses `--kv-aging`.
 pub fn aging(text: &str) -> Result<KvAging, String> {
     inference::parse_kv_aging(text).map_err(|error| format!("{error}. {}", error.remedy()))
 }

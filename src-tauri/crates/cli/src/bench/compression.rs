@@ -1,10 +1,8 @@
-//! `nook bench --test compression`: what a model still knows of a conversation after it was made shorter, for each
-//! strategy at 2, 4 and 8 times.
+//! `nook bench --test compression`: recall and perplexity of each compaction strategy at ratios 2, 4 and 8.
 //!
-//! Recall: facts told early are asked for at the end; the model chooses among all the values that were told, by how
-//! much likelier the conversation makes each (one of eight by chance). Perplexity: of the answers that the model itself
-//! gave at the conversation's end when it saw all of it; no strategy touches those, so that only what is missing before
-//! them shows. Both come from the strategies themselves, with the model's own template; summaries are its own, too.
+//! Recall: the model picks one of eight facts from early messages, by the probability that the conversation adds.
+//! Perplexity: scores the last answers, written with the full conversation in context. No strategy removes these.
+//! Both use the production strategies, the model's own template and its own summaries.
 
 use compaction::{
     ASK, ASKED, Fold, Next, PromptDraft, Strategy, SummaryRequest, TokenBudget, Transcript, TurnSummary,
@@ -21,7 +19,7 @@ use serde_json::{Map, Value, json};
 use super::speed::Bench;
 use crate::out;
 
-/// The model has to hold the conversation whole, to compare with. Tokens.
+/// Context in tokens; the uncompressed baseline needs the whole conversation.
 pub const CONTEXT_TOKENS: usize = 1024;
 
 const RATIOS: [usize; 3] = [2, 4, 8];
@@ -29,7 +27,7 @@ const RATIOS: [usize; 3] = [2, 4, 8];
 /// Recall of the whole conversation, below which a shorter one can lose nothing: seven of the eight facts.
 const MIN_RECALL: f64 = 0.875;
 
-/// Told early and asked for late.
+/// Facts stated early and queried at the end.
 const FACTS: [(&str, &str); 8] = [
     ("fox", "red"),
     ("whale", "blue"),
@@ -41,7 +39,7 @@ const FACTS: [(&str, &str); 8] = [
     ("bear", "brown"),
 ];
 
-/// What is talked of in between. The answers are the model's own.
+/// Questions between the facts; the model writes the answers.
 const QUESTIONS: [&str; 10] = [
     "CompressionCase do I add a model?",
     "Is it private?",
@@ -55,10 +53,10 @@ const QUESTIONS: [&str; 10] = [
     "Where are my chats kept?",
 ];
 
-/// Longest answer that is taken of them. Tokens.
+/// Length limit of these answers.
 const MAX_ANSWER_TOKENS: usize = 40;
 
-/// Turns at the end whose answers are scored.
+/// Number of final turns whose answers are scored.
 const N_SCORED_TURNS: usize = 3;
 
 #[derive(Debug, Serialize)]
@@ -67,20 +65,20 @@ struct CompressionRow {
     strategy: &'static str,
     /// Compression factor of the conversation; 1 is uncompressed.
     ratio: usize,
-    /// Of the prompts, on average.
+    /// Mean prompt length in tokens.
     tokens: usize,
-    /// Share of the facts that were chosen rightly.
+    /// Share of correctly chosen facts, from 0 to 1.
     recall: f64,
     perplexity: f64,
 }
 
-/// A message: who, and what.
+/// Role and text of a message.
 type RoleMessage = (&'static str, String);
 
 /// How the conversation is compressed for one measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct CompressionCase {
-    /// None: whole.
+    /// `None` leaves the conversation uncompressed.
     strategy: Option<Strategy>,
     ratio: usize,
 }
@@ -116,10 +114,10 @@ pub fn compression(bench: &mut Bench) -> Result<()> {
 
 struct CompressionSubject<'a> {
     model: &'a mut Model,
-    /// Summaries that were made of the conversation at hand.
+    /// Summaries of the current conversation.
     digests: Vec<String>,
     talk: Transcript,
-    /// The model's own, to the questions asked so far.
+    /// The model's answers to the questions so far.
     answers: Vec<String>,
 }
 
@@ -178,7 +176,7 @@ impl CompressionSubject<'_> {
         Ok(priors)
     }
 
-    /// Has the model answer every question, all that was said before them in sight.
+    /// Lets the model answer every question with the full history in context.
     fn converse(&mut self) -> Result<()> {
         for (at, question) in QUESTIONS.iter().enumerate() {
             let prompt = self.render(&shown(&self.conversation(at), &[], question))?;
@@ -188,7 +186,7 @@ impl CompressionSubject<'_> {
         Ok(())
     }
 
-    /// What comes before question `n`: facts at first, among the other questions.
+    /// The turns before question `n`: facts and other questions alternate at first.
     fn conversation(&self, n: usize) -> Vec<[RoleMessage; 2]> {
         let turn = |question: String, answer: String| [("user", question), ("assistant", answer)];
         let mut turns = Vec::new();
@@ -202,13 +200,13 @@ impl CompressionSubject<'_> {
         turns
     }
 
-    /// Another conversation: summaries of the last one are of no use.
+    /// Starts a conversation without summaries.
     fn begin(&mut self, n: usize) {
         self.digests.clear();
         self.talk = Transcript { n_turns: self.conversation(n).len() + 1, ..Transcript::default() };
     }
 
-    /// The prompt of a question, shown as the strategy has it.
+    /// Builds the prompt of a question with the strategy applied.
     fn prompt(
         &mut self,
         turns: &[[RoleMessage; 2]],
@@ -218,7 +216,7 @@ impl CompressionSubject<'_> {
         let whole = self.render(&shown(turns, &[], question))?;
         let strategy = match how.strategy {
             Some(strategy @ (Strategy::Window | Strategy::Summary)) => strategy,
-            // It shows everything.
+            // Attention eviction works on the KV cache; its prompt is complete.
             Some(Strategy::Attention) | None => return Ok(whole),
         };
         let most = whole.len() / how.ratio;
@@ -252,7 +250,7 @@ impl CompressionSubject<'_> {
         Ok(self.render(&messages)?.len())
     }
 
-    /// Has the model write what is wished for.
+    /// Lets the model write the requested summary.
     fn summarise(&mut self, turns: &[[RoleMessage; 2]], wish: &SummaryRequest) -> Result<()> {
         let told: Vec<&str> = wish.after.iter().map(|&at| self.digests[at].as_str()).collect();
         let prompt = self.render(&shown(&turns[wish.turns.clone()], &told, ASK))?;
@@ -267,7 +265,7 @@ impl CompressionSubject<'_> {
         Ok(())
     }
 
-    /// What the model answers, the likeliest token each time.
+    /// Generates an answer greedily.
     fn write(&mut self, prompt: Vec<TokenId>, n_tokens: usize) -> Result<String> {
         let seq = self.model.new_sequence()?;
         let (mut ids, mut text) = (prompt, Vec::new());
@@ -285,8 +283,8 @@ impl CompressionSubject<'_> {
         Ok(self.model.tokenizer().map(|tokenizer| tokenizer.decode(&text)).unwrap_or_default())
     }
 
-    /// Brings the sequence to hold all of the prompt but its last token. The prompt as the sequence has it, and how
-    /// many tokens it takes there.
+    /// Prefills all of the prompt but its last token. Returns the prompt as the sequence holds it, and its length in
+    /// tokens.
     fn read(
         &mut self,
         seq: SequenceId,
@@ -317,7 +315,7 @@ impl CompressionSubject<'_> {
         self.log_p_of(seq, held, &ids)
     }
 
-    /// ln of the probability of `ids` after the prompt; the sequence is left as it was.
+    /// Natural log-probability of `ids` after the prompt. Leaves the sequence unchanged.
     fn log_p_of(&mut self, seq: SequenceId, held: &[TokenId], ids: &[TokenId]) -> Result<f64> {
         let n_before = self.model.len(seq)?;
         let last = held.last().copied().unwrap_or(0);
@@ -364,7 +362,7 @@ impl CompressionSubject<'_> {
     }
 }
 
-/// Summaries, turns, and a question, as messages.
+/// Messages for the summaries, the turns and a question.
 fn shown(turns: &[[RoleMessage; 2]], told: &[&str], question: &str) -> Vec<RoleMessage> {
     let mut messages = Vec::new();
     if !told.is_empty() {

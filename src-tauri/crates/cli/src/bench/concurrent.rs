@@ -1,5 +1,6 @@
-//! `nook bench --test concurrent`: many conversations at once, for so long, against one after another: tokens a second
-//! while all of them write and with their prompts, the longest wait for a next token, failures, and whether memory stays.
+//! `nook bench --test concurrent`: many conversations at once for a given time, compared with one after another.
+//!
+//! Reports tokens per second with and without prefill, the longest gap between tokens, failures and memory growth.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,24 +15,24 @@ use serde::Serialize;
 use super::speed::Bench;
 use crate::out;
 
-/// Conversations at once.
+/// Number of simultaneous conversations.
 pub const N_TOGETHER: usize = 32;
 
-/// Tokens of each question; questions differ, and some are long.
+/// Length of the questions; every `LONG_EVERY`th is long.
 const PROMPT_TOKENS: usize = 48;
 const LONG_PROMPT_TOKENS: usize = 384;
 const LONG_EVERY: u64 = 8;
 
-/// Tokens of each answer.
+/// Length of each answer.
 const ANSWER_TOKENS: usize = 96;
 
-/// Tokens that a conversation of the benchmark needs.
+/// Context of one conversation, in tokens.
 pub const CONTEXT_TOKENS: usize = LONG_PROMPT_TOKENS + ANSWER_TOKENS + 1;
 
-/// One after another goes on for this share of the time; it is as steady.
+/// Divisor of the time for the sequential baseline, whose speed varies less.
 const ALONE_SHARE: u32 = 5;
 
-/// Conversations one way, or the other.
+/// Result with one number of simultaneous conversations.
 #[derive(Debug, Serialize)]
 struct ConcurrentRow {
     test: &'static str,
@@ -39,17 +40,17 @@ struct ConcurrentRow {
     seconds: f64,
     answers: u64,
     failures: u64,
-    /// Of answers; those of prompts.
+    /// Generated tokens, without prompts.
     tokens: u64,
     prompt_tokens: u64,
-    /// Everything in: prompts, the beginning, and the end, when fewer and fewer are left.
+    /// Over the whole run, with prompts, start and the final drain.
     tok_s: f64,
-    /// While all of them write, and no prompt is read.
+    /// Only over steps in which every conversation decodes.
     decode_tok_s: f64,
     decode_seconds: f64,
-    /// Between two tokens of one answer, while others begin and end.
+    /// Longest time between two tokens of one answer.
     longest_gap_ms: f64,
-    /// The most that this process held while all of them talked: in the second tenth of the time, and in the last.
+    /// Peak memory of this process in the second and the last tenth of the run.
     memory_mb: [Option<f64>; 2],
 }
 
@@ -83,7 +84,7 @@ pub fn concurrent(bench: &mut Bench, seconds: u32) -> Result<()> {
     }
 }
 
-/// What is counted while conversations run.
+/// Counters of a run.
 #[derive(Default)]
 struct RunCounts {
     answers: u64,
@@ -97,8 +98,8 @@ struct RunCounts {
 }
 
 impl RunCounts {
-    /// Memory is looked at whenever an answer ends while all talk: `now` after the start, of `long`.
-    fn look_at_memory(&mut self, now: Duration, long: Duration) {
+    /// Samples memory after an answer, `now` after the start of a run that lasts `long`.
+    fn sample_memory(&mut self, now: Duration, long: Duration) {
         let phase = match now.as_secs_f64() / long.as_secs_f64() {
             0.1..0.2 => 0,
             0.9..1.0 => 1,
@@ -108,12 +109,12 @@ impl RunCounts {
     }
 }
 
-/// Always so many conversations, a new one where one ends, until the time is over and all have ended.
+/// Keeps `n_together` conversations running until the time is over, then drains them.
 fn converse(bench: &mut Bench, n_together: usize, long: Duration) -> Result<ConcurrentRow> {
     let mut scheduler = Scheduler::new();
     let mut counts = RunCounts::default();
     let mut next = 0;
-    // when each conversation that runs had its last token
+    // time of the last token of each running conversation
     let mut last: BTreeMap<u64, Option<Duration>> = BTreeMap::new();
     let start = bench.clock.monotonic();
     loop {
@@ -154,7 +155,7 @@ fn converse(bench: &mut Bench, n_together: usize, long: Duration) -> Result<Conc
             counts.prompt_tokens += n_prompt;
             counts.failures += n_failed;
             if goes_on {
-                counts.look_at_memory(now - start, long);
+                counts.sample_memory(now - start, long);
             }
         }
     }
@@ -182,7 +183,7 @@ fn row(conversations: usize, seconds: f64, counts: &RunCounts) -> ConcurrentRow 
 
 fn request(bench: &Bench, id: u64) -> Request {
     let n = if id % LONG_EVERY == LONG_EVERY - 1 { LONG_PROMPT_TOKENS } else { PROMPT_TOKENS };
-    // each conversation begins elsewhere in the same tokens
+    // each conversation starts at another offset into the same tokens
     let skipped = (id % 64) as usize;
     Request {
         id,

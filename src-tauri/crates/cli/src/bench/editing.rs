@@ -1,9 +1,7 @@
-//! `nook bench --test editing`: an answer that repeats most of its prompt, as in correcting a text, with guesses and
-//! without, in turns.
+//! `nook bench --test editing`: an answer that repeats most of its prompt, with speculative decoding and without.
 //!
-//! The answer is known: it is drawn by a script, whatever the model would say, so that models of random weights can be
-//! measured too. Everything else is real: guesses come from the text, every one is computed, wrong ones are taken back,
-//! and the sampler runs.
+//! A script fixes the answer, so models with random weights can be measured too. Everything else is real: drafts come
+//! from prompt lookup, are verified and rolled back, and the sampler runs.
 
 use contract::Error;
 use contract::Result;
@@ -15,36 +13,36 @@ use serde::Serialize;
 use super::speed::{Bench, Speeds};
 use crate::out;
 
-/// Tokens of the text that is edited.
+/// Length of the edited text.
 pub const TEXT_TOKENS: usize = 1000;
 
-/// An edit in every so many tokens.
+/// Distance between two edits.
 const EDIT_INTERVAL_TOKENS: usize = 80;
 
-/// Tokens of the first answer each way, which reads the prompt, warms up, and isn't counted.
+/// Length of the first, uncounted answer of each kind.
 const WARM_UP_TOKENS: usize = 100;
 
-/// Tokens that the prompt and the answer take at most.
+/// Upper bound of prompt and answer together, in tokens.
 pub const CONTEXT_TOKENS: usize = 2 * TEXT_TOKENS + 4 * (TEXT_TOKENS / EDIT_INTERVAL_TOKENS) + 1;
 
-/// Both ways and how they compare.
+/// Both speeds and their ratio.
 #[derive(Debug, Serialize)]
 struct EditingRow {
     /// `edit1000`: the answer repeats a prompt of 1,000 tokens with changes
     test: String,
     depth: usize,
-    /// With guesses.
+    /// With speculative decoding.
     tok_s: Speeds,
     plain_tok_s: Speeds,
     ratio: f64,
     tokens: usize,
-    /// Guesses that were computed for one answer, and those that came true.
+    /// Drafted tokens of one answer; `accepted` of them were right.
     drafted: usize,
     accepted: usize,
     runs: usize,
 }
 
-/// One answer.
+/// Result of one answer.
 struct EditingRun {
     seconds: f64,
     done: GenerationStats,
@@ -129,7 +127,7 @@ fn request(
     }
 }
 
-/// Seconds from the first token to the last.
+/// Runs one answer; its time is from the first token to the last.
 fn run(bench: &mut Bench, scheduler: &mut Scheduler, request: Request) -> Result<EditingRun> {
     let Bench { model, clock, .. } = bench;
     scheduler.submit(request)?;
@@ -155,7 +153,7 @@ fn run(bench: &mut Bench, scheduler: &mut Scheduler, request: Request) -> Result
     Ok(EditingRun { seconds, done, n_steps })
 }
 
-/// Ids as unevenly frequent as words are, so that short matches are often chance.
+/// Ids with the frequencies of words (Zipf), so that short matches are often coincidences.
 fn text(n_vocab: usize) -> Vec<TokenId> {
     let mut state = 1u64;
     let mut uniform = || {
@@ -167,7 +165,7 @@ fn text(n_vocab: usize) -> Vec<TokenId> {
     (0..TEXT_TOKENS).map(|_| n_words.powf(uniform()) as TokenId - 1).collect()
 }
 
-/// The text with tokens replaced, put in, and left out in turns, one to three at a time.
+/// The text with one to three tokens replaced, inserted or deleted in turn.
 fn edited(text: &[TokenId]) -> Vec<TokenId> {
     let mut answer = Vec::with_capacity(CONTEXT_TOKENS - TEXT_TOKENS);
     for (at, part) in text.chunks(EDIT_INTERVAL_TOKENS).enumerate() {

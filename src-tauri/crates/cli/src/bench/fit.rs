@@ -1,4 +1,4 @@
-//! `nook bench --test fit`: what "will it run here?" foretells of a model, beside what it takes.
+//! `nook bench --test fit`: estimated memory and speed of a model, compared with the measured ones.
 
 use std::sync::Arc;
 
@@ -20,12 +20,12 @@ use super::speed::Speeds;
 use crate::args::global::Global;
 use crate::{open_model, out, text};
 
-/// An estimate is right when it is off by no more.
+/// Largest relative error of an acceptable estimate.
 const MAX_RELATIVE_ERROR: f64 = 0.15;
 
 #[derive(Debug, Serialize)]
 struct FitRow {
-    /// What is compared: `memory_bytes` or `tok_s`.
+    /// Compared quantity: `memory_bytes` or `tok_s`.
     what: &'static str,
     foretold: f64,
     measured: f64,
@@ -93,7 +93,7 @@ pub fn fit(global: &Global, file: WeightFile, args: &BenchArgs) -> Result<()> {
         model.free(seq);
         model.promote_to_large_pages();
     }
-    // Behind the model: what this frees again would hide what loading takes.
+    // After loading the model: memory that this frees would hide the cost of loading.
     let known = MeasuredSpeeds::of(&RealIo, &folder, &machine);
     let unknown = known.unknown(sizes.read.keys().map(String::as_str));
     if !unknown.is_empty() {
@@ -107,7 +107,7 @@ pub fn fit(global: &Global, file: WeightFile, args: &BenchArgs) -> Result<()> {
     Ok(())
 }
 
-/// Tokens per second of single ones after a prompt.
+/// Decode speed after a prompt, in tokens per second.
 fn run(model: &mut Model, seq: SequenceId, prompt: usize, generate: usize, clock: &RealClock) -> Result<f64> {
     let n_vocab = model.info().n_vocab as u64;
     let ids: Vec<TokenId> =

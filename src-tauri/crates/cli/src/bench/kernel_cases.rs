@@ -1,4 +1,4 @@
-//! Graphs of one operation each, with what its fast path has to be worth.
+//! Benchmark graphs of one operation each, with the required speedup.
 
 use contract::Result;
 use kernels::cpu::isa::IsaLevel;
@@ -9,28 +9,28 @@ use kernels::{
 };
 use weights::{DType, SharedBytes, TensorView};
 
-/// One operation to be measured.
+/// One benchmarked operation.
 pub struct Case {
     pub group: &'static str,
     pub name: String,
     pub graph: Graph,
-    /// The matrix of a product: its reference is one multiply-add after another.
+    /// Matrix of a matmul, whose reference accumulates sequentially.
     pub weight: Option<Tensor>,
-    /// The node that is measured.
+    /// The measured node.
     pub node: &'static str,
-    /// Positions that stand in the context before, and rows of the measured run.
+    /// Positions already in the context, and rows of the measured run.
     pub before: usize,
     pub n_rows: usize,
-    /// Times as fast as the reference, at least.
+    /// Required minimum speedup over the reference.
     pub bar: Option<f64>,
 }
 
 type Built<T> = std::result::Result<T, KernelError>;
 
-/// Rows of the tables that inputs come from.
+/// Number of rows of the input embedding tables.
 pub const N_VOCAB: usize = 64;
 
-/// Issue 4's bars for vector kernels over the reference.
+/// Required speedups of SIMD kernels over the reference (issue 4).
 const MATMUL: f64 = 4.0;
 const ATTENTION: f64 = 3.0;
 const ACTIVATION: f64 = 2.0;
@@ -77,14 +77,14 @@ pub fn all(level: IsaLevel) -> Result<Vec<Case>> {
     Ok(cases)
 }
 
-/// Width of a matrix, and its rows: it lies in the second-level cache in most formats.
+/// Columns (`K`) and rows of a matrix, which fits into the L2 cache in most formats.
 const K: usize = 2048;
 const N_OUT: usize = 512;
 
 fn product(dtype: DType, n_rows: usize) -> Built<Case> {
     let mut b = GraphBuilder::new(KvLayout::uniform(0, KV))?;
     let x = b.embed("embed", &table(K)?, 1.0)?;
-    // the same byte everywhere: a modest, positive number in every format and wherever one has its scales
+    // one byte value everywhere: a small positive number in every format, also as a scale
     let bytes = vec![0x2C; N_OUT * dtype.row_bytes(K)];
     let view = TensorView { name: "weights", dtype, shape: &[N_OUT, K], data: SharedBytes::from_vec(bytes) };
     let weight = Tensor::host(&view)?;
@@ -98,7 +98,7 @@ fn product(dtype: DType, n_rows: usize) -> Built<Case> {
 
 const N_HEADS: usize = 8;
 const KV: KvLayerLayout = KvLayerLayout { n_kv_heads: 2, head_dim: 64, dtype: KvDType::F16, window: None };
-/// Positions that attention looks back on.
+/// Positions before the measured rows.
 const BEFORE: usize = 512;
 
 fn attention(dtype: KvDType, n_rows: usize) -> Built<Case> {
@@ -144,7 +144,7 @@ fn attention(dtype: KvDType, n_rows: usize) -> Built<Case> {
     })
 }
 
-/// Floats of a row of the operations that go row by row.
+/// Row length of row-wise operations.
 const WIDTH: usize = 8192;
 
 type Build<'a> = &'a dyn Fn(&mut GraphBuilder, ValueId) -> Built<ValueId>;
@@ -165,7 +165,7 @@ fn rope() -> RopeShape {
     RopeShape { n_heads, head_dim, n_rot, inv_freq, mscale: 1.0, style: RopeStyle::Half }
 }
 
-/// Numbers that look like activations, the same each time.
+/// Pseudo-random but reproducible activations.
 pub fn numbers(n: usize) -> Vec<f32> {
     (0..n).map(|i| ((i * 7919 + 17) % 1009) as f32 / 252.0 - 2.0).collect()
 }

@@ -1,5 +1,6 @@
-//! `nook bench --kernels`: the vector kernels against the reference ones, one thread each and turn about, and what
-//! fewer bytes per weight bring to decoding. Both sides run the same graph, so that nothing is compared but kernels.
+//! `nook bench --kernels`: SIMD kernels against the reference kernels on one thread, and decode speed by format.
+//!
+//! Both sides run the same graph in alternation, so only the kernels differ.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,22 +22,22 @@ use super::speed::Speeds;
 use crate::args::global::Global;
 use crate::{open_model, out};
 
-/// A fast path beside what it replaces.
+/// A fast path compared with the reference.
 #[derive(Debug, Serialize)]
 struct KernelRow {
     group: &'static str,
     kernel: String,
     level: &'static str,
-    /// How many times as fast as the reference: of each turn, then the middle of them.
+    /// Speedup over the reference: median, minimum and maximum of the turns.
     ratio: Speeds,
     reference_us: f64,
     us: f64,
-    /// What the ratio should be at least.
+    /// Required minimum of the ratio.
     bar: Option<f64>,
     met: Option<bool>,
 }
 
-/// Decoding with the same shape in another format.
+/// Decode speed of one shape in one format.
 #[derive(Debug, Serialize)]
 struct DecodeRow {
     group: &'static str,
@@ -44,16 +45,16 @@ struct DecodeRow {
     tok_s: Speeds,
     bytes_per_token: u64,
     gb_s: f64,
-    /// How many times as fast as with f32, turn by turn.
+    /// Speedup over f32, by turn.
     over_f32: Speeds,
     bar: Option<f64>,
     met: Option<bool>,
 }
 
-/// Turns of each side; an odd number, so that one is the middle.
+/// Turns of each side; odd, so the median is one of them.
 const TURNS: usize = 7;
 
-/// What can be asked for by itself.
+/// Values of `--kernels`.
 pub const GROUPS: [&str; 8] =
     ["all", "matmul", "attention", "activation", "other", "quantising", "pool", "decode"];
 
@@ -117,7 +118,7 @@ fn turns(case: &Case, level: IsaLevel, clock: &dyn Clock, json: bool) -> Result<
     Ok(())
 }
 
-/// A product by the specification: each weight row decoded, then one multiply-add after another.
+/// Reference matmul: decodes each weight row, then accumulates sequentially.
 fn product(weight: &Tensor, n_rows: usize, clock: &dyn Clock) -> Duration {
     let (k, n_out) = (weight.n_cols(), weight.n_rows());
     let x = kernel_cases::numbers(n_rows * k);
@@ -129,12 +130,12 @@ fn product(weight: &Tensor, n_rows: usize, clock: &dyn Clock) -> Duration {
     clock.monotonic() - start
 }
 
-/// Rows of one run of a case.
+/// Largest number of rows in one run of a case.
 const MAX_ROWS: usize = 64;
-/// Runs of the fast path in a turn: it is over sooner.
+/// Runs of the fast path in one turn, since each is shorter.
 const RUNS: u32 = 5;
 
-/// How long the steps of the wanted operation took.
+/// Time of the steps of one operation.
 fn step(
     executor: &mut Executor,
     pages: &[u32],
@@ -209,10 +210,10 @@ fn verdict(bar: Option<f64>, met: Option<bool>) -> String {
     }
 }
 
-/// Floats that are quantised at once: a wide row of activations.
+/// Length of the quantized row of activations.
 const N_QUANTIZED_VALUES: usize = 8192;
 
-/// Activations to the formats that products take, against the formats' own encoders.
+/// Quantization of activations for matmuls, against the reference encoders of the formats.
 fn quantising(level: IsaLevel, clock: &dyn Clock, json: bool) {
     let x = kernel_cases::numbers(N_QUANTIZED_VALUES);
     for (dtype, like) in [(DType::Q8_0, DType::Q8_0), (DType::Q8_K, DType::Q4_K)] {
@@ -237,7 +238,7 @@ fn quantising(level: IsaLevel, clock: &dyn Clock, json: bool) {
     }
 }
 
-/// Microseconds of one call out of many.
+/// Mean time of one call in microseconds.
 fn timed(clock: &dyn Clock, mut work: impl FnMut()) -> f64 {
     const CALLS: u32 = 50;
     let start = clock.monotonic();
@@ -245,7 +246,7 @@ fn timed(clock: &dyn Clock, mut work: impl FnMut()) -> f64 {
     ((clock.monotonic() - start).as_secs_f64() * 1e6 / f64::from(CALLS)).max(1e-4)
 }
 
-/// What it costs to share out work at all.
+/// Overhead of the thread pool.
 fn region(global: &Global, clock: &dyn Clock) -> Result<()> {
     let threads = match global.threads {
         Some(n) => n as usize,
@@ -257,12 +258,12 @@ fn region(global: &Global, clock: &dyn Clock) -> Result<()> {
     let arrived = AtomicUsize::new(0);
     let met = regions(clock, 2_000, &mut || {
         arrived.store(0, Ordering::SeqCst);
-        // nobody leaves before the last has come
+        // every thread waits for the last one
         let meet = |_: usize, _: usize| {
             arrived.fetch_add(1, Ordering::SeqCst);
             let mut rounds = 0;
             while arrived.load(Ordering::SeqCst) < threads {
-                // where there are fewer cores than threads, the others need this one
+                // with fewer cores than threads, the others need this core
                 if rounds < 1000 {
                     std::hint::spin_loop()
                 } else {
@@ -287,21 +288,21 @@ fn region(global: &Global, clock: &dyn Clock) -> Result<()> {
     Ok(())
 }
 
-/// Nanoseconds of one region out of many.
+/// Time of one region in nanoseconds.
 fn regions(clock: &dyn Clock, n: u32, region: &mut dyn FnMut()) -> Speeds {
     let mut turn = || {
         let start = clock.monotonic();
         (0..n).for_each(|_| region());
         (clock.monotonic() - start).as_secs_f64() * 1e9 / f64::from(n)
     };
-    turn(); // warm, and not counted
+    turn(); // warm-up
     Speeds::of((0..TURNS).map(|_| turn()).collect())
 }
 
-/// Tokens of one turn.
+/// Tokens generated in one turn.
 const TOKENS: usize = 12;
 
-/// A few layers of a published shape in three formats, every one larger than the caches, turn about.
+/// Compares three formats on a few layers of a published shape, each larger than the caches.
 fn decoding(global: &Global, clock: &dyn Clock) -> Result<()> {
     let published = shape::find("llama-3.2-1b")?;
     let slice = shape::Shape { n_layers: 4, n_vocab: 4096, ..*published };

@@ -1,4 +1,4 @@
-//! Where the time of a test goes, as rows of JSON or a table: each operation's time, bytes and arithmetic.
+//! Profile of a test as JSON lines or a table: time, bytes and arithmetic of each operation.
 
 use inference::profile::{Operation, Phase, Profile, Sums};
 use serde::Serialize;
@@ -16,7 +16,7 @@ struct ProfileRow {
     calls: f64,
     /// In one repetition of the test.
     ms: f64,
-    /// Of the test's time, between 0 and 1.
+    /// Share of the test's time, from 0 to 1.
     share: f64,
     us_per_call: f64,
     bytes_per_call: u64,
@@ -25,7 +25,7 @@ struct ProfileRow {
     gops: f64,
 }
 
-/// A test as it is shown.
+/// A profiled test and how to report it.
 pub struct ProfileReport<'a> {
     pub test: &'a str,
     pub depth: usize,
@@ -34,7 +34,7 @@ pub struct ProfileReport<'a> {
 }
 
 impl ProfileReport<'_> {
-    /// Rows of JSON, or a table; the operation that took longest comes first.
+    /// Prints JSON lines or a table, the slowest operation first.
     pub fn show(&self, profile: &Profile, as_json: bool) {
         let n = f64::from(self.n_repetitions.max(1));
         let total = profile.total(self.phase).as_secs_f64().max(1e-9);

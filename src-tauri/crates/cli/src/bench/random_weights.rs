@@ -1,4 +1,4 @@
-//! A model of random weights in a published shape, made in a file for as long as it is needed.
+//! Generates a model file with random weights in the shape of a published model.
 
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -14,8 +14,7 @@ use weights::WeightFile;
 use crate::args::global::Global;
 use crate::{out, text};
 
-/// A file of the shape, opened. Without `keep` it is gone from its folder at once; its pages live as long as they
-/// are mapped.
+/// Generates and opens the file. Without `keep` it is unlinked at once and lives only as long as it is mapped.
 pub fn random_weights(wanted: &str, keep: Option<&Path>, global: &Global) -> Result<WeightFile> {
     let (name, dtype) = wanted.split_once(':').ok_or_else(|| {
         let message = format!("\"{wanted}\" is not NAME:DTYPE.");
@@ -37,7 +36,7 @@ pub fn random_weights(wanted: &str, keep: Option<&Path>, global: &Global) -> Res
         }
     };
     if keep.is_some() && io.exists(&path)? {
-        let message = format!("{} is there already.", path.display());
+        let message = format!("{} already exists.", path.display());
         return Err(Error::input("bench.exists", message, "Choose another file name, or delete the file."));
     }
     let mut writer =
@@ -61,7 +60,7 @@ pub fn random_weights(wanted: &str, keep: Option<&Path>, global: &Global) -> Res
 const SEED: u64 = 1;
 const WRITE_BUFFER_BYTES: usize = 64 << 20;
 
-/// A name that the command line got wrong.
+/// Turns an unknown shape or format into a usage error.
 fn usage(error: engine::EngineError) -> Error {
     Error::new(ErrorKind::Usage, error.code(), error.to_string(), error.remedy())
 }

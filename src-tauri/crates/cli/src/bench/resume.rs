@@ -1,6 +1,7 @@
-//! `nook bench --test resume`: how soon a long conversation goes on after a restart, from stored contexts, and how soon
-//! if all of it were read again. Both in one run, on the same tokens; the first new token's logits have to be the same
-//! in every bit.
+//! `nook bench --test resume`: time to continue a long conversation after a restart, from checkpoints and by a new
+//! prefill.
+//!
+//! Guarantees that the logits after the restart equal those before it bit for bit.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,39 +17,39 @@ use serde::Serialize;
 use super::speed::Bench;
 use crate::{out, text};
 
-/// Both ways and how they compare. Times are from the prompt to the first new token's logits.
+/// Both times and their ratio. Times run from the prompt to the first new token's logits.
 #[derive(Debug, Serialize)]
 struct ResumeRow {
     /// `resume8192`
     test: String,
-    /// Everything is computed.
+    /// Full prefill.
     fresh_s: f64,
-    /// Files are found, read, checked and taken into memory; the last token is computed.
+    /// Finding, reading, verifying and restoring the checkpoint, plus the last token.
     resume_s: f64,
-    /// Of that, until the context is there.
+    /// Part of `resume_s` until the context is restored.
     restore_s: f64,
     ratio: f64,
     tokens: usize,
     computed_tokens: usize,
     files: usize,
     bytes: u64,
-    /// Writing them, with what the disk takes to keep them.
+    /// Writing the checkpoint, including the sync to disk.
     store_s: f64,
 }
 
-/// Files that are removed at the end.
+/// Removes the checkpoint files when dropped.
 struct RemovedOnDrop(CheckpointDir);
 
 impl Drop for RemovedOnDrop {
     fn drop(&mut self) {
         for name in self.0.names().unwrap_or_default() {
-            // They lie in the cache: what stays behind is in nobody's way.
+            // Leftover files are harmless in the cache folder.
             let _ = self.0.remove(&name);
         }
     }
 }
 
-/// `again` loads the model as a restarted program does, into memory of its own.
+/// `again` loads the model like a restarted program does, into separate memory.
 pub fn resume(bench: Bench, n: usize, cache: PathBuf, again: impl FnOnce() -> Result<Model>) -> Result<()> {
     let folder = cache.join("bench-contexts");
     let stored_files = RemovedOnDrop(CheckpointDir::new(&folder, Arc::new(RealIo)));
@@ -73,7 +74,7 @@ pub fn resume(bench: Bench, n: usize, cache: PathBuf, again: impl FnOnce() -> Re
     drop(model);
 
     let mut model = again()?;
-    // as a first answer would: what the machine sets up for the first run of all is no part of the context's cost
+    // warm-up: one-time setup of the device is not part of the cost of the context
     let warm = model.new_sequence()?;
     last_logits(&mut model, warm, &prompt[..1])?;
     model.free(warm);
@@ -92,7 +93,7 @@ pub fn resume(bench: Bench, n: usize, cache: PathBuf, again: impl FnOnce() -> Re
     last_logits(&mut model, seq, &prompt[n_held..])?;
     let resume_s = (clock.monotonic() - start).as_secs_f64();
 
-    // the same place once more, where both have logits
+    // compares at the position where both runs have logits
     let held = model.truncate(seq, n - 1)?;
     if last_logits(&mut model, seq, &prompt[held..n])? != expected {
         return Err(Error::bug("the logits after the restart are not those before it"));
@@ -113,7 +114,7 @@ pub fn resume(bench: Bench, n: usize, cache: PathBuf, again: impl FnOnce() -> Re
     Ok(())
 }
 
-/// Bits of the logits after the last of `tokens`, which continue `seq`.
+/// Appends `tokens` to `seq` and returns the bits of the last logits.
 fn last_logits(model: &mut Model, seq: SequenceId, tokens: &[TokenId]) -> Result<Vec<u32>> {
     let logits = model.forward(&[Chunk { seq, tokens, logits: LogitsSelection::Last }])?;
     Ok(logits.row(0)?.iter().map(|logit| logit.to_bits()).collect())
@@ -128,7 +129,7 @@ impl ResumeRow {
             test, fresh_s, resume_s, restore_s, ratio, store_s, files, bytes, computed_tokens, ..
         } = self;
         out::line(&format!(
-            "{test:<12} first new token after {resume_s:.3} s ({restore_s:.3} s to have the context, {computed_tokens} computed), read anew after {fresh_s:.2} s: {ratio:.0} times sooner"
+            "{test:<12} first new token after {resume_s:.3} s ({restore_s:.3} s to have the context, {computed_tokens} computed), full prefill after {fresh_s:.2} s: {ratio:.0} times faster"
         ));
         out::line(&format!(
             "             {files} files of {} in all, stored in {store_s:.2} s; the logits are the same in every bit",

@@ -1,4 +1,4 @@
-//! Tokens per second of a model: prompts and single tokens, at some depth of context.
+//! Prefill and decode speed of a model at a given context depth.
 
 use std::sync::Arc;
 
@@ -12,19 +12,19 @@ use serde::Serialize;
 use super::profile::ProfileReport;
 use crate::{out, text};
 
-/// One test, one line.
+/// Result of one test.
 #[derive(Debug, Serialize)]
 struct SpeedRow {
-    /// `pp512`: a prompt of 512 tokens; `tg128`: 128 tokens one by one.
+    /// `pp512` is a prefill of 512 tokens, `tg128` a decode of 128.
     test: String,
     depth: usize,
     tok_s: Speeds,
-    /// Bytes read from memory for each token: weights, keys and values.
+    /// Bytes of weights, keys and values read from memory per token.
     bytes_per_token: u64,
     gb_s: f64,
-    /// Bytes of the whole context, full.
+    /// Bytes of the full context.
     context_bytes: u64,
-    /// The most memory that the process held after a repetition, mapped weights included.
+    /// Peak memory of the process after a repetition, including mapped weights.
     resident_bytes: Option<u64>,
 }
 
@@ -36,7 +36,7 @@ pub struct Speeds {
 }
 
 impl Speeds {
-    /// Of at least one measurement.
+    /// Summarizes at least one measurement.
     pub fn of(mut speeds: Vec<f64>) -> Self {
         speeds.sort_by(f64::total_cmp);
         let middle = speeds.len() / 2;
@@ -62,13 +62,13 @@ impl SpeedRow {
     }
 }
 
-/// What a graphics card is told for each run of a test.
+/// GPU submissions of one run of a test.
 #[derive(Debug, Serialize)]
 struct SubmissionRow {
     effort: String,
     depth: usize,
     kernels_per_run: u64,
-    /// Of the processor: sending inputs, encoding, submitting.
+    /// CPU time for uploads, encoding and submission.
     encoding_ms: f64,
 }
 
@@ -78,30 +78,30 @@ impl SubmissionRow {
             return out::json(self);
         }
         let Self { kernels_per_run, encoding_ms, .. } = self;
-        out::line(&format!("  {kernels_per_run} kernels a run, told in {encoding_ms:.3} ms"));
+        out::line(&format!("  {kernels_per_run} kernels per run, encoded in {encoding_ms:.3} ms"));
     }
 }
 
-/// A loaded model and how it is to be measured.
+/// A loaded model and the options of its measurement.
 pub struct Bench {
     pub model: Model,
-    /// Bytes of weights that every token needs.
+    /// Bytes of weights that one token reads.
     pub weight_bytes: u64,
     pub clock: RealClock,
     pub repeat: u32,
     pub copied_depth: bool,
     pub profile: bool,
-    /// Of the profile's first repetition of each test, if that is wanted.
+    /// Records the first profiled repetition of each test.
     pub trace: Option<Trace>,
     pub json: bool,
 }
 
-/// Tokens that are run again and again from the same depth.
+/// Tokens that are run repeatedly from the same depth.
 struct SpeedTest {
     name: String,
     depth: usize,
     tokens: Vec<TokenId>,
-    /// Tokens of one call: all of a prompt, or one.
+    /// Tokens per forward pass: the whole prompt, or one.
     at_once: usize,
 }
 
@@ -111,11 +111,11 @@ impl SpeedTest {
     }
 }
 
-/// Tokens that are computed where the rest are copies.
+/// Number of computed tokens if the rest of the depth is copied.
 const MAX_COMPUTED_TOKENS: usize = 1024;
 
 impl Bench {
-    /// A prompt of `n` tokens after `depth` others.
+    /// Measures a prompt of `n` tokens after `depth` others.
     pub fn prefill(&mut self, n: usize, depth: usize) -> Result<()> {
         let n_passes = n.div_ceil(self.model.max_rows()) as u64;
         let bytes = self.weight_bytes * n_passes / n as u64;
@@ -125,7 +125,7 @@ impl Bench {
         )
     }
 
-    /// `n` tokens, one after another.
+    /// Measures the decode of `n` tokens.
     pub fn decode(&mut self, n: usize, depth: usize) -> Result<()> {
         let context = self.model.kv_bytes_at(depth + n / 2) + self.model.info().kv_fixed_bytes;
         let bytes = self.weight_bytes + context;
@@ -135,7 +135,7 @@ impl Bench {
         )
     }
 
-    /// Measures, after one repetition that isn't counted; then once more for the profile, if that is wanted.
+    /// Measures after one warm-up repetition, then repeats for the profile if requested.
     fn test(&mut self, test: &SpeedTest, bytes_per_token: u64) -> Result<()> {
         let seq = self.model.new_sequence()?;
         self.deepen(seq, test.depth)?;
@@ -148,7 +148,7 @@ impl Bench {
                 speeds.push(test.tokens.len() as f64 / seconds.max(1e-9));
             }
             resident_bytes = resident_bytes.max(memory::used_bytes());
-            self.back(seq, test.depth)?;
+            self.rewind(seq, test.depth)?;
         }
         let tok_s = Speeds::of(speeds);
         let gb_s = tok_s.median * bytes_per_token as f64 / 1e9;
@@ -162,21 +162,21 @@ impl Bench {
             self.model.set_step_timing(true)?;
             for _ in 0..self.repeat {
                 self.once(seq, test, Some((&clock, &mut profile)))?;
-                // one repetition is enough to look at
+                // the trace holds one repetition
                 self.trace = self.trace.take().or(profile.trace.take());
-                self.back(seq, depth)?;
+                self.rewind(seq, depth)?;
             }
             self.model.set_step_timing(false)?;
             let (name, n_repetitions) = (&test.name, self.repeat);
             let shown = ProfileReport { test: name, depth, n_repetitions, phase: test.phase() };
             shown.show(&profile, self.json);
-            self.effort(seq, test)?;
+            self.report_submissions(seq, test)?;
         }
         self.model.free(seq);
         Ok(())
     }
 
-    /// All tokens of a test.
+    /// Runs all tokens of a test once.
     fn once(
         &mut self,
         seq: SequenceId,
@@ -198,13 +198,13 @@ impl Bench {
         Ok(())
     }
 
-    /// What a graphics card is told for each run, and how long the telling takes; nothing where there is none.
-    fn effort(&mut self, seq: SequenceId, test: &SpeedTest) -> Result<()> {
+    /// Reports GPU submissions per run and the time to encode them. Prints nothing without a GPU.
+    fn report_submissions(&mut self, seq: SequenceId, test: &SpeedTest) -> Result<()> {
         let clock = RealClock::new();
         self.model.measure_submissions(Some(&(Arc::new(move || clock.monotonic()) as MonotonicClock)));
         for _ in 0..self.repeat {
             self.once(seq, test, None)?;
-            self.back(seq, test.depth)?;
+            self.rewind(seq, test.depth)?;
         }
         self.model.measure_submissions(None);
         let SubmissionStats { n_runs, n_kernels, time } = self.model.submission_stats();
@@ -218,8 +218,8 @@ impl Bench {
         Ok(())
     }
 
-    /// To where a test begins.
-    fn back(&mut self, seq: SequenceId, depth: usize) -> Result<()> {
+    /// Rewinds the sequence to the depth of the test.
+    fn rewind(&mut self, seq: SequenceId, depth: usize) -> Result<()> {
         if self.model.truncate(seq, depth)? < depth {
             self.model.truncate(seq, 0)?;
             self.deepen(seq, depth)?;
@@ -227,7 +227,7 @@ impl Bench {
         Ok(())
     }
 
-    /// An empty sequence that becomes `depth` tokens deep, and can go back there.
+    /// Fills an empty sequence with `depth` tokens and saves a rewind point.
     fn deepen(&mut self, seq: SequenceId, depth: usize) -> Result<()> {
         let n_computed = if self.copied_depth { depth.min(MAX_COMPUTED_TOKENS) } else { depth };
         let before = self.tokens(0, n_computed);
@@ -238,7 +238,7 @@ impl Bench {
         Ok(self.model.save_rewind_point(seq)?)
     }
 
-    /// `n` ids that look like nothing, the same each time.
+    /// `n` pseudo-random but reproducible ids.
     pub fn tokens(&self, from: usize, n: usize) -> Vec<TokenId> {
         let n_vocab = self.model.info().n_vocab as u64;
         let id = |at: usize| ((at as u64 * 7919 + 17) % n_vocab) as TokenId;

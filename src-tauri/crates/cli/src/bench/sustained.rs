@@ -1,4 +1,4 @@
-//! `nook bench --sustained`: speed minute by minute, as heat and power limits set in.
+//! `nook bench --sustained`: speed by minute, to show thermal and power throttling.
 
 use std::time::Duration;
 
@@ -10,27 +10,27 @@ use serde::Serialize;
 use super::speed::Bench;
 use crate::out;
 
-/// Tokens of one answer: the context begins anew after so many.
+/// Length of one answer in tokens; each starts with an empty context.
 pub const TURN_TOKENS: usize = 256;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// One minute, or what is left of it.
+/// One minute, or the rest of the time.
 #[derive(Debug, Serialize)]
 struct SustainedRow {
     test: &'static str,
-    /// The first is 1.
+    /// Counted from 1.
     minute: u32,
     seconds: f64,
     tokens: u64,
     tok_s: f64,
-    /// Of the first minute's speed.
+    /// Share of the first minute's speed, from 0.
     kept: f64,
 }
 
 pub fn sustained(bench: &mut Bench, seconds: u32) -> Result<()> {
     let seq = bench.model.new_sequence()?;
-    answer(bench, seq, Duration::ZERO)?; // warm, and not counted
+    answer(bench, seq, Duration::ZERO)?; // warm-up
     let until = bench.clock.monotonic() + Duration::from_secs(seconds.into());
     let (mut minute, mut first) = (1, None);
     let mut start = bench.clock.monotonic();
@@ -57,7 +57,7 @@ pub fn sustained(bench: &mut Bench, seconds: u32) -> Result<()> {
     Ok(())
 }
 
-/// Tokens one by one until the turn or the time is over, at least one; how many.
+/// Decodes until the answer or the time ends. Returns the number of tokens, at least 1.
 fn answer(bench: &mut Bench, seq: SequenceId, end: Duration) -> Result<u64> {
     let mut n_done = 0;
     for token in bench.tokens(0, TURN_TOKENS) {

@@ -1,4 +1,4 @@
-//! `POST /v1/embeddings`: vectors of texts.
+//! `POST /v1/embeddings`: embedding vectors of texts.
 
 use axum::body::Body;
 use axum::extract::State;
@@ -12,16 +12,16 @@ use crate::RouteState;
 use crate::body::read;
 use crate::fault::{OpenAiFault, json_response};
 
-/// Most texts of one request, as OpenAI has it.
+/// Largest number of texts per request, as in OpenAI's API.
 const MAX_INPUTS: usize = 2048;
 
 type Result<T> = std::result::Result<T, OpenAiFault>;
 
-/// How vectors are written.
+/// Encoding of the vectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Encoding {
     Float,
-    /// Of the numbers as float32, the lowest byte first.
+    /// Base64 of little-endian float32 values.
     Base64,
 }
 
@@ -47,7 +47,7 @@ pub async fn embeddings(State(shared): State<RouteState>, body: Body) -> Respons
 async fn embedded(shared: RouteState, body: &[u8]) -> Result<Value> {
     let EmbeddingsRequest { model, texts, encoding } = EmbeddingsRequest::parse(body)?;
     let (model, embedded) = blocking(move || {
-        // Ids of the library only: a request can't have any file opened.
+        // Library ids only: a request can't open arbitrary files.
         let model = match model {
             Some(model) => shared.app.model_served(&model)?.id,
             None => shared.app.embedding_model_served()?.id,
@@ -60,7 +60,7 @@ async fn embedded(shared: RouteState, body: &[u8]) -> Result<Value> {
     Ok(answer(&model, &embedded, encoding))
 }
 
-/// A text that is too long is one of `input`, not of messages.
+/// Attributes a length error to `input` instead of `messages`.
 fn of_input(fault: OpenAiFault) -> OpenAiFault {
     match fault.param.as_deref() {
         Some("messages") => OpenAiFault { param: Some("input".into()), ..fault },
@@ -102,7 +102,7 @@ impl EmbeddingsRequest {
     }
 }
 
-/// One text or several.
+/// Parses one text or a list of texts.
 fn texts(fields: &Map<String, Value>) -> Result<Vec<String>> {
     let wrong = || OpenAiFault::invalid("input", "`input` must be a text or a list of texts.");
     let texts: Vec<String> = match fields.get("input") {
@@ -139,7 +139,7 @@ fn answer(model: &str, embedded: &EmbeddingBatch, encoding: Encoding) -> Value {
     json!({ "object": "list", "data": data, "model": model, "usage": usage })
 }
 
-/// With `=` at the end, as clients want it.
+/// Base64 with padding, which clients expect.
 fn base64(bytes: &[u8]) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);

@@ -1,4 +1,4 @@
-//! A chat completion request, read field by field so that every refusal names its field.
+//! Parses chat completion requests field by field, so that every error names its field.
 
 use app::GenerateArgs;
 use app::SamplingArgs;
@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 
 use crate::fault::OpenAiFault;
 
-/// Most stop texts; OpenAI takes 4.
+/// Largest number of stop texts; OpenAI allows 4.
 const MAX_STOPS: usize = 16;
 
-/// Most messages: far beyond any conversation.
+/// Largest number of messages; far beyond any conversation.
 const MAX_MESSAGES: usize = 10_000;
 
 type Result<T> = std::result::Result<T, OpenAiFault>;
@@ -52,7 +52,7 @@ impl ChatRequest {
     }
 }
 
-/// The fields of the request; null counts as absent.
+/// Fields of the request; null counts as absent.
 struct Fields<'a>(&'a Map<String, Value>);
 
 impl<'a> Fields<'a> {
@@ -72,7 +72,7 @@ impl<'a> Fields<'a> {
         self.typed(name, "a number", Value::as_f64)
     }
 
-    /// A whole number that isn't negative.
+    /// A non-negative integer.
     fn count(&self, name: &'static str) -> Result<Option<u64>> {
         self.typed(name, "a whole number from 0", |value| {
             let is_whole = |number: &f64| number.fract() == 0.0 && (0.0..9e15).contains(number);
@@ -90,7 +90,7 @@ impl<'a> Fields<'a> {
         read(value).map(Some).ok_or_else(|| OpenAiFault::invalid(name, format!("`{name}` must be {kind}.")))
     }
 
-    /// What would change the answer if it were ignored.
+    /// Rejects unsupported fields that would change the answer.
     fn refuse_unbuilt(&self) -> Result<()> {
         let unbuilt = |name: &'static str| {
             Err(OpenAiFault {
@@ -179,7 +179,7 @@ impl<'a> Fields<'a> {
     }
 
     fn sampling(&self) -> Result<SamplingArgs> {
-        // Some clients send a negative seed: any number will do, as long as it is the same each time.
+        // Some clients send a negative seed; map it to a fixed number.
         let seed = self.typed("seed", "a whole number", |value| {
             value.as_u64().or_else(|| value.as_i64().map(i64::cast_unsigned))
         })?;

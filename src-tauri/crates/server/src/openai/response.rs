@@ -1,4 +1,4 @@
-//! A turn's events in OpenAI's shapes: chunk by chunk, or as one completion.
+//! Converts a turn's events to OpenAI's format, as chunks or one completion.
 
 use axum::http::StatusCode;
 use contract::Error;
@@ -8,20 +8,20 @@ use serde_json::{Value, json};
 use crate::fault::OpenAiFault;
 use crate::stream::event;
 
-/// What every chunk of an answer repeats.
+/// Fields that every chunk of an answer repeats.
 #[derive(Debug, Clone)]
 pub struct Identity {
     pub id: String,
-    /// Seconds since 1970.
+    /// Unix time in seconds.
     pub created: i64,
     pub model: String,
 }
 
-/// A failure that came after the turn had started.
+/// Error of a turn that has already started.
 pub fn failed(error: &ErrorInfo) -> OpenAiFault {
     let fault = OpenAiFault::from(Error::from(error.clone()));
     match fault.status {
-        // Nothing a client does on the model's machine mends its memory; 507 is unknown to most.
+        // Clients can't fix the server's memory, and most don't know status 507.
         StatusCode::INSUFFICIENT_STORAGE => OpenAiFault { status: StatusCode::SERVICE_UNAVAILABLE, ..fault },
         _ => fault,
     }
@@ -53,7 +53,7 @@ fn usage(stats: &TurnStats) -> Value {
     })
 }
 
-/// Writes a stream: the role first, `finish_reason` once, the usage if it was asked for, `[DONE]`.
+/// Writes a stream: the role, the chunks, one `finish_reason`, the usage if requested, and `[DONE]`.
 pub struct StreamWriter {
     identity: Identity,
     include_usage: bool,
@@ -66,7 +66,7 @@ impl StreamWriter {
         Self { identity, include_usage, n_calls: 0, has_failed: false }
     }
 
-    /// The first chunk, and what has come until now.
+    /// Writes the first chunk and the events so far.
     pub fn begin(&mut self, events: Vec<TurnEvent>) -> String {
         let mut text = self.chunk(&json!({ "role": "assistant", "content": "" }), None);
         events.into_iter().for_each(|event| text.push_str(&self.write(event.kind)));
@@ -104,7 +104,7 @@ impl StreamWriter {
         }
     }
 
-    /// A stream that failed just closes: clients have the error.
+    /// Writes `[DONE]`; a failed stream closes without it, since clients have the error.
     pub fn end(&self) -> String {
         if self.has_failed { String::new() } else { "data: [DONE]\n\n".into() }
     }
@@ -127,7 +127,7 @@ impl StreamWriter {
     }
 }
 
-/// Gathers an answer that is sent at once.
+/// Collects an answer that is sent as one completion.
 #[derive(Default)]
 pub struct CompletionBuilder {
     text: String,
