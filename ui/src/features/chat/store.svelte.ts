@@ -11,6 +11,7 @@ import * as temporary from './temporary-chat';
 import { withLive } from './turn-overlay';
 import { watchedTurnOf, watchToEnd, type ChatHooks } from './watch-turn';
 
+type OneOff = api.OneOffOptions;
 type CompactionCall = 'conversation_compact' | 'conversation_undo_compaction';
 
 export class ChatState {
@@ -110,11 +111,7 @@ export class ChatState {
   }
 
   /** Writes a new version of an answer, optionally with another model or one-off options. */
-  regenerate(
-    message: string,
-    model: string | null = null,
-    once?: api.OneOffOptions,
-  ): Promise<boolean> {
+  regenerate(message: string, model: string | null = null, once?: OneOff): Promise<boolean> {
     const again = this.temporary ? temporary.questionAt(this.shown, message) : null;
     if (again) return this.#ask(again, model);
     return this.#startTurn(() =>
