@@ -26,7 +26,7 @@ fn main() -> ExitCode {
     if let Some(ended) = inference::supervisor::serve_if_asked() {
         return ended;
     }
-    let ShellArgs { data_dir, asked } =
+    let ShellArgs { data_dir, links } =
         match ShellArgs::read(std::env::args_os().skip(1), std::env::var_os(platform::DATA_DIR_VARIABLE)) {
             Ok(arguments) => arguments,
             Err(wrong) => {
@@ -40,7 +40,7 @@ fn main() -> ExitCode {
     }
     webkit_env::restart_if_useful(std::env::args_os());
     let opened =
-        app::desktop::single_instance::SingleInstance::take(data_dir.clone(), &asked).and_then(|taken| {
+        app::desktop::single_instance::SingleInstance::take(data_dir.clone(), &links).and_then(|taken| {
             match taken {
                 app::desktop::single_instance::InstanceClaim::First(only) => {
                     Ok(Some((only, open(data_dir)?)))
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
             }
         });
     let shown = opened.map(|opened| match opened {
-        Some((only, app)) => window::run(app, only, asked),
+        Some((only, app)) => window::run(app, only, links),
         None => Ok(()),
     });
     match shown {
@@ -92,13 +92,13 @@ fn has_display() -> bool {
 struct ShellArgs {
     /// From the flag, else the environment variable; `None` uses the system's folders.
     data_dir: Option<PathBuf>,
-    asked: Vec<DeepLink>,
+    links: Vec<DeepLink>,
 }
 
 impl ShellArgs {
     fn read(mut args: impl Iterator<Item = OsString>, variable: Option<OsString>) -> Result<Self, String> {
         let mut data_dir = variable.filter(|v| !v.is_empty());
-        let mut asked = Vec::new();
+        let mut links = Vec::new();
         while let Some(arg) = args.next() {
             let text = arg.to_string_lossy();
             if text == "--data-dir" {
@@ -108,13 +108,13 @@ impl ShellArgs {
             } else if text.starts_with("--") {
                 return Err(USAGE.into());
             } else {
-                asked.push(
+                links.push(
                     DeepLink::parse(&arg)
                         .map_err(|error| format!("{} {}\n{USAGE}", error.message(), error.remedy()))?,
                 );
             }
         }
-        Ok(Self { data_dir: data_dir.map(PathBuf::from), asked })
+        Ok(Self { data_dir: data_dir.map(PathBuf::from), links })
     }
 }
 
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn the_data_folder_comes_from_flag_variable_or_default() {
         let check = |args: &[&str], variable, dir: Option<&str>| {
-            let expected = ShellArgs { data_dir: dir.map(PathBuf::from), asked: Vec::new() };
+            let expected = ShellArgs { data_dir: dir.map(PathBuf::from), links: Vec::new() };
             assert_eq!(read(args, variable), Ok(expected), "{args:?} {variable:?}");
         };
         check(&[], None, None);
@@ -143,10 +143,10 @@ mod tests {
 
     #[test]
     fn files_and_links_are_for_the_window() {
-        let asked =
+        let links =
             vec![DeepLink::NewChat { text: "hi".into() }, DeepLink::FindModel { query: "a/b".into() }];
         let args = ["inglenook://new?text=hi", "--data-dir=/f", "inglenook://models/a/b"];
-        assert_eq!(read(&args, None), Ok(ShellArgs { data_dir: Some("/f".into()), asked }));
+        assert_eq!(read(&args, None), Ok(ShellArgs { data_dir: Some("/f".into()), links }));
         assert!(read(&["notes.txt"], None).unwrap_err().starts_with("notes.txt can't be opened."));
     }
 }

@@ -41,18 +41,18 @@ pub fn set(app: &AppHandle, labels: Option<Labels>) -> Result<(), ErrorInfo> {
     let (send, done) = mpsc::channel();
     let on_main = app.clone();
     let set = move || {
-        let is_wanted = labels.is_some();
+        let is_enabled = labels.is_some();
         // The crate loads libayatana-appindicator only now, and panics if it is missing.
-        let shown = catch_unwind(AssertUnwindSafe(|| match &labels {
+        let outcome = catch_unwind(AssertUnwindSafe(|| match &labels {
             Some(labels) => show(&on_main, labels),
             None => on_main.tray_by_id(ID).map_or(Ok(()), |icon| icon.set_visible(false)),
         }));
-        let shown = match shown {
-            Ok(shown) => shown.map_err(|error| error.to_string()),
+        let outcome = match outcome {
+            Ok(outcome) => outcome.map_err(|error| error.to_string()),
             Err(_) => Err("libayatana-appindicator3 is missing".into()),
         };
-        on_main.state::<TrayEnabled>().0.store(is_wanted && shown.is_ok(), Ordering::Relaxed);
-        send.send(shown)
+        on_main.state::<TrayEnabled>().0.store(is_enabled && outcome.is_ok(), Ordering::Relaxed);
+        send.send(outcome)
     };
     // the receiver waits until the window closes, so a failed send is harmless
     app.run_on_main_thread(move || drop(set())).map_err(|error| contract::Error::bug(error).info)?;

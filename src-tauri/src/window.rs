@@ -7,12 +7,12 @@ use tauri::{DragDropEvent, Manager, RunEvent, Url, WebviewWindow, WindowEvent};
 use crate::state::{DragDropUpdate, DropListener, LinkInbox, OpenApp};
 use crate::{commands, focus, shutdown, tray, window_state};
 
-/// Shows the window and opens `asked` in it; returns when it closes, after saving partial answers. Holds `only`
+/// Shows the window and opens `links` in it; returns when it closes, after saving partial answers. Holds `only`
 /// meanwhile.
 pub fn run(
     app: app::App,
     mut only: app::desktop::single_instance::SingleInstance,
-    asked: Vec<DeepLink>,
+    links: Vec<DeepLink>,
 ) -> tauri::Result<()> {
     let shell = tauri::Builder::default()
         .manage(OpenApp::new(app))
@@ -40,9 +40,9 @@ pub fn run(
         .setup(|shell| open(shell).map_err(Into::into))
         .build(tauri::generate_context!())?;
     let handle = shell.handle().clone();
-    shell.state::<LinkInbox>().send(asked);
-    only.on_raise(move |asked| {
-        handle.state::<LinkInbox>().send(asked);
+    shell.state::<LinkInbox>().send(links);
+    only.on_raise(move |links| {
+        handle.state::<LinkInbox>().send(links);
         focus::raise(&handle);
     });
     shell.run(|shell, event| {

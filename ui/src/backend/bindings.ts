@@ -1,5 +1,8 @@
 // Generated from src-tauri/crates/contract by `make types`. Do not edit.
 
+/**
+ * The program's version, folders and processor.
+ */
 export type AppInfo = { version: string, data_dir: string, log_dir: string, 
 /**
  * Physical cores of this machine.
@@ -15,47 +18,50 @@ isa: string, };
  */
 export type ErrorInfo = { code: string, message: string, remedy: string, 
 /**
- * What can be done about it at once, if the user wishes.
+ * An action that the user can choose.
  */
 action?: ErrorAction, };
 
+/**
+ * The format of an attached file.
+ */
 export type AttachmentKind = "text" | "markdown" | "code" | "csv" | "pdf";
 
 /**
- * A file that was read, for a message that will be sent or was.
+ * A file of a draft or message, already read.
  */
 export type Attachment = { id: string, name: string, kind: AttachmentKind, 
 /**
- * Of the file as it was.
+ * Size of the original file.
  */
 bytes: number, 
 /**
- * What a reader may not notice in it.
+ * Parts that a reader may overlook.
  */
 findings: Array<Finding>, 
 /**
- * The model was given all of it; else the passages that match. Absent: it has not been sent.
+ * The model got all of it; else the matching passages. Absent: not sent.
  */
 whole?: boolean, 
 /**
- * Of all of it, as the model counts that it was sent to. Absent: it has not been sent.
+ * Tokens of the whole file, by that model's count. Absent: not sent.
  */
 tokens?: number, 
 /**
- * That count is an estimate.
+ * The token count is an estimate.
  */
 is_about?: boolean, 
 /**
- * The encoding that was guessed.
+ * The guessed encoding.
  */
 guessed?: string, };
 
 /**
- * A file's text, or so much of it as is shown at once.
+ * A file's text, or the excerpt of it that is shown at once.
  */
 export type AttachmentText = { attachment: Attachment, text: string, 
 /**
- * The byte of the whole text that this begins with.
+ * Byte offset of the excerpt in the whole text.
  */
 start: number, 
 /**
@@ -63,18 +69,21 @@ start: number,
  */
 total: number, };
 
+/**
+ * Requests an excerpt of an attachment's text.
+ */
 export type AttachmentTextArgs = { id: string, 
 /**
- * A byte of its text that is to be seen; absent: the first.
+ * A byte offset that the excerpt contains; absent: 0.
  */
 at?: number | null, };
 
 /**
- * What a file of a draft would cost.
+ * The token cost of a draft's file.
  */
 export type AttachmentCost = { id: string, 
 /**
- * Of what the model would be given of it.
+ * Tokens that the model would get.
  */
 tokens: number, 
 /**
@@ -82,10 +91,13 @@ tokens: number,
  */
 tokens_whole: number, 
 /**
- * It fits as a whole; else it is searched for what the draft asks.
+ * It fits whole; else it is searched for passages that match the draft.
  */
 whole: boolean, };
 
+/**
+ * Attaches a file's bytes.
+ */
 export type AttachArgs = { name: string, 
 /**
  * The file's bytes.
@@ -93,7 +105,7 @@ export type AttachArgs = { name: string,
 base64: string, };
 
 /**
- * What of a file an answer could know.
+ * A file or passage that an answer could draw on.
  */
 export type Source = { 
 /**
@@ -110,7 +122,7 @@ passage?: Passage, };
  */
 export type Passage = { 
 /**
- * Bytes of its text.
+ * Byte range in its text.
  */
 start: number, end: number, 
 /**
@@ -118,65 +130,71 @@ start: number, end: number,
  */
 first_line: number, last_line: number, 
 /**
- * From 1, where it has pages.
+ * From 1, if it has pages.
  */
 page?: number, };
 
+/**
+ * A conversation as lists show it.
+ */
 export type ConversationSummary = { id: string, title: string, 
 /**
  * Library id of the model that answers here.
  */
 model: string, created_ms: number, updated_ms: number, 
 /**
- * The turn that is answering right now.
+ * The turn in progress.
  */
 active_turn: string | null, 
 /**
- * The folder it lies in.
+ * Its folder.
  */
 folder: string | null, pinned: boolean, 
 /**
- * In the trash since then.
+ * When it was moved to the trash.
  */
 deleted_ms: number | null, 
 /**
- * The one that was used last has the greatest, whatever the clock says.
+ * The most recently used one has the greatest value, whatever the clock says.
  */
 activity: number, 
 /**
- * Grows with everything that changes in it.
+ * Grows with every change in it.
  */
 revision: number, };
 
+/**
+ * A conversation with the messages of its active branch.
+ */
 export type Conversation = { summary: ConversationSummary, 
 /**
  * The active branch, root first.
  */
 messages: Array<Message>, options: ConversationOptions, 
 /**
- * The model is not shown, or not word for word, what comes before.
+ * The latest compaction: earlier messages are left out or summarised.
  */
 compaction: CompactionInfo | null, 
 /**
- * What becomes of it when it is longer than the context. Absent: as the setting says.
+ * Strategy when it is longer than the context. Absent: as the setting says.
  */
 compression: CompactionStrategy | null, };
 
 /**
- * What becomes of conversations that are longer than the context.
+ * Strategy for conversations longer than the context.
  */
 export type CompactionStrategy = "off" | "window" | "summary" | "attention";
 
 /**
- * How far the conversation is compacted: messages up to `until` stay, but the model is not shown them.
+ * The extent of a compaction: messages up to `until` stay, but the model doesn't see them.
  */
 export type CompactionInfo = { 
 /**
- * The last message that the model is not shown.
+ * The last message hidden from the model.
  */
 until: string, strategy: CompactionStrategy, 
 /**
- * The summary that the model is given in their place.
+ * The summary that replaces them for the model.
  */
 summary: string | null, 
 /**
@@ -184,10 +202,19 @@ summary: string | null,
  */
 tokens_before: number, tokens_after: number, created_ms: number, };
 
+/**
+ * The author of a message.
+ */
 export type Role = "system" | "user" | "assistant";
 
+/**
+ * How far a message has come.
+ */
 export type MessageState = "streaming" | "complete" | "stopped" | "interrupted" | "failed";
 
+/**
+ * A message of a conversation's tree.
+ */
 export type Message = { id: string, parent: string | null, role: Role, 
 /**
  * While `state` is `streaming`: what has been saved so far. A watcher of the turn from sequence
@@ -203,7 +230,7 @@ tool_calls: Array<ToolCall>, state: MessageState, error: ErrorInfo | null, model
  */
 attachments: Array<Attachment>, 
 /**
- * What of files an answer's question gave to the model.
+ * Files and passages that the model got with the question.
  */
 sources: Array<Source>, created_ms: number, 
 /**
@@ -220,24 +247,24 @@ export type ToolCall = { id: string, name: string,
  */
 arguments: string, 
 /**
- * Absent: it is no call of a tool of ours, or it has not been looked at yet.
+ * Absent: the call is not ours to run, or not yet processed.
  */
 run?: ToolRun, };
 
 /**
- * A call of one of our tools.
+ * The run of a tool call.
  */
 export type ToolRun = { 
 /**
- * Id and name of its server; empty where no server has such a tool.
+ * Id and name of its server; empty if no server has such a tool.
  */
 server: string, server_name: string, 
 /**
- * As its server calls it.
+ * The server's name for it.
  */
 tool: string, state: ToolRunState, 
 /**
- * As the model is told.
+ * The result as the model sees it.
  */
 result: string, 
 /**
@@ -245,7 +272,7 @@ result: string,
  */
 cut: number, duration_ms: number, 
 /**
- * What in the result a reader may not notice.
+ * Parts of the result that a reader may overlook.
  */
 findings: Array<Finding>, 
 /**
@@ -254,61 +281,109 @@ findings: Array<Finding>,
 at_limit: boolean, };
 
 /**
- * What has become of a call.
+ * The state of a tool call.
  */
 export type ToolRunState = "asking" | "running" | "done" | "failed" | "denied" | "stopped";
 
+/**
+ * Arguments of calls that take none.
+ */
 export type NoArgs = Record<symbol, never>;
 
+/**
+ * Names an object by its id.
+ */
 export type IdArgs = { id: string, };
 
+/**
+ * Renames a conversation.
+ */
 export type RenameArgs = { id: string, title: string, };
 
+/**
+ * Sets the model of a conversation.
+ */
 export type SetModelArgs = { id: string, 
 /**
  * Library id.
  */
 model: string, };
 
+/**
+ * Sets the compaction strategy of a conversation.
+ */
 export type SetCompressionArgs = { id: string, 
 /**
  * Absent: as the setting says.
  */
 strategy?: CompactionStrategy | null, };
 
+/**
+ * Repeats the last turn of a conversation.
+ */
 export type RetryArgs = { conversation: string, };
 
+/**
+ * Names a turn.
+ */
 export type TurnArgs = { turn: string, };
 
+/**
+ * Carries a text.
+ */
 export type TextArgs = { text: string, };
 
 /**
- * Something in a text that a reader may not notice.
+ * Something in a text that a reader may overlook.
  */
 export type Finding = { "type": "hidden", 
 /**
- * Where the first of them stands, in characters.
+ * Position of the first, in characters.
  */
-at: number, count: number, 
+at: number, 
 /**
- * Such as `U+202E`, each once.
+ * Number of such characters.
  */
-names: Array<string>, } | { "type": "instruction", at: number, quote: string, };
+count: number, 
+/**
+ * Code points such as `U+202E`, each once.
+ */
+names: Array<string>, } | { "type": "instruction", 
+/**
+ * Position of its start, in characters.
+ */
+at: number, 
+/**
+ * The beginning of the text.
+ */
+quote: string, };
 
+/**
+ * Names a file or folder on disk.
+ */
 export type PathArgs = { 
 /**
  * A GGUF file, or a folder with safetensors, config.json and tokenizer.json.
  */
 path: string, };
 
+/**
+ * Sets a setting.
+ */
 export type SettingArgs = { key: string, 
 /**
- * `null` where the setting may be absent.
+ * `null` if the setting may be absent.
  */
 value: unknown, };
 
+/**
+ * Names a setting.
+ */
 export type KeyArgs = { key: string, };
 
+/**
+ * Sends a message.
+ */
 export type SendArgs = { 
 /**
  * Absent: a new conversation is made.
@@ -323,7 +398,7 @@ model?: string | null,
  */
 attachments?: Array<string>, 
 /**
- * What a new conversation has of its own from its first message on; one that is there keeps its own.
+ * Options of a new conversation from its first message on; an existing one keeps its own.
  */
 options?: ConversationOptions | null, 
 /**
@@ -331,9 +406,12 @@ options?: ConversationOptions | null,
  */
 compression?: CompactionStrategy | null, };
 
+/**
+ * A draft whose token cost is counted.
+ */
 export type DraftArgs = { 
 /**
- * Absent: a conversation that is about to begin.
+ * Absent: a new conversation.
  */
 conversation?: string | null, text: string, 
 /**
@@ -345,7 +423,7 @@ model?: string | null,
  */
 attachments?: Array<string>, 
 /**
- * What a conversation that is about to begin will have of its own; one that is there has its options.
+ * Options that the new conversation will have; an existing one has its own.
  */
 options?: ConversationOptions | null, };
 
@@ -358,11 +436,11 @@ export type DraftCount = {
  */
 tokens: number, context_limit: number, 
 /**
- * The model can be told to think or not to.
+ * The model supports switching reasoning on and off.
  */
 can_think_or_not: boolean, 
 /**
- * The model knows grades of effort, such as `low`.
+ * The model supports effort levels, such as `low`.
  */
 has_efforts?: boolean, 
 /**
@@ -375,22 +453,25 @@ is_about?: boolean,
 attachments: Array<AttachmentCost>, };
 
 /**
- * What a prompt consists of before the draft, in tokens. What is left of `before` is what was said.
+ * The parts of a prompt before the draft, in tokens. The rest of `before` is messages.
  */
 export type ContextParts = { 
 /**
- * The whole prompt without the draft; none where a conversation is about to begin.
+ * The whole prompt without the draft; 0 for a new conversation.
  */
 before: number, system: number, 
 /**
- * Descriptions of the tools that the model is told of.
+ * Descriptions of the offered tools.
  */
 tools: number, 
 /**
- * Of earlier messages, as far as the model is shown them.
+ * Files of earlier messages, as far as the model sees them.
  */
 files: number, };
 
+/**
+ * A turn that has begun, with the ids of its messages.
+ */
 export type TurnStarted = { turn: string, conversation: string, user_message: string, assistant_message: string, };
 
 /**
@@ -398,60 +479,84 @@ export type TurnStarted = { turn: string, conversation: string, user_message: st
  */
 export type TurnEvent = { seq: number, turn: string, kind: TurnEventKind, };
 
+/**
+ * The content of a turn event.
+ */
 export type TurnEventKind = { "type": "queued", position: number, } | { "type": "loading", fraction: number, } | { "type": "prefill", done: number, total: number, } | { "type": "compacting", messages: number, } | { "type": "compacted", compaction: CompactionInfo, } | { "type": "text", text: string, ids: Array<number>, } | { "type": "reasoning", text: string, ids: Array<number>, } | { "type": "tool_call", call: ToolCall, } | { "type": "notice", error: ErrorInfo, } | { "type": "done", stats: TurnStats, } | { "type": "failed", error: ErrorInfo, };
 
+/**
+ * Why an answer ended.
+ */
 export type Finish = "stop" | "tool_calls" | "length" | "cancelled" | "context_full" | "time_up";
 
+/**
+ * The figures of an answer: tokens, times and rates.
+ */
 export type TurnStats = { finish: Finish, prompt_tokens: number, 
 /**
  * Prompt tokens that were in the KV cache already.
  */
 reused_tokens: number, generated_tokens: number, 
 /**
- * Tokens that were guessed ahead and checked.
+ * Tokens drafted and verified.
  */
 drafted_tokens: number, 
 /**
- * Those of them that came true.
+ * Drafted tokens that were accepted.
  */
 accepted_tokens: number, context_tokens: number, context_limit: number, load_ms: number, ttft_ms: number, prefill_tok_s: number, decode_tok_s: number, 
 /**
- * From the first token of its reasoning to the last; 0 where it had none.
+ * From the first reasoning token to the last; 0 if there is none.
  */
 thought_ms?: number, 
 /**
- * The counts of tokens are estimates.
+ * The token counts are estimates.
  */
 is_about?: boolean, 
 /**
- * The host that answered, where it was not this machine.
+ * The remote host that answered, if any.
  */
 answered_by?: string | null, 
 /**
- * What it was asked for otherwise than the other answers of its conversation.
+ * Its one-off options.
  */
 once?: OneOffOptions | null, };
 
+/**
+ * The type and range of a setting.
+ */
 export type SettingKind = { "kind": "number", min: number, max: number, step: number, } | { "kind": "integer", min: number, max: number, 
 /**
- * What the empty field means, where the value may be absent.
+ * Meaning of the empty field, if the value may be absent.
  */
 absent: string | null, } | { "kind": "choice", options: Array<ChoiceOption>, } | { "kind": "toggle" } | { "kind": "text", placeholder: string, } | { "kind": "keys" } | { "kind": "read_only" };
 
+/**
+ * An option of a choice setting.
+ */
 export type ChoiceOption = { value: string, label: string, };
 
+/**
+ * A setting with its value and everything needed to show it.
+ */
 export type SettingRow = { key: string, section: string, 
 /**
- * Rows that stand together within a section.
+ * Group of rows within a section.
  */
 group: string, 
 /**
- * Models read it when they are loaded.
+ * Takes effect when a model is loaded.
  */
 at_load: boolean, label: string, help: string, kind: SettingKind, default: unknown, value: unknown, };
 
+/**
+ * Stores a conversation's context under a name.
+ */
 export type CheckpointArgs = { conversation: string, name: string, };
 
+/**
+ * Lists named contexts, of one conversation or all.
+ */
 export type CheckpointsArgs = { 
 /**
  * None: of all conversations.
@@ -459,28 +564,28 @@ export type CheckpointsArgs = {
 conversation: string | null, };
 
 /**
- * A named place in a conversation.
+ * A named checkpoint of a conversation.
  */
 export type CheckpointInfo = { id: string, name: string, conversation: string, 
 /**
- * The last message that belongs to it.
+ * Its last message.
  */
 message: string, created_ms: number, 
 /**
- * Of the stored context; 0: there is none (any more), and it is read anew.
+ * Size of the stored context; 0: none is stored, and it has to be recomputed.
  */
 bytes: number, };
 
 /**
- * How contexts use memory and disk, and how often they were found, since the worker began.
+ * Memory and disk use of contexts, and cache hits since the worker started.
  */
 export type KvInfo = { turns: number, prompt_tokens: number, 
 /**
- * Share of prompt tokens that were not computed again.
+ * Share of prompt tokens that were reused.
  */
 hit_rate: number, memory: KvTier, 
 /**
- * Of the memory's hits, those in another conversation's context.
+ * Memory hits in another conversation's context.
  */
 shared_tokens: number, disk: KvTier, files: number, 
 /**
@@ -492,32 +597,35 @@ pinned_bytes: number,
  */
 contexts: number, pages: KvPool, window_pages: KvPool, states: KvPool, 
 /**
- * Of those that keep everything, in fewer bits.
+ * Pages requantised to fewer bits.
  */
 aged_pages: KvPool, };
 
 /**
- * Whether a server of this data folder listens.
+ * Whether a server of this data folder is listening.
  */
 export type ServerState = { "state": "off" } | { "state": "running", ports: Array<number>, } | { "state": "failed", port: number, };
 
 /**
- * Main memory, as the system counts it. Absent: it doesn't say.
+ * Main memory as the system reports it. Absent: unknown.
  */
 export type MemoryInfo = { 
 /**
- * Of this program and its workers; pages of models that are mapped count, though they can be let go.
+ * This program and its workers, including mapped model pages, which the system can reclaim.
  */
 ours_bytes: number | null, 
 /**
- * What other programs could still have.
+ * Still available to other programs.
  */
 free_bytes: number | null, total_bytes: number | null, };
 
+/**
+ * Size, budget and hits of a tier of the KV cache.
+ */
 export type KvTier = { bytes: number, budget_bytes: number, hit_tokens: number, };
 
 /**
- * Places of one allocator.
+ * Pages of one allocator.
  */
 export type KvPool = { places: number, held: number, 
 /**
@@ -525,7 +633,7 @@ export type KvPool = { places: number, held: number,
  */
 shared: number, 
 /**
- * Share of the places ever used that is free now.
+ * Free share of the pages ever used.
  */
 fragmentation: number, };
 
@@ -535,11 +643,11 @@ fragmentation: number, };
 export type ProfilePhase = "reading" | "writing";
 
 /**
- * An operation, of all layers together.
+ * An operation, summed over all layers.
  */
 export type ProfileRow = { 
 /**
- * "matmul"; "rest": what no operation took.
+ * "matmul"; "rest": time outside all operations.
  */
 op: string, 
 /**
@@ -547,7 +655,7 @@ op: string,
  */
 what: string, 
 /**
- * A graphics card computed it, and told how long by its own clock; else the processor did.
+ * Computed and timed by a GPU; else by the processor.
  */
 on_card: boolean, calls: number, ms: number, 
 /**
@@ -555,21 +663,21 @@ on_card: boolean, calls: number, ms: number,
  */
 share: number, 
 /**
- * Read and written by all calls: weights, keys and values once each.
+ * Bytes read and written by all calls: weights, keys and values once each.
  */
 bytes: number, 
 /**
- * None: nothing is read that counts.
+ * None: no relevant reads.
  */
 gb_s: number | null, };
 
 /**
- * What took longest comes first.
+ * Rows of a phase, slowest first.
  */
 export type ProfilePart = { phase: ProfilePhase, ms: number, rows: Array<ProfileRow>, };
 
 /**
- * Of one answer, or of several that were written together.
+ * The profile of one answer, or of several from one batch.
  */
 export type ProfiledAnswer = { 
 /**
@@ -577,29 +685,38 @@ export type ProfiledAnswer = {
  */
 model: string, 
 /**
- * Phases without any work are left out.
+ * Phases without work are omitted.
  */
 parts: Array<ProfilePart>, 
 /**
- * Steps for which the trace had no room.
+ * Steps beyond the trace's capacity.
  */
 n_left_out: number, };
 
+/**
+ * The state of profiling, and the last profile.
+ */
 export type ProfileInfo = { 
 /**
- * Answers that are asked for from now on are measured.
+ * New answers are measured.
  */
 is_on: boolean, 
 /**
- * The last one that was.
+ * The last measured answer.
  */
 answer: ProfiledAnswer | null, };
 
+/**
+ * Switches profiling on or off.
+ */
 export type ProfileSwitchArgs = { on: boolean, };
 
+/**
+ * Exports the last trace, as text or to a file.
+ */
 export type ProfileTraceArgs = { 
 /**
- * A file that it is written to. None: it comes back as a text.
+ * The file to write. None: it is returned as text.
  */
 path?: string, };
 
@@ -608,7 +725,7 @@ path?: string, };
  */
 export type Looked = { token: TokenShare, 
 /**
- * The likeliest in its place, likeliest first; it may be one of them.
+ * The most likely candidates, best first; may include the token.
  */
 others: Array<TokenShare>, };
 
@@ -617,10 +734,13 @@ others: Array<TokenShare>, };
  */
 export type TokenShare = { id: number, text: string, 
 /**
- * From 0 to 1, before temperature and everything else that chooses.
+ * From 0 to 1, before temperature and other sampling.
  */
 probability: number, };
 
+/**
+ * Continues an answer from an alternative token.
+ */
 export type PickArgs = { 
 /**
  * An answer.
@@ -631,13 +751,16 @@ message: string,
  */
 index: number, 
 /**
- * The token that stands there instead.
+ * The replacement token.
  */
 token: number, };
 
+/**
+ * Requests an answer in a temporary chat.
+ */
 export type TemporaryArgs = { 
 /**
- * All of the chat, the question last.
+ * The whole chat, the question last.
  */
 messages: Array<TemporaryMessage>, 
 /**
@@ -645,40 +768,46 @@ messages: Array<TemporaryMessage>,
  */
 model?: string | null, 
 /**
- * What it has of its own; absent: all is as the settings say.
+ * Its options; absent: as the settings say.
  */
 options?: ConversationOptions | null, };
 
+/**
+ * A message of a temporary chat.
+ */
 export type TemporaryMessage = { role: Role, text: string, 
 /**
  * Files that go with it, by their ids; they stay as long as the application runs.
  */
 attachments?: Array<string>, 
 /**
- * Of an answer: what it called, with what that brought.
+ * An answer's calls, with their results.
  */
 tool_calls?: Array<ToolCall>, };
 
+/**
+ * An application event, apart from those of turns.
+ */
 export type AppEvent = { "type": "conversation_changed", conversation: ConversationSummary, } | { "type": "conversation_removed", id: string, } | { "type": "folder_changed", folder: Folder, } | { "type": "folder_removed", id: string, } | { "type": "model_changed", model: ModelEntry, } | { "type": "model_removed", id: string, } | { "type": "model_import", progress: ImportProgress, } | { "type": "setting_changed", row: SettingRow, } | { "type": "preset_changed", preset: Preset, } | { "type": "preset_removed", id: string, } | { "type": "download_changed", download: Download, } | { "type": "download_removed", id: string, } | { "type": "tool_calls", 
 /**
- * Null: a chat that is kept nowhere; its answers go by the names of their turns.
+ * Null: a temporary chat, whose answers are named by their turns.
  */
 conversation: string | null, message: string, calls: Array<ToolCall>, 
 /**
- * Nothing more happens to them by itself.
+ * They change no further without the user.
  */
 over: boolean, 
 /**
- * The turn that answers what they brought.
+ * The turn that answers their results.
  */
 turn: string | null, } | { "type": "tool_server_changed", server: ToolServerInfo, } | { "type": "tool_server_removed", id: string, } | { "type": "notice", error: ErrorInfo, };
 
 /**
- * What a conversation has of its own; what is absent is as the settings say.
+ * A conversation's own options; an absent one is as the settings say.
  */
 export type ConversationOptions = { 
 /**
- * Stands before the first message, for the model alone.
+ * Precedes the first message; only the model sees it.
  */
 system_prompt: string | null, temperature: number | null, top_k: number | null, top_p: number | null, min_p: number | null, repeat_penalty: number | null, seed: number | null, 
 /**
@@ -686,37 +815,49 @@ system_prompt: string | null, temperature: number | null, top_k: number | null, 
  */
 max_tokens: number | null, 
 /**
- * Ids of the servers whose tools the model is told of. Absent: as the settings say.
+ * Ids of the servers whose tools the model is offered. Absent: as the settings say.
  */
 tools: Array<string> | null, 
 /**
- * The preset that these began as.
+ * The preset that these options started from.
  */
 preset: string | null, };
 
+/**
+ * Sets a conversation's options.
+ */
 export type SetOptionsArgs = { id: string, options: ConversationOptions, };
 
 /**
- * What a conversation can be given of its own, under a name.
+ * Conversation options saved under a name.
  */
 export type Preset = { id: string, name: string, options: ConversationOptions, 
 /**
- * What becomes of conversations that are longer than the context. Absent: as the setting says.
+ * Strategy for conversations longer than the context. Absent: as the setting says.
  */
 compression: CompactionStrategy | null, };
 
+/**
+ * Creates or changes a preset.
+ */
 export type PresetArgs = { 
 /**
- * Absent: a new one is made.
+ * Absent: creates a new one.
  */
 id?: string | null, name: string, options: ConversationOptions, compression?: CompactionStrategy | null, };
 
+/**
+ * Exports a preset, as text or to a file.
+ */
 export type PresetExportArgs = { id: string, 
 /**
- * The file to write; absent: the text alone is given.
+ * The file to write; absent: only the text is returned.
  */
 path?: string | null, };
 
+/**
+ * Sets a per-model setting.
+ */
 export type ModelSettingArgs = { 
 /**
  * Library id.
@@ -727,12 +868,18 @@ id: string, key: string,
  */
 value: unknown, };
 
+/**
+ * Edits a message as a new version.
+ */
 export type EditArgs = { 
 /**
- * A new version of it begins a branch.
+ * The message whose new version begins a branch.
  */
 message: string, text: string, };
 
+/**
+ * Requests another version of an answer.
+ */
 export type RegenerateArgs = { 
 /**
  * An answer, or the question to answer again.
@@ -743,40 +890,64 @@ message: string,
  */
 model?: string | null, 
 /**
- * For this answer alone, over what the conversation has.
+ * Overrides the conversation's options for this answer.
  */
 once?: OneOffOptions | null, };
 
+/**
+ * Names a message.
+ */
 export type MessageArgs = { message: string, };
 
+/**
+ * Makes a version of a message the active one.
+ */
 export type ChooseArgs = { message: string, 
 /**
- * Counted from 1, of those beside the message; absent: the message itself.
+ * Index among the sibling versions, counted from 1; absent: the message itself.
  */
 version?: number | null, };
 
+/**
+ * Pins or unpins a conversation.
+ */
 export type PinArgs = { id: string, pinned: boolean, };
 
+/**
+ * Moves a conversation into a folder.
+ */
 export type MoveArgs = { id: string, 
 /**
  * Null: out of any folder.
  */
 folder: string | null, };
 
+/**
+ * A folder of conversations.
+ */
 export type Folder = { id: string, name: string, 
 /**
  * The folder it lies in; null: none.
  */
 parent: string | null, };
 
+/**
+ * Creates a folder.
+ */
 export type FolderAddArgs = { name: string, 
 /**
  * The folder it lies in; absent: none.
  */
 parent?: string | null, };
 
+/**
+ * Renames a folder.
+ */
 export type FolderNameArgs = { id: string, name: string, };
 
+/**
+ * Moves a folder into another.
+ */
 export type FolderMoveArgs = { id: string, 
 /**
  * Null: out of any folder.
@@ -784,21 +955,24 @@ export type FolderMoveArgs = { id: string,
 parent: string | null, };
 
 /**
- * What one answer is asked for otherwise than the others of its conversation; what is absent is as they are.
+ * Options of one answer that differ from its conversation's; absent ones don't.
  */
 export type OneOffOptions = { temperature: number | null, top_p: number | null, seed: number | null, 
 /**
- * Whether it thinks, for models that can be told; as the setting `thinking`.
+ * Whether it reasons, for models that can be switched; as the setting `thinking`.
  */
 thinking: string | null, 
 /**
- * How long it thinks, for models that know grades; as the setting `reasoning_effort`.
+ * Reasoning effort, for models with levels; as the setting `reasoning_effort`.
  */
 effort: string | null, };
 
+/**
+ * Searches titles and messages.
+ */
 export type SearchArgs = { 
 /**
- * Words by their beginnings; what stands in quotes is looked for as it stands.
+ * Prefixes of words; a quoted phrase is matched literally.
  */
 query: string, 
 /**
@@ -806,6 +980,9 @@ query: string,
  */
 limit?: number | null, };
 
+/**
+ * The conversations and messages that match.
+ */
 export type SearchResult = { 
 /**
  * Conversations whose title has all the words.
@@ -816,45 +993,69 @@ titles: Array<TitleHit>,
  */
 messages: Array<MessageHit>, };
 
+/**
+ * A conversation whose title matches.
+ */
 export type TitleHit = { conversation: string, title: string, };
 
+/**
+ * A message that matches.
+ */
 export type MessageHit = { conversation: string, title: string, message: string, role: Role, created_ms: number, 
 /**
  * A part of the message, in pieces.
  */
 snippet: Array<SnippetPart>, };
 
+/**
+ * A piece of a snippet, matching or not.
+ */
 export type SnippetPart = { text: string, 
 /**
- * It is what was looked for.
+ * It matches the query.
  */
 hit: boolean, };
 
 /**
- * How many conversations a use case went over.
+ * Number of conversations affected.
  */
 export type Count = { count: number, };
 
+/**
+ * The format of an export.
+ */
 export type ExportFormat = "md" | "json";
 
+/**
+ * Exports a conversation, or all of them, as text.
+ */
 export type ExportArgs = { 
 /**
  * Null: every conversation.
  */
 id: string | null, format: ExportFormat, };
 
+/**
+ * Exports a conversation, or all of them, to a file.
+ */
 export type ExportToArgs = { 
 /**
  * Null: every conversation.
  */
 id: string | null, format: ExportFormat, path: string, };
 
+/**
+ * An exported text and its suggested file name.
+ */
 export type Exported = { 
 /**
- * For a file.
+ * Suggested file name.
  */
 name: string, text: string, };
 
+/**
+ * A file name.
+ */
 export type FileName = { name: string, };
 
 /**
@@ -862,69 +1063,84 @@ export type FileName = { name: string, };
  */
 export type Saved = { path: string, bytes: number, };
 
+/**
+ * Imports a file from its bytes.
+ */
 export type BytesArgs = { 
 /**
  * A file's bytes.
  */
 base64: string, };
 
+/**
+ * The result of an import.
+ */
 export type Imported = { conversations: Array<ConversationSummary>, 
 /**
- * How many could not be used.
+ * Number that could not be imported.
  */
 failed: number, 
 /**
- * The first of those.
+ * The first errors.
  */
 failures: Array<ErrorInfo>, };
 
+/**
+ * The result of restoring a backup.
+ */
 export type Restored = { 
 /**
- * Conversations that were not there.
+ * Conversations that were missing.
  */
 added: number, 
 /**
- * Those that were there with other messages: the backup's lie beside them.
+ * Items already here with other messages: the backup's are added next to them.
  */
 beside: number, 
 /**
- * Those that were there as they are.
+ * Conversations that were already identical.
  */
 same: number, };
 
 /**
- * What a door offers beside an error's remedy. Never done unasked.
+ * What an interface offers besides an error's remedy. Never done without the user.
  */
 export type ErrorAction = { "type": "use_model", model: string, };
 
 /**
- * Where a model's bytes are.
+ * The location of a model's bytes.
  */
 export type ModelSource = "built_in" | "file" | "owned" | "hub_cache" | "lm_studio" | "folder" | "remote";
 
+/**
+ * Whether a model is loaded.
+ */
 export type ModelState = { "state": "unloaded" } | { "state": "loading", fraction: number, } | { "state": "ready" } | { "state": "unusable", error: ErrorInfo, };
 
 /**
- * What a model can do beside answering, as its chat template tells.
+ * What a model supports besides plain answers, according to its chat template.
  */
 export type ModelSkills = { 
 /**
- * It can be told of tools.
+ * It accepts tools.
  */
 tools: boolean, thinking: Thinking, };
 
 /**
- * Whether a model thinks before it answers, and what it can be told of that.
+ * Whether a model reasons before it answers, and how that can be controlled.
  */
 export type Thinking = "never" | "always" | "switched" | "graded";
 
+/**
+ * A model of the library.
+ */
 export type ModelEntry = { id: string, name: string, source: ModelSource, path: string | null, bytes: number, architecture: string, parameters: number, 
 /**
  * The dtype most weights have, such as `Q4_K`.
  */
 dtype: string, 
 /**
- * Tokens; 0: nobody says.
+ * Tokens; 0: unknown.
  */
 context_length: number, state: ModelState, 
 /**
@@ -932,7 +1148,7 @@ context_length: number, state: ModelState,
  */
 remote?: RemoteInfo | null, 
 /**
- * Files that it consists of.
+ * Number of its files.
  */
 files: number, 
 /**
@@ -944,11 +1160,11 @@ disk_bytes: number,
  */
 fit: ModelFit | null, 
 /**
- * It makes vectors of texts and does not answer.
+ * An embedding model, which gives no answers.
  */
 embeds: boolean, 
 /**
- * Absent: nobody says; another server has it, or its file was not looked at for it yet.
+ * Absent: unknown, because another server has it or its file was not inspected for it.
  */
 skills?: ModelSkills | null, };
 
@@ -967,27 +1183,28 @@ export type FitNeeds = { weights: number,
 context: number, activations: number, vocabulary: number, total: number, };
 
 /**
- * The share of a graphics card.
+ * The share of a GPU.
  */
 export type FitCard = { name: string, 
 /**
- * What a model may take of its memory; how much other programs hold of it nobody says. Absent: its driver doesn't say.
+ * Memory that a model may take; the share held by other programs is unknown. Absent: the
+ * driver doesn't report it.
  */
 memory_bytes: number | null, 
 /**
- * Layers of the model; absent: not known.
+ * Layers of the model; absent: unknown.
  */
 layers: number | null, 
 /**
- * Those that would be on the card.
+ * Layers that would be on the GPU.
  */
 layers_asked: number | null, 
 /**
- * Those that fit into its memory; absent: that or the layers' sizes are not known.
+ * Layers that fit its memory; absent: its memory or the layers' sizes are unknown.
  */
 layers_fit: number | null, 
 /**
- * What the card would hold, and what stays in the computer's memory.
+ * Bytes that the GPU would hold, and bytes that stay in system memory.
  */
 on_card_bytes: number | null, stays_bytes: number | null, };
 
@@ -996,11 +1213,11 @@ on_card_bytes: number | null, stays_bytes: number | null, };
  */
 export type ModelFit = { verdict: FitVerdict, 
 /**
- * Worked out from the file itself; else from what is published about it.
+ * Computed from the file itself; else from published figures.
  */
 exact: boolean, 
 /**
- * Tokens of context that this is about.
+ * Tokens of the assumed context.
  */
 context: number, 
 /**
@@ -1008,11 +1225,11 @@ context: number,
  */
 kv: string, needs: FitNeeds, 
 /**
- * Memory that a model can have now, and all there is.
+ * Memory available to a model now, and the total.
  */
 free_bytes: number | null, total_bytes: number | null, 
 /**
- * What of it a graphics card would hold; absent: none is asked to.
+ * The GPU's share; absent: no GPU is requested.
  */
 card: FitCard | null, 
 /**
@@ -1020,58 +1237,58 @@ card: FitCard | null,
  */
 longest_context: number | null, 
 /**
- * Tokens per second at the beginning of a conversation; absent: this computer's speed is not measured yet.
+ * Tokens per second at the start of a conversation; absent: this computer's speed is unmeasured.
  */
 tok_s: number | null, 
 /**
- * The same when the context is full.
+ * The same with a full context.
  */
 tok_s_full: number | null, 
 /**
- * A sentence with the numbers that decided.
+ * A sentence with the decisive numbers.
  */
 reason: string, 
 /**
- * What its best run here took.
+ * Its best run here.
  */
 measured: FitMeasured | null, };
 
 /**
- * What a run took, beside what was foretold for that very run.
+ * Measured figures of a run, and the estimate for that very run.
  */
 export type FitMeasured = { tok_s: number, estimated_tok_s: number | null, 
 /**
- * What the model took in memory at the end of that run; absent: other models were there.
+ * Memory of the model at the end of that run; absent: other models were loaded.
  */
 memory_bytes: number | null, estimated_memory_bytes: number, 
 /**
- * Tokens that the conversation held then.
+ * Tokens of the conversation then.
  */
 tokens: number, at_ms: number, };
 
 /**
- * What is published of a model that is not here.
+ * Published figures of a model that is not here.
  */
 export type FitFacts = { 
 /**
- * Of all its files of weights.
+ * Of all its weight files.
  */
 bytes: number, 
 /**
- * Absent: worked out from the size.
+ * Absent: derived from the size.
  */
 parameters?: number | null, 
 /**
- * Parameters that a token passes through, where experts are chosen; absent: all.
+ * Active parameters per token of a mixture of experts; absent: all.
  */
 active_parameters?: number | null, context_length?: number | null, 
 /**
- * The format of most weights, such as `q4_k_m`; absent: worked out from bytes and parameters.
+ * The format of most weights, such as `q4_k_m`; absent: derived from bytes and parameters.
  */
 dtype?: string | null, };
 
 /**
- * Which model, one of the three; and how it is to be loaded.
+ * A model, given in one of three ways, and its load options.
  */
 export type FitArgs = { 
 /**
@@ -1092,11 +1309,11 @@ context?: number | null,
 kv?: string | null, };
 
 /**
- * How fast this computer is with weights of one format.
+ * This computer's speed for weights of one format.
  */
 export type SpeedInfo = { format: string, 
 /**
- * Gigabytes of weights that one token can pass through in a second.
+ * Gigabytes of weights processed per second.
  */
 gb_s: number, };
 
@@ -1110,7 +1327,7 @@ export type OfferFit = {
 id: string, facts: FitFacts, fit: ModelFit, };
 
 /**
- * The one model of the catalogue for this computer.
+ * The catalogue's best model for this computer.
  */
 export type Recommendation = { 
 /**
@@ -1119,10 +1336,13 @@ export type Recommendation = {
 id: string, reason: string, fit: ModelFit, };
 
 /**
- * How a model that lies elsewhere comes into the library.
+ * How a model enters the library.
  */
 export type ImportHow = "link" | "copy" | "move";
 
+/**
+ * Imports a model into the library.
+ */
 export type ImportArgs = { 
 /**
  * A GGUF file, the first of a split one, or a folder with safetensors, config.json and tokenizer.json.
@@ -1130,21 +1350,21 @@ export type ImportArgs = {
 path: string, how: ImportHow, };
 
 /**
- * How far an import has come. The last one has `done` equal to `total`, or an error.
+ * Progress of an import. The last one has `done` equal to `total`, or an error.
  */
 export type ImportProgress = { path: string, done_bytes: number, total_bytes: number, error: ErrorInfo | null, };
 
 /**
- * A model that was removed, for as long as it can be had back.
+ * A removed model that can still be restored.
  */
 export type RemovedModel = { id: string, name: string, removed_ms: number, 
 /**
- * Bytes that are free once it is gone for good; 0: its files were never ours and stay.
+ * Bytes freed by deleting it for good; 0: its files are not ours and stay.
  */
 disk_bytes: number, };
 
 /**
- * A folder that is looked through for models.
+ * A folder that is scanned for models.
  */
 export type ModelFolder = { path: string, source: ModelSource, 
 /**
@@ -1157,7 +1377,7 @@ models: number,
 error: ErrorInfo | null, };
 
 /**
- * What the library takes on disk.
+ * The library's disk use.
  */
 export type LibraryUse = { 
 /**
@@ -1165,11 +1385,11 @@ export type LibraryUse = {
  */
 models: Array<ModelUse>, 
 /**
- * Of the files that are the application's own, those removed among them.
+ * Of the application's own files, including removed ones.
  */
 owned_bytes: number, 
 /**
- * Of removed ones that can still be had back.
+ * Of removed models that can still be restored.
  */
 removed_bytes: number, 
 /**
@@ -1177,30 +1397,45 @@ removed_bytes: number,
  */
 free_bytes: number | null, };
 
+/**
+ * The disk space that a model takes.
+ */
 export type ModelUse = { id: string, source: ModelSource, 
 /**
  * Of all its files.
  */
 disk_bytes: number, 
 /**
- * Of what was made of it for quicker loading.
+ * Of files derived for faster loading.
  */
 made_bytes: number, };
 
 /**
- * After a look through all folders.
+ * The result of scanning all folders.
  */
 export type Scan = { folders: Array<ModelFolder>, models: Array<ModelEntry>, };
 
 /**
- * What a model was trained for beside talking.
+ * What a model was trained for besides chat.
  */
 export type Capability = "thinking" | "tools" | "code";
 
 /**
- * A model on offer. Sizes and hashes are not here: the hub says them when a file is fetched.
+ * A catalogue entry. Sizes and hashes come from the hub when a file is downloaded.
  */
-export type Offer = { id: string, name: string, family: string, 
+export type Offer = { 
+/**
+ * Id in the catalogue.
+ */
+id: string, 
+/**
+ * Display name.
+ */
+name: string, 
+/**
+ * Model family.
+ */
+family: string, 
 /**
  * As in the file's `general.architecture`.
  */
@@ -1212,56 +1447,83 @@ repository: string,
 /**
  * Pattern of the files' names; several matches are the parts of a split GGUF.
  */
-files: string, licence: string, good_at: string, capabilities: Array<Capability>, 
+files: string, 
 /**
- * Of its files, where the list says so: others are refused if the list is signed.
+ * Name of the licence.
+ */
+licence: string, 
+/**
+ * What it is good at, for people.
+ */
+good_at: string, 
+/**
+ * What it was trained for besides chat.
+ */
+capabilities: Array<Capability>, 
+/**
+ * SHA-256 of its files, if listed: others are refused if the catalogue is signed.
  */
 sha256?: Array<string>, 
 /**
- * The trusted key that signed the list it stands in. Null: nobody did.
+ * The trusted key that signed its catalogue. Null: unsigned.
  */
 signed_by: string | null, };
 
+/**
+ * The order of search results on the hub.
+ */
 export type HubSort = "trending" | "downloads" | "likes" | "updated";
 
+/**
+ * Searches the hub for models.
+ */
 export type HubSearchArgs = { 
 /**
- * Words, `owner/name`, or the address of a model's page. Empty: what is liked most.
+ * Words, `owner/name`, or the URL of a model's page. Empty: the most liked models.
  */
 query: string, sort?: HubSort | null, 
 /**
- * `next` of the page before.
+ * `next` of the previous page.
  */
 after?: string | null, };
 
+/**
+ * A page of search results.
+ */
 export type HubPage = { 
 /**
- * Those of the catalogue first, on the first page. All of them can run here.
+ * The catalogue's models come first, on the first page. All of them can run here.
  */
 models: Array<HubModel>, 
 /**
- * For the page after this one.
+ * Cursor of the next page.
  */
 next: string | null, 
 /**
- * The hub could not be asked, and why: these are the catalogue's alone.
+ * Why the hub could not be reached: only the catalogue's models are listed.
  */
 offline: ErrorInfo | null, };
 
+/**
+ * The file format of a model on the hub.
+ */
 export type HubFormat = "gguf" | "safetensors";
 
 /**
- * What a model was trained to read. We give it text alone.
+ * Input that a model was trained on. We give it only text.
  */
 export type Modality = "text" | "text_and_images" | "text_and_sound" | "anything";
 
+/**
+ * A model repository on the hub.
+ */
 export type HubModel = { 
 /**
  * `owner/name`
  */
 repository: string, format: HubFormat, 
 /**
- * As models name it: `llama`, `gemma3` … Null: the hub doesn't say.
+ * As in model files: `llama`, `gemma3` … Null: the hub doesn't say.
  */
 architecture: string | null, parameters: number | null, 
 /**
@@ -1273,7 +1535,7 @@ context_length: number | null, licence: string | null, modality: Modality,
  */
 downloads: number | null, likes: number | null, updated_ms: number | null, 
 /**
- * Its licence has to be accepted on its page first.
+ * Its licence must first be accepted on its page.
  */
 gated: boolean, 
 /**
@@ -1281,14 +1543,17 @@ gated: boolean,
  */
 url: string, 
 /**
- * It can run here. False only for one that was asked for by its name.
+ * It can run here. False only for one that was requested by name.
  */
 runs: boolean, 
 /**
- * What the catalogue says of it.
+ * Its catalogue entry.
  */
 offer: Offer | null, };
 
+/**
+ * Lists the files of a repository.
+ */
 export type HubFilesArgs = { 
 /**
  * `owner/name`, or an id of the catalogue.
@@ -1299,9 +1564,12 @@ repository: string,
  */
 revision?: string | null, };
 
+/**
+ * The model files of a repository at a revision.
+ */
 export type HubFiles = { model: HubModel, 
 /**
- * The commit that they are of.
+ * The commit of the files.
  */
 revision: string, 
 /**
@@ -1315,7 +1583,7 @@ files: Array<HubFile>, };
 export type QuantGroup = "small" | "balanced" | "large";
 
 /**
- * One model to fetch: a file, or the parts of one.
+ * A downloadable model: a file, or the parts of a split one.
  */
 export type HubFile = { 
 /**
@@ -1323,7 +1591,7 @@ export type HubFile = {
  */
 path: string, 
 /**
- * Files that it consists of.
+ * Number of its files.
  */
 parts: number, bytes: number, 
 /**
@@ -1335,7 +1603,7 @@ quantisation: string | null, group: QuantGroup,
  */
 recommended: boolean, trust: Trust, 
 /**
- * It is being fetched, or was: the download's id.
+ * Id of its current or past download.
  */
 download: string | null, };
 
@@ -1344,6 +1612,9 @@ download: string | null, };
  */
 export type Trust = { "kind": "signed", key: string, } | { "kind": "published" } | { "kind": "unknown" };
 
+/**
+ * Starts a download.
+ */
 export type DownloadStartArgs = { 
 /**
  * `owner/name`, or an id of the catalogue.
@@ -1358,62 +1629,78 @@ path?: string | null,
  */
 revision?: string | null, };
 
+/**
+ * Cancels a download.
+ */
 export type DownloadCancelArgs = { id: string, 
 /**
- * What has arrived stays on the disk, and a later download goes on from there.
+ * Keeps the partial file, and a later download resumes from it.
  */
 keep_part: boolean, };
 
+/**
+ * The state of a download.
+ */
 export type DownloadState = { "state": "queued" } | { "state": "downloading" } | { "state": "paused", reason: ErrorInfo | null, } | { "state": "waiting_for_network", error: ErrorInfo, } | { "state": "verifying", fraction: number, } | { "state": "failed", error: ErrorInfo, } | { "state": "done", model: string, };
 
+/**
+ * A download in the queue.
+ */
 export type Download = { id: string, repository: string, 
 /**
  * The (first) file in the repository.
  */
 path: string, 
 /**
- * Files that it consists of.
+ * Number of its files.
  */
 parts: number, 
 /**
- * Arrived and written.
+ * Bytes received and written.
  */
 bytes: number, total: number, 
 /**
- * Came over the network, what had to be fetched twice included.
+ * Bytes transferred, including repeated ones.
  */
 fetched: number, 
 /**
- * Bytes per second, of the last seconds.
+ * Bytes per second, over the last seconds.
  */
 speed: number, 
 /**
- * Seconds that it will take at that speed; null: nobody knows.
+ * Estimated seconds left at that speed; null: unknown.
  */
 eta_s: number | null, state: DownloadState, 
 /**
- * Something the user should know though nothing failed: the publisher changed the file and it began anew …
+ * Something the user should know though nothing failed, such as a file that the publisher
+ * changed, so that it restarted.
  */
 notice: ErrorInfo | null, trust: Trust, created_ms: number, };
 
+/**
+ * The result of verifying a model.
+ */
 export type ModelVerified = { id: string, trust: Trust, files: Array<FileVerified>, 
 /**
- * No file is different from what it was.
+ * Every file is unchanged.
  */
 intact: boolean, };
 
+/**
+ * The result of verifying a file.
+ */
 export type FileVerified = { path: string, bytes: number, 
 /**
  * As it is now.
  */
 sha256: string, 
 /**
- * As it was recorded. Null: nothing was, and it has been recorded now.
+ * The recorded hash. Null: there was none, and it has been recorded now.
  */
 recorded: string | null, };
 
 /**
- * What a server is, by what it calls itself.
+ * The kind of server, detected by its own name.
  */
 export type ServerKind = "inglenook" | "vllm" | "sglang" | "llama_cpp" | "ollama" | "open_ai" | "other";
 
@@ -1423,7 +1710,7 @@ export type ServerKind = "inglenook" | "vllm" | "sglang" | "llama_cpp" | "ollama
 export type EndpointKey = { "type": "none" } | { "type": "environment", variable: string, } | { "type": "kept" } | { "type": "keychain" };
 
 /**
- * Where a key that is given is kept.
+ * Where a given key is stored.
  */
 export type KeyPlace = "keychain" | "file";
 
@@ -1433,41 +1720,47 @@ export type KeyPlace = "keychain" | "file";
 export type TokenPlace = "environment" | "keychain" | "file" | "hub_file";
 
 /**
- * Who the hub is told that we are.
+ * The identity that the hub sees.
  */
 export type HubToken = { 
 /**
- * Absent: nobody.
+ * Absent: anonymous.
  */
 place: TokenPlace | null, 
 /**
- * Where one that is given would be kept.
+ * Where a new token would be stored.
  */
 keeps: KeyPlace, };
 
+/**
+ * Stores the hub token.
+ */
 export type HubTokenArgs = { 
 /**
- * Empty: the one that was given here is forgotten.
+ * Empty: removes the stored token.
  */
 token: string, };
 
+/**
+ * A model that an endpoint lists.
+ */
 export type EndpointModel = { 
 /**
- * As its server calls it.
+ * The server's name for it.
  */
 id: string, 
 /**
- * Tokens; 0: the server doesn't say.
+ * Tokens; 0: unknown.
  */
 context_length: number, };
 
 /**
- * Whether a server answers.
+ * The health of an endpoint.
  */
 export type EndpointHealth = { "state": "unknown" } | { "state": "up" } | { "state": "down", error: ErrorInfo, };
 
 /**
- * A server that answers.
+ * A remote model server.
  */
 export type EndpointInfo = { id: string, 
 /**
@@ -1483,20 +1776,20 @@ url: string,
  */
 host: string, 
 /**
- * What is asked of it leaves this machine.
+ * Requests to it leave this machine.
  */
 leaves_machine: boolean, 
 /**
- * What goes there can be read on its way.
+ * Its traffic is unencrypted.
  */
 is_readable: boolean, key: EndpointKey, enabled: boolean, server: ServerKind, 
 /**
- * As they were listed last.
+ * As last listed.
  */
 models: Array<EndpointModel>, health: EndpointHealth, };
 
 /**
- * What a model of another server is, beside what every model is.
+ * What a remote model has beyond the common fields.
  */
 export type RemoteInfo = { 
 /**
@@ -1504,26 +1797,29 @@ export type RemoteInfo = {
  */
 endpoint: string, hosts: Array<string>, leaves_machine: boolean, 
 /**
- * A sentence for people: where their words go.
+ * A sentence for people: where their text is sent.
  */
 note: string, };
 
+/**
+ * Adds an endpoint.
+ */
 export type EndpointAddArgs = { name: string, url: string, 
 /**
- * A key to be kept.
+ * A key to store.
  */
 key?: string | null, 
 /**
- * The environment variable that holds it instead.
+ * The environment variable that holds the key instead.
  */
 key_variable?: string | null, };
 
 /**
- * What is absent stays as it is.
+ * Absent fields stay unchanged.
  */
 export type EndpointUpdateArgs = { id: string, name?: string | null, url?: string | null, 
 /**
- * A key to be kept; empty: none any more.
+ * A key to store; empty: removes it.
  */
 key?: string | null, key_variable?: string | null, enabled?: boolean | null, };
 
@@ -1536,11 +1832,11 @@ export type PluginInfo = {
  */
 folder: string, name: string, version: string, description: string, 
 /**
- * For people: the name of each, and what is started or asked.
+ * For people: each name, with its command or address.
  */
 servers: Array<string>, presets: Array<string>, templates: Array<string>, models: Array<string>, enabled: boolean, 
 /**
- * Its manifest is another one than when it was switched on.
+ * Its manifest has changed since it was switched on.
  */
 changed: boolean, 
 /**
@@ -1548,6 +1844,9 @@ changed: boolean,
  */
 error: ErrorInfo | null, };
 
+/**
+ * Switches a plugin on or off.
+ */
 export type PluginSwitchArgs = { 
 /**
  * Of its folder.
@@ -1574,7 +1873,7 @@ headers?: { [key in string]: string }, };
 export type ToolServerState = { "state": "idle" } | { "state": "starting" } | { "state": "ready" } | { "state": "failed", error: ErrorInfo, };
 
 /**
- * A server of tools.
+ * A tool server.
  */
 export type ToolServerInfo = { id: string, name: string, 
 /**
@@ -1586,7 +1885,7 @@ place: string,
  */
 spec: ToolServerSpec, enabled: boolean, state: ToolServerState, 
 /**
- * As they were listed last.
+ * As last listed.
  */
 tools: Array<ToolInfo>, 
 /**
@@ -1594,7 +1893,7 @@ tools: Array<ToolInfo>,
  */
 allowed: boolean, 
 /**
- * What is asked of it leaves this machine, as far as is known.
+ * Requests to it leave this machine, as far as is known.
  */
 leaves_machine: boolean, 
 /**
@@ -1603,15 +1902,15 @@ leaves_machine: boolean,
 plugin: string | null, };
 
 /**
- * Which tools of a server are called without asking.
+ * A tool of a server, and its permissions.
  */
 export type ToolInfo = { 
 /**
- * As its server calls it.
+ * The server's name for it.
  */
 name: string, title: string, description: string, 
 /**
- * The model is told of it.
+ * Whether the model is offered it.
  */
 enabled: boolean, 
 /**
@@ -1619,23 +1918,26 @@ enabled: boolean,
  */
 allowed: boolean, 
 /**
- * By what its server says.
+ * According to its server.
  */
 read_only: boolean, };
 
+/**
+ * Adds a tool server.
+ */
 export type ToolServerAddArgs = { name: string, spec: ToolServerSpec, };
 
 /**
- * What is absent stays as it is.
+ * Absent fields stay unchanged.
  */
 export type ToolServerUpdateArgs = { id: string, name?: string | null, enabled?: boolean | null, 
 /**
- * An empty value of `env` or `headers` stays as it is kept.
+ * An empty value of `env` or `headers` keeps the stored one.
  */
 spec?: ToolServerSpec | null, };
 
 /**
- * Of a server as a whole, or of one of its tools.
+ * Sets permissions of a server, or of one of its tools.
  */
 export type ToolPermitArgs = { id: string, 
 /**
@@ -1647,21 +1949,27 @@ tool?: string | null,
  */
 allowed?: boolean | null, 
 /**
- * The model is told of it.
+ * Whether the model is offered it.
  */
 enabled?: boolean | null, };
 
 /**
- * What a pasted configuration became.
+ * The result of importing a configuration.
  */
 export type ToolServersImported = { added: Array<ToolServerInfo>, 
 /**
- * Why others were not.
+ * Why the others were refused.
  */
 refused: Array<ErrorInfo>, };
 
+/**
+ * The user's decision on a tool call.
+ */
 export type ToolDecision = "allow_once" | "allow_tool" | "allow_server" | "deny";
 
+/**
+ * Decides on a pending tool call.
+ */
 export type ToolDecideArgs = { 
 /**
  * The answer with the call.
@@ -1673,16 +1981,16 @@ message: string,
 call: string, decision: ToolDecision, };
 
 /**
- * Something that a server offers to be read.
+ * A resource of a tool server.
  */
 export type ToolResource = { uri: string, name: string, description: string, 
 /**
- * Such as `text/markdown`, where its server says so.
+ * MIME type such as `text/markdown`, if the server states it.
  */
 kind: string | null, bytes: number | null, };
 
 /**
- * As `ToolResource`, where the words in braces are the reader's to fill in.
+ * Like `ToolResource`, with placeholders in braces.
  */
 export type ToolResourceTemplate = { 
 /**
@@ -1691,10 +1999,13 @@ export type ToolResourceTemplate = {
 template: string, name: string, description: string, kind: string | null, };
 
 /**
- * All that a server offers to be read.
+ * The resources of a tool server.
  */
 export type ToolResources = { resources: Array<ToolResource>, templates: Array<ToolResourceTemplate>, };
 
+/**
+ * Names a resource of a tool server.
+ */
 export type ToolResourceArgs = { 
 /**
  * Of the server.
@@ -1702,23 +2013,26 @@ export type ToolResourceArgs = {
 id: string, uri: string, };
 
 /**
- * A question that a server has words for.
+ * A prompt template of a tool server.
  */
 export type ToolPrompt = { 
 /**
- * What it is asked for by.
+ * Identifier in requests.
  */
 name: string, 
 /**
- * What people call it.
+ * Display name.
  */
 title: string, description: string, arguments: Array<ToolPromptArgument>, };
 
 /**
- * Something that whoever asks has to say.
+ * An argument that the caller has to supply.
  */
 export type ToolPromptArgument = { name: string, title: string, description: string, required: boolean, };
 
+/**
+ * Fills in a prompt of a tool server.
+ */
 export type ToolPromptArgs = { 
 /**
  * Of the server.
@@ -1729,33 +2043,39 @@ id: string, name: string,
  */
 arguments: { [key in string]: string }, };
 
+/**
+ * A prompt's text, filled in.
+ */
 export type ToolPromptText = { text: string, };
 
 /**
- * What a connection was made for.
+ * The purpose of a connection.
  */
 export type ConnectionPurpose = "answer" | "model_list" | "count" | "search" | "download" | "catalogue" | "tool";
 
 /**
- * One connection to elsewhere. Never what was said.
+ * One outgoing connection, without its content.
  */
 export type ConnectionInfo = { at_ms: number, 
 /**
- * With its port, where it isn't the usual one.
+ * With its port, unless that is the default.
  */
 host: string, 
 /**
- * Absent: of another version of this program.
+ * Absent: unknown to this version of the program.
  */
 purpose: ConnectionPurpose | null, 
 /**
- * Bytes, of what was said: encryption and headers come on top.
+ * Bytes of content, without encryption and headers.
  */
 sent: number, received: number, };
 
+/**
+ * Requests the newest entries of the connection record.
+ */
 export type ConnectionsArgs = { 
 /**
- * How many of the newest; absent: a thousand.
+ * Maximum entries; absent: 1000.
  */
 limit?: number | null, };
 

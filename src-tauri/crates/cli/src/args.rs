@@ -110,6 +110,7 @@ pub struct RunArgs {
     /// Use the prompt as is, without a chat template
     #[arg(long)]
     pub raw: bool,
+    /// Maximum number of tokens in the answer
     #[arg(long, value_name = "N")]
     pub max_tokens: Option<usize>,
     #[command(flatten)]
@@ -142,8 +143,10 @@ pub struct RunArgs {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub struct PromptArgs {
+    /// Text of the prompt
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub prompt: Option<String>,
+    /// File with the prompt; - reads standard input
     #[arg(long, value_name = "F")]
     pub prompt_file: Option<PathBuf>,
     /// JSON file: a list of messages, or {"messages", "tools", "kwargs"}
@@ -156,15 +159,19 @@ pub struct PromptArgs {
 
 #[derive(Debug, Args)]
 pub struct SamplingFlags {
-    /// 0 always picks the most likely token
+    /// Sampling temperature; 0 always picks the most likely token
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     pub temperature: Option<f64>,
+    /// Sample only from the N most likely tokens
     #[arg(long, value_name = "N")]
     pub top_k: Option<u32>,
+    /// Sample only from the most likely tokens that add up to this probability
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     pub top_p: Option<f64>,
+    /// Minimum probability of a token, relative to the most likely one
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     pub min_p: Option<f64>,
+    /// Penalty for repeated tokens; 1 turns it off
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     pub repeat_penalty: Option<f64>,
     /// The same seed and prompt give the same answer
@@ -184,14 +191,17 @@ pub struct RenderArgs {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub struct TemplateArgs {
+    /// Library id or path of the model whose template to use
     #[arg(long)]
     pub model: Option<String>,
+    /// Template file
     #[arg(long, value_name = "F")]
     pub template: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub struct LogitsArgs {
+    /// Library id or path
     #[arg(long)]
     pub model: String,
     /// Token ids, such as 1,2,3
@@ -207,6 +217,7 @@ pub struct LogitsArgs {
 
 #[derive(Debug, Args)]
 pub struct InspectArgs {
+    /// Library id or path
     pub model: String,
     /// Show a single tensor
     #[arg(long, value_name = "NAME")]
@@ -296,10 +307,11 @@ pub struct SettingsArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum SettingsVerb {
+    /// List all settings
     List,
-    Get {
-        key: String,
-    },
+    /// Print the value of a setting
+    Get { key: String },
+    /// Change a setting; the value is JSON or text
     Set {
         key: String,
         #[arg(allow_hyphen_values = true)]
@@ -309,9 +321,10 @@ pub enum SettingsVerb {
 
 #[derive(Debug, Args)]
 pub struct ServeArgs {
+    /// Address to listen on
     #[arg(long, default_value = "127.0.0.1")]
     pub host: IpAddr,
-    /// 0 picks a free port
+    /// Port to listen on; 0 picks a free one
     #[arg(long, default_value_t = server::DEFAULT_PORT)]
     pub port: u16,
     /// API key that clients must send [default: the key stored in the data folder]

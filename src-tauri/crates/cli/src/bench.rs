@@ -54,6 +54,7 @@ pub struct BenchArgs {
     /// Compute only the first 1,024 tokens of the depth and copy them: same speed, faster setup
     #[arg(long)]
     pub copied_depth: bool,
+    /// Number of repetitions of each test
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
     /// Also show time, bytes and arithmetic of each operation, measured in additional repetitions
@@ -107,6 +108,7 @@ impl BenchTest {
 #[derive(Debug, Args)]
 #[group(required = false, multiple = false)]
 pub struct BenchSubject {
+    /// Library id or path
     #[arg(long)]
     pub model: Option<String>,
     /// Random weights in the shape of a published model, such as llama-3.2-1b:q4_k_m

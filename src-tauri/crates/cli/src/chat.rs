@@ -19,7 +19,7 @@ use crate::interrupt::Interrupt;
 use crate::out;
 use crate::sessions::transcript;
 use crate::tool_approval::{ApprovalContext, ToolApproval};
-use crate::turn::{Show, follow, format_sources};
+use crate::turn::{AnswerOutput, follow, format_sources};
 
 const HELP: &str = "\
 /help   shows this list
@@ -247,7 +247,7 @@ impl Chat {
 
     /// Follows the answer and the turns after its tool calls. `events` must start before the turn.
     fn answer(&self, started: TurnStarted, mut events: Watch<AppEvent>) -> Result<()> {
-        let show = if self.json { Show::Nothing } else { Show::Live };
+        let show = if self.json { AnswerOutput::Hidden } else { AnswerOutput::Live };
         let mut answer = follow(&self.app, &started.turn, &self.interrupt, show)?;
         let (id, mut turn, mut message) = (&started.conversation, started.turn, started.assistant_message);
         while answer.finish() == Some(Finish::ToolCalls) {

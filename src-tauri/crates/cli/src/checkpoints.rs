@@ -21,6 +21,7 @@ pub enum CheckpointVerb {
     Save {
         /// Chat id
         id: String,
+        /// Name of the checkpoint
         #[arg(long)]
         name: String,
     },

@@ -38,8 +38,8 @@ pub fn devices(global: &Global, args: &DevicesArgs) -> Result<()> {
     let used = machine.level.unwrap_or(cpu.level);
     let clock = RealClock::new();
     let bandwidth = measure_bandwidth(threads, BUDGET, &|| clock.monotonic()).map_err(error)?;
-    let cards = kernels::gpu::adapters();
-    let choice = chosen(global, &machine, recall)?;
+    let gpus = kernels::gpu::adapters();
+    let choice = auto_choice(global, &machine, recall)?;
     let why = format!(
         "{} kernels are the fastest {}; {}",
         used.name(),
@@ -65,7 +65,7 @@ pub fn devices(global: &Global, args: &DevicesArgs) -> Result<()> {
                 "bound_to": machine.cpus,
                 "power": power,
             },
-            "adapters": cards.iter().map(described).collect::<Vec<_>>(),
+            "adapters": gpus.iter().map(gpu_json).collect::<Vec<_>>(),
             "bandwidth_gb_s": bandwidth / GB,
             "auto": auto(&choice, &machine, used.name(), &why),
         }));
@@ -73,15 +73,15 @@ pub fn devices(global: &Global, args: &DevicesArgs) -> Result<()> {
     }
     let level = match used == cpu.detected {
         true => used.name().to_owned(),
-        false => format!("{} (the processor has {})", used.name(), cpu.detected.name()),
+        false => format!("{} (the CPU supports {})", used.name(), cpu.detected.name()),
     };
     let check = match machine.wrong.is_empty() {
         true => "match the reference on this CPU".to_owned(),
-        false => format!("WRONG on this processor and out of use: {}", machine.wrong.join(", ")),
+        false => format!("WRONG on this CPU and disabled: {}", machine.wrong.join(", ")),
     };
     let few = match machine.few_threads == threads {
         true => String::new(),
-        false => format!("; {} for single tokens: memory keeps no more busy", machine.few_threads),
+        false => format!("; {} for decoding, which memory bandwidth limits", machine.few_threads),
     };
     out::text(&text::table(&[
         vec!["processor".into(), cpu.name],
@@ -91,25 +91,25 @@ pub fn devices(global: &Global, args: &DevicesArgs) -> Result<()> {
         vec!["threads".into(), format!("{threads} ({}){few}", machine.why)],
         vec!["power".into(), power.into()],
         vec!["memory bandwidth".into(), format!("{:.1} GB/s", bandwidth / GB)],
-        vec!["GPUs".into(), listed(&cards)],
+        vec!["GPUs".into(), list_gpus(&gpus)],
         vec!["auto uses".into(), format!("{}: {why}", choice.backend())],
     ]));
     Ok(())
 }
 
 /// The automatic choice of device; measures GPUs that have no cached result.
-fn chosen(global: &Global, machine: &Machine, recall: Recall) -> Result<Choice> {
+fn auto_choice(global: &Global, machine: &Machine, recall: Recall) -> Result<Choice> {
     let dirs = DataDirs::resolve(global.app_config()?.data_dir)?;
-    let (asked, clock) = (open_model::gpu_request(global)?, RealClock::new());
-    let mut on_processor = LoadOptions::default();
-    machine.apply(&mut on_processor);
-    Ok(open_model::cards(&dirs, &asked, &clock).choose(recall, &on_processor))
+    let (request, clock) = (open_model::gpu_request(global)?, RealClock::new());
+    let mut cpu_options = LoadOptions::default();
+    machine.apply(&mut cpu_options);
+    Ok(open_model::gpus(&dirs, &request, &clock).choose(recall, &cpu_options))
 }
 
 fn auto(choice: &Choice, machine: &Machine, level: &str, why: &str) -> Value {
     json!({
         "backend": choice.backend(),
-        "cards": choice.gpus.iter().map(|card| card.at).collect::<Vec<_>>(),
+        "cards": choice.gpus.iter().map(|gpu| gpu.at).collect::<Vec<_>>(),
         "measured": choice.measured,
         "level": level,
         "threads": machine.threads,
@@ -118,30 +118,30 @@ fn auto(choice: &Choice, machine: &Machine, level: &str, why: &str) -> Value {
     })
 }
 
-fn described(card: &AdapterInfo) -> Value {
+fn gpu_json(gpu: &AdapterInfo) -> Value {
     json!({
-        "name": card.name,
-        "kind": card.kind.name(),
-        "api": card.api,
-        "driver": card.driver,
-        "memory_bytes": card.memory_bytes,
-        "features": card.features,
-        "max_binding_bytes": card.max_binding_bytes,
-        "max_buffer_bytes": card.max_buffer_bytes,
-        "subgroup": card.subgroup,
+        "name": gpu.name,
+        "kind": gpu.kind.name(),
+        "api": gpu.api,
+        "driver": gpu.driver,
+        "memory_bytes": gpu.memory_bytes,
+        "features": gpu.features,
+        "max_binding_bytes": gpu.max_binding_bytes,
+        "max_buffer_bytes": gpu.max_buffer_bytes,
+        "subgroup": gpu.subgroup,
     })
 }
 
 /// Formats the GPUs on one line: "0: NVIDIA H200 (discrete, vulkan, 150.8 GB, f16 subgroups)".
-fn listed(cards: &[AdapterInfo]) -> String {
-    let card = |(at, card): (usize, &AdapterInfo)| {
-        let memory = card.memory_bytes.map(|n| format!("{:.1} GB", n as f64 / GB));
-        let facts = [Some(card.kind.name().to_owned()), Some(card.api.clone()), memory];
+fn list_gpus(gpus: &[AdapterInfo]) -> String {
+    let describe = |(at, gpu): (usize, &AdapterInfo)| {
+        let memory = gpu.memory_bytes.map(|n| format!("{:.1} GB", n as f64 / GB));
+        let facts = [Some(gpu.kind.name().to_owned()), Some(gpu.api.clone()), memory];
         let facts: Vec<String> = facts.into_iter().flatten().collect();
-        format!("{at}: {} ({}; {})", card.name, facts.join(", "), card.features.join(", "))
+        format!("{at}: {} ({}; {})", gpu.name, facts.join(", "), gpu.features.join(", "))
     };
-    match cards {
+    match gpus {
         [] => "none with a driver for Vulkan, Metal or DirectX 12".to_owned(),
-        cards => cards.iter().enumerate().map(card).collect::<Vec<_>>().join("; "),
+        gpus => gpus.iter().enumerate().map(describe).collect::<Vec<_>>().join("; "),
     }
 }

@@ -23,20 +23,19 @@ pub struct EndpointsArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum EndpointsVerb {
+    /// List servers, their status and their models
     List,
     /// Add an OpenAI-compatible server: vLLM, SGLang, llama.cpp, Ollama or another Inglenook. Servers with the same
     /// name share the load
     Add {
         name: String,
-        /// Such as http://192.168.1.20:8000/v1
+        /// Base URL, such as http://192.168.1.20:8000/v1
         url: String,
         #[command(flatten)]
         key: KeyFlags,
     },
     /// Test the connection and refresh the models; without an id, of all servers
-    Test {
-        id: Option<String>,
-    },
+    Test { id: Option<String> },
     /// Change a server
     Update {
         /// Its id, or its name if unique
@@ -52,17 +51,11 @@ pub enum EndpointsVerb {
         no_key: bool,
     },
     /// Turn the server on
-    On {
-        id: String,
-    },
+    On { id: String },
     /// Turn the server off
-    Off {
-        id: String,
-    },
+    Off { id: String },
     /// Remove the server and its key
-    Rm {
-        id: String,
-    },
+    Rm { id: String },
 }
 
 /// Sources of an API key. Never an argument: other users could read it in the process list.
@@ -117,7 +110,7 @@ pub fn endpoints(global: &Global, args: &EndpointsArgs) -> Result<()> {
         EndpointsVerb::Test { id: Some(id) } => show(app.endpoint_test(id)?),
         EndpointsVerb::Test { id: None } => {
             for info in app.endpoint_list()? {
-                // What is wrong with one is shown in the list.
+                // The list shows each error.
                 let _ = app.endpoint_test(&info.id);
             }
             list(app.endpoint_list()?, global.json);
@@ -144,7 +137,7 @@ pub fn endpoints(global: &Global, args: &EndpointsArgs) -> Result<()> {
     Ok(())
 }
 
-/// An id, or a name that only one has; what is neither is left to the error of the call.
+/// Resolves a unique name to its id. Returns anything else unchanged, so that the call reports the error.
 fn id_of(app: &App, id: &str) -> Result<String> {
     let infos = app.endpoint_list()?;
     let named: Vec<_> = infos.iter().filter(|info| info.name == id).collect();

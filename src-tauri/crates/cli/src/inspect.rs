@@ -19,7 +19,7 @@ pub fn inspect(global: &Global, args: &InspectArgs) -> Result<()> {
     let file = open_model::open(&args.model, global)?;
     match &args.tensor {
         Some(name) => tensor(&file, name, args.values, global.json),
-        None => whole(&file, global.json),
+        None => inspect_file(&file, global.json),
     }
 }
 
@@ -66,7 +66,7 @@ fn is_bare(file: &WeightFile) -> bool {
     matches!(file.container(), Container::Safetensors) && file.metadata().config().is_null()
 }
 
-fn whole(file: &WeightFile, as_json: bool) -> Result<()> {
+fn inspect_file(file: &WeightFile, as_json: bool) -> Result<()> {
     let model = check(file)?;
     let mut histogram: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     let mut parameters = 0u64;
@@ -149,10 +149,10 @@ struct MemoryRow {
 /// Memory of weights plus one sequence by context length: f16 KV cache, sliding windows and recurrent states.
 fn memory(file: &WeightFile, spec: &ModelSpec) -> Vec<MemoryRow> {
     let weights: u64 = file.tensors().map(|tensor| tensor.data.len() as u64).sum();
-    let kept = |n: usize| kv_bytes(spec, engine::KvDType::F16, n, 1).total();
+    let kv_bytes_at = |n: usize| kv_bytes(spec, engine::KvDType::F16, n, 1).total();
     let lengths =
         std::iter::successors(Some(2048usize), |n| n.checked_mul(4)).take_while(|n| *n < spec.context_length);
-    let row = |context: usize| MemoryRow { context, bytes: weights + kept(context) };
+    let row = |context: usize| MemoryRow { context, bytes: weights + kv_bytes_at(context) };
     lengths.take(MAX_LENGTHS).chain([spec.context_length]).map(row).collect()
 }
 
@@ -161,13 +161,13 @@ const MAX_LENGTHS: usize = 8;
 fn metadata(file: &WeightFile) -> Value {
     match file.container() {
         Container::Gguf { .. } => Value::Object(
-            file.metadata().iter().map(|(key, value)| (key.to_owned(), shown(&value))).collect(),
+            file.metadata().iter().map(|(key, value)| (key.to_owned(), metadata_json(&value))).collect(),
         ),
         Container::Safetensors => file.metadata().config().clone(),
     }
 }
 
-fn shown(value: &weights::Value<'_>) -> Value {
+fn metadata_json(value: &weights::Value<'_>) -> Value {
     use weights::Value as V;
     match value {
         V::Bool(flag) => json!(flag),
@@ -175,7 +175,7 @@ fn shown(value: &weights::Value<'_>) -> Value {
         V::F64(x) => json!(x),
         V::Str(text) => json!(text),
         V::Bytes(bytes) => json!(String::from_utf8_lossy(bytes)),
-        V::Array(array) => listed(array),
+        V::Array(array) => array_json(array),
         other => other.as_i64().map_or_else(|| json!(other.as_u64()), |n| json!(n)),
     }
 }
@@ -183,7 +183,7 @@ fn shown(value: &weights::Value<'_>) -> Value {
 /// Longer arrays are summarized.
 const MAX_LISTED: usize = 64;
 
-fn listed(array: &Array<'_>) -> Value {
+fn array_json(array: &Array<'_>) -> Value {
     let summary = || json!({"array": array.element().name(), "length": array.len()});
     if array.len() > MAX_LISTED {
         return summary();

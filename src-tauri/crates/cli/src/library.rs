@@ -52,10 +52,10 @@ pub fn import(app: &App, flags: &ImportFlags, as_json: bool) -> Result<()> {
         (false, false) => ImportHow::Link,
     };
     let args = ImportArgs { path: flags.path.clone(), how };
-    let following = (how != ImportHow::Link).then(|| follow(app, &args.path, as_json));
+    let following = (how != ImportHow::Link).then(|| show_import_progress(app, &args.path, as_json));
     let entry = app.model_import(&args)?;
     if following.is_some_and(|following| following.join().is_err()) {
-        out::log("the progress was not shown to its end");
+        out::log("the progress display failed");
     }
     if as_json {
         out::json(&entry)
@@ -66,7 +66,7 @@ pub fn import(app: &App, flags: &ImportFlags, as_json: bool) -> Result<()> {
 }
 
 /// Shows the progress of an import, and cancels it on Ctrl+C. Ends with the import.
-fn follow(app: &App, path: &str, as_json: bool) -> std::thread::JoinHandle<()> {
+fn show_import_progress(app: &App, path: &str, as_json: bool) -> std::thread::JoinHandle<()> {
     let (watch, app, path, stop) = (app.watch_app(), app.clone(), path.to_owned(), interrupt::flag());
     std::thread::spawn(move || {
         for event in watch.flatten() {
@@ -103,7 +103,7 @@ pub fn undo(app: &App, id: Option<&str>, as_json: bool) -> Result<()> {
     match id {
         Some(id) => {
             let entry = app.model_restore(id)?;
-            if as_json { out::json(&entry) } else { out::line(&format!("{} is back", entry.id)) }
+            if as_json { out::json(&entry) } else { out::line(&format!("{} is restored", entry.id)) }
         }
         None => {
             let removed = app.models_removed()?;
@@ -139,8 +139,8 @@ pub fn fit(app: &App, model: Option<&str>, as_json: bool) -> Result<()> {
         vec![verdict(&fit).to_owned(), fit.reason.clone()],
         vec!["weights".into(), text::bytes(fit.needs.weights)],
         vec![format!("context of {}, {}", fit.context, fit.kv), text::bytes(fit.needs.context)],
-        vec!["computing".into(), text::bytes(fit.needs.activations + fit.needs.vocabulary)],
-        vec!["in all".into(), text::bytes(fit.needs.total)],
+        vec!["activations and vocabulary".into(), text::bytes(fit.needs.activations + fit.needs.vocabulary)],
+        vec!["total".into(), text::bytes(fit.needs.total)],
         vec!["free".into(), fit.free_bytes.map_or_else(|| "unknown".into(), text::bytes)],
         vec!["longest context".into(), fit.longest_context.map_or_else(|| "none".into(), |n| n.to_string())],
     ];
@@ -153,13 +153,14 @@ pub fn fit(app: &App, model: Option<&str>, as_json: bool) -> Result<()> {
             format!("{} of {}", count(card.layers_fit), count(card.layers)),
         ]);
     }
-    let speed =
-        |speed: Option<f64>| speed.map_or_else(|| "not measured".into(), |n| format!("{n} tokens a second"));
+    let speed = |speed: Option<f64>| {
+        speed.map_or_else(|| "not measured".into(), |n| format!("{n} tokens per second"))
+    };
     rows.push(vec!["speed".into(), speed(fit.tok_s)]);
-    rows.push(vec!["when full".into(), speed(fit.tok_s_full)]);
+    rows.push(vec!["speed with full context".into(), speed(fit.tok_s_full)]);
     if let Some(run) = fit.measured {
         let memory = run.memory_bytes.map_or_else(String::new, |n| format!(" in {}", text::bytes(n)));
-        rows.push(vec!["measured".into(), format!("{:.1} tokens a second{memory}", run.tok_s)]);
+        rows.push(vec!["measured".into(), format!("{:.1} tokens per second{memory}", run.tok_s)]);
     }
     out::text(&text::table(&rows));
     Ok(())
@@ -213,14 +214,14 @@ pub fn usage(app: &App, as_json: bool) -> Result<()> {
     }
     let rows = usage.models.iter().map(|model| {
         let made = if model.made_bytes > 0 {
-            format!("and {} made of it", text::bytes(model.made_bytes))
+            format!("and {} of converted copies", text::bytes(model.made_bytes))
         } else {
             String::new()
         };
         vec![model.id.clone(), text::bytes(model.disk_bytes), made]
     });
     out::text(&text::table(&rows.collect::<Vec<_>>()));
-    out::line(&format!("{} are the program's own", text::bytes(usage.owned_bytes)));
+    out::line(&format!("{} belong to Inglenook", text::bytes(usage.owned_bytes)));
     Ok(())
 }
 

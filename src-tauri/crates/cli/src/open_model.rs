@@ -113,13 +113,13 @@ pub fn load_options(global: &Global, kv: Kv, context: usize) -> Result<LoadOptio
 
 /// Prepares the CPU as the flags request.
 pub fn machine(global: &Global, recall: Recall) -> Result<Machine> {
-    let asked = CpuRequest {
+    let request = CpuRequest {
         folder: Some(DataDirs::resolve(global.app_config()?.data_dir)?.data),
         threads: global.threads.map(|n| n as usize),
         affinity: global.affinity,
         numa: global.numa.map(NumaPolicy::from).unwrap_or_default(),
     };
-    machine::prepare(&RealIo, &RealClock::new(), &asked, recall)
+    machine::prepare(&RealIo, &RealClock::new(), &request, recall)
 }
 
 /// GPU settings from the flags.
@@ -136,8 +136,8 @@ pub fn gpu_request(global: &Global) -> Result<GpuRequest> {
 }
 
 /// The GPUs and their cached measurements.
-pub fn cards<'a>(dirs: &'a DataDirs, asked: &'a GpuRequest, clock: &'a RealClock) -> Cards<'a> {
-    Cards { io: &RealIo, clock, folder: Some(&dirs.data), asked, finder: Finder::SYSTEM }
+pub fn gpus<'a>(dirs: &'a DataDirs, request: &'a GpuRequest, clock: &'a RealClock) -> Cards<'a> {
+    Cards { io: &RealIo, clock, folder: Some(&dirs.data), asked: request, finder: Finder::SYSTEM }
 }
 
 /// Loads a model and applies the LoRA adapters from the flags.
@@ -151,12 +151,12 @@ pub fn shared_model(file: Arc<WeightFile>, options: &LoadOptions, global: &Globa
     let settle = memory_budget::may_settle(file.len_bytes());
     let mut options = LoadOptions { resident, promote_large_pages: settle, ..options.clone() };
     let dirs = DataDirs::resolve(global.app_config()?.data_dir)?;
-    let (asked, clock) = (gpu_request(global)?, RealClock::new());
-    let cards = cards(&dirs, &asked, &clock);
-    let placed = cards.place(global.backend(), &file, &mut options)?;
+    let (request, clock) = (gpu_request(global)?, RealClock::new());
+    let gpus = gpus(&dirs, &request, &clock);
+    let placed = gpus.place(global.backend(), &file, &mut options)?;
     placed.notice.iter().for_each(|notice| out::log(notice.message()));
     let loaded = engine::Model::load(file, &options, &mut |_| {});
-    cards.keep(&placed, loaded.is_ok());
+    gpus.keep(&placed, loaded.is_ok());
     let mut model = loaded?;
     if let Some(error) = &model.info().fallback_error {
         out::log(&format!("using the CPU instead: {error}"));

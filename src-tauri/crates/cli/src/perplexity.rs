@@ -20,6 +20,7 @@ const WINDOW: usize = 512;
 
 #[derive(Debug, Args)]
 pub struct PerplexityArgs {
+    /// Library id or path
     #[arg(long)]
     pub model: String,
     /// Text file; - reads standard input
@@ -63,8 +64,8 @@ pub fn perplexity(global: &Global, args: &PerplexityArgs) -> Result<()> {
             "Compare models with the same tokenizer.",
         ));
     }
-    let room = against.as_ref().map_or(model.n_ctx(), |against| against.n_ctx().min(model.n_ctx()));
-    let n_ctx = room.min(global.ctx.map_or(WINDOW, |n| n as usize));
+    let max_ctx = against.as_ref().map_or(model.n_ctx(), |against| against.n_ctx().min(model.n_ctx()));
+    let n_ctx = max_ctx.min(global.ctx.map_or(WINDOW, |n| n as usize));
     let stop = interrupt::flag();
     let mut progress = progress::percent("measuring", &stop);
     let (quality, difference) =
@@ -93,8 +94,8 @@ fn show(quality: &PerplexityScore, difference: Option<&Divergence>, as_json: boo
     }
     out::line(&format!("perplexity {perplexity:.4} over {tokens} tokens in {windows} windows of {n_ctx}"));
     if let Some(Divergence { perplexity, mean_kl, max_kl, top1_agreement }) = difference {
-        out::line(&format!("the other's {perplexity:.4}"));
-        out::line(&format!("KL divergence from it {mean_kl:.6} nats, at most {max_kl:.6}"));
+        out::line(&format!("perplexity of the other model {perplexity:.4}"));
+        out::line(&format!("KL divergence from it {mean_kl:.6} nats, maximum {max_kl:.6}"));
         out::line(&format!("same most likely token at {:.2} % of positions", top1_agreement * 100.0));
     }
 }

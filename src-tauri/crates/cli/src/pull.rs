@@ -140,7 +140,7 @@ pub fn pull(app: &App, what: &str, as_json: bool) -> Result<()> {
             | DownloadState::WaitingForNetwork { .. }
             | DownloadState::Verifying { .. } => {}
         }
-        let Some(news) = events.next() else { return Err(Error::bug("the program ended while it fetched")) };
+        let Some(news) = events.next() else { return Err(Error::bug("the program ended during a download")) };
         for event in news {
             match event {
                 AppEvent::DownloadChanged { download } if download.id == now.id => now = download,
@@ -192,7 +192,7 @@ impl ProgressLine {
         }
         let state = match &download.state {
             DownloadState::Queued => "queued".to_owned(),
-            DownloadState::Downloading => "fetching".into(),
+            DownloadState::Downloading => "downloading".into(),
             DownloadState::Paused { reason } => {
                 reason.as_ref().map_or_else(|| "paused".into(), |reason| reason.message.clone())
             }
@@ -236,7 +236,7 @@ pub fn verify(app: &App, id: &str, as_json: bool) -> Result<()> {
             let word = match &file.recorded {
                 Some(recorded) if *recorded == file.sha256 => "as recorded",
                 Some(_) => "CHANGED",
-                None => "recorded now; nothing was before",
+                None => "recorded now for the first time",
             };
             out::line(&format!("{}  {}  {word}", file.sha256, file.path));
         }
@@ -251,7 +251,7 @@ fn changed(verified: &ModelVerified) -> Error {
     let names: Vec<&str> = files.map(|file| file.path.as_str()).collect();
     Error::input(
         "model.changed",
-        format!("{} is no longer what it was: {}.", verified.id, names.join(", ")),
+        format!("{} has changed since its hashes were recorded: {}.", verified.id, names.join(", ")),
         "Download it again, unless you changed it yourself.",
     )
 }

@@ -17,7 +17,7 @@ use crate::args::{Global, PromptArgs, RunArgs, SamplingFlags};
 use crate::input::InputLines;
 use crate::interrupt::Interrupt;
 use crate::tool_approval::{self, ApprovalContext, ToolApproval, offered_tools};
-use crate::turn::{Show, TurnAnswer, follow, format_sources};
+use crate::turn::{AnswerOutput, TurnAnswer, follow, format_sources};
 use crate::{not_built, open_model, out};
 
 /// Exit code after Ctrl+C before an answer runs.
@@ -47,10 +47,10 @@ pub fn run(global: &Global, args: RunArgs) -> Result<()> {
         chat.tools = offer.definitions();
     }
     let approval = ToolApproval::of(args.approval);
-    let show = if global.json { Show::Nothing } else { Show::Live };
+    let show = if global.json { AnswerOutput::Hidden } else { AnswerOutput::Live };
     let interrupt = Interrupt::listen(EXIT_INTERRUPTED);
     let rounds = app.settings_get("tool_rounds")?.value.as_u64().unwrap_or(0);
-    let asked = GenerateArgs {
+    let generate_args = GenerateArgs {
         model: Some(args.model),
         prompt,
         sampling: args.sampling.into(),
@@ -61,7 +61,7 @@ pub fn run(global: &Global, args: RunArgs) -> Result<()> {
     };
     let lines = InputLines::new()?;
     let context = ApprovalContext { app: &app, lines: &lines, interrupt: &interrupt };
-    let answer = answer_with_tools(&context, asked, &offer, approval, rounds, |turn| {
+    let answer = answer_with_tools(&context, generate_args, &offer, approval, rounds, |turn| {
         follow(&app, turn, &interrupt, show)
     })?;
     if global.json {
@@ -79,16 +79,16 @@ pub fn run(global: &Global, args: RunArgs) -> Result<()> {
 /// Generates an answer; runs its tool calls and continues with their results, at most `max_rounds` times.
 fn answer_with_tools(
     context: &ApprovalContext<'_>,
-    mut asked: GenerateArgs,
+    mut generate_args: GenerateArgs,
     offer: &OfferedTools,
     approval: ToolApproval,
     max_rounds: u64,
     follow: impl Fn(&str) -> Result<TurnAnswer>,
 ) -> Result<TurnAnswer> {
     for round in 0.. {
-        let answer = follow(&context.app.generate(asked.clone())?)?;
+        let answer = follow(&context.app.generate(generate_args.clone())?)?;
         let called = answer.finish() == Some(Finish::ToolCalls) && !offer.tools.is_empty();
-        let Prompt::Chat(messages) = &mut asked.prompt else { return Ok(answer) };
+        let Prompt::Chat(messages) = &mut generate_args.prompt else { return Ok(answer) };
         if !called {
             return Ok(answer);
         }

@@ -23,10 +23,10 @@ pub struct SessionsArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum SessionsVerb {
+    /// List saved chats
     List,
-    Show {
-        id: String,
-    },
+    /// Print a chat
+    Show { id: String },
     /// Move a chat to the trash, or delete it permanently
     Rm {
         id: String,
@@ -44,9 +44,7 @@ pub enum SessionsVerb {
         empty: bool,
     },
     /// Restore a chat from the trash
-    Restore {
-        id: String,
-    },
+    Restore { id: String },
     /// Manage checkpoints: named points to return to
     Checkpoint(CheckpointArgs),
     /// Search messages by word beginnings; \"quoted text\" matches exactly
@@ -66,9 +64,7 @@ pub enum SessionsVerb {
         out: Option<String>,
     },
     /// Import Inglenook JSON, or a ChatGPT or Claude export, also as ZIP
-    Import {
-        file: String,
-    },
+    Import { file: String },
     /// Compact a chat: summarize or leave out older messages for the model. They stay in the chat
     Compact(CompactArgs),
 }

@@ -18,10 +18,10 @@ pub fn settings(global: &Global, args: &SettingsArgs) -> Result<()> {
     match (global.json, rows.first()) {
         (true, Some(row)) if !is_list => out::json(row),
         (true, _) => out::json(&json!({ "settings": rows })),
-        (false, Some(row)) if !is_list => out::line(&shown(&row.value)),
+        (false, Some(row)) if !is_list => out::line(&format_value(&row.value)),
         (false, _) => {
             let table: Vec<_> =
-                rows.into_iter().map(|row| vec![row.key, shown(&row.value), row.label]).collect();
+                rows.into_iter().map(|row| vec![row.key, format_value(&row.value), row.label]).collect();
             out::text(&text::table(&table));
         }
     }
@@ -33,7 +33,7 @@ fn parse(value: &str) -> Value {
     serde_json::from_str(value).unwrap_or_else(|_| value.into())
 }
 
-fn shown(value: &Value) -> String {
+fn format_value(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Null => "-".into(),

@@ -24,12 +24,12 @@ pub fn token(app: &App, gives: bool, forgets: bool, as_json: bool) -> Result<()>
     if as_json {
         out::json(&token)
     } else {
-        out::line(&said(&token))
+        out::line(&describe_token(&token))
     }
     Ok(())
 }
 
-fn said(token: &HubToken) -> String {
+fn describe_token(token: &HubToken) -> String {
     let place = match token.place {
         Some(TokenPlace::Environment) => "the environment (HF_TOKEN)",
         Some(TokenPlace::Keychain) => "the system's keychain",

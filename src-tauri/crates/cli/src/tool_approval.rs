@@ -138,7 +138,7 @@ impl ToolApproval {
         let mut results = Vec::new();
         for call in calls {
             let stop = context.interrupt.begin_call(context.app);
-            let said = match self.is_permitted(context, offer, call)? {
+            let outcome = match self.is_permitted(context, offer, call)? {
                 None => None,
                 Some(false) => Some(DENIED.to_owned()),
                 Some(true) => {
@@ -147,7 +147,7 @@ impl ToolApproval {
                 }
             };
             context.interrupt.end();
-            let Some(content) = said else {
+            let Some(content) = outcome else {
                 out::log("stopped");
                 return Ok(None);
             };

@@ -29,7 +29,7 @@ pub enum ToolsVerb {
     /// Add a server by its command (after --) or by --url
     Add {
         name: String,
-        /// Such as https://example.org/mcp
+        /// URL of the server, such as https://example.org/mcp
         #[arg(long, conflicts_with = "command")]
         url: Option<String>,
         /// Working folder
@@ -41,30 +41,20 @@ pub enum ToolsVerb {
         /// Read headers from standard input, one `Name: value` per line; stored encrypted
         #[arg(long, requires = "url")]
         headers_stdin: bool,
+        /// Command that starts the server, with its arguments
         #[arg(last = true, required_unless_present = "url")]
         command: Vec<String>,
     },
     /// Add servers from a configuration file in the form {"mcpServers": …}; - reads standard input
-    Import {
-        file: std::path::PathBuf,
-    },
+    Import { file: std::path::PathBuf },
     /// Start a server and list its tools
-    Test {
-        id: String,
-    },
+    Test { id: String },
     /// List the resources of a server
-    Resources {
-        id: String,
-    },
+    Resources { id: String },
     /// Print a text resource, by its address from `resources` or from a template
-    Read {
-        id: String,
-        uri: String,
-    },
+    Read { id: String, uri: String },
     /// List the prompts of a server
-    Prompts {
-        id: String,
-    },
+    Prompts { id: String },
     /// Print a prompt with its arguments filled in, for use as `nook run --prompt "$(nook tools prompt …)"`
     Prompt {
         id: String,
@@ -72,16 +62,12 @@ pub enum ToolsVerb {
         /// Argument as NAME=VALUE
         arguments: Vec<String>,
     },
-    On {
-        id: String,
-    },
-    Off {
-        id: String,
-    },
+    /// Turn on a server
+    On { id: String },
+    /// Turn off a server
+    Off { id: String },
     /// Remove a server and its secrets
-    Rm {
-        id: String,
-    },
+    Rm { id: String },
 }
 
 #[derive(Debug, Args)]
@@ -204,7 +190,7 @@ fn plugin_lines(plugin: &PluginInfo) {
         names.iter().for_each(|name| out::line(&format!("    {what}: {name}")));
     }
     if plugin.changed {
-        out::line("    changed since it was switched on");
+        out::line("    changed since it was turned on");
     }
 }
 
@@ -221,7 +207,7 @@ fn resource_lines(offered: &ToolResources) {
         row(&it.template, &it.name, &it.kind, &it.description);
     }
     if offered.resources.is_empty() && offered.templates.is_empty() {
-        out::log("it offers no resources");
+        out::log("this server offers no resources");
     }
 }
 
@@ -235,7 +221,7 @@ fn prompt_lines(offered: &[ToolPrompt]) {
         it.description.lines().take(1).for_each(|line| out::line(&format!("    {line}")));
     }
     if offered.is_empty() {
-        out::log("it has no prompts");
+        out::log("this server has no prompts");
     }
 }
 

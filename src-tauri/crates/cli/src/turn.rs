@@ -16,8 +16,8 @@ use crate::tool_approval::shorten_arguments;
 
 /// Whether to show an answer while it is generated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Show {
-    Nothing,
+pub enum AnswerOutput {
+    Hidden,
     /// Text on stdout; reasoning and progress on stderr if it is a terminal.
     Live,
 }
@@ -41,14 +41,14 @@ impl TurnAnswer {
 }
 
 /// Waits for the end of the turn; Ctrl+C stops it. Errors: those of the turn.
-pub fn follow(app: &App, turn: &str, interrupt: &Interrupt, show: Show) -> Result<TurnAnswer> {
+pub fn follow(app: &App, turn: &str, interrupt: &Interrupt, show: AnswerOutput) -> Result<TurnAnswer> {
     interrupt.begin(app, turn);
     let answer = watch(app, turn, show);
     interrupt.end();
     answer
 }
 
-fn watch(app: &App, turn: &str, show: Show) -> Result<TurnAnswer> {
+fn watch(app: &App, turn: &str, show: AnswerOutput) -> Result<TurnAnswer> {
     let mut answer = TurnAnswer::default();
     let mut screen = AnswerScreen::new(show);
     for events in app.watch_turn(turn, 0)? {
@@ -102,13 +102,13 @@ pub fn describe_compaction(compaction: &CompactionInfo) -> String {
     let (before, after) = (compaction.tokens_before, compaction.tokens_after);
     match compaction.strategy {
         CompactionStrategy::Off | CompactionStrategy::Window => {
-            format!("older messages are left out: {before} tokens became {after}")
+            format!("older messages are left out: from {before} to {after} tokens")
         }
         CompactionStrategy::Summary => {
-            format!("older messages are summarized: {before} tokens became {after}")
+            format!("older messages are summarized: from {before} to {after} tokens")
         }
         CompactionStrategy::Attention => {
-            format!("the least relevant tokens are forgotten: {before} tokens became {after}")
+            format!("the least relevant tokens are removed: from {before} to {after} tokens")
         }
     }
 }
@@ -123,7 +123,7 @@ pub fn format_sources(sources: &[Source]) -> String {
 }
 
 struct AnswerScreen {
-    show: Show,
+    show: AnswerOutput,
     stderr_is_terminal: bool,
     /// A progress line is visible on stderr.
     has_progress: bool,
@@ -133,8 +133,8 @@ struct AnswerScreen {
 }
 
 impl AnswerScreen {
-    fn new(show: Show) -> Self {
-        let stderr_is_terminal = show == Show::Live && std::io::stderr().is_terminal();
+    fn new(show: AnswerOutput) -> Self {
+        let stderr_is_terminal = show == AnswerOutput::Live && std::io::stderr().is_terminal();
         Self { show, stderr_is_terminal, has_progress: false, in_reasoning: false, open_line: false }
     }
 
@@ -152,7 +152,7 @@ impl AnswerScreen {
     }
 
     fn text(&mut self, text: &str) {
-        if self.show == Show::Nothing || text.is_empty() {
+        if self.show == AnswerOutput::Hidden || text.is_empty() {
             return;
         }
         self.clear();
@@ -164,7 +164,7 @@ impl AnswerScreen {
     }
 
     fn call(&mut self, call: &ToolCall) {
-        if self.show == Show::Live {
+        if self.show == AnswerOutput::Live {
             self.end();
             let line = format!("→ {}({})", call.name, shorten_arguments(&call.arguments)).replace('\n', " ");
             out::line(&prompt_injection::reveal_hidden(&line));

@@ -1,4 +1,4 @@
-//! What the user asks of the processor: threads, and where they run.
+//! What the user requests of the processor: threads, and their placement.
 
 use std::path::PathBuf;
 
@@ -22,7 +22,7 @@ pub enum NumaPolicy {
 pub struct CpuRequest {
     /// Folder that caches the kernel check and the measured thread count. None: nothing is checked or cached.
     pub folder: Option<PathBuf>,
-    /// None: as many as there are performance cores.
+    /// None: one per performance core.
     pub threads: Option<usize>,
     /// Binds threads to processors.
     pub affinity: bool,

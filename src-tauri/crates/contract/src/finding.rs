@@ -1,26 +1,32 @@
-//! Something in a text that a reader may not notice.
+//! Something in a text that a reader may overlook.
 
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-/// Something in a text that a reader may not notice.
+/// Something in a text that a reader may overlook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Finding {
-    /// Characters that show nothing, or turn the line around.
+    /// Invisible characters, and those that reverse the text direction.
     Hidden {
-        /// Where the first of them stands, in characters.
+        /// Position of the first, in characters.
         at: u32,
+        /// Number of such characters.
         count: u32,
-        /// Such as `U+202E`, each once.
+        /// Code points such as `U+202E`, each once.
         names: Vec<String>,
     },
-    /// Words that are meant for a model rather than for a reader.
-    Instruction { at: u32, quote: String },
+    /// Text meant for a model rather than for a reader.
+    Instruction {
+        /// Position of its start, in characters.
+        at: u32,
+        /// The beginning of the text.
+        quote: String,
+    },
 }
 
 impl Finding {
-    /// What it is, in words.
+    /// Describes it in words.
     pub fn told(&self) -> String {
         match self {
             Self::Hidden { count, names, .. } => {

@@ -1,4 +1,5 @@
-//! How tokens are chosen and contexts are kept: the engine's options as plain data, which `inference` translates.
+//! How tokens are sampled and contexts are kept: the engine's options as plain data, which
+//! `inference` translates.
 
 use serde::{Deserialize, Serialize};
 
@@ -50,7 +51,7 @@ pub enum DraftSource {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DraftLength {
-    /// As many as pay off, at most this number.
+    /// As many as pay off, up to this number.
     Paying(usize),
     /// Always this number where there are drafts; for tests and measurements.
     Always(usize),

@@ -1,4 +1,4 @@
-//! What the user asks of GPUs, and the faults that tests plan for them.
+//! What the user requests of GPUs, and the faults that tests plan for them.
 
 use std::path::PathBuf;
 
@@ -49,7 +49,7 @@ pub struct PlannedGpuFault {
     /// The submission before which it happens, counted from 0 for each load of a model; later ones follow at the same
     /// distance.
     pub before: u64,
-    /// How often it happens.
+    /// Number of faults.
     pub n_times: u64,
 }
 

@@ -1,7 +1,8 @@
-//! The API boundary: every type that crosses an edge or a process, the errors, the settings table and the limits.
+//! The API boundary: types that cross an edge or a process, errors, the settings table and the limits.
 //!
 //! Plain data, serialisable, without logic. Depends on no other crate of ours but `io`.
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 mod catalog_offer;
 mod compaction_method;
@@ -12,9 +13,11 @@ mod generation;
 mod gpu_request;
 pub mod limits;
 mod model_facts;
+#[allow(missing_docs, reason = "fields are documented where their names don't say it")]
 pub mod protocol;
 mod responder;
 pub mod settings;
+#[allow(missing_docs, reason = "fields are documented where their names don't say it")]
 pub mod types;
 
 pub use catalog_offer::{CatalogOffer, ModelStrength};

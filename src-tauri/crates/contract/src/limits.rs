@@ -1,5 +1,5 @@
-//! What one turn, and all of them together, may take: the one place where that is enforced. Every refusal names the
-//! limit, what was asked for, and how to raise it. Memory is planned in `memory.rs`.
+//! Limits of one turn and of all together, and the one place that enforces them. Every refusal
+//! names the limit, the request, and how to raise it. Memory is planned in `memory_budget.rs`.
 
 use std::time::Duration;
 
@@ -12,24 +12,28 @@ use crate::{Error, ErrorKind, Result};
 pub struct Limits {
     /// None: what the context holds.
     pub prompt_tokens: Option<usize>,
-    /// Of what a user or program says at once.
+    /// Maximum characters of a message.
     pub characters: Option<usize>,
+    /// Maximum tokens of an answer. None: no limit.
     pub answer_tokens: Option<usize>,
+    /// Maximum time of a turn. None: no limit.
     pub seconds: Option<u64>,
-    /// Answers at once, and those that may wait beside them.
+    /// Maximum concurrent answers.
     pub concurrent: usize,
+    /// Maximum waiting answers.
     pub waiting: usize,
 }
 
-/// Sets of limits with a name.
+/// Named sets of limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitPreset {
-    /// For programs that strangers may ask.
+    /// For servers that are open to strangers.
     Bounded,
 }
 
 impl LimitPreset {
+    /// The limits of this preset.
     pub fn limits(self) -> Limits {
         match self {
             Self::Bounded => Limits {
@@ -44,17 +48,19 @@ impl LimitPreset {
     }
 }
 
-/// What of them the worker sees to, since it alone knows tokens and time. The default bounds nothing.
+/// The limits that the worker enforces, since only it knows tokens and time. The default bounds nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bounds {
+    /// Maximum prompt tokens. None: what the context holds.
     pub prompt_tokens: Option<usize>,
+    /// Maximum time of a turn. None: no limit.
     pub seconds: Option<u64>,
     /// None: as many as fit.
     pub concurrent: Option<usize>,
 }
 
 impl Limits {
-    /// Before anything of a turn is saved. `n_open` turns have not ended; `texts` are what is said at once.
+    /// Checks a turn before anything of it is saved. `n_open` turns have not ended; `texts` are its new messages.
     pub fn admit<'a>(&self, n_open: usize, texts: impl IntoIterator<Item = &'a str>) -> Result<()> {
         let n_chars: usize = texts.into_iter().map(|text| text.chars().count()).sum();
         match self.characters {
@@ -80,18 +86,19 @@ impl Limits {
         Ok(())
     }
 
-    /// Most tokens of an answer for which `asked` were asked.
+    /// Maximum tokens of an answer for which `asked` were requested.
     pub fn answer(&self, asked: Option<usize>) -> Option<usize> {
         asked.into_iter().chain(self.answer_tokens).min()
     }
 
+    /// The bounds for the worker.
     pub fn bounds(&self) -> Bounds {
         Bounds { prompt_tokens: self.prompt_tokens, seconds: self.seconds, concurrent: Some(self.concurrent) }
     }
 }
 
 impl Bounds {
-    /// `n` are the tokens of a whole prompt.
+    /// Checks a whole prompt of `n` tokens.
     pub fn check_prompt(&self, n: usize) -> Result<()> {
         match self.prompt_tokens {
             Some(most) if n > most => Err(refused(
@@ -104,12 +111,12 @@ impl Bounds {
         }
     }
 
-    /// When a turn that came at `arrived` must have ended.
+    /// Deadline of a turn that came at `arrived`.
     pub fn deadline(&self, arrived: Duration) -> Option<Duration> {
         self.seconds.map(|seconds| arrived.saturating_add(Duration::from_secs(seconds)))
     }
 
-    /// Of a turn that had not begun when its time was up.
+    /// The error of a turn that did not begin in time.
     pub fn time_up(&self) -> Error {
         refused(
             "limit.seconds",

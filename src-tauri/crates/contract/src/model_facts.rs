@@ -1,10 +1,11 @@
-//! What a model file is: facts that are kept in the library and shown without opening the file again.
+//! The properties of a model file: facts that are stored in the library and shown without opening
+//! the file again.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What a model file is.
+/// The properties of a model file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelFacts {
     /// The name in the file's metadata, or its file name.
@@ -25,9 +26,9 @@ pub struct ModelFacts {
     pub disk_bytes: u64,
     /// Of the contents.
     pub fingerprint: String,
-    /// What it takes in memory.
+    /// Figures for its memory use.
     pub sizes: ModelSizes,
-    /// What its chat template can do.
+    /// Capabilities of its chat template.
     pub skills: TemplateCapabilities,
 }
 
@@ -44,14 +45,14 @@ pub struct ModelSizes {
     /// Bytes before the first layer: embedding tables.
     #[serde(default)]
     pub before_layers: u64,
-    /// Bytes behind the last layer: the output norm and matrix; tied ones are counted here too.
+    /// Bytes after the last layer: the output norm and matrix, counted here even if tied.
     #[serde(default)]
     pub behind_layers: u64,
     /// Layers that keep keys and values, equal ones grouped.
     pub layers: Vec<KvLayerGroup>,
     /// Floats of all recurrent states.
     pub state_floats: u64,
-    /// Floats of one token that live at once while it is computed.
+    /// Floats of one token that are live at once during computation.
     pub row_floats: u64,
     /// Heads of the widest attention.
     pub n_heads: usize,
@@ -63,7 +64,7 @@ pub struct ModelSizes {
     pub n_vocab: usize,
     /// Positions the model was trained for.
     pub context_length: usize,
-    /// The model makes embeddings of texts.
+    /// The model computes text embeddings.
     #[serde(default)]
     pub embeds: bool,
 }
@@ -81,25 +82,25 @@ pub struct KvLayerGroup {
     pub window: Option<usize>,
 }
 
-/// What a model's chat template can do beside answering.
+/// What a model's chat template supports besides plain answers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TemplateCapabilities {
     /// It renders tools.
     pub tools: bool,
-    /// Whether the model thinks first, and what controls it.
+    /// Whether the model reasons first, and what controls it.
     pub thinking: ThinkingSupport,
 }
 
-/// Whether a model thinks before it answers, and what controls it.
+/// Whether a model reasons before it answers, and what controls it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ThinkingSupport {
-    /// The template knows no reasoning.
+    /// The template has no reasoning.
     #[default]
     Never,
     /// The template always writes reasoning.
     Always,
     /// `enable_thinking` switches it.
     Switched,
-    /// `reasoning_effort` grades it.
+    /// `reasoning_effort` sets its level.
     Graded,
 }

@@ -1,5 +1,5 @@
-//! What is said to the worker and what it answers: closed, plain, serialisable data, so that the worker
-//! can be a thread here and a child process elsewhere.
+//! The worker protocol, requests and events: closed, plain, serialisable data, so that the worker
+//! can be a thread or a child process.
 
 mod contexts;
 mod count;
@@ -30,7 +30,7 @@ pub use load::{LoadSpec, Quantize};
 pub use look::{LookRequest, Looked, TokenShare};
 pub use profiled::MeasuredAnswer;
 
-/// Where a model's bytes are.
+/// The location of a model's bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Location {
@@ -38,18 +38,18 @@ pub enum Location {
     BuiltIn,
     /// A file or folder.
     Path(String),
-    /// On servers of this name, under their own name for it. The worker knows none of these.
+    /// On the endpoints of this name, under the servers' name for it. Never used by the worker.
     Remote { name: String, model: String },
 }
 
-/// A model by the id that its user knows it by.
+/// A model, identified by its library id.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelRef {
     pub id: String,
     pub location: Location,
 }
 
-/// What computes; `Gpu` may be software that plays a card, `Scalar` is the reference kernels.
+/// The compute backend; `Gpu` may be a software adapter, `Scalar` is the reference kernels.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Backend {
@@ -60,7 +60,7 @@ pub enum Backend {
     Scalar,
 }
 
-/// What becomes of the operands of a graphics card's products: `kernels::Precision`.
+/// Operand precision of GPU matrix products: `kernels::Precision`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CardPrecision {
@@ -71,18 +71,19 @@ pub enum CardPrecision {
     Matrices,
 }
 
-/// How tokens are guessed ahead.
+/// How tokens are drafted for speculative decoding.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Speculate {
     Off,
-    /// From earlier places of the text.
+    /// By lookup in the earlier text.
     #[default]
     Lookup,
-    /// By a smaller model.
+    /// By a draft model.
     Draft,
 }
 
+/// A request to the worker.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum WorkerRequest {
@@ -91,11 +92,11 @@ pub enum WorkerRequest {
     Cancel {
         turn: String,
     },
-    /// Frees a model; turns that it is answering are cancelled.
+    /// Frees a model; its active turns are cancelled.
     Unload {
         model: String,
     },
-    /// Frees what is kept of a conversation.
+    /// Frees a conversation's cached contexts.
     Forget {
         conversation: String,
     },
@@ -105,33 +106,33 @@ pub enum WorkerRequest {
         conversation: String,
         keeping: ContextRetention,
     },
-    /// Brings a conversation's context into memory before it is needed, if its model is there and idle.
+    /// Brings a conversation's context into memory ahead of need, if its model is loaded and idle.
     Prefetch(Box<PrefetchRequest>),
-    /// How contexts use memory, and how often they were found.
+    /// Requests memory use and cache hits of contexts.
     KvStats {
         request: u64,
     },
-    /// Opens a file, checks it wholly, and says what it is.
+    /// Opens a file, checks it completely, and describes it.
     Inspect {
         request: u64,
         location: Location,
     },
-    /// How many tokens a prompt would have.
+    /// Counts the tokens of a prompt.
     Count {
         request: u64,
         count: Box<CountRequest>,
     },
-    /// How likely each token of an answer was, and what was likelier.
+    /// Requests each token's probability in an answer, and its alternatives.
     Look {
         request: u64,
         look: Box<LookRequest>,
     },
-    /// Makes vectors of texts.
+    /// Computes text embeddings.
     Embed {
         request: u64,
         embed: Box<EmbedRequest>,
     },
-    /// Makes a prompt shorter, or says what summary is worth making, without answering it.
+    /// Shortens a prompt, or names a summary worth making, without answering.
     Fit {
         request: u64,
         fit: Box<FitRequest>,
@@ -140,7 +141,7 @@ pub enum WorkerRequest {
 }
 
 impl WorkerRequest {
-    /// Whether a model of another server is asked.
+    /// Whether a remote model is requested.
     pub fn is_remote(&self) -> bool {
         let model = match self {
             Self::Generate(request) => &request.model,
@@ -161,20 +162,21 @@ impl WorkerRequest {
     }
 }
 
-/// A conversation that is to become shorter.
+/// A conversation to shorten.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct FitRequest {
     pub count: CountRequest,
-    /// Of an answer; None: as many as there is room for.
+    /// Maximum tokens of the answer. None: as many as fit.
     pub max_tokens: Option<usize>,
-    /// Nothing is left out yet: only what summary is worth making.
+    /// Leaves nothing out: only names a summary worth making.
     pub ahead: bool,
 }
 
+/// The result of fitting a conversation into its context.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum FitOutcome {
-    /// Nothing is to be done.
+    /// It fits as it is.
     Nothing,
     Compacted {
         folded: CompactedRange,
@@ -184,11 +186,11 @@ pub enum FitOutcome {
     },
 }
 
-/// How a conversation is made to fit, and what has been done to it.
+/// A conversation's strategy and its compactions so far.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Compression {
     pub strategy: Strategy,
-    /// The message up to which it is left out.
+    /// The message up to which it is hidden from the model.
     pub folded: Option<String>,
     pub summaries: Vec<SummaryText>,
 }
@@ -202,25 +204,25 @@ pub struct SummaryText {
     pub text: String,
 }
 
-/// What was left out of a prompt.
+/// The messages left out of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompactedRange {
     pub strategy: Strategy,
     pub first: String,
     pub until: String,
-    /// How many messages; 0: none of them as a whole.
+    /// Number of messages; 0: none in full.
     pub messages: u32,
-    /// What is said of them instead.
+    /// The summary that replaces them.
     pub summary: Option<String>,
     pub tokens_before: u32,
     pub tokens_after: u32,
     pub limit: u32,
 }
 
-/// A summary that is to be made.
+/// A summary to make.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SummaryTask {
-    /// The prompt that asks for it.
+    /// The prompt that requests it.
     pub messages: Vec<PromptMessage>,
     pub first: String,
     pub until: String,
@@ -234,7 +236,7 @@ pub struct GenerateRequest {
     pub turn: String,
     pub model: ModelRef,
     pub load: LoadSpec,
-    /// What it computes is kept under this name and reused by the next request of the same name.
+    /// Key of its cached context, which the next request with the same key reuses.
     pub conversation: Option<String>,
     pub prompt: Prompt,
     pub sampling: Sampling,
@@ -243,64 +245,65 @@ pub struct GenerateRequest {
     pub stop: Vec<String>,
     pub ignore_eos: bool,
     pub chat: ChatOptions,
-    /// None: one token a step.
+    /// None: one token per step.
     #[serde(default)]
     pub speculation: Option<Speculation>,
     /// None: a prompt that doesn't fit is refused.
     #[serde(default)]
     pub compression: Option<Compression>,
-    /// Everything that was generated of this answer already: it goes on from there.
+    /// Tokens of this answer so far; generation continues after them.
     #[serde(default)]
     pub had: Option<Ids>,
-    /// None: the answer begins.
+    /// None: a new answer.
     #[serde(default)]
     pub resume: Option<Resume>,
     #[serde(default)]
     pub bounds: Bounds,
-    /// None: as the request before.
+    /// None: as in the previous request.
     #[serde(default)]
     pub keeping: Option<ContextRetention>,
-    /// It is told where its time goes.
+    /// Whether the turn reports a profile.
     #[serde(default)]
     pub profile: bool,
 }
 
-/// Where an answer stood when the worker that wrote it was lost.
+/// The state of an answer whose worker was lost.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resume {
-    /// Every token of it; they are told once more before the next ones.
+    /// All its tokens; they are reported again before the next ones.
     pub ids: Vec<u32>,
-    /// When it was asked for, by the wall's clock: what the template made of that must come again.
+    /// Wall-clock time of its request, so that the template renders the same date again.
     pub asked_ms: i64,
 }
 
-/// What a chat template is given beside the messages, and how long the model may think.
+/// Chat template options besides the messages, and the reasoning budget.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ChatOptions {
     /// A list of tools as in OpenAI's requests, or null.
     pub tools: Value,
     /// Variables for the template, such as `enable_thinking` and `reasoning_effort`.
     pub kwargs: Map<String, Value>,
-    /// Most tokens of reasoning; None: as many as the model likes.
+    /// Maximum reasoning tokens. None: unlimited.
     pub reasoning_budget: Option<usize>,
     /// The source of a template in place of the model's own.
     pub template: Option<String>,
-    /// Where the model's template can't be used, its family's takes its place.
+    /// Uses the family's template if the model's is unusable.
     pub template_fallback: bool,
 }
 
+/// The input of a turn: messages, raw text, or token ids.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Prompt {
     /// Through the model's chat template.
     Chat(Vec<PromptMessage>),
-    /// As it stands.
+    /// Verbatim, without a template.
     Raw(String),
     Ids(Vec<u32>),
 }
 
 impl Prompt {
-    /// What its author wrote.
+    /// The texts that its author wrote.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         let (messages, raw) = match self {
             Self::Chat(messages) => (messages.as_slice(), None),
@@ -311,6 +314,7 @@ impl Prompt {
     }
 }
 
+/// A message of a prompt, in the form that chat templates take.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PromptMessage {
     /// `system`, `user`, `assistant` or `tool`.
@@ -329,18 +333,20 @@ pub struct PromptMessage {
     /// Ids that models generated for `content`.
     #[serde(default)]
     pub logs: Vec<Ids>,
-    /// The kept messages that it is made of.
+    /// Ids of the stored messages it consists of.
     #[serde(default)]
     pub ids: Vec<String>,
 }
 
+/// Token ids, valid for the vocabulary with that fingerprint.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ids {
-    /// Of the model whose vocabulary these are.
+    /// Fingerprint of the vocabulary's model.
     pub fingerprint: String,
     pub ids: Vec<u32>,
 }
 
+/// An event from the worker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum WorkerEvent {
@@ -373,11 +379,11 @@ pub enum WorkerEvent {
         outcome: Result<EmbeddingBatch, Error>,
     },
     Checkpoints(Box<Checkpoints>),
-    /// A turn ended that says what its model takes.
+    /// The resource use of a turn that ended.
     RunFacts(RunFacts),
-    /// A turn is about to end that wanted to know where its time goes.
+    /// The profile of a turn that is about to end.
     MeasuredAnswer(Box<MeasuredAnswer>),
-    /// Names of the files that lead to the end of the context; None: it is not in memory.
+    /// Names of the files that restore the whole context. None: it is not in memory.
     Stored {
         request: u64,
         outcome: Result<Option<Vec<String>>, Error>,
@@ -388,7 +394,7 @@ pub enum WorkerEvent {
     },
 }
 
-/// How far a turn has come. The last one is `Done` or `Failed`, and there is always one.
+/// A step of a turn. The last one is always `Done` or `Failed`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Step {
@@ -399,9 +405,9 @@ pub enum Step {
     Loading {
         fraction: f32,
     },
-    /// The model has taken it. What the answer has already, word for word, comes with it.
+    /// The model has begun, with the exact text of the answer so far.
     Began {
-        /// What it has, and whose ids these are.
+        /// Tokens so far, with their vocabulary.
         had: Ids,
         text: String,
         reasoning: String,
@@ -414,7 +420,7 @@ pub enum Step {
     Compacted {
         folded: CompactedRange,
     },
-    /// The turn can't go on until a summary is there; it has to be asked for again.
+    /// The turn needs a summary first; it has to be requested again.
     Wanting {
         request: Box<GenerateRequest>,
         wanted: Box<SummaryTask>,
@@ -436,7 +442,7 @@ pub enum Step {
     Notice {
         error: Error,
     },
-    /// Text that was held back until the end.
+    /// Text held back until the end.
     Rest {
         text: String,
         reasoning: String,
@@ -447,15 +453,16 @@ pub enum Step {
     },
 }
 
+/// The figures of a finished turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TurnResult {
     pub finish: Finish,
-    /// The answer ended with calls of tools.
+    /// The answer ended with tool calls.
     pub called: bool,
     pub prompt_tokens: u32,
     pub reused_tokens: u32,
     pub generated_tokens: u32,
-    /// Tokens that were guessed ahead and checked, and those of them that came true.
+    /// Tokens drafted and verified, and those accepted.
     pub drafted_tokens: u32,
     pub accepted_tokens: u32,
     pub context_limit: u32,
@@ -466,10 +473,10 @@ pub struct TurnResult {
     pub decode_tok_s: f64,
     /// Ids of the answer's text, without its reasoning and its end.
     pub log: Ids,
-    /// Everything that was generated of it, markup included, without its end.
+    /// All generated tokens, markup included, without the end token.
     #[serde(default)]
     pub whole: Vec<u32>,
-    /// The counts are estimates; and the host that answered, where it was not this machine.
+    /// The counts are estimates; and the remote host that answered, if any.
     #[serde(default)]
     pub is_about: bool,
     #[serde(default)]

@@ -1,4 +1,4 @@
-//! Who answers a conversation.
+//! The backend that answers a conversation.
 
 use crate::protocol::ModelRef;
 
@@ -12,7 +12,7 @@ pub enum Responder {
 }
 
 impl Responder {
-    /// For requests, which go to whoever it is.
+    /// Reference for requests, which are routed by it.
     pub fn reference(self) -> ModelRef {
         match self {
             Self::Local(reference) | Self::Remote(reference) => reference,

@@ -1,6 +1,5 @@
-//! The settings: one row each. Storage, control in the UI, terminal and REST are made from the row.
-//!
-//! Guarantees that a stored value lies in its row's range. Knows nothing of where values are kept.
+//! The settings table: one row each. Storage, UI controls, terminal and REST are derived from the
+//! row. A stored value always lies in its row's range. Knows nothing of where values are stored.
 
 mod cards;
 mod contexts;
@@ -19,12 +18,17 @@ use crate::{Error, Result};
 
 /// One setting. `kind` and `default` are functions because some depend on the machine.
 pub struct Setting {
+    /// Stable key in the database, flags and REST.
     pub key: &'static str,
-    /// The group of rows it stands in; `sections.rs` says where that stands.
+    /// Its group of rows; `sections.rs` assigns groups to sections.
     pub section: &'static str,
+    /// Label in the interface.
     pub label: &'static str,
+    /// Help text in the interface.
     pub help: &'static str,
+    /// Type and range.
     pub kind: fn() -> SettingKind,
+    /// Default value.
     pub default: fn() -> Value,
 }
 
@@ -317,11 +321,12 @@ static SETTINGS: &[Setting] = &[
     },
 ];
 
-/// All of them, in the order in which they are shown.
+/// All settings, in display order.
 pub fn all() -> impl Iterator<Item = &'static Setting> {
     SETTINGS.iter().chain(sections::rows())
 }
 
+/// Finds a setting by its key. Errors name the known keys.
 pub fn find(key: &str) -> Result<&'static Setting> {
     all().find(|setting| setting.key == key).ok_or_else(|| {
         let keys: Vec<_> = all().map(|setting| setting.key).collect();
@@ -333,12 +338,12 @@ pub fn find(key: &str) -> Result<&'static Setting> {
     })
 }
 
-/// Models read it when they are loaded.
+/// Takes effect when a model is loaded.
 pub fn at_load(key: &str) -> bool {
     sections::AT_LOAD.contains(&key)
 }
 
-/// `id=path; id=path` as pairs.
+/// Parses `id=path; id=path` into pairs.
 pub fn pairs(text: &str) -> Result<Vec<(&str, &str)>> {
     let parts = text.split([';', '\n']).map(str::trim).filter(|part| !part.is_empty());
     let pair = |part: &str| -> Option<(usize, usize)> {
@@ -359,6 +364,7 @@ pub fn pairs(text: &str) -> Result<Vec<(&str, &str)>> {
 }
 
 impl Setting {
+    /// The row as edges show it, with its current value.
     pub fn row(&self, value: Value) -> SettingRow {
         SettingRow {
             key: self.key.into(),
@@ -373,7 +379,7 @@ impl Setting {
         }
     }
 
-    /// `value` in the form it is stored in, or an error that names the range.
+    /// Validates `value` and returns its stored form. Errors name the range.
     pub fn check(&self, value: &Value) -> Result<Value> {
         let kind = (self.kind)();
         let wrong = |expected: String| {
@@ -420,7 +426,7 @@ impl Setting {
     }
 }
 
-/// Commands and their keys as the page has them, in bounds far beyond any keyboard.
+/// Validates the page's commands and keys, with limits far beyond any keyboard.
 fn keys_fit(value: &Value) -> bool {
     let name = |text: &str| (1..=40).contains(&text.len());
     let keys = |value: &Value| {
@@ -431,7 +437,7 @@ fn keys_fit(value: &Value) -> bool {
     map.is_some_and(|map| map.iter().all(|(command, value)| name(command) && keys(value)))
 }
 
-/// JSON's `3` and `3.0` are the same whole number.
+/// Parses an integer: JSON's `3` and `3.0` are equal.
 fn whole(value: &Value) -> Option<i64> {
     const EXACT: f64 = 9_007_199_254_740_992.0; // 2^53
     value.as_i64().or_else(|| {

@@ -1,5 +1,5 @@
 //! The only types that cross an edge: window, HTTP, terminal. TypeScript is generated from them
-//! (`bindings.rs`), so a change here is a change of `ui/src/backend/bindings.ts`.
+//! (`bindings.rs`): a change here changes `ui/src/backend/bindings.ts`.
 //!
 //! Ids are UUIDv7 strings; times are milliseconds since the Unix epoch, UTC.
 
@@ -10,13 +10,6 @@ mod downloads;
 mod draft;
 mod library;
 mod look;
-mod temporary;
-
-use serde::{Deserialize, Serialize};
-use ts_rs::TS;
-
-use crate::CompactionMethod;
-
 mod plugins;
 mod presets;
 mod profile;
@@ -24,8 +17,14 @@ mod remote;
 mod sending;
 mod serving;
 mod settings;
+mod temporary;
 mod tools;
 mod tree;
+
+use serde::{Deserialize, Serialize};
+use ts_rs::TS;
+
+use crate::CompactionMethod;
 
 pub use attachments::*;
 pub use connections::{ConnectionInfo, ConnectionPurpose, ConnectionsArgs};
@@ -45,8 +44,7 @@ pub use temporary::{TemporaryArgs, TemporaryMessage};
 pub use tools::*;
 pub use tree::*;
 
-// ---- the application ----
-
+/// The program's version, folders and processor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct AppInfo {
     pub version: String,
@@ -64,14 +62,13 @@ pub struct ErrorInfo {
     pub code: String,
     pub message: String,
     pub remedy: String,
-    /// What can be done about it at once, if the user wishes.
+    /// An action that the user can choose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub action: Option<ErrorAction>,
 }
 
-// ---- conversations ----
-
+/// A conversation as lists show it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct ConversationSummary {
     pub id: String,
@@ -82,39 +79,40 @@ pub struct ConversationSummary {
     pub created_ms: i64,
     #[ts(type = "number")]
     pub updated_ms: i64,
-    /// The turn that is answering right now.
+    /// The turn in progress.
     pub active_turn: Option<String>,
-    /// The folder it lies in.
+    /// Its folder.
     pub folder: Option<String>,
     pub pinned: bool,
-    /// In the trash since then.
+    /// When it was moved to the trash.
     #[ts(type = "number | null")]
     pub deleted_ms: Option<i64>,
-    /// The one that was used last has the greatest, whatever the clock says.
+    /// The most recently used one has the greatest value, whatever the clock says.
     #[ts(type = "number")]
     pub activity: i64,
-    /// Grows with everything that changes in it.
+    /// Grows with every change in it.
     #[ts(type = "number")]
     pub revision: i64,
 }
 
+/// A conversation with the messages of its active branch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct Conversation {
     pub summary: ConversationSummary,
     /// The active branch, root first.
     pub messages: Vec<Message>,
     pub options: ConversationOptions,
-    /// The model is not shown, or not word for word, what comes before.
+    /// The latest compaction: earlier messages are left out or summarised.
     pub compaction: Option<CompactionInfo>,
-    /// What becomes of it when it is longer than the context. Absent: as the setting says.
+    /// Strategy when it is longer than the context. Absent: as the setting says.
     pub compression: Option<CompactionStrategy>,
 }
 
-/// What becomes of conversations that are longer than the context.
+/// Strategy for conversations longer than the context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 pub enum CompactionStrategy {
-    /// Nothing: an error says that they are.
+    /// No compaction: a conversation that is too long is an error.
     Off,
     /// The oldest messages are left out.
     Window,
@@ -125,6 +123,7 @@ pub enum CompactionStrategy {
 }
 
 impl CompactionStrategy {
+    /// The compaction method. None: off.
     pub fn strategy(self) -> Option<CompactionMethod> {
         match self {
             Self::Off => None,
@@ -134,6 +133,7 @@ impl CompactionStrategy {
         }
     }
 
+    /// The strategy that uses this method.
     pub fn of(strategy: CompactionMethod) -> Self {
         match strategy {
             CompactionMethod::Window => Self::Window,
@@ -142,23 +142,24 @@ impl CompactionStrategy {
         }
     }
 
-    /// As it is kept in the database and in settings.
+    /// The name stored in the database and in settings.
     pub fn name(self) -> &'static str {
         self.strategy().map_or("off", CompactionMethod::name)
     }
 
+    /// Parses the stored name.
     pub fn of_name(name: &str) -> Option<Self> {
         if name == "off" { Some(Self::Off) } else { CompactionMethod::of_name(name).map(Self::of) }
     }
 }
 
-/// How far the conversation is compacted: messages up to `until` stay, but the model is not shown them.
+/// The extent of a compaction: messages up to `until` stay, but the model doesn't see them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct CompactionInfo {
-    /// The last message that the model is not shown.
+    /// The last message hidden from the model.
     pub until: String,
     pub strategy: CompactionStrategy,
-    /// The summary that the model is given in their place.
+    /// The summary that replaces them for the model.
     pub summary: Option<String>,
     /// Of the prompt.
     pub tokens_before: u32,
@@ -167,6 +168,7 @@ pub struct CompactionInfo {
     pub created_ms: i64,
 }
 
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -175,6 +177,7 @@ pub enum Role {
     Assistant,
 }
 
+/// How far a message has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 pub enum MessageState {
@@ -188,6 +191,7 @@ pub enum MessageState {
     Failed,
 }
 
+/// A message of a conversation's tree.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct Message {
     pub id: String,
@@ -206,7 +210,7 @@ pub struct Message {
     /// Files of a question.
     #[serde(default)]
     pub attachments: Vec<Attachment>,
-    /// What of files an answer's question gave to the model.
+    /// Files and passages that the model got with the question.
     #[serde(default)]
     pub sources: Vec<Source>,
     #[ts(type = "number")]
@@ -223,24 +227,25 @@ pub struct ToolCall {
     pub name: String,
     /// A JSON object.
     pub arguments: String,
-    /// Absent: it is no call of a tool of ours, or it has not been looked at yet.
+    /// Absent: the call is not ours to run, or not yet processed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub run: Option<ToolRun>,
 }
 
-// ---- what the use cases take (their names and results: `calls.rs`) ----
-
+/// Arguments of calls that take none.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct NoArgs {}
 
+/// Names an object by its id.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct IdArgs {
     pub id: String,
 }
 
+/// Renames a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct RenameArgs {
@@ -248,6 +253,7 @@ pub struct RenameArgs {
     pub title: String,
 }
 
+/// Sets the model of a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct SetModelArgs {
@@ -256,6 +262,7 @@ pub struct SetModelArgs {
     pub model: String,
 }
 
+/// Sets the compaction strategy of a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct SetCompressionArgs {
@@ -266,24 +273,28 @@ pub struct SetCompressionArgs {
     pub strategy: Option<CompactionStrategy>,
 }
 
+/// Repeats the last turn of a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct RetryArgs {
     pub conversation: String,
 }
 
+/// Names a turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct TurnArgs {
     pub turn: String,
 }
 
+/// Carries a text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct TextArgs {
     pub text: String,
 }
 
+/// Names a file or folder on disk.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct PathArgs {
@@ -291,23 +302,24 @@ pub struct PathArgs {
     pub path: String,
 }
 
+/// Sets a setting.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct SettingArgs {
     pub key: String,
-    /// `null` where the setting may be absent.
+    /// `null` if the setting may be absent.
     #[ts(type = "unknown")]
     pub value: serde_json::Value,
 }
 
+/// Names a setting.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct KeyArgs {
     pub key: String,
 }
 
-// ---- turns ----
-
+/// A turn that has begun, with the ids of its messages.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct TurnStarted {
     pub turn: String,
@@ -325,6 +337,7 @@ pub struct TurnEvent {
     pub kind: TurnEventKind,
 }
 
+/// The content of a turn event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum TurnEventKind {
@@ -339,11 +352,11 @@ pub enum TurnEventKind {
         done: u32,
         total: u32,
     },
-    /// So many older messages are being summarised, since they don't fit any more.
+    /// Older messages that are being summarised because they no longer fit.
     Compacting {
         messages: u32,
     },
-    /// The prompt is shown without them.
+    /// The prompt no longer contains them.
     Compacted {
         compaction: CompactionInfo,
     },
@@ -370,19 +383,21 @@ pub enum TurnEventKind {
     },
 }
 
+/// Why an answer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 pub enum Finish {
     Stop,
-    /// The model waits for what the tools say.
+    /// The model waits for tool results.
     ToolCalls,
     Length,
     Cancelled,
     ContextFull,
-    /// The limit of time.
+    /// The time limit was reached.
     TimeUp,
 }
 
+/// The figures of an answer: tokens, times and rates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct TurnStats {
     pub finish: Finish,
@@ -390,10 +405,10 @@ pub struct TurnStats {
     /// Prompt tokens that were in the KV cache already.
     pub reused_tokens: u32,
     pub generated_tokens: u32,
-    /// Tokens that were guessed ahead and checked.
+    /// Tokens drafted and verified.
     #[serde(default)]
     pub drafted_tokens: u32,
-    /// Those of them that came true.
+    /// Drafted tokens that were accepted.
     #[serde(default)]
     pub accepted_tokens: u32,
     pub context_tokens: u32,
@@ -402,26 +417,25 @@ pub struct TurnStats {
     pub ttft_ms: f64,
     pub prefill_tok_s: f64,
     pub decode_tok_s: f64,
-    /// From the first token of its reasoning to the last; 0 where it had none.
+    /// From the first reasoning token to the last; 0 if there is none.
     #[serde(default)]
     #[ts(optional, as = "Option<f64>")]
     pub thought_ms: f64,
-    /// The counts of tokens are estimates.
+    /// The token counts are estimates.
     #[serde(default)]
     #[ts(optional, as = "Option<bool>")]
     pub is_about: bool,
-    /// The host that answered, where it was not this machine.
+    /// The remote host that answered, if any.
     #[serde(default)]
     #[ts(optional = nullable)]
     pub answered_by: Option<String>,
-    /// What it was asked for otherwise than the other answers of its conversation.
+    /// Its one-off options.
     #[serde(default)]
     #[ts(optional = nullable)]
     pub once: Option<OneOffOptions>,
 }
 
-// ---- what happens beside turns ----
-
+/// An application event, apart from those of turns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum AppEvent {
@@ -455,22 +469,22 @@ pub enum AppEvent {
     PresetRemoved {
         id: String,
     },
-    /// New, further, or in another state.
+    /// Added, progressed, or in another state.
     DownloadChanged {
         download: Download,
     },
     DownloadRemoved {
         id: String,
     },
-    /// Calls of an answer have come further.
+    /// Progress of an answer's tool calls.
     ToolCalls {
-        /// Null: a chat that is kept nowhere; its answers go by the names of their turns.
+        /// Null: a temporary chat, whose answers are named by their turns.
         conversation: Option<String>,
         message: String,
         calls: Vec<ToolCall>,
-        /// Nothing more happens to them by itself.
+        /// They change no further without the user.
         over: bool,
-        /// The turn that answers what they brought.
+        /// The turn that answers their results.
         turn: Option<String>,
     },
     ToolServerChanged {

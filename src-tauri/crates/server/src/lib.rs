@@ -54,7 +54,7 @@ impl Default for Options {
 }
 
 /// A running server. Stops when dropped.
-pub struct Listening {
+pub struct RunningServer {
     /// Address, such as `http://127.0.0.1:8642`.
     pub url: String,
     /// Key that clients send as `Authorization: Bearer KEY`.
@@ -77,7 +77,7 @@ pub(crate) struct RouteState {
 }
 
 /// Starts the server and returns once it listens.
-pub fn serve(app: App, options: Options) -> contract::Result<Listening> {
+pub fn serve(app: App, options: Options) -> contract::Result<RunningServer> {
     let key = match options.api_key {
         Some(key) => key::check(key)?,
         None => key::load_or_create(&app.dirs().data)?,
@@ -120,7 +120,7 @@ pub fn serve(app: App, options: Options) -> contract::Result<Listening> {
         }
     });
     tracing::info!(url = %bound, "listening");
-    Ok(Listening {
+    Ok(RunningServer {
         url: format!("http://{bound}"),
         key,
         serving: serving.ok(),
@@ -166,7 +166,7 @@ fn in_use(address: SocketAddr, error: &std::io::Error) -> Error {
     }
 }
 
-impl Listening {
+impl RunningServer {
     /// Blocks until Ctrl+C or SIGTERM, then stops.
     pub fn run_until_signalled(mut self) {
         if let Some(runtime) = &self.runtime {
@@ -186,7 +186,7 @@ impl Listening {
     }
 }
 
-impl Drop for Listening {
+impl Drop for RunningServer {
     fn drop(&mut self) {
         self.stop();
     }

@@ -10,13 +10,13 @@ use app::App;
 use app::AppConfig;
 use contract::types::ServerState;
 use serde_json::{Value, json};
-use server::{Listening, Options, serve};
+use server::{Options, RunningServer, serve};
 
 const KEY: &str = "a-key-for-tests";
 
 struct Fixture {
     app: App,
-    listening: Option<Listening>,
+    listening: Option<RunningServer>,
     port: u16,
     home: PathBuf,
 }

@@ -11,7 +11,6 @@ import * as temporary from './temporary-chat';
 import { withLive } from './turn-overlay';
 import { watchedTurnOf, watchToEnd, type ChatHooks } from './watch-turn';
 
-type OneOff = api.OneOffOptions;
 type CompactionCall = 'conversation_compact' | 'conversation_undo_compaction';
 
 export class ChatState {
@@ -111,7 +110,7 @@ export class ChatState {
   }
 
   /** Writes a new version of an answer, optionally with another model or one-off options. */
-  regenerate(message: string, model: string | null = null, once?: OneOff): Promise<boolean> {
+  regenerate(message: string, model: string | null = null, once?: api.OneOffOptions) {
     const again = this.temporary ? temporary.questionAt(this.shown, message) : null;
     if (again) return this.#ask(again, model);
     return this.#startTurn(() =>

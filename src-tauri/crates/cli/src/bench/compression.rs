@@ -85,16 +85,20 @@ struct CompressionCase {
 
 pub fn compression(bench: &mut Bench) -> Result<()> {
     let Bench { model, json, .. } = bench;
-    let mut subject =
-        CompressionSubject { model, digests: Vec::new(), talk: Transcript::default(), answers: Vec::new() };
+    let mut subject = CompressionSubject {
+        model,
+        digests: Vec::new(),
+        transcript: Transcript::default(),
+        answers: Vec::new(),
+    };
     subject.converse()?;
-    let whole = CompressionCase { strategy: None, ratio: 1 };
+    let full = CompressionCase { strategy: None, ratio: 1 };
     let of = |strategy| RATIOS.map(|ratio| CompressionCase { strategy: Some(strategy), ratio });
-    let ways = std::iter::once(whole).chain(Strategy::ALL.into_iter().flat_map(of));
+    let cases = std::iter::once(full).chain(Strategy::ALL.into_iter().flat_map(of));
     let before = subject.priors()?;
-    for how in ways {
-        let row = subject.measure(how, &before)?;
-        if how.strategy.is_none() && row.recall < MIN_RECALL {
+    for case in cases {
+        let row = subject.measure(case, &before)?;
+        if case.strategy.is_none() && row.recall < MIN_RECALL {
             return Err(no_recall(row.recall));
         }
         match *json {
@@ -116,21 +120,21 @@ struct CompressionSubject<'a> {
     model: &'a mut Model,
     /// Summaries of the current conversation.
     digests: Vec<String>,
-    talk: Transcript,
+    transcript: Transcript,
     /// The model's answers to the questions so far.
     answers: Vec<String>,
 }
 
 impl CompressionSubject<'_> {
-    fn measure(&mut self, how: CompressionCase, before: &[Vec<f64>]) -> Result<CompressionRow> {
+    fn measure(&mut self, case: CompressionCase, before: &[Vec<f64>]) -> Result<CompressionRow> {
         let (mut n_right, mut n_tokens, mut n_prompts) = (0, 0, 0);
         let seq = self.model.new_sequence()?;
-        self.begin(QUESTIONS.len());
+        self.start_conversation(QUESTIONS.len());
         let turns = self.conversation(QUESTIONS.len());
         for (at, (animal, _)) in FACTS.iter().enumerate() {
-            let prompt = self.prompt(&turns, &format!("Which colour is the {animal}?"), how)?;
-            let prompt = self.continued(prompt, &format!("The {animal} is"))?;
-            let (held, n) = self.read(seq, &prompt, how)?;
+            let prompt = self.prompt(&turns, &format!("Which colour is the {animal}?"), case)?;
+            let prompt = self.with_answer_start(prompt, &format!("The {animal} is"))?;
+            let (held, n) = self.read(seq, &prompt, case)?;
             (n_tokens, n_prompts) = (n_tokens + n, n_prompts + 1);
             let mut best = (f64::NEG_INFINITY, 0);
             for (candidate, (_, colour)) in FACTS.iter().enumerate() {
@@ -141,9 +145,9 @@ impl CompressionSubject<'_> {
         }
         let (mut sum, mut n_scored) = (0.0, 0);
         for (at, question) in QUESTIONS.iter().enumerate().skip(QUESTIONS.len() - N_SCORED_TURNS) {
-            self.begin(at);
-            let prompt = self.prompt(&self.conversation(at), question, how)?;
-            let (held, n) = self.read(seq, &prompt, how)?;
+            self.start_conversation(at);
+            let prompt = self.prompt(&self.conversation(at), question, case)?;
+            let (held, n) = self.read(seq, &prompt, case)?;
             (n_tokens, n_prompts) = (n_tokens + n, n_prompts + 1);
             let answer = self.encode(&self.answers[at])?;
             n_scored += answer.len();
@@ -152,8 +156,8 @@ impl CompressionSubject<'_> {
         self.model.free(seq);
         Ok(CompressionRow {
             test: "compression",
-            strategy: how.strategy.map_or("none", Strategy::name),
-            ratio: how.ratio,
+            strategy: case.strategy.map_or("none", Strategy::name),
+            ratio: case.ratio,
             tokens: n_tokens / n_prompts,
             recall: n_right as f64 / FACTS.len() as f64,
             perplexity: (-sum / n_scored as f64).exp(),
@@ -162,13 +166,13 @@ impl CompressionSubject<'_> {
 
     /// Log-probability of each value after each question alone. Recall counts only what the conversation adds to it.
     fn priors(&mut self) -> Result<Vec<Vec<f64>>> {
-        let whole = CompressionCase { strategy: None, ratio: 1 };
+        let full = CompressionCase { strategy: None, ratio: 1 };
         let seq = self.model.new_sequence()?;
         let mut priors = Vec::new();
         for (animal, _) in FACTS {
-            let prompt = self.prompt(&[], &format!("Which colour is the {animal}?"), whole)?;
-            let prompt = self.continued(prompt, &format!("The {animal} is"))?;
-            let (held, _) = self.read(seq, &prompt, whole)?;
+            let prompt = self.prompt(&[], &format!("Which colour is the {animal}?"), full)?;
+            let prompt = self.with_answer_start(prompt, &format!("The {animal} is"))?;
+            let (held, _) = self.read(seq, &prompt, full)?;
             priors
                 .push(FACTS.iter().map(|(_, colour)| self.log_p(seq, &held, colour)).collect::<Result<_>>()?);
         }
@@ -179,7 +183,7 @@ impl CompressionSubject<'_> {
     /// Lets the model answer every question with the full history in context.
     fn converse(&mut self) -> Result<()> {
         for (at, question) in QUESTIONS.iter().enumerate() {
-            let prompt = self.render(&shown(&self.conversation(at), &[], question))?;
+            let prompt = self.render(&chat_messages(&self.conversation(at), &[], question))?;
             let answer = self.write(prompt, MAX_ANSWER_TOKENS)?;
             self.answers.push(answer);
         }
@@ -201,9 +205,9 @@ impl CompressionSubject<'_> {
     }
 
     /// Starts a conversation without summaries.
-    fn begin(&mut self, n: usize) {
+    fn start_conversation(&mut self, n: usize) {
         self.digests.clear();
-        self.talk = Transcript { n_turns: self.conversation(n).len() + 1, ..Transcript::default() };
+        self.transcript = Transcript { n_turns: self.conversation(n).len() + 1, ..Transcript::default() };
     }
 
     /// Builds the prompt of a question with the strategy applied.
@@ -211,26 +215,26 @@ impl CompressionSubject<'_> {
         &mut self,
         turns: &[[RoleMessage; 2]],
         question: &str,
-        how: CompressionCase,
+        case: CompressionCase,
     ) -> Result<Vec<TokenId>> {
-        let whole = self.render(&shown(turns, &[], question))?;
-        let strategy = match how.strategy {
+        let full = self.render(&chat_messages(turns, &[], question))?;
+        let strategy = match case.strategy {
             Some(strategy @ (Strategy::Window | Strategy::Summary)) => strategy,
             // Attention eviction works on the KV cache; its prompt is complete.
-            Some(Strategy::Attention) | None => return Ok(whole),
+            Some(Strategy::Attention) | None => return Ok(full),
         };
-        let most = whole.len() / how.ratio;
-        let room = TokenBudget { limit: whole.len(), budget: most, aim: most };
+        let max_tokens = full.len() / case.ratio;
+        let token_budget = TokenBudget { limit: full.len(), budget: max_tokens, aim: max_tokens };
         loop {
-            let (talk, digests) = (self.talk.clone(), self.digests.clone());
+            let (transcript, digests) = (self.transcript.clone(), self.digests.clone());
             let mut count = |sketch: &PromptDraft| self.count(turns, &digests, question, sketch);
-            match compaction::next(strategy, &talk, room, &mut count)? {
-                Next::Fold(Fold { n_turns, digests: told }) => {
-                    let told: Vec<&str> = told.iter().map(|&at| digests[at].as_str()).collect();
-                    return self.render(&shown(&turns[n_turns..], &told, question));
+            match compaction::next(strategy, &transcript, token_budget, &mut count)? {
+                Next::Fold(Fold { n_turns, digests: summaries }) => {
+                    let summaries: Vec<&str> = summaries.iter().map(|&at| digests[at].as_str()).collect();
+                    return self.render(&chat_messages(&turns[n_turns..], &summaries, question));
                 }
-                Next::SummaryRequest(wish) => self.summarise(turns, &wish)?,
-                Next::Forget { .. } | Next::TooLong { .. } => return Err(too_short(most)),
+                Next::SummaryRequest(request) => self.summarize(turns, &request)?,
+                Next::Forget { .. } | Next::TooLong { .. } => return Err(too_short(max_tokens)),
             }
         }
     }
@@ -242,25 +246,30 @@ impl CompressionSubject<'_> {
         question: &str,
         sketch: &PromptDraft,
     ) -> Result<usize> {
-        let told = |told: &[usize]| told.iter().map(|&at| digests[at].as_str()).collect::<Vec<_>>();
+        let summaries =
+            |summaries: &[usize]| summaries.iter().map(|&at| digests[at].as_str()).collect::<Vec<_>>();
         let messages = match sketch {
-            PromptDraft::Shown(fold) => shown(&turns[fold.n_turns..], &told(&fold.digests), question),
-            PromptDraft::Asking(wish) => shown(&turns[wish.turns.clone()], &told(&wish.after), ASK),
+            PromptDraft::Shown(fold) => {
+                chat_messages(&turns[fold.n_turns..], &summaries(&fold.digests), question)
+            }
+            PromptDraft::Asking(request) => {
+                chat_messages(&turns[request.turns.clone()], &summaries(&request.after), ASK)
+            }
         };
         Ok(self.render(&messages)?.len())
     }
 
     /// Lets the model write the requested summary.
-    fn summarise(&mut self, turns: &[[RoleMessage; 2]], wish: &SummaryRequest) -> Result<()> {
-        let told: Vec<&str> = wish.after.iter().map(|&at| self.digests[at].as_str()).collect();
-        let prompt = self.render(&shown(&turns[wish.turns.clone()], &told, ASK))?;
-        let text = self.write(prompt, wish.n_tokens)?;
-        let digests = &self.talk.digests;
-        let turns = match (wish.turns.is_empty(), wish.after.first(), wish.after.last()) {
+    fn summarize(&mut self, turns: &[[RoleMessage; 2]], request: &SummaryRequest) -> Result<()> {
+        let summaries: Vec<&str> = request.after.iter().map(|&at| self.digests[at].as_str()).collect();
+        let prompt = self.render(&chat_messages(&turns[request.turns.clone()], &summaries, ASK))?;
+        let text = self.write(prompt, request.n_tokens)?;
+        let digests = &self.transcript.digests;
+        let turns = match (request.turns.is_empty(), request.after.first(), request.after.last()) {
             (true, Some(&first), Some(&last)) => digests[first].turns.start..digests[last].turns.end,
-            _ => wish.turns.clone(),
+            _ => request.turns.clone(),
         };
-        self.talk.digests.push(TurnSummary { turns, level: wish.level });
+        self.transcript.digests.push(TurnSummary { turns, level: request.level });
         self.digests.push(text);
         Ok(())
     }
@@ -289,12 +298,12 @@ impl CompressionSubject<'_> {
         &mut self,
         seq: SequenceId,
         prompt: &[TokenId],
-        how: CompressionCase,
+        case: CompressionCase,
     ) -> Result<(Vec<TokenId>, usize)> {
-        let prompt = match how.strategy {
+        let prompt = match case.strategy {
             Some(Strategy::Attention) => {
                 let n_most = prompt.len() - OBSERVATION_TOKENS;
-                let n_keep = prompt.len() / how.ratio;
+                let n_keep = prompt.len() / case.ratio;
                 let n_newest = (n_keep / 4).max(OBSERVATION_TOKENS);
                 let forget = AttentionEviction { max_tokens: n_most, n_kept: n_keep, n_oldest: 4, n_newest };
                 self.model.truncate(seq, 0)?;
@@ -333,7 +342,7 @@ impl CompressionSubject<'_> {
         Ok(sum)
     }
 
-    fn continued(&self, mut prompt: Vec<TokenId>, words: &str) -> Result<Vec<TokenId>> {
+    fn with_answer_start(&self, mut prompt: Vec<TokenId>, words: &str) -> Result<Vec<TokenId>> {
         prompt.extend(self.encode(words)?);
         Ok(prompt)
     }
@@ -363,10 +372,10 @@ impl CompressionSubject<'_> {
 }
 
 /// Messages for the summaries, the turns and a question.
-fn shown(turns: &[[RoleMessage; 2]], told: &[&str], question: &str) -> Vec<RoleMessage> {
+fn chat_messages(turns: &[[RoleMessage; 2]], summaries: &[&str], question: &str) -> Vec<RoleMessage> {
     let mut messages = Vec::new();
-    if !told.is_empty() {
-        messages.extend([("user", ASKED.to_owned()), ("assistant", told.join("\n\n"))]);
+    if !summaries.is_empty() {
+        messages.extend([("user", ASKED.to_owned()), ("assistant", summaries.join("\n\n"))]);
     }
     messages.extend(turns.iter().flatten().cloned());
     messages.push(("user", question.to_owned()));
@@ -386,7 +395,7 @@ fn no_recall(recall: f64) -> Error {
     Error::input("bench.recall", message, remedy)
 }
 
-fn too_short(most: usize) -> Error {
-    let message = format!("A message does not fit into {most} tokens.");
+fn too_short(max_tokens: usize) -> Error {
+    let message = format!("A message does not fit into {max_tokens} tokens.");
     Error::new(ErrorKind::Limit, "request.context_full", message, "Measure a model with a shorter template.")
 }

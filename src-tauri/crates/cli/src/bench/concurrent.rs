@@ -73,7 +73,7 @@ pub fn concurrent(bench: &mut Bench, seconds: u32) -> Result<()> {
     if !bench.json {
         let times = |of: fn(&ConcurrentRow) -> f64| of(&together) / of(&alone).max(1e-9);
         out::line(&format!(
-            "together {:.2} times as many tokens as one after another, {:.2} with prompts",
+            "together {:.2} times the speed of one after another, {:.2} with prompts",
             times(|row| row.decode_tok_s),
             times(|row| row.tok_s)
         ));

@@ -96,11 +96,11 @@ impl EditingRow {
         let Self { test, tok_s, plain_tok_s, ratio, tokens, drafted, accepted, runs, .. } = self;
         let Speeds { median, min, max } = tok_s;
         out::line(&format!(
-            "{test:<8} with guesses {median:>9.2} tok/s  ({min:.2} to {max:.2})  plain {:.2}  ratio {ratio:.2}",
+            "{test:<8} speculative {median:>9.2} tok/s  ({min:.2} to {max:.2})  plain {:.2}  ratio {ratio:.2}",
             plain_tok_s.median
         ));
         out::line(&format!(
-            "         {accepted} of {drafted} guesses came true; {tokens} tokens in {runs} runs"
+            "         {accepted} of {drafted} drafted tokens accepted; {tokens} tokens in {runs} runs"
         ));
     }
 }

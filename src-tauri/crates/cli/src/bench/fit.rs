@@ -52,15 +52,15 @@ impl FitRow {
         if as_json {
             return out::json(self);
         }
-        let shown = |n: f64| match self.what {
+        let format_quantity = |n: f64| match self.what {
             "tok_s" => format!("{n:.1} tok/s"),
             _ => text::bytes(n as u64),
         };
         let Self { what, foretold, measured, ratio, bar, met } = self;
         out::line(&format!(
-            "{what:<13} foretold {:>11}  measured {:>11}  {:>+6.1} %  within {:.0} %: {}",
-            shown(*foretold),
-            shown(*measured),
+            "{what:<13} estimated {:>11}  measured {:>11}  {:>+6.1} %  within {:.0} %: {}",
+            format_quantity(*foretold),
+            format_quantity(*measured),
             (ratio - 1.0) * 100.0,
             bar * 100.0,
             if *met { "yes" } else { "NO" }

@@ -81,12 +81,12 @@ pub fn resume(bench: Bench, n: usize, cache: PathBuf, again: impl FnOnce() -> Re
     let next = (*prompt.last().unwrap_or(&0) + 1) % model.info().n_vocab as TokenId;
     prompt.push(next);
     let start = clock.monotonic();
-    let mut told = Checkpoints::default();
-    let found = checkpoint_store::find(&model, files, &prompt, &mut told);
-    let brought =
-        found.and_then(|found| checkpoint_store::restore(&mut model, files, &prompt, found, 1, &mut told));
-    let Some(seq) = brought else {
-        return Err(told.error.unwrap_or_else(|| Error::bug("what was stored was not found")));
+    let mut checkpoints = Checkpoints::default();
+    let found = checkpoint_store::find(&model, files, &prompt, &mut checkpoints);
+    let restored = found
+        .and_then(|found| checkpoint_store::restore(&mut model, files, &prompt, found, 1, &mut checkpoints));
+    let Some(seq) = restored else {
+        return Err(checkpoints.error.unwrap_or_else(|| Error::bug("what was stored was not found")));
     };
     let restore_s = (clock.monotonic() - start).as_secs_f64();
     let n_held = model.len(seq)?;
@@ -96,7 +96,7 @@ pub fn resume(bench: Bench, n: usize, cache: PathBuf, again: impl FnOnce() -> Re
     // compares at the position where both runs have logits
     let held = model.truncate(seq, n - 1)?;
     if last_logits(&mut model, seq, &prompt[held..n])? != expected {
-        return Err(Error::bug("the logits after the restart are not those before it"));
+        return Err(Error::bug("the logits after the restart differ from those before it"));
     }
     ResumeRow {
         test: format!("resume{n}"),
@@ -129,10 +129,10 @@ impl ResumeRow {
             test, fresh_s, resume_s, restore_s, ratio, store_s, files, bytes, computed_tokens, ..
         } = self;
         out::line(&format!(
-            "{test:<12} first new token after {resume_s:.3} s ({restore_s:.3} s to have the context, {computed_tokens} computed), full prefill after {fresh_s:.2} s: {ratio:.0} times faster"
+            "{test:<12} first new token after {resume_s:.3} s ({restore_s:.3} s to restore the context, {computed_tokens} computed), full prefill after {fresh_s:.2} s: {ratio:.0} times faster"
         ));
         out::line(&format!(
-            "             {files} files of {} in all, stored in {store_s:.2} s; the logits are the same in every bit",
+            "             {files} files, {} in total, stored in {store_s:.2} s; the logits are bit-identical",
             text::bytes(*bytes)
         ));
     }

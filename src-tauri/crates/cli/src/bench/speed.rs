@@ -168,8 +168,8 @@ impl Bench {
             }
             self.model.set_step_timing(false)?;
             let (name, n_repetitions) = (&test.name, self.repeat);
-            let shown = ProfileReport { test: name, depth, n_repetitions, phase: test.phase() };
-            shown.show(&profile, self.json);
+            let report = ProfileReport { test: name, depth, n_repetitions, phase: test.phase() };
+            report.show(&profile, self.json);
             self.report_submissions(seq, test)?;
         }
         self.model.free(seq);
@@ -213,8 +213,8 @@ impl Bench {
         }
         let encoding_ms = time.as_secs_f64() * 1e3 / n_runs as f64;
         let (effort, depth) = (test.name.clone(), test.depth);
-        let told = SubmissionRow { effort, depth, kernels_per_run: n_kernels / n_runs, encoding_ms };
-        told.show(self.json);
+        let row = SubmissionRow { effort, depth, kernels_per_run: n_kernels / n_runs, encoding_ms };
+        row.show(self.json);
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! What is said of contexts: how they are kept, what became of their files, how often they were found.
+//! Messages about contexts: retention, the fate of their files, and cache hit figures.
 
 use std::path::PathBuf;
 
@@ -7,25 +7,25 @@ use serde::{Deserialize, Serialize};
 use super::{ChatOptions, LoadSpec, ModelRef, PromptMessage};
 use crate::Error;
 
-/// What becomes of contexts after their turn.
+/// Retention of contexts after their turn.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContextRetention {
-    /// Where they are stored. None: nowhere.
+    /// Folder for stored contexts. None: not stored.
     pub folder: Option<PathBuf>,
-    /// Answers from one store to the next; what leaves memory is stored in any case.
+    /// Answers between stores; evicted contexts are always stored.
     pub every: u32,
-    /// Bytes that the contexts of a model may take in memory while nobody uses them.
+    /// Bytes that idle contexts of a model may take in memory.
     pub memory_bytes: u64,
-    /// After so many seconds without a turn a context leaves memory. None: when memory is needed. Where nothing is
-    /// stored it stays.
+    /// Seconds without a turn after which a context leaves memory. None: only under memory
+    /// pressure. Without a store it stays.
     #[serde(default)]
     pub idle_s: Option<u64>,
-    /// Seconds after which a model that nobody asks leaves memory. None: it stays.
+    /// Seconds of idleness after which a model leaves memory. None: it stays.
     #[serde(default)]
     pub unload_after_s: Option<u64>,
 }
 
-/// A conversation as it was opened.
+/// A conversation whose context is to be preloaded.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PrefetchRequest {
     pub model: ModelRef,
@@ -36,19 +36,20 @@ pub struct PrefetchRequest {
     pub keeping: ContextRetention,
 }
 
-/// What happened to files of contexts.
+/// Changes to context files.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Checkpoints {
     pub conversation: String,
     pub written: Vec<StoredFile>,
-    /// Names of those that were there already, and are needed.
+    /// Names of existing files that are still needed.
     pub read: Vec<String>,
-    /// Names of those that were no good, and were removed.
+    /// Names of invalid files that were removed.
     pub gone: Vec<String>,
-    /// Why, or why nothing could be written.
+    /// Why they were invalid, or why nothing could be written.
     pub error: Option<Error>,
 }
 
+/// A context file on disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredFile {
     pub key: String,
@@ -58,27 +59,28 @@ pub struct StoredFile {
     pub position: u64,
 }
 
-/// How contexts use memory, and how often they were found, since the worker began.
+/// Memory use of contexts, and cache hits since the worker started.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KvStats {
     pub hits: Hits,
     pub models: Vec<ModelKv>,
 }
 
-/// Tokens of prompts by where they came from.
+/// Prompt tokens by origin.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hits {
     pub turns: u64,
     pub prompt_tokens: u64,
     /// From the conversation's own context, in memory.
     pub memory_tokens: u64,
-    /// From another's that begins alike.
+    /// From another context with the same beginning.
     pub shared_tokens: u64,
     /// From files.
     pub disk_tokens: u64,
 }
 
 impl Hits {
+    /// The sum of both.
     pub fn with(self, other: Self) -> Self {
         Self {
             turns: self.turns + other.turns,
@@ -96,18 +98,19 @@ pub struct ModelKv {
     pub model: String,
     pub contexts: u32,
     pub bytes: u64,
-    /// Pages of layers that keep everything, of windows, recurrent states, and pages that have aged.
+    /// Pages of full-attention layers, of windows, of recurrent states, and aged pages.
     pub pools: [PoolKv; 4],
-    /// Tokens that all contexts hold, what they share counted for each.
+    /// Tokens of all contexts, shared ones counted for each.
     pub tokens: u64,
 }
 
+/// Pages of a model's KV pool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolKv {
     pub places: u32,
     pub held: u32,
-    /// By more than one.
+    /// Held by several contexts.
     pub shared: u32,
-    /// Ever used, held or free by now.
+    /// Ever used, whether held or free now.
     pub touched: u32,
 }

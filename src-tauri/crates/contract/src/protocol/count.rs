@@ -9,25 +9,26 @@ use super::{ChatOptions, Compression, LoadSpec, ModelRef, PromptMessage};
 pub struct CountRequest {
     pub model: ModelRef,
     pub load: LoadSpec,
-    /// Whose draft it is; None: a new conversation's.
+    /// The draft's conversation. None: a new one.
     pub conversation: Option<String>,
     pub messages: Vec<PromptMessage>,
     pub chat: ChatOptions,
-    /// What has been left out of it.
+    /// Its compaction so far.
     #[serde(default)]
     pub compression: Option<Compression>,
-    /// Counted each by itself.
+    /// Texts to count separately.
     #[serde(default)]
     pub texts: Vec<String>,
 }
 
+/// The token counts of a prompt and its texts, with the model's limits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenCounts {
     pub tokens: u32,
     pub context_limit: u32,
     /// The model's template knows `enable_thinking`.
     pub can_think_or_not: bool,
-    /// It knows `reasoning_effort`.
+    /// The template knows `reasoning_effort`.
     #[serde(default)]
     pub has_efforts: bool,
     pub is_about: bool,

@@ -1,23 +1,24 @@
-//! Texts that become vectors.
+//! Requests for text embeddings.
 
 use serde::{Deserialize, Serialize};
 
 use super::{LoadSpec, ModelRef};
 use crate::Error;
 
-/// What a text is, for models that are told so.
+/// The role of a text, for embedding models that distinguish them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EmbedAs {
-    /// Nothing is put before it.
+    /// Without a prefix.
     #[default]
     Text,
-    /// What is looked for.
+    /// A search query.
     Question,
-    /// Where it may be found.
+    /// A text to be searched.
     Passage,
 }
 
+/// A request for the embeddings of some texts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EmbedRequest {
     pub model: ModelRef,
@@ -31,9 +32,9 @@ pub struct EmbedRequest {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct EmbeddingBatch {
     pub vectors: Vec<Vec<f32>>,
-    /// Tokens of all texts, with what goes around each.
+    /// Tokens of all texts, including their special tokens.
     pub tokens: u32,
-    /// What the user should know though nothing failed.
+    /// Notices for the user though nothing failed.
     #[serde(default)]
     pub notices: Vec<Error>,
 }

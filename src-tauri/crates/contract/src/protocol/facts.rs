@@ -1,10 +1,10 @@
-//! What a turn of a loaded model took.
+//! The resource use of a turn on a loaded model.
 
 use serde::{Deserialize, Serialize};
 
 use super::Kv;
 
-/// What a turn took, where it had the model to itself.
+/// The resource use of a turn that had the model to itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunFacts {
     /// Library id.
@@ -14,6 +14,6 @@ pub struct RunFacts {
     /// Prompt and answer.
     pub tokens: u32,
     pub tok_s: f64,
-    /// What the process grew by since before the model was loaded. None: that would count others too.
+    /// Growth of the process since before the model was loaded. None: other models would count too.
     pub memory_bytes: Option<u64>,
 }

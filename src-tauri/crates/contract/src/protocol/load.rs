@@ -1,4 +1,4 @@
-//! How a model is to be loaded.
+//! Options for loading a model.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,31 +10,31 @@ use crate::{CpuRequest, GpuRequest, KvAging, RopeScaling};
 pub struct Quantize {
     /// `q4_k_m`, `auto` …
     pub dtype: String,
-    /// Where what was made is kept.
+    /// Folder for the converted file.
     pub folder: String,
 }
 
-/// How a model is loaded; another value means loading it again.
+/// Load options of a model; a change reloads it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadSpec {
     pub backend: Backend,
-    /// What is asked of graphics cards, where they compute.
+    /// The GPU request, for GPU backends.
     #[serde(default)]
     pub cards: GpuRequest,
-    /// Threads, and where they run.
+    /// Threads and their placement.
     #[serde(default)]
     pub machine: CpuRequest,
     pub kv: Kv,
-    /// When old parts of a context go to fewer bits.
+    /// When old parts of a context are requantised.
     #[serde(default)]
     pub kv_aging: KvAging,
-    /// Tokens that layers with rotated positions see. None: as the model has it.
+    /// Attention window of layers with rotary positions, in tokens. None: as in the model.
     pub kv_window: Option<usize>,
-    /// None: as the model has it.
+    /// None: as in the model.
     pub rope_scaling: Option<RopeScaling>,
     /// Tokens. None: the model's own, at most `settings::DEFAULT_CONTEXT`.
     pub context: Option<usize>,
-    /// Bytes of weights that may be in memory at once. None: as many as the machine has room for.
+    /// Bytes of weights that may be resident at once. None: as many as the machine has memory for.
     #[serde(default)]
     pub resident: Option<u64>,
     /// Bytes that the contexts of all sequences may take. None: a part of what is free.
@@ -43,16 +43,16 @@ pub struct LoadSpec {
     /// Bytes that weights, contexts, activations and vocabulary may take. None: what is free.
     #[serde(default)]
     pub memory: Option<u64>,
-    /// Large pages are not asked for.
+    /// Disables large pages.
     #[serde(default)]
     pub small_pages: bool,
-    /// None: weights as they are stored.
+    /// None: weights as stored.
     #[serde(default)]
     pub quantize: Option<Quantize>,
     /// Adapters, each as `F[:SCALE]`.
     #[serde(default)]
     pub lora: Vec<String>,
-    /// A smaller model that guesses ahead.
+    /// The draft model for speculative decoding.
     #[serde(default)]
     pub draft: Option<ModelRef>,
 }

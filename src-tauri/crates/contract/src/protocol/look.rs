@@ -1,4 +1,4 @@
-//! An answer that is looked at token by token.
+//! Inspecting an answer token by token.
 
 use serde::{Deserialize, Serialize};
 

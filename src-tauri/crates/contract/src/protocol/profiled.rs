@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::types::ProfiledAnswer;
 
+/// The profile and the trace of a finished turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MeasuredAnswer {
     pub turn: String,

@@ -1,4 +1,4 @@
-//! The settings of graphics cards.
+//! The GPU settings.
 
 use serde_json::{Value, json};
 
@@ -7,6 +7,7 @@ use crate::types::SettingKind;
 
 const CARDS: &str = "GPUs";
 
+/// The rows of this section.
 pub static ROWS: &[Setting] = &[
     Setting {
         key: "backend",

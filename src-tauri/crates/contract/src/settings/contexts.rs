@@ -1,4 +1,4 @@
-//! The settings of what becomes of contexts after their turn.
+//! The settings for contexts after their turn.
 
 use serde_json::json;
 
@@ -7,6 +7,7 @@ use crate::KvAging;
 
 const CONTEXTS: &str = "Context cache";
 
+/// The rows of this section.
 pub static ROWS: &[Setting] = &[
     Setting {
         key: "kv_aging",

@@ -1,4 +1,4 @@
-//! The settings of getting models.
+//! The settings for model downloads.
 
 use serde_json::{Value, json};
 
@@ -7,6 +7,7 @@ use crate::types::SettingKind;
 
 const DOWNLOADS: &str = "Downloads";
 
+/// The rows of this section.
 pub static ROWS: &[Setting] = &[
     Setting {
         key: "download_place",

@@ -1,4 +1,4 @@
-//! The settings of the library: where models are looked for, and how long they stay in memory.
+//! The settings of the library: where models are searched for, and how long they stay in memory.
 
 use serde_json::json;
 
@@ -8,6 +8,7 @@ use crate::types::SettingKind;
 /// Minutes.
 pub const DEFAULT_IDLE_UNLOAD: u32 = 30;
 
+/// The rows of this section.
 pub static ROWS: &[Setting] = &[
     Setting {
         key: "other_programs",

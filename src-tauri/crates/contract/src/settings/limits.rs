@@ -1,4 +1,4 @@
-//! The settings of what one turn, and all of them together, may take. Enforced in `limits.rs`.
+//! The limits of one turn and of all together. Enforced in `limits.rs`.
 
 use serde_json::{Value, json};
 
@@ -6,6 +6,7 @@ use super::{Setting, choice, integer};
 
 const LIMITS: &str = "Limits";
 
+/// The rows of this section.
 pub static ROWS: &[Setting] = &[
     Setting {
         key: "limits",

@@ -1,4 +1,4 @@
-//! The settings of what goes over the network. Enforced in `connections.rs`.
+//! The network settings. Enforced by the gate of `net`.
 
 use serde_json::json;
 
@@ -7,6 +7,7 @@ use crate::types::SettingKind;
 
 const NETWORK: &str = "Network";
 
+/// The rows of this section.
 pub static ROWS: &[Setting] = &[
     Setting {
         key: "offline",

@@ -1,4 +1,5 @@
-//! Where groups of rows stand on a settings page. A group that is named nowhere here is a section of its own.
+//! Sections of the settings page and their groups of rows. A group that is not listed here forms a
+//! separate section.
 
 mod attachments;
 
@@ -19,7 +20,7 @@ const SECTIONS: &[(&str, &[&str])] = &[
     ("Data", &["Data"]),
 ];
 
-/// Rows of the files beside this one, in the order in which they are shown.
+/// Rows of the child modules, in display order.
 pub fn rows() -> impl Iterator<Item = &'static Setting> {
     let of_use = [library::ROWS, window::ROWS, cards::ROWS, contexts::ROWS, attachments::ROWS];
     of_use.into_iter().chain([limits::ROWS, downloads::ROWS, network::ROWS, tools::ROWS]).flatten()
@@ -31,7 +32,7 @@ pub fn of(group: &'static str) -> &'static str {
     section.map_or(group, |(section, _)| section)
 }
 
-/// What a model reads when it is loaded: a change holds from the next loading on.
+/// Settings read when a model is loaded: a change takes effect with the next load.
 pub const AT_LOAD: &[&str] = &[
     "context",
     "kv",

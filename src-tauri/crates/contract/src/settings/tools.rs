@@ -1,4 +1,4 @@
-//! The settings of tools.
+//! The tool settings.
 
 use serde_json::json;
 
@@ -9,6 +9,7 @@ const TOOLS: &str = "Tools";
 
 const GUARDING: &str = "Safety";
 
+/// The rows of this section.
 pub static ROWS: &[Setting] = &[
     Setting {
         key: "guard_marks",

@@ -1,4 +1,4 @@
-//! The settings of the window: what it shows first, how large, and with which keys.
+//! The settings of the window: what it opens with, its size, and its keys.
 
 use serde_json::json;
 
@@ -9,6 +9,7 @@ const LOOK: &str = "Display";
 const WRITING: &str = "Writing";
 const READING: &str = "Reading";
 
+/// The rows of this section.
 pub static ROWS: &[Setting] = &[
     Setting {
         key: "language",

@@ -1,10 +1,11 @@
-//! Files with messages.
+//! Attachments of messages.
 
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use crate::Finding;
 
+/// The format of an attached file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 pub enum AttachmentKind {
@@ -16,7 +17,7 @@ pub enum AttachmentKind {
 }
 
 impl AttachmentKind {
-    /// As it is kept in the database and in exports.
+    /// The name stored in the database and in exports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -27,7 +28,7 @@ impl AttachmentKind {
         }
     }
 
-    /// A word that isn't known is that of some text.
+    /// Unknown names count as text.
     pub fn of_name(name: &str) -> Self {
         match name {
             "markdown" => Self::Markdown,
@@ -39,36 +40,36 @@ impl AttachmentKind {
     }
 }
 
-/// A file that was read, for a message that will be sent or was.
+/// A file of a draft or message, already read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct Attachment {
     pub id: String,
     pub name: String,
     pub kind: AttachmentKind,
-    /// Of the file as it was.
+    /// Size of the original file.
     #[ts(type = "number")]
     pub bytes: u64,
-    /// What a reader may not notice in it.
+    /// Parts that a reader may overlook.
     pub findings: Vec<Finding>,
-    /// The model was given all of it; else the passages that match. Absent: it has not been sent.
+    /// The model got all of it; else the matching passages. Absent: not sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub whole: Option<bool>,
-    /// Of all of it, as the model counts that it was sent to. Absent: it has not been sent.
+    /// Tokens of the whole file, by that model's count. Absent: not sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub tokens: Option<u32>,
-    /// That count is an estimate.
+    /// The token count is an estimate.
     #[serde(default)]
     #[ts(optional, as = "Option<bool>")]
     pub is_about: bool,
-    /// The encoding that was guessed.
+    /// The guessed encoding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub guessed: Option<String>,
 }
 
-/// What of a file an answer could know.
+/// A file or passage that an answer could draw on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct Source {
     /// The file, by its id.
@@ -84,13 +85,13 @@ pub struct Source {
 /// A part of a file's text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct Passage {
-    /// Bytes of its text.
+    /// Byte range in its text.
     pub start: u32,
     pub end: u32,
     /// From 1.
     pub first_line: u32,
     pub last_line: u32,
-    /// From 1, where it has pages.
+    /// From 1, if it has pages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub page: Option<u32>,
@@ -107,6 +108,7 @@ impl Passage {
     }
 }
 
+/// Attaches a file's bytes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct AttachArgs {
@@ -115,35 +117,36 @@ pub struct AttachArgs {
     pub base64: String,
 }
 
+/// Requests an excerpt of an attachment's text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct AttachmentTextArgs {
     pub id: String,
-    /// A byte of its text that is to be seen; absent: the first.
+    /// A byte offset that the excerpt contains; absent: 0.
     #[serde(default)]
     #[ts(optional = nullable)]
     pub at: Option<u32>,
 }
 
-/// A file's text, or so much of it as is shown at once.
+/// A file's text, or the excerpt of it that is shown at once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct AttachmentText {
     pub attachment: Attachment,
     pub text: String,
-    /// The byte of the whole text that this begins with.
+    /// Byte offset of the excerpt in the whole text.
     pub start: u32,
     /// Bytes of the whole text.
     pub total: u32,
 }
 
-/// What a file of a draft would cost.
+/// The token cost of a draft's file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct AttachmentCost {
     pub id: String,
-    /// Of what the model would be given of it.
+    /// Tokens that the model would get.
     pub tokens: u32,
     /// Of all of it.
     pub tokens_whole: u32,
-    /// It fits as a whole; else it is searched for what the draft asks.
+    /// It fits whole; else it is searched for passages that match the draft.
     pub whole: bool,
 }

@@ -1,48 +1,49 @@
-//! What went over the network: the record that a user can read.
+//! The record of network connections, which the user can read.
 
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-/// What a connection was made for.
+/// The purpose of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 pub enum ConnectionPurpose {
-    /// A conversation was sent to a server that answers.
+    /// A conversation was sent to a model server.
     Answer,
-    /// A server was asked which models it has, or whether it is there.
+    /// A server was probed, or its models listed.
     ModelList,
-    /// A text was sent to be counted in tokens.
+    /// A text was sent for a token count.
     Count,
-    /// The hub was searched, or asked about files.
+    /// The hub was searched, or a repository's files listed.
     Search,
     /// A model was fetched.
     Download,
     /// The catalogue was fetched.
     Catalogue,
-    /// A server of tools was asked what it has, or to do something.
+    /// A tool server was listed or called.
     Tool,
 }
 
-/// One connection to elsewhere. Never what was said.
+/// One outgoing connection, without its content.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct ConnectionInfo {
     #[ts(type = "number")]
     pub at_ms: i64,
-    /// With its port, where it isn't the usual one.
+    /// With its port, unless that is the default.
     pub host: String,
-    /// Absent: of another version of this program.
+    /// Absent: unknown to this version of the program.
     pub purpose: Option<ConnectionPurpose>,
-    /// Bytes, of what was said: encryption and headers come on top.
+    /// Bytes of content, without encryption and headers.
     #[ts(type = "number")]
     pub sent: u64,
     #[ts(type = "number")]
     pub received: u64,
 }
 
+/// Requests the newest entries of the connection record.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct ConnectionsArgs {
-    /// How many of the newest; absent: a thousand.
+    /// Maximum entries; absent: 1000.
     #[serde(default)]
     #[ts(optional = nullable)]
     pub limit: Option<u32>,

@@ -1,8 +1,9 @@
-//! Stored contexts: named ones, and figures of all.
+//! Stored contexts: named ones, and totals of all.
 
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
+/// Stores a conversation's context under a name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct CheckpointArgs {
@@ -10,6 +11,7 @@ pub struct CheckpointArgs {
     pub name: String,
 }
 
+/// Lists named contexts, of one conversation or all.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct CheckpointsArgs {
@@ -18,32 +20,32 @@ pub struct CheckpointsArgs {
     pub conversation: Option<String>,
 }
 
-/// A named place in a conversation.
+/// A named checkpoint of a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct CheckpointInfo {
     pub id: String,
     pub name: String,
     pub conversation: String,
-    /// The last message that belongs to it.
+    /// Its last message.
     pub message: String,
     #[ts(type = "number")]
     pub created_ms: i64,
-    /// Of the stored context; 0: there is none (any more), and it is read anew.
+    /// Size of the stored context; 0: none is stored, and it has to be recomputed.
     #[ts(type = "number")]
     pub bytes: u64,
 }
 
-/// How contexts use memory and disk, and how often they were found, since the worker began.
+/// Memory and disk use of contexts, and cache hits since the worker started.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct KvInfo {
     #[ts(type = "number")]
     pub turns: u64,
     #[ts(type = "number")]
     pub prompt_tokens: u64,
-    /// Share of prompt tokens that were not computed again.
+    /// Share of prompt tokens that were reused.
     pub hit_rate: f64,
     pub memory: KvTier,
-    /// Of the memory's hits, those in another conversation's context.
+    /// Memory hits in another conversation's context.
     #[ts(type = "number")]
     pub shared_tokens: u64,
     pub disk: KvTier,
@@ -57,10 +59,11 @@ pub struct KvInfo {
     pub pages: KvPool,
     pub window_pages: KvPool,
     pub states: KvPool,
-    /// Of those that keep everything, in fewer bits.
+    /// Pages requantised to fewer bits.
     pub aged_pages: KvPool,
 }
 
+/// Size, budget and hits of a tier of the KV cache.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, TS)]
 pub struct KvTier {
     #[ts(type = "number")]
@@ -71,24 +74,24 @@ pub struct KvTier {
     pub hit_tokens: u64,
 }
 
-/// Places of one allocator.
+/// Pages of one allocator.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, TS)]
 pub struct KvPool {
     pub places: u32,
     pub held: u32,
     /// Held by more than one context.
     pub shared: u32,
-    /// Share of the places ever used that is free now.
+    /// Free share of the pages ever used.
     pub fragmentation: f64,
 }
 
-/// Main memory, as the system counts it. Absent: it doesn't say.
+/// Main memory as the system reports it. Absent: unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct MemoryInfo {
-    /// Of this program and its workers; pages of models that are mapped count, though they can be let go.
+    /// This program and its workers, including mapped model pages, which the system can reclaim.
     #[ts(type = "number | null")]
     pub ours_bytes: Option<u64>,
-    /// What other programs could still have.
+    /// Still available to other programs.
     #[ts(type = "number | null")]
     pub free_bytes: Option<u64>,
     #[ts(type = "number | null")]

@@ -1,4 +1,4 @@
-//! Getting models: what the hub has, its files, and downloads.
+//! Types for getting models: hub search, a repository's files, and downloads.
 
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
@@ -8,10 +8,11 @@ use crate::CatalogOffer;
 
 // ---- the hub ----
 
+/// The order of search results on the hub.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 pub enum HubSort {
-    /// What is spoken of most right now.
+    /// Currently most popular.
     #[default]
     Trending,
     Downloads,
@@ -20,30 +21,33 @@ pub enum HubSort {
     Updated,
 }
 
+/// Searches the hub for models.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct HubSearchArgs {
-    /// Words, `owner/name`, or the address of a model's page. Empty: what is liked most.
+    /// Words, `owner/name`, or the URL of a model's page. Empty: the most liked models.
     pub query: String,
     #[serde(default)]
     #[ts(optional = nullable)]
     pub sort: Option<HubSort>,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     #[serde(default)]
     #[ts(optional = nullable)]
     pub after: Option<String>,
 }
 
+/// A page of search results.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct HubPage {
-    /// Those of the catalogue first, on the first page. All of them can run here.
+    /// The catalogue's models come first, on the first page. All of them can run here.
     pub models: Vec<HubModel>,
-    /// For the page after this one.
+    /// Cursor of the next page.
     pub next: Option<String>,
-    /// The hub could not be asked, and why: these are the catalogue's alone.
+    /// Why the hub could not be reached: only the catalogue's models are listed.
     pub offline: Option<ErrorInfo>,
 }
 
+/// The file format of a model on the hub.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 pub enum HubFormat {
@@ -51,7 +55,7 @@ pub enum HubFormat {
     Safetensors,
 }
 
-/// What a model was trained to read. We give it text alone.
+/// Input that a model was trained on. We give it only text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 pub enum Modality {
@@ -61,12 +65,13 @@ pub enum Modality {
     Anything,
 }
 
+/// A model repository on the hub.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct HubModel {
     /// `owner/name`
     pub repository: String,
     pub format: HubFormat,
-    /// As models name it: `llama`, `gemma3` … Null: the hub doesn't say.
+    /// As in model files: `llama`, `gemma3` … Null: the hub doesn't say.
     pub architecture: Option<String>,
     #[ts(type = "number | null")]
     pub parameters: Option<u64>,
@@ -81,16 +86,17 @@ pub struct HubModel {
     pub likes: Option<u64>,
     #[ts(type = "number | null")]
     pub updated_ms: Option<i64>,
-    /// Its licence has to be accepted on its page first.
+    /// Its licence must first be accepted on its page.
     pub gated: bool,
     /// Its page.
     pub url: String,
-    /// It can run here. False only for one that was asked for by its name.
+    /// It can run here. False only for one that was requested by name.
     pub runs: bool,
-    /// What the catalogue says of it.
+    /// Its catalogue entry.
     pub offer: Option<CatalogOffer>,
 }
 
+/// Lists the files of a repository.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct HubFilesArgs {
@@ -102,10 +108,11 @@ pub struct HubFilesArgs {
     pub revision: Option<String>,
 }
 
+/// The model files of a repository at a revision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct HubFiles {
     pub model: HubModel,
-    /// The commit that they are of.
+    /// The commit of the files.
     pub revision: String,
     /// Smallest first.
     pub files: Vec<HubFile>,
@@ -123,12 +130,12 @@ pub enum QuantGroup {
     Large,
 }
 
-/// One model to fetch: a file, or the parts of one.
+/// A downloadable model: a file, or the parts of a split one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct HubFile {
     /// The (first) file in the repository. Names it to `download_start`.
     pub path: String,
-    /// Files that it consists of.
+    /// Number of its files.
     pub parts: u32,
     #[ts(type = "number")]
     pub bytes: u64,
@@ -138,7 +145,7 @@ pub struct HubFile {
     /// The catalogue's choice, or else the usual one.
     pub recommended: bool,
     pub trust: Trust,
-    /// It is being fetched, or was: the download's id.
+    /// Id of its current or past download.
     pub download: Option<String>,
 }
 
@@ -146,16 +153,17 @@ pub struct HubFile {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Trust {
-    /// A list with a signature of one of the trusted keys.
+    /// Listed with a signature of a trusted key.
     Signed { key: String },
-    /// Nobody's signature; the SHA-256 that the hub publishes.
+    /// Unsigned, but matches the SHA-256 that the hub publishes.
     Published,
-    /// The hub publishes no hash of it.
+    /// The hub publishes no hash.
     Unknown,
 }
 
 // ---- downloads ----
 
+/// Starts a download.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct DownloadStartArgs {
@@ -171,33 +179,35 @@ pub struct DownloadStartArgs {
     pub revision: Option<String>,
 }
 
+/// Cancels a download.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct DownloadCancelArgs {
     pub id: String,
-    /// What has arrived stays on the disk, and a later download goes on from there.
+    /// Keeps the partial file, and a later download resumes from it.
     pub keep_part: bool,
 }
 
+/// The state of a download.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum DownloadState {
-    /// Waits for those before it.
+    /// Waits for earlier ones.
     Queued,
     Downloading,
-    /// By the user, or because of `reason`, such as a full disk; then it goes on by itself once that has passed.
+    /// Paused by the user, or because of `reason`, such as a full disk; then it resumes automatically.
     Paused {
         reason: Option<ErrorInfo>,
     },
-    /// Goes on by itself.
+    /// Resumes automatically.
     WaitingForNetwork {
         error: ErrorInfo,
     },
-    /// All is there; its hash is being computed. `fraction` from 0 to 1.
+    /// Complete; its hash is being computed. `fraction` from 0 to 1.
     Verifying {
         fraction: f32,
     },
-    /// Needs the user. What has arrived is kept: `download_resume` tries again from there.
+    /// Needs the user. The partial file is kept: `download_resume` continues from it.
     Failed {
         error: ErrorInfo,
     },
@@ -207,28 +217,30 @@ pub enum DownloadState {
     },
 }
 
+/// A download in the queue.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct Download {
     pub id: String,
     pub repository: String,
     /// The (first) file in the repository.
     pub path: String,
-    /// Files that it consists of.
+    /// Number of its files.
     pub parts: u32,
-    /// Arrived and written.
+    /// Bytes received and written.
     #[ts(type = "number")]
     pub bytes: u64,
     #[ts(type = "number")]
     pub total: u64,
-    /// Came over the network, what had to be fetched twice included.
+    /// Bytes transferred, including repeated ones.
     #[ts(type = "number")]
     pub fetched: u64,
-    /// Bytes per second, of the last seconds.
+    /// Bytes per second, over the last seconds.
     pub speed: f64,
-    /// Seconds that it will take at that speed; null: nobody knows.
+    /// Estimated seconds left at that speed; null: unknown.
     pub eta_s: Option<f64>,
     pub state: DownloadState,
-    /// Something the user should know though nothing failed: the publisher changed the file and it began anew …
+    /// Something the user should know though nothing failed, such as a file that the publisher
+    /// changed, so that it restarted.
     pub notice: Option<ErrorInfo>,
     pub trust: Trust,
     #[ts(type = "number")]
@@ -237,15 +249,17 @@ pub struct Download {
 
 // ---- hashes ----
 
+/// The result of verifying a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct ModelVerified {
     pub id: String,
     pub trust: Trust,
     pub files: Vec<FileVerified>,
-    /// No file is different from what it was.
+    /// Every file is unchanged.
     pub intact: bool,
 }
 
+/// The result of verifying a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct FileVerified {
     pub path: String,
@@ -253,6 +267,6 @@ pub struct FileVerified {
     pub bytes: u64,
     /// As it is now.
     pub sha256: String,
-    /// As it was recorded. Null: nothing was, and it has been recorded now.
+    /// The recorded hash. Null: there was none, and it has been recorded now.
     pub recorded: Option<String>,
 }

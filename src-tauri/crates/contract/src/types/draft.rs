@@ -1,14 +1,15 @@
-//! What sending a draft would cost, before it is sent.
+//! The token cost of a draft, before it is sent.
 
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use super::{AttachmentCost, ConversationOptions};
 
+/// A draft whose token cost is counted.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct DraftArgs {
-    /// Absent: a conversation that is about to begin.
+    /// Absent: a new conversation.
     #[serde(default)]
     #[ts(optional = nullable)]
     pub conversation: Option<String>,
@@ -21,7 +22,7 @@ pub struct DraftArgs {
     #[serde(default)]
     #[ts(optional, as = "Option<Vec<String>>")]
     pub attachments: Vec<String>,
-    /// What a conversation that is about to begin will have of its own; one that is there has its options.
+    /// Options that the new conversation will have; an existing one has its own.
     #[serde(default)]
     #[ts(optional = nullable)]
     pub options: Option<ConversationOptions>,
@@ -33,9 +34,9 @@ pub struct DraftCount {
     /// Of the whole prompt: the conversation, the draft, and the markup of the model's template.
     pub tokens: u32,
     pub context_limit: u32,
-    /// The model can be told to think or not to.
+    /// The model supports switching reasoning on and off.
     pub can_think_or_not: bool,
-    /// The model knows grades of effort, such as `low`.
+    /// The model supports effort levels, such as `low`.
     #[ts(optional, as = "Option<bool>")]
     pub has_efforts: bool,
     /// The count is an estimate: the vocabulary is elsewhere.
@@ -45,14 +46,14 @@ pub struct DraftCount {
     pub attachments: Vec<AttachmentCost>,
 }
 
-/// What a prompt consists of before the draft, in tokens. What is left of `before` is what was said.
+/// The parts of a prompt before the draft, in tokens. The rest of `before` is messages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct ContextParts {
-    /// The whole prompt without the draft; none where a conversation is about to begin.
+    /// The whole prompt without the draft; 0 for a new conversation.
     pub before: u32,
     pub system: u32,
-    /// Descriptions of the tools that the model is told of.
+    /// Descriptions of the offered tools.
     pub tools: u32,
-    /// Of earlier messages, as far as the model is shown them.
+    /// Files of earlier messages, as far as the model sees them.
     pub files: u32,
 }

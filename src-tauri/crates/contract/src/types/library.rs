@@ -1,19 +1,19 @@
-//! The library's types: where models lie, whether they run here, what they take, how they come and go.
+//! The library's types: where models lie, whether they run here, their size, imports and removals.
 
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use super::{ErrorInfo, RemoteInfo};
 
-/// What a door offers beside an error's remedy. Never done unasked.
+/// What an interface offers besides an error's remedy. Never done without the user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ErrorAction {
-    /// Answer with this model of the library instead.
+    /// Answer with this library model instead.
     UseModel { model: String },
 }
 
-/// Where a model's bytes are.
+/// The location of a model's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelSource {
@@ -23,16 +23,17 @@ pub enum ModelSource {
     File,
     /// In the application's own folder, or put into the hub's cache by it: deleting it removes the file.
     Owned,
-    /// In the cache that programs of Hugging Face share, read in place.
+    /// In the shared Hugging Face cache, read in place.
     HubCache,
     /// In LM Studio's folder, read in place.
     LmStudio,
     /// In a folder that the user added, read in place.
     Folder,
-    /// Another server has it, and answers.
+    /// On a remote server.
     Remote,
 }
 
+/// Whether a model is loaded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum ModelState {
@@ -41,12 +42,13 @@ pub enum ModelState {
         fraction: f32,
     },
     Ready,
-    /// The file is gone or can't be used; the entry stays so that nothing vanishes silently.
+    /// The file is missing or unusable; the entry stays so that nothing vanishes silently.
     Unusable {
         error: ErrorInfo,
     },
 }
 
+/// A model of the library.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct ModelEntry {
     pub id: String,
@@ -60,46 +62,46 @@ pub struct ModelEntry {
     pub parameters: u64,
     /// The dtype most weights have, such as `Q4_K`.
     pub dtype: String,
-    /// Tokens; 0: nobody says.
+    /// Tokens; 0: unknown.
     pub context_length: u32,
     pub state: ModelState,
     /// Of another server's model.
     #[ts(optional = nullable)]
     pub remote: Option<RemoteInfo>,
-    /// Files that it consists of.
+    /// Number of its files.
     pub files: u32,
     /// Bytes of all of them.
     #[ts(type = "number")]
     pub disk_bytes: u64,
     /// Absent: the file can't be read.
     pub fit: Option<Box<ModelFit>>,
-    /// It makes vectors of texts and does not answer.
+    /// An embedding model, which gives no answers.
     pub embeds: bool,
-    /// Absent: nobody says; another server has it, or its file was not looked at for it yet.
+    /// Absent: unknown, because another server has it or its file was not inspected for it.
     #[ts(optional = nullable)]
     pub skills: Option<ModelSkills>,
 }
 
-/// What a model can do beside answering, as its chat template tells.
+/// What a model supports besides plain answers, according to its chat template.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct ModelSkills {
-    /// It can be told of tools.
+    /// It accepts tools.
     pub tools: bool,
     pub thinking: Thinking,
 }
 
-/// Whether a model thinks before it answers, and what it can be told of that.
+/// Whether a model reasons before it answers, and how that can be controlled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 pub enum Thinking {
-    /// As far as anybody knows.
+    /// No reasoning, as far as known.
     #[default]
     Never,
-    /// It does, or may; it can't be told whether.
+    /// It does or may; it can't be switched.
     Always,
-    /// It can be told to, and not to.
+    /// It can be switched on and off.
     Switched,
-    /// It can be told how long.
+    /// Its effort can be chosen.
     Graded,
 }
 
@@ -108,7 +110,7 @@ pub enum Thinking {
 #[serde(rename_all = "snake_case")]
 pub enum FitVerdict {
     RunsWell,
-    /// It fits, but answers come slower than people read.
+    /// It fits, but answers are slower than reading speed.
     Slow,
     WontFit,
 }
@@ -129,20 +131,21 @@ pub struct FitNeeds {
     pub total: u64,
 }
 
-/// The share of a graphics card.
+/// The share of a GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct FitCard {
     pub name: String,
-    /// What a model may take of its memory; how much other programs hold of it nobody says. Absent: its driver doesn't say.
+    /// Memory that a model may take; the share held by other programs is unknown. Absent: the
+    /// driver doesn't report it.
     #[ts(type = "number | null")]
     pub memory_bytes: Option<u64>,
-    /// Layers of the model; absent: not known.
+    /// Layers of the model; absent: unknown.
     pub layers: Option<u32>,
-    /// Those that would be on the card.
+    /// Layers that would be on the GPU.
     pub layers_asked: Option<u32>,
-    /// Those that fit into its memory; absent: that or the layers' sizes are not known.
+    /// Layers that fit its memory; absent: its memory or the layers' sizes are unknown.
     pub layers_fit: Option<u32>,
-    /// What the card would hold, and what stays in the computer's memory.
+    /// Bytes that the GPU would hold, and bytes that stay in system memory.
     #[ts(type = "number | null")]
     pub on_card_bytes: Option<u64>,
     #[ts(type = "number | null")]
@@ -153,73 +156,73 @@ pub struct FitCard {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct ModelFit {
     pub verdict: FitVerdict,
-    /// Worked out from the file itself; else from what is published about it.
+    /// Computed from the file itself; else from published figures.
     pub exact: bool,
-    /// Tokens of context that this is about.
+    /// Tokens of the assumed context.
     pub context: u32,
     /// Precision of the context: `f16` …
     pub kv: String,
     pub needs: FitNeeds,
-    /// Memory that a model can have now, and all there is.
+    /// Memory available to a model now, and the total.
     #[ts(type = "number | null")]
     pub free_bytes: Option<u64>,
     #[ts(type = "number | null")]
     pub total_bytes: Option<u64>,
-    /// What of it a graphics card would hold; absent: none is asked to.
+    /// The GPU's share; absent: no GPU is requested.
     pub card: Option<FitCard>,
     /// The longest context that fits; absent: not even a short one.
     pub longest_context: Option<u32>,
-    /// Tokens per second at the beginning of a conversation; absent: this computer's speed is not measured yet.
+    /// Tokens per second at the start of a conversation; absent: this computer's speed is unmeasured.
     pub tok_s: Option<f64>,
-    /// The same when the context is full.
+    /// The same with a full context.
     pub tok_s_full: Option<f64>,
-    /// A sentence with the numbers that decided.
+    /// A sentence with the decisive numbers.
     pub reason: String,
-    /// What its best run here took.
+    /// Its best run here.
     pub measured: Option<FitMeasured>,
 }
 
-/// What a run took, beside what was foretold for that very run.
+/// Measured figures of a run, and the estimate for that very run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, TS)]
 pub struct FitMeasured {
     pub tok_s: f64,
     pub estimated_tok_s: Option<f64>,
-    /// What the model took in memory at the end of that run; absent: other models were there.
+    /// Memory of the model at the end of that run; absent: other models were loaded.
     #[ts(type = "number | null")]
     pub memory_bytes: Option<u64>,
     #[ts(type = "number")]
     pub estimated_memory_bytes: u64,
-    /// Tokens that the conversation held then.
+    /// Tokens of the conversation then.
     pub tokens: u32,
     #[ts(type = "number")]
     pub at_ms: i64,
 }
 
-/// What is published of a model that is not here.
+/// Published figures of a model that is not here.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct FitFacts {
-    /// Of all its files of weights.
+    /// Of all its weight files.
     #[ts(type = "number")]
     pub bytes: u64,
-    /// Absent: worked out from the size.
+    /// Absent: derived from the size.
     #[serde(default)]
     #[ts(optional = nullable, type = "number | null")]
     pub parameters: Option<u64>,
-    /// Parameters that a token passes through, where experts are chosen; absent: all.
+    /// Active parameters per token of a mixture of experts; absent: all.
     #[serde(default)]
     #[ts(optional = nullable, type = "number | null")]
     pub active_parameters: Option<u64>,
     #[serde(default)]
     #[ts(optional = nullable)]
     pub context_length: Option<u32>,
-    /// The format of most weights, such as `q4_k_m`; absent: worked out from bytes and parameters.
+    /// The format of most weights, such as `q4_k_m`; absent: derived from bytes and parameters.
     #[serde(default)]
     #[ts(optional = nullable)]
     pub dtype: Option<String>,
 }
 
-/// Which model, one of the three; and how it is to be loaded.
+/// A model, given in one of three ways, and its load options.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct FitArgs {
@@ -244,11 +247,11 @@ pub struct FitArgs {
     pub kv: Option<String>,
 }
 
-/// How fast this computer is with weights of one format.
+/// This computer's speed for weights of one format.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct SpeedInfo {
     pub format: String,
-    /// Gigabytes of weights that one token can pass through in a second.
+    /// Gigabytes of weights processed per second.
     pub gb_s: f64,
 }
 
@@ -261,7 +264,7 @@ pub struct OfferFit {
     pub fit: ModelFit,
 }
 
-/// The one model of the catalogue for this computer.
+/// The catalogue's best model for this computer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct Recommendation {
     /// Of the catalogue.
@@ -270,7 +273,7 @@ pub struct Recommendation {
     pub fit: ModelFit,
 }
 
-/// How a model that lies elsewhere comes into the library.
+/// How a model enters the library.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 pub enum ImportHow {
@@ -279,10 +282,11 @@ pub enum ImportHow {
     Link,
     /// A copy in the application's folder.
     Copy,
-    /// Into the application's folder, away from where it was.
+    /// Moved into the application's folder.
     Move,
 }
 
+/// Imports a model into the library.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct ImportArgs {
@@ -292,7 +296,7 @@ pub struct ImportArgs {
     pub how: ImportHow,
 }
 
-/// How far an import has come. The last one has `done` equal to `total`, or an error.
+/// Progress of an import. The last one has `done` equal to `total`, or an error.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct ImportProgress {
     pub path: String,
@@ -303,19 +307,19 @@ pub struct ImportProgress {
     pub error: Option<ErrorInfo>,
 }
 
-/// A model that was removed, for as long as it can be had back.
+/// A removed model that can still be restored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct RemovedModel {
     pub id: String,
     pub name: String,
     #[ts(type = "number")]
     pub removed_ms: i64,
-    /// Bytes that are free once it is gone for good; 0: its files were never ours and stay.
+    /// Bytes freed by deleting it for good; 0: its files are not ours and stay.
     #[ts(type = "number")]
     pub disk_bytes: u64,
 }
 
-/// A folder that is looked through for models.
+/// A folder that is scanned for models.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct ModelFolder {
     pub path: String,
@@ -326,15 +330,15 @@ pub struct ModelFolder {
     pub error: Option<ErrorInfo>,
 }
 
-/// What the library takes on disk.
+/// The library's disk use.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct LibraryUse {
     /// Largest first.
     pub models: Vec<ModelUse>,
-    /// Of the files that are the application's own, those removed among them.
+    /// Of the application's own files, including removed ones.
     #[ts(type = "number")]
     pub owned_bytes: u64,
-    /// Of removed ones that can still be had back.
+    /// Of removed models that can still be restored.
     #[ts(type = "number")]
     pub removed_bytes: u64,
     /// Of the disk that holds the application's folder.
@@ -342,6 +346,7 @@ pub struct LibraryUse {
     pub free_bytes: Option<u64>,
 }
 
+/// The disk space that a model takes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct ModelUse {
     pub id: String,
@@ -349,12 +354,12 @@ pub struct ModelUse {
     /// Of all its files.
     #[ts(type = "number")]
     pub disk_bytes: u64,
-    /// Of what was made of it for quicker loading.
+    /// Of files derived for faster loading.
     #[ts(type = "number")]
     pub made_bytes: u64,
 }
 
-/// After a look through all folders.
+/// The result of scanning all folders.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct Scan {
     pub folders: Vec<ModelFolder>,

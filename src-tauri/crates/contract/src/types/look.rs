@@ -1,4 +1,4 @@
-//! Answers looked at token by token.
+//! Answers inspected token by token.
 
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
@@ -8,7 +8,7 @@ use ts_rs::TS;
 pub struct TokenShare {
     pub id: u32,
     pub text: String,
-    /// From 0 to 1, before temperature and everything else that chooses.
+    /// From 0 to 1, before temperature and other sampling.
     pub probability: f32,
 }
 
@@ -16,10 +16,11 @@ pub struct TokenShare {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct Looked {
     pub token: TokenShare,
-    /// The likeliest in its place, likeliest first; it may be one of them.
+    /// The most likely candidates, best first; may include the token.
     pub others: Vec<TokenShare>,
 }
 
+/// Continues an answer from an alternative token.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct PickArgs {
@@ -27,6 +28,6 @@ pub struct PickArgs {
     pub message: String,
     /// Which of its tokens, counted from 0.
     pub index: u32,
-    /// The token that stands there instead.
+    /// The replacement token.
     pub token: u32,
 }

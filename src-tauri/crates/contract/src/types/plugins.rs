@@ -1,4 +1,4 @@
-//! What crosses an edge about plugins.
+//! Edge types of plugins.
 
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
@@ -13,18 +13,19 @@ pub struct PluginInfo {
     pub name: String,
     pub version: String,
     pub description: String,
-    /// For people: the name of each, and what is started or asked.
+    /// For people: each name, with its command or address.
     pub servers: Vec<String>,
     pub presets: Vec<String>,
     pub templates: Vec<String>,
     pub models: Vec<String>,
     pub enabled: bool,
-    /// Its manifest is another one than when it was switched on.
+    /// Its manifest has changed since it was switched on.
     pub changed: bool,
     /// Why it can't be read.
     pub error: Option<ErrorInfo>,
 }
 
+/// Switches a plugin on or off.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct PluginSwitchArgs {

@@ -1,24 +1,25 @@
-//! What crosses an edge about presets.
+//! Edge types of presets.
 
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use super::{CompactionStrategy, ConversationOptions};
 
-/// What a conversation can be given of its own, under a name.
+/// Conversation options saved under a name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct Preset {
     pub id: String,
     pub name: String,
     pub options: ConversationOptions,
-    /// What becomes of conversations that are longer than the context. Absent: as the setting says.
+    /// Strategy for conversations longer than the context. Absent: as the setting says.
     pub compression: Option<CompactionStrategy>,
 }
 
+/// Creates or changes a preset.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct PresetArgs {
-    /// Absent: a new one is made.
+    /// Absent: creates a new one.
     #[serde(default)]
     #[ts(optional = nullable)]
     pub id: Option<String>,
@@ -29,16 +30,18 @@ pub struct PresetArgs {
     pub compression: Option<CompactionStrategy>,
 }
 
+/// Exports a preset, as text or to a file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct PresetExportArgs {
     pub id: String,
-    /// The file to write; absent: the text alone is given.
+    /// The file to write; absent: only the text is returned.
     #[serde(default)]
     #[ts(optional = nullable)]
     pub path: Option<String>,
 }
 
+/// Sets a per-model setting.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct ModelSettingArgs {

@@ -1,4 +1,4 @@
-//! Where the time of an answer goes.
+//! Profiles of an answer's time.
 
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
@@ -13,28 +13,28 @@ pub enum ProfilePhase {
     Writing,
 }
 
-/// An operation, of all layers together.
+/// An operation, summed over all layers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct ProfileRow {
-    /// "matmul"; "rest": what no operation took.
+    /// "matmul"; "rest": time outside all operations.
     pub op: String,
     /// "attention.q+k+v Q4_K 2048→3072"
     pub what: String,
-    /// A graphics card computed it, and told how long by its own clock; else the processor did.
+    /// Computed and timed by a GPU; else by the processor.
     pub on_card: bool,
     #[ts(type = "number")]
     pub calls: u64,
     pub ms: f64,
     /// Of the phase's time, between 0 and 1.
     pub share: f64,
-    /// Read and written by all calls: weights, keys and values once each.
+    /// Bytes read and written by all calls: weights, keys and values once each.
     #[ts(type = "number")]
     pub bytes: u64,
-    /// None: nothing is read that counts.
+    /// None: no relevant reads.
     pub gb_s: Option<f64>,
 }
 
-/// What took longest comes first.
+/// Rows of a phase, slowest first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct ProfilePart {
     pub phase: ProfilePhase,
@@ -42,36 +42,39 @@ pub struct ProfilePart {
     pub rows: Vec<ProfileRow>,
 }
 
-/// Of one answer, or of several that were written together.
+/// The profile of one answer, or of several from one batch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct ProfiledAnswer {
     /// Library id of the model.
     pub model: String,
-    /// Phases without any work are left out.
+    /// Phases without work are omitted.
     pub parts: Vec<ProfilePart>,
-    /// Steps for which the trace had no room.
+    /// Steps beyond the trace's capacity.
     #[ts(type = "number")]
     pub n_left_out: u64,
 }
 
+/// The state of profiling, and the last profile.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct ProfileInfo {
-    /// Answers that are asked for from now on are measured.
+    /// New answers are measured.
     pub is_on: bool,
-    /// The last one that was.
+    /// The last measured answer.
     pub answer: Option<ProfiledAnswer>,
 }
 
+/// Switches profiling on or off.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct ProfileSwitchArgs {
     pub on: bool,
 }
 
+/// Exports the last trace, as text or to a file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct ProfileTraceArgs {
-    /// A file that it is written to. None: it comes back as a text.
+    /// The file to write. None: it is returned as text.
     #[serde(default)]
     #[ts(optional)]
     pub path: Option<String>,

@@ -1,11 +1,11 @@
-//! Servers that answer in place of this machine, and the models that they have.
+//! Servers that answer in place of this machine, and their models.
 
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use super::ErrorInfo;
 
-/// What a server is, by what it calls itself.
+/// The kind of server, detected by its own name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 pub enum ServerKind {
@@ -20,6 +20,7 @@ pub enum ServerKind {
 }
 
 impl ServerKind {
+    /// Every kind, in display order.
     pub const ALL: [Self; 7] =
         [Self::Inglenook, Self::Vllm, Self::Sglang, Self::LlamaCpp, Self::Ollama, Self::OpenAi, Self::Other];
 }
@@ -28,7 +29,7 @@ impl ServerKind {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum EndpointKey {
-    /// It wants none.
+    /// None needed.
     #[default]
     None,
     /// In an environment variable of this name.
@@ -39,7 +40,7 @@ pub enum EndpointKey {
     Keychain,
 }
 
-/// Where a key that is given is kept.
+/// Where a given key is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyPlace {
@@ -53,54 +54,56 @@ pub enum KeyPlace {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 pub enum TokenPlace {
-    /// `HF_TOKEN`: it counts before all others.
+    /// `HF_TOKEN`: takes precedence.
     Environment,
-    /// Given here, in the system's keychain.
+    /// Entered here, in the system's keychain.
     Keychain,
-    /// Given here, encrypted in the data folder.
+    /// Entered here, encrypted in the data folder.
     File,
-    /// Where the hub's own tools keep it.
+    /// The file of the hub's own tools.
     HubFile,
 }
 
-/// Who the hub is told that we are.
+/// The identity that the hub sees.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct HubToken {
-    /// Absent: nobody.
+    /// Absent: anonymous.
     pub place: Option<TokenPlace>,
-    /// Where one that is given would be kept.
+    /// Where a new token would be stored.
     pub keeps: KeyPlace,
 }
 
+/// Stores the hub token.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct HubTokenArgs {
-    /// Empty: the one that was given here is forgotten.
+    /// Empty: removes the stored token.
     pub token: String,
 }
 
+/// A model that an endpoint lists.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct EndpointModel {
-    /// As its server calls it.
+    /// The server's name for it.
     pub id: String,
-    /// Tokens; 0: the server doesn't say.
+    /// Tokens; 0: unknown.
     pub context_length: u32,
 }
 
-/// Whether a server answers.
+/// The health of an endpoint.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum EndpointHealth {
-    /// It has not been asked since the program began.
+    /// Not requested since the program started.
     Unknown,
     Up,
-    /// It did not; others of its name are asked meanwhile.
+    /// It failed; others of its name are used meanwhile.
     Down {
         error: ErrorInfo,
     },
 }
 
-/// A server that answers.
+/// A remote model server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct EndpointInfo {
     pub id: String,
@@ -110,45 +113,46 @@ pub struct EndpointInfo {
     pub url: String,
     /// For people: the host, with its port where it isn't the usual one.
     pub host: String,
-    /// What is asked of it leaves this machine.
+    /// Requests to it leave this machine.
     pub leaves_machine: bool,
-    /// What goes there can be read on its way.
+    /// Its traffic is unencrypted.
     pub is_readable: bool,
     pub key: EndpointKey,
     pub enabled: bool,
     pub server: ServerKind,
-    /// As they were listed last.
+    /// As last listed.
     pub models: Vec<EndpointModel>,
     pub health: EndpointHealth,
 }
 
-/// What a model of another server is, beside what every model is.
+/// What a remote model has beyond the common fields.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct RemoteInfo {
     /// The endpoints' name.
     pub endpoint: String,
     pub hosts: Vec<String>,
     pub leaves_machine: bool,
-    /// A sentence for people: where their words go.
+    /// A sentence for people: where their text is sent.
     pub note: String,
 }
 
+/// Adds an endpoint.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct EndpointAddArgs {
     pub name: String,
     pub url: String,
-    /// A key to be kept.
+    /// A key to store.
     #[serde(default)]
     #[ts(optional = nullable)]
     pub key: Option<String>,
-    /// The environment variable that holds it instead.
+    /// The environment variable that holds the key instead.
     #[serde(default)]
     #[ts(optional = nullable)]
     pub key_variable: Option<String>,
 }
 
-/// What is absent stays as it is.
+/// Absent fields stay unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct EndpointUpdateArgs {
@@ -159,7 +163,7 @@ pub struct EndpointUpdateArgs {
     #[serde(default)]
     #[ts(optional = nullable)]
     pub url: Option<String>,
-    /// A key to be kept; empty: none any more.
+    /// A key to store; empty: removes it.
     #[serde(default)]
     #[ts(optional = nullable)]
     pub key: Option<String>,

@@ -1,10 +1,11 @@
-//! What a message is sent with.
+//! Options for sending a message.
 
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use super::{CompactionStrategy, ConversationOptions};
 
+/// Sends a message.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct SendArgs {
@@ -21,7 +22,7 @@ pub struct SendArgs {
     #[serde(default)]
     #[ts(optional, as = "Option<Vec<String>>")]
     pub attachments: Vec<String>,
-    /// What a new conversation has of its own from its first message on; one that is there keeps its own.
+    /// Options of a new conversation from its first message on; an existing one keeps its own.
     #[serde(default)]
     #[ts(optional = nullable)]
     pub options: Option<ConversationOptions>,

@@ -1,8 +1,9 @@
-//! Settings as they are shown.
+//! Settings in display form.
 
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
+/// The type and range of a setting.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum SettingKind {
@@ -16,7 +17,7 @@ pub enum SettingKind {
         min: i64,
         #[ts(type = "number")]
         max: i64,
-        /// What the empty field means, where the value may be absent.
+        /// Meaning of the empty field, if the value may be absent.
         absent: Option<String>,
     },
     Choice {
@@ -32,19 +33,21 @@ pub enum SettingKind {
     ReadOnly,
 }
 
+/// An option of a choice setting.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct ChoiceOption {
     pub value: String,
     pub label: String,
 }
 
+/// A setting with its value and everything needed to show it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct SettingRow {
     pub key: String,
     pub section: String,
-    /// Rows that stand together within a section.
+    /// Group of rows within a section.
     pub group: String,
-    /// Models read it when they are loaded.
+    /// Takes effect when a model is loaded.
     pub at_load: bool,
     pub label: String,
     pub help: String,

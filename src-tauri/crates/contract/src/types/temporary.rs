@@ -1,25 +1,27 @@
-//! Chats that are kept nowhere.
+//! Temporary chats, which are stored nowhere.
 
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use super::{ConversationOptions, Role, ToolCall};
 
+/// Requests an answer in a temporary chat.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct TemporaryArgs {
-    /// All of the chat, the question last.
+    /// The whole chat, the question last.
     pub messages: Vec<TemporaryMessage>,
     /// Library id; absent: the default model.
     #[serde(default)]
     #[ts(optional = nullable)]
     pub model: Option<String>,
-    /// What it has of its own; absent: all is as the settings say.
+    /// Its options; absent: as the settings say.
     #[serde(default)]
     #[ts(optional = nullable)]
     pub options: Option<ConversationOptions>,
 }
 
+/// A message of a temporary chat.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct TemporaryMessage {
@@ -29,7 +31,7 @@ pub struct TemporaryMessage {
     #[serde(default)]
     #[ts(optional, as = "Option<Vec<String>>")]
     pub attachments: Vec<String>,
-    /// Of an answer: what it called, with what that brought.
+    /// An answer's calls, with their results.
     #[serde(default)]
     #[ts(optional, as = "Option<Vec<ToolCall>>")]
     pub tool_calls: Vec<ToolCall>,

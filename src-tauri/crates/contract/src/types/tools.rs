@@ -1,4 +1,4 @@
-//! Servers of tools, the tools they have, and what becomes of calls.
+//! Tool servers, their tools, and the fate of calls.
 
 use std::collections::BTreeMap;
 
@@ -8,36 +8,36 @@ use ts_rs::TS;
 use super::ErrorInfo;
 use crate::Finding;
 
-/// What has become of a call.
+/// The state of a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolRunState {
-    /// Waits for the user's leave.
+    /// Waits for the user's approval.
     Asking,
     Running,
     Done,
     /// The tool failed, or couldn't be reached.
     Failed,
     Denied,
-    /// By the user, or the program ended while it ran.
+    /// Stopped by the user, or by the end of the program.
     Stopped,
 }
 
-/// A call of one of our tools.
+/// The run of a tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct ToolRun {
-    /// Id and name of its server; empty where no server has such a tool.
+    /// Id and name of its server; empty if no server has such a tool.
     pub server: String,
     pub server_name: String,
-    /// As its server calls it.
+    /// The server's name for it.
     pub tool: String,
     pub state: ToolRunState,
-    /// As the model is told.
+    /// The result as the model sees it.
     pub result: String,
     /// Characters of the result that were left out.
     pub cut: u32,
     pub duration_ms: u32,
-    /// What in the result a reader may not notice.
+    /// Parts of the result that a reader may overlook.
     pub findings: Vec<Finding>,
     /// The limit of rounds is reached: the user is asked whatever was allowed before.
     pub at_limit: bool,
@@ -68,7 +68,7 @@ pub struct ToolServerSpec {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum ToolServerState {
-    /// It is started when it is needed.
+    /// Started on demand.
     Idle,
     Starting,
     Ready,
@@ -77,22 +77,22 @@ pub enum ToolServerState {
     },
 }
 
-/// Which tools of a server are called without asking.
+/// A tool of a server, and its permissions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct ToolInfo {
-    /// As its server calls it.
+    /// The server's name for it.
     pub name: String,
     pub title: String,
     pub description: String,
-    /// The model is told of it.
+    /// Whether the model is offered it.
     pub enabled: bool,
     /// It runs without asking.
     pub allowed: bool,
-    /// By what its server says.
+    /// According to its server.
     pub read_only: bool,
 }
 
-/// A server of tools.
+/// A tool server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct ToolServerInfo {
     pub id: String,
@@ -103,16 +103,17 @@ pub struct ToolServerInfo {
     pub spec: ToolServerSpec,
     pub enabled: bool,
     pub state: ToolServerState,
-    /// As they were listed last.
+    /// As last listed.
     pub tools: Vec<ToolInfo>,
     /// All its tools run without asking.
     pub allowed: bool,
-    /// What is asked of it leaves this machine, as far as is known.
+    /// Requests to it leave this machine, as far as is known.
     pub leaves_machine: bool,
     /// The plugin that brought it.
     pub plugin: Option<String>,
 }
 
+/// Adds a tool server.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct ToolServerAddArgs {
@@ -120,7 +121,7 @@ pub struct ToolServerAddArgs {
     pub spec: ToolServerSpec,
 }
 
-/// What is absent stays as it is.
+/// Absent fields stay unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct ToolServerUpdateArgs {
@@ -131,13 +132,13 @@ pub struct ToolServerUpdateArgs {
     #[serde(default)]
     #[ts(optional = nullable)]
     pub enabled: Option<bool>,
-    /// An empty value of `env` or `headers` stays as it is kept.
+    /// An empty value of `env` or `headers` keeps the stored one.
     #[serde(default)]
     #[ts(optional = nullable)]
     pub spec: Option<ToolServerSpec>,
 }
 
-/// Of a server as a whole, or of one of its tools.
+/// Sets permissions of a server, or of one of its tools.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct ToolPermitArgs {
@@ -150,20 +151,21 @@ pub struct ToolPermitArgs {
     #[serde(default)]
     #[ts(optional = nullable)]
     pub allowed: Option<bool>,
-    /// The model is told of it.
+    /// Whether the model is offered it.
     #[serde(default)]
     #[ts(optional = nullable)]
     pub enabled: Option<bool>,
 }
 
-/// What a pasted configuration became.
+/// The result of importing a configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct ToolServersImported {
     pub added: Vec<ToolServerInfo>,
-    /// Why others were not.
+    /// Why the others were refused.
     pub refused: Vec<ErrorInfo>,
 }
 
+/// The user's decision on a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolDecision {
@@ -175,6 +177,7 @@ pub enum ToolDecision {
     Deny,
 }
 
+/// Decides on a pending tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct ToolDecideArgs {
@@ -185,19 +188,19 @@ pub struct ToolDecideArgs {
     pub decision: ToolDecision,
 }
 
-/// Something that a server offers to be read.
+/// A resource of a tool server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct ToolResource {
     pub uri: String,
     pub name: String,
     pub description: String,
-    /// Such as `text/markdown`, where its server says so.
+    /// MIME type such as `text/markdown`, if the server states it.
     pub kind: Option<String>,
     #[ts(type = "number | null")]
     pub bytes: Option<u64>,
 }
 
-/// As `ToolResource`, where the words in braces are the reader's to fill in.
+/// Like `ToolResource`, with placeholders in braces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct ToolResourceTemplate {
     /// Such as `note://{name}`.
@@ -207,13 +210,14 @@ pub struct ToolResourceTemplate {
     pub kind: Option<String>,
 }
 
-/// All that a server offers to be read.
+/// The resources of a tool server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct ToolResources {
     pub resources: Vec<ToolResource>,
     pub templates: Vec<ToolResourceTemplate>,
 }
 
+/// Names a resource of a tool server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct ToolResourceArgs {
@@ -222,18 +226,18 @@ pub struct ToolResourceArgs {
     pub uri: String,
 }
 
-/// A question that a server has words for.
+/// A prompt template of a tool server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct ToolPrompt {
-    /// What it is asked for by.
+    /// Identifier in requests.
     pub name: String,
-    /// What people call it.
+    /// Display name.
     pub title: String,
     pub description: String,
     pub arguments: Vec<ToolPromptArgument>,
 }
 
-/// Something that whoever asks has to say.
+/// An argument that the caller has to supply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct ToolPromptArgument {
     pub name: String,
@@ -242,6 +246,7 @@ pub struct ToolPromptArgument {
     pub required: bool,
 }
 
+/// Fills in a prompt of a tool server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct ToolPromptArgs {
@@ -253,6 +258,7 @@ pub struct ToolPromptArgs {
     pub arguments: BTreeMap<String, String>,
 }
 
+/// A prompt's text, filled in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct ToolPromptText {
     pub text: String,

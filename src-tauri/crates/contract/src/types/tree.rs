@@ -1,15 +1,15 @@
-//! What crosses an edge about trees of messages: branches, folders, the trash, search.
+//! Edge types of message trees: branches, folders, the trash, search.
 
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use super::{ConversationSummary, ErrorInfo, Role};
 
-/// What a conversation has of its own; what is absent is as the settings say.
+/// A conversation's own options; an absent one is as the settings say.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
 #[serde(default, deny_unknown_fields)]
 pub struct ConversationOptions {
-    /// Stands before the first message, for the model alone.
+    /// Precedes the first message; only the model sees it.
     pub system_prompt: Option<String>,
     pub temperature: Option<f64>,
     pub top_k: Option<u32>,
@@ -20,12 +20,13 @@ pub struct ConversationOptions {
     pub seed: Option<u64>,
     /// Longest answer, in tokens.
     pub max_tokens: Option<u32>,
-    /// Ids of the servers whose tools the model is told of. Absent: as the settings say.
+    /// Ids of the servers whose tools the model is offered. Absent: as the settings say.
     pub tools: Option<Vec<String>>,
-    /// The preset that these began as.
+    /// The preset that these options started from.
     pub preset: Option<String>,
 }
 
+/// Sets a conversation's options.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct SetOptionsArgs {
@@ -33,14 +34,16 @@ pub struct SetOptionsArgs {
     pub options: ConversationOptions,
 }
 
+/// Edits a message as a new version.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct EditArgs {
-    /// A new version of it begins a branch.
+    /// The message whose new version begins a branch.
     pub message: String,
     pub text: String,
 }
 
+/// Requests another version of an answer.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct RegenerateArgs {
@@ -50,13 +53,13 @@ pub struct RegenerateArgs {
     #[serde(default)]
     #[ts(optional = nullable)]
     pub model: Option<String>,
-    /// For this answer alone, over what the conversation has.
+    /// Overrides the conversation's options for this answer.
     #[serde(default)]
     #[ts(optional = nullable)]
     pub once: Option<OneOffOptions>,
 }
 
-/// What one answer is asked for otherwise than the others of its conversation; what is absent is as they are.
+/// Options of one answer that differ from its conversation's; absent ones don't.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
 #[serde(default, deny_unknown_fields)]
 pub struct OneOffOptions {
@@ -64,28 +67,31 @@ pub struct OneOffOptions {
     pub top_p: Option<f64>,
     #[ts(type = "number | null")]
     pub seed: Option<u64>,
-    /// Whether it thinks, for models that can be told; as the setting `thinking`.
+    /// Whether it reasons, for models that can be switched; as the setting `thinking`.
     pub thinking: Option<String>,
-    /// How long it thinks, for models that know grades; as the setting `reasoning_effort`.
+    /// Reasoning effort, for models with levels; as the setting `reasoning_effort`.
     pub effort: Option<String>,
 }
 
+/// Names a message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct MessageArgs {
     pub message: String,
 }
 
+/// Makes a version of a message the active one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct ChooseArgs {
     pub message: String,
-    /// Counted from 1, of those beside the message; absent: the message itself.
+    /// Index among the sibling versions, counted from 1; absent: the message itself.
     #[serde(default)]
     #[ts(optional = nullable)]
     pub version: Option<u32>,
 }
 
+/// Pins or unpins a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct PinArgs {
@@ -93,6 +99,7 @@ pub struct PinArgs {
     pub pinned: bool,
 }
 
+/// Moves a conversation into a folder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct MoveArgs {
@@ -101,6 +108,7 @@ pub struct MoveArgs {
     pub folder: Option<String>,
 }
 
+/// A folder of conversations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct Folder {
     pub id: String,
@@ -109,6 +117,7 @@ pub struct Folder {
     pub parent: Option<String>,
 }
 
+/// Creates a folder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct FolderAddArgs {
@@ -119,6 +128,7 @@ pub struct FolderAddArgs {
     pub parent: Option<String>,
 }
 
+/// Moves a folder into another.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct FolderMoveArgs {
@@ -127,6 +137,7 @@ pub struct FolderMoveArgs {
     pub parent: Option<String>,
 }
 
+/// Renames a folder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct FolderNameArgs {
@@ -134,10 +145,11 @@ pub struct FolderNameArgs {
     pub name: String,
 }
 
+/// Searches titles and messages.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct SearchArgs {
-    /// Words by their beginnings; what stands in quotes is looked for as it stands.
+    /// Prefixes of words; a quoted phrase is matched literally.
     pub query: String,
     /// Absent: 50.
     #[serde(default)]
@@ -145,6 +157,7 @@ pub struct SearchArgs {
     pub limit: Option<u32>,
 }
 
+/// The conversations and messages that match.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct SearchResult {
     /// Conversations whose title has all the words.
@@ -153,12 +166,14 @@ pub struct SearchResult {
     pub messages: Vec<MessageHit>,
 }
 
+/// A conversation whose title matches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct TitleHit {
     pub conversation: String,
     pub title: String,
 }
 
+/// A message that matches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct MessageHit {
     pub conversation: String,
@@ -171,14 +186,15 @@ pub struct MessageHit {
     pub snippet: Vec<SnippetPart>,
 }
 
+/// A piece of a snippet, matching or not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct SnippetPart {
     pub text: String,
-    /// It is what was looked for.
+    /// It matches the query.
     pub hit: bool,
 }
 
-/// How many conversations a use case went over.
+/// Number of conversations affected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct Count {
     pub count: u32,
@@ -186,15 +202,17 @@ pub struct Count {
 
 // ---- out and in ----
 
+/// The format of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 pub enum ExportFormat {
-    /// To read: the branch that is looked at.
+    /// For reading: the current branch.
     Md,
-    /// Loses nothing, and can be imported again.
+    /// Lossless, and can be imported again.
     Json,
 }
 
+/// Exports a conversation, or all of them, as text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct ExportArgs {
@@ -203,6 +221,7 @@ pub struct ExportArgs {
     pub format: ExportFormat,
 }
 
+/// Exports a conversation, or all of them, to a file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct ExportToArgs {
@@ -212,13 +231,15 @@ pub struct ExportToArgs {
     pub path: String,
 }
 
+/// An exported text and its suggested file name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct Exported {
-    /// For a file.
+    /// Suggested file name.
     pub name: String,
     pub text: String,
 }
 
+/// A file name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct FileName {
     pub name: String,
@@ -232,6 +253,7 @@ pub struct Saved {
     pub bytes: u64,
 }
 
+/// Imports a file from its bytes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct BytesArgs {
@@ -239,21 +261,23 @@ pub struct BytesArgs {
     pub base64: String,
 }
 
+/// The result of an import.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct Imported {
     pub conversations: Vec<ConversationSummary>,
-    /// How many could not be used.
+    /// Number that could not be imported.
     pub failed: u32,
-    /// The first of those.
+    /// The first errors.
     pub failures: Vec<ErrorInfo>,
 }
 
+/// The result of restoring a backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct Restored {
-    /// Conversations that were not there.
+    /// Conversations that were missing.
     pub added: u32,
-    /// Those that were there with other messages: the backup's lie beside them.
+    /// Items already here with other messages: the backup's are added next to them.
     pub beside: u32,
-    /// Those that were there as they are.
+    /// Conversations that were already identical.
     pub same: u32,
 }

@@ -1,4 +1,4 @@
-//! The settings of files that go with messages.
+//! The settings for attachments.
 
 use serde_json::json;
 
@@ -6,6 +6,7 @@ use crate::settings::{Setting, choice, integer};
 
 const FILES: &str = "Files";
 
+/// The rows of this section.
 pub static ROWS: &[Setting] = &[
     Setting {
         key: "attachment_megabytes",
