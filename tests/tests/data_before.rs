@@ -15,10 +15,11 @@ use serde_json::{Value, json};
 
 use super::kill9::NookServer;
 
-/// Depend on the machine, on what a server says now, or on files that lay at the place where the fixture was made.
+/// Depend on the machine, on what a server says now, on files where the fixture was made, or are words for people.
 const VOLATILE: &[&str] = &[
     "models_list.fit",
     "models_list.state",
+    "models_list.remote.note",
     "models_removed.disk_bytes",
     "model_folders.models",
     "model_folders.error",

@@ -83,7 +83,7 @@ impl std::fmt::Display for Report {
 
 fn rules() -> impl Iterator<Item = &'static Rule> {
     let first = manifest::RULES.iter().chain(names::RULES).chain(shape::RULES).chain(ui::RULES);
-    let second = access::RULES.iter().chain(docs::RULES).chain(modules::RULES);
+    let second = access::RULES.iter().chain(modules::RULES);
     first.chain(second).chain(prose::RULES).chain(types::RULES)
 }
 
