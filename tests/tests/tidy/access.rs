@@ -42,13 +42,13 @@ pub const RULES: &[Rule] = &[
         name: "a setting is read through its typed accessor",
         check: settings_by_name,
         offends: &[
-            ("src-tauri/crates/api/src/a.rs", "fn f() { self.settings_get(\"offline\")?; }"),
+            ("src-tauri/crates/app/src/a.rs", "fn f() { self.settings_get(\"offline\")?; }"),
             ("src-tauri/crates/cli/src/a.rs", "fn f() { app.setting(\"kv\"); }"),
         ],
         passes: &[
             ("src-tauri/crates/app/src/settings/read.rs", "fn f() { self.setting(\"offline\")?; }"),
             ("src-tauri/crates/cli/src/a.rs", "fn f() { app.settings_get(&key); }"),
-            ("src-tauri/crates/api/src/a.rs", "#[test] fn f() { app.settings_get(\"kv\"); }"),
+            ("src-tauri/crates/app/src/a.rs", "#[test] fn f() { app.settings_get(\"kv\"); }"),
         ],
     },
     Rule {

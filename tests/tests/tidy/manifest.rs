@@ -28,7 +28,7 @@ pub const RULES: &[Rule] = &[
         check: rooms,
         offends: &[
             ("src-tauri/crates/engine/Cargo.toml", "[dependencies]\ntokio.workspace = true\n"),
-            ("src-tauri/crates/api/Cargo.toml", "[dependencies]\nrusqlite.workspace = true\n"),
+            ("src-tauri/crates/app/Cargo.toml", "[dependencies]\nrusqlite.workspace = true\n"),
             ("src-tauri/crates/server/Cargo.toml", "[dependencies]\ntauri.workspace = true\n"),
             ("src-tauri/crates/engine/Cargo.toml", "[dependencies]\nwgpu = { workspace = true }\n"),
             (

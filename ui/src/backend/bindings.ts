@@ -1,4 +1,4 @@
-// Generated from src-tauri/crates/api by `make types`. Do not edit.
+// Generated from src-tauri/crates/contract by `make types`. Do not edit.
 
 /**
  * The program's version, folders and processor.

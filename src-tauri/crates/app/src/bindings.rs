@@ -262,7 +262,7 @@ pub fn typescript() -> String {
         })
         .collect();
     format!(
-        "// Generated from src-tauri/crates/api by `make types`. Do not edit.\n\n{}\n\
+        "// Generated from src-tauri/crates/contract by `make types`. Do not edit.\n\n{}\n\
          /** Every use case: what it takes and what it gives. */\nexport type Calls = {{\n{}\n}};\n",
         types.join("\n"),
         calls.join("\n"),

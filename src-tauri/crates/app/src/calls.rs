@@ -155,10 +155,19 @@ calls! {
     "settings_reset": KeyArgs => SettingRow, |app, args| app.settings_reset(&args.key);
 }
 
+/// Former names of use cases, which programs may still call, and what they are called now.
+const FORMER_NAMES: &[(&str, &str)] = &[("conversation_unfold", "conversation_undo_compaction")];
+
+/// The use case of a name, present or former.
+fn find(name: &str) -> Option<&'static Call> {
+    let name = FORMER_NAMES.iter().find(|(former, _)| *former == name).map_or(name, |(_, now)| *now);
+    CALLS.iter().find(|call| call.name == name)
+}
+
 impl App {
     /// Runs the use case `name`. `args` is an object, or null where there are no arguments.
     pub fn call(&self, name: &str, args: Value) -> Result<Value> {
-        let Some(call) = CALLS.iter().find(|call| call.name == name) else {
+        let Some(call) = find(name) else {
             let message = format!("Unknown call \"{name}\".");
             return Err(Error::not_found(
                 "call.unknown",
@@ -187,4 +196,18 @@ fn run<A: DeserializeOwned, R: Serialize>(
     })?;
     let result = method(app, args)?;
     serde_json::to_value(result).map_err(|error| Error::bug(format!("{name}: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn former_names_still_lead_to_their_use_case() {
+        assert_eq!(find("conversation_unfold").map(|call| call.name), Some("conversation_undo_compaction"));
+        for (former, now) in FORMER_NAMES {
+            assert!(CALLS.iter().all(|call| call.name != *former) && find(now).is_some(), "{former}");
+        }
+        assert!(find("no_such_use_case").is_none());
+    }
 }

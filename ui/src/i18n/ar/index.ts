@@ -1,7 +1,7 @@
 /**
- * Arabic. Buttons are verbal nouns; digits are Latin. دردشة (chat), محادثة (conversation), نموذج (model), إجابة
- * (answer), رسالة (message), سياق (context), رمز (token), موجّه (prompt), إعداد مسبق (preset), نسخة (version),
- * مجلد (folder), سلة المهملات (trash), خادم (server), مستودع (hub), عدّادات (instruments).
+ * Arabic. Buttons are verbal nouns; digits are Latin. دردشة (chat), نموذج (model), إجابة (answer), رسالة (message),
+ * سياق (context), رمز (token), موجّه (prompt), إعداد مسبق (preset), إصدار (version), مجلد (folder), خادم (server),
+ * سلة المهملات (trash), الأداء (performance), ملخّص (summary), إعادة الإنشاء (regenerate).
  */
 import type { Catalogue } from '../types';
 import { chat } from './chat';

@@ -1,4 +1,4 @@
-/** أدوات البرامج الأخرى. */
+/** Tools of other programs. */
 import type { Messages } from '../types';
 
 export const tools: Messages['tools'] = {

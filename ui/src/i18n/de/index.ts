@@ -1,6 +1,6 @@
 /**
- * German. Says "du". Chat, Unterhaltung (conversation), Modell, Antwort, Nachricht, Kontext, das Token (the plural is
- * the same), Prompt, Vorlage (preset), Fassung (version), Seitenleiste, Ordner, Papierkorb, Platte (disk), Schlüssel.
+ * German. Says "du". Chat, Modell, Antwort, Nachricht, Kontext, das Token (plural: Token), Prompt, Vorlage (preset),
+ * Version, Tool, Seitenleiste, Ordner, Papierkorb, Festplatte, API-Schlüssel, Zusammenfassung, neu generieren.
  */
 import type { Catalogue } from '../types';
 import { chat } from './chat';

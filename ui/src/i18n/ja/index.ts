@@ -1,6 +1,6 @@
 /**
- * Japanese. です・ます, short. チャット, 会話 (conversation), モデル, 回答 (answer), メッセージ, コンテキスト, トークン,
- * プロンプト, プリセット, 版 (version), 枝分かれ (branch), フォルダー, ごみ箱 (trash), 設定, 計器 (instruments), 鍵・キー.
+ * Japanese. です・ます, short. チャット, モデル, 回答 (answer), メッセージ, コンテキスト, トークン, プロンプト, プリセット,
+ * バージョン, 分岐 (branch), フォルダー, ごみ箱 (trash), 設定, パフォーマンス, 要約 (summary), 再生成 (regenerate).
  */
 import type { Catalogue } from '../types';
 import { chat } from './chat';
