@@ -57,7 +57,7 @@ impl CheckpointDir {
 
     /// Reads the first `n` bytes, or the whole file if it is shorter.
     pub fn read_start(&self, name: &str, n: usize) -> Result<Vec<u8>, IoError> {
-        Ok(self.io.read_start(&self.file(name)?, n)?)
+        self.io.read_start(&self.file(name)?, n)
     }
 
     /// Replaces the file atomically; it is on disk on return. After an error nothing of it remains.

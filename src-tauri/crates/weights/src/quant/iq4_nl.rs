@@ -1,5 +1,5 @@
 //! IQ4_NL: 32 four-bit indices into sixteen unevenly spaced numbers, under one half-precision scale.
-//! Value = scale · CODES[q].
+//! Value = `scale · CODES[q]`.
 //!
 //! | bytes | what |
 //! |---|---|

@@ -1,5 +1,5 @@
 //! IQ4_XS: 256 four-bit indices into the numbers of IQ4_NL in eight groups of 32, each group with a signed six-bit
-//! scale under one half-precision factor. Value = d · (scale − 32) · CODES[q].
+//! scale under one half-precision factor. Value = `d · (scale − 32) · CODES[q]`.
 //!
 //! | bytes | what |
 //! |---|---|

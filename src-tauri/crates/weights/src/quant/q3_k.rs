@@ -5,7 +5,7 @@
 //! |---|---|
 //! | 0..32 | upper bits of q: bit b of byte l is of element 32·b + l |
 //! | 32..96 | lower two bits of q, as in Q2_K |
-//! | 96..108 | sixteen scales, six bits each, packed (see [`scale`]) |
+//! | 96..108 | sixteen scales, six bits each, packed (see `scale`) |
 //! | 108..110 | d, f16 |
 
 use super::q2_k::place;
