@@ -146,7 +146,7 @@ impl Document {
             message: String::new(),
             document: self.sha256.clone(),
             name: self.name.clone(),
-            kind: AttachmentKind::from(self.kind).name().into(),
+            kind: self.kind.name().into(),
             bytes: i64::try_from(self.bytes).unwrap_or(i64::MAX),
             findings: serde_json::to_string(&self.findings).ok().filter(|_| !self.findings.is_empty()),
             is_whole,

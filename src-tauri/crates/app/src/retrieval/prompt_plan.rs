@@ -326,7 +326,7 @@ fn searched(file: &Arc<Document>) -> SearchedFile {
     SearchedFile {
         id: file.id.clone(),
         name: file.name.clone(),
-        kind: file.kind.into(),
+        kind: file.kind,
         sha256: file.sha256.clone(),
         text: Arc::clone(&file.text),
         is_new: true,

@@ -132,7 +132,7 @@ impl Global {
     }
 
     pub fn rope_scaling(&self) -> Result<Option<RopeScaling>> {
-        Ok(self.rope_scaling.as_deref().map(inference::parse_rope_scaling).transpose()?)
+        self.rope_scaling.as_deref().map(inference::parse_rope_scaling).transpose()
     }
 
     pub fn app_config(&self) -> Result<AppConfig> {
