@@ -4,7 +4,7 @@
  *     t('common.close')                     a text: typed, a key that isn't there does not compile
  *     t('models.count', { n: 3 })           with parameters, typed as well; `n` chooses the plural
  *
- * New texts: a line in `en/<module>.ts`, the same key in `de`, `ja` and `ar`; `{name}` is a parameter, and a message
+ * A new text is a line in `en/<module>.ts` and the same key in `de`, `ja` and `ar`. `{name}` is a parameter. A message
  * that counts is `{ one: '{n} model', other: '{n} models' }` with as many forms as the language has. Call `t` where
  * it is shown (a template, a `$derived`), never at the top of a module: the language changes while the page runs.
  * Names and paths between our texts: `dir="auto"` or `<bdi>`; parameters are isolated already.

@@ -348,7 +348,7 @@ fn state_of(row: &DownloadRow, live: Option<&LiveDownload>) -> DownloadState {
         DownloadStage::Queued => DownloadState::Queued,
         DownloadStage::Paused => DownloadState::Paused { reason: error() },
         DownloadStage::Failed => {
-            let unknown = || Error::bug("a download failed and nobody noted why").info;
+            let unknown = || Error::bug("a download failed without a recorded cause").info;
             DownloadState::Failed { error: error().unwrap_or_else(unknown) }
         }
         DownloadStage::Done => DownloadState::Done { model: row.detail.clone().unwrap_or_default() },

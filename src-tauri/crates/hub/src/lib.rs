@@ -1,7 +1,7 @@
 //! Model downloads from the Hugging Face hub and its mirrors: search, file lists, verified and resumable fetching.
 //!
-//! Guarantees that a file enters the library only with its published hash, that interrupted downloads resume, that the
-//! token goes to the hub's own host alone, and that every request passes the gate first.
+//! A file enters the library only with its published hash, and interrupted downloads resume. The token goes to the hub's
+//! own host alone, and every request passes the gate first.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 

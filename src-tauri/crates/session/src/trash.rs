@@ -1,7 +1,7 @@
 //! Deletion: into the trash, out of it, and permanently.
 //!
-//! After a permanent deletion the text is in no file of the data folder: rows and index are overwritten, the file is
-//! rebuilt without free pages, the WAL is truncated, and copies that contain the text (backups, damaged files) are removed.
+//! After a permanent deletion the text is in no file of the data folder. Rows and index are overwritten, the file is
+//! rebuilt without free pages, and the WAL is truncated. Copies that contain the text (backups, damaged files) are removed.
 //! If that fails (a full disk, another reader), it is reported and repeated at the next start.
 
 use std::collections::HashSet;

@@ -122,8 +122,9 @@ pub(crate) mod tests {
         (sum / values.len() as f64).sqrt()
     }
 
-    /// Format; bound on our error on a bell curve, measured: a worse search shows here; the errors of ggml's plain
-    /// encoders (`quantize_row_*_ref`, August 2026) on the bell curve and on its signed squares, which have long tails.
+    /// Format, bound on our error on a bell curve, and the errors of ggml's plain encoders (`quantize_row_*_ref`, August
+    /// 2026) on the bell curve and on its signed squares. The bound is measured, so that a worse search shows. The
+    /// signed squares have long tails.
     const ERRORS: &[(&str, f64, f64, f64)] = &[
         ("Q8_0", 5.28e-3, 5.2785e-3, 1.27939e-2),
         ("Q8_1", 5.28e-3, 5.2785e-3, 1.27939e-2),

@@ -1,6 +1,6 @@
 /**
  * Arabic. Buttons are verbal nouns; digits are Latin. دردشة (chat), نموذج (model), إجابة (answer), رسالة (message),
- * سياق (context), رمز (token), موجّه (prompt), إعداد مسبق (preset), إصدار (version), مجلد (folder), خادم (server),
+ * سياق (context), رمز (token), موجّه (prompt). إعداد مسبق (preset), إصدار (version), مجلد (folder), خادم (server),
  * سلة المهملات (trash), الأداء (performance), ملخّص (summary), إعادة الإنشاء (regenerate).
  */
 import type { Catalogue } from '../types';

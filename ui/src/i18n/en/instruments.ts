@@ -1,4 +1,4 @@
-/** The instruments, the look into tokens, and what a chat has of its own. */
+/** The performance panel, the token view and the settings of one chat. */
 export const instruments = {
   title: 'Performance',
   close: 'Close performance',

@@ -49,7 +49,11 @@ impl App {
                         tracing::info!(code = error.code(), "the queue can't be read now: {error}");
                         KnownRows::new()
                     }
-                    Err(panic) => return tracing::error!("nobody follows other processes any more: {panic}"),
+                    Err(panic) => {
+                        return tracing::error!(
+                            "downloads of other processes are no longer followed: {panic}"
+                        );
+                    }
                 };
             }
         });

@@ -134,7 +134,10 @@ impl App {
     pub(crate) fn apply_load_defaults(&self) {
         // a setting that keeps models from loading must not keep the program from opening
         if let Err(error) = self.try_apply_load_defaults() {
-            tracing::warn!(code = error.code(), "whether models fit is told for the usual settings: {error}");
+            tracing::warn!(
+                code = error.code(),
+                "estimating which models fit with the default settings: {error}"
+            );
         }
     }
 

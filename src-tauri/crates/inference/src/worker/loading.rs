@@ -256,7 +256,7 @@ impl Worker<'_> {
             self.models.iter().position(|model| model.unload_due().is_some_and(|due| due <= now))
         {
             let model = self.models.remove(at);
-            tracing::info!(model = model.reference.id, "unloaded, since nobody asked it");
+            tracing::info!(model = model.reference.id, "unloaded: idle for too long");
             self.let_go(model);
         }
     }

@@ -251,8 +251,8 @@ impl ProgramBuilder<'_> {
         Ok(())
     }
 
-    /// As `add`, split into dispatches of some workgroups of the third dimension each, where all of them would exceed the
-    /// submission cost: at most `n_groups`, which cost up to `worst` together. The index of the first workgroup is
+    /// As `add`, split into dispatches of some workgroups of the third dimension each where one dispatch would exceed the
+    /// submission cost. There are at most `n_groups`, which cost up to `worst` together. The index of the first workgroup is
     /// appended to the kernel's parameters.
     pub fn add_split(
         &mut self,

@@ -1,5 +1,5 @@
-//! Split-KV attention for a few rows over a long context (as in flash-decoding): each chunk of positions has its own
-//! workgroup, so that one row keeps the GPU busy, and partial results are merged in order. With many rows, each covers all
+//! Split-KV attention for a few rows over a long context, as in flash-decoding. Each chunk of positions has its own
+//! workgroup, so that one row keeps the GPU busy; partial results are merged in order. With many rows, each covers all
 //! its chunks.
 
 use super::device::Device;

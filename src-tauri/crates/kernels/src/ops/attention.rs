@@ -1,5 +1,5 @@
 //! Attention of one query head: softmax(q·k · scale) · v over the visible positions, optionally with capped scores and a
-//! sink: an additional score that takes part in the softmax and has no value.
+//! sink. A sink is an additional score that takes part in the softmax and has no value.
 //! The fast path splits positions into chunks at absolute multiples of `CHUNK`, computes a softmax for each, and merges
 //! them in rising order. So the result of a row depends on its position alone.
 

@@ -1,4 +1,4 @@
-//! The gated delta rule (arXiv 2412.06464), one token of one head at a time, on an f32 state S (k_dim, v_dim):
+//! The gated delta rule (arXiv 2412.06464), one token of one head at a time, on an f32 state S (k_dim, v_dim).
 //! S ← S·e^g; d = β·(v − Sᵀk); S ← S + k·dᵀ; out = Sᵀq.
 
 use super::OpRow;

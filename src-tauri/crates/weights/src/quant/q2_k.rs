@@ -22,7 +22,7 @@ const FACTOR: usize = 80;
 const MIN_FACTOR: usize = 82;
 const LIMITS: AffineLimits = AffineLimits { q_max: 3.0, scale_max: 15.0 };
 
-/// Byte (of 64) and shift of element `i` where two bits of each element are packed: in each half of 128 elements the
+/// Byte (of 64) and shift of element `i` where two bits of each element are packed. In each half of 128 elements the
 /// four elements that are 32 apart share a byte. Q3_K packs its lower bits in the same way.
 #[inline]
 pub fn place(i: usize) -> (usize, usize) {

@@ -8,8 +8,9 @@
 //! | 192..208 | scales, i8 each |
 //! | 208..210 | d, f16 |
 //!
-//! In each half of 128 elements: element `l + 32·k` (l < 32, k < 4) has its lower bits in byte `l + 32·(k mod 2)`
-//! of the half's 64, low nibble for k < 2, high nibble else; its upper bits are bits 2k, 2k+1 of byte `l` of the 32.
+//! In each half of 128 elements, element `l + 32·k` (l < 32, k < 4) has its lower bits in byte `l + 32·(k mod 2)` of
+//! the half's 64. They are the low nibble for k < 2 and the high nibble otherwise. Its upper bits are bits 2k and 2k+1
+//! of byte `l` of the half's 32.
 
 use super::search::SignedRange;
 use super::signed_groups::SignedGroupFit;
