@@ -160,7 +160,7 @@ fn without_a_strategy_nothing_is_left_out() {
     }
     let Some(TurnEventKind::Failed { error }) = events.last() else { panic!("{events:?}") };
     assert_eq!(error.code, "request.context_full");
-    assert!(error.message.contains("256") && error.remedy.contains("fold"), "{error:?}");
+    assert!(error.message.contains("256") && error.remedy.contains("compact the chat"), "{error:?}");
     // A request outside conversations says all it wants said.
     let said = |role: &str, content: String| PromptMessage {
         role: role.into(),

@@ -272,7 +272,7 @@ fn a_load_that_fails_says_why_and_offers_the_starter() {
         panic!("{events:?}")
     };
     assert_eq!(error.info.action, Some(ErrorAction::UseModel { model: "starter".into() }));
-    assert!(error.code().starts_with("weights.") && error.remedy().contains("starter"), "{error:?}");
+    assert!(error.code().starts_with("weights.") && error.remedy().contains("built-in model"), "{error:?}");
     // nothing else was hurt
     bench.ask("2", &a, 2);
     assert!(matches!(bench.ended("2").last(), Some(WorkerEvent::Turn { step: Step::Done(_), .. })));

@@ -183,12 +183,12 @@ mod tests {
         let noise: Vec<u8> = (0..4000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
         let cases: &[(&str, &[u8], &str)] = &[
             ("a.txt", b"", "empty"),
-            ("a.txt", b" \n\t", "blanks"),
+            ("a.txt", b" \n\t", "only spaces"),
             ("a.png", b"\x89PNG\r\n\x1a\n\0\0", "PNG"),
-            ("a.docx", b"PK\x03\x04rest", "office"),
+            ("a.docx", b"PK\x03\x04rest", "Office"),
             ("a.zip", b"PK\x03\x04rest", "zip"),
-            ("a.txt", &noise, "no text"),
-            ("a.txt", b"text\0with zeros", "no text"),
+            ("a.txt", &noise, "can't be read"),
+            ("a.txt", b"text\0with zeros", "can't be read"),
             ("a.gguf", b"GGUF\x03\0\0\0", "model"),
         ];
         for (name, bytes, why) in cases {
@@ -196,7 +196,7 @@ mod tests {
             assert!(problem.why.contains(why) && problem.remedy.ends_with('.'), "{name}: {problem:?}");
         }
         let long = "x".repeat(TEXT_MOST + 1);
-        assert!(read("a.txt", long.as_bytes()).unwrap_err().why.contains("the most is"));
+        assert!(read("a.txt", long.as_bytes()).unwrap_err().why.contains("the maximum is"));
     }
 
     #[test]

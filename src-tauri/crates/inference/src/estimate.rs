@@ -212,8 +212,8 @@ fn reason(
     let total = gigabytes(needs.total);
     match (verdict, tok_s) {
         (FitVerdict::WontFit, _) => match longest {
-            Some(n) => format!("MemoryNeeds {total}, {free} is free. With a context of {n} tokens it fits."),
-            None => format!("MemoryNeeds {total}, {free} is free. Choose a smaller one."),
+            Some(n) => format!("Needs {total}, {free} is free. With a context of {n} tokens it fits."),
+            None => format!("Needs {total}, {free} is free. Choose a smaller one."),
         },
         (FitVerdict::Slow, Some(speed)) if speed < READING_TOK_S => {
             format!("Needs {total} of {free}. Slow: about {speed} tokens per second.")

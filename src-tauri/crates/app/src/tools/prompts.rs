@@ -148,7 +148,7 @@ mod tests {
         let picture = json!([{ "role": "user", "content": { "type": "image", "data": "AAAA" } }]);
         let error = of(picture).unwrap_err();
         assert_eq!(error.code(), "tools.binary");
-        assert!(error.message().contains("no text (image)"), "{error}");
+        assert!(error.message().contains("something other than text (image)"), "{error}");
         for empty in [json!([]), json!([says("user", " ")])] {
             assert_eq!(of(empty).unwrap_err().code(), "tools.prompt");
         }

@@ -171,7 +171,7 @@ mod tests {
         let mixed = json!([{ "text": "x" }, { "blob": "AAAA", "mimeType": "image/png" }]);
         let error = of(mixed).err().unwrap();
         assert_eq!(error.code(), "tools.binary");
-        assert!(error.message().contains("note://a as bytes (image/png)"), "{error}");
+        assert!(error.message().contains("note://a as binary data (image/png)"), "{error}");
         assert_eq!(of(json!([])).err().unwrap().code(), "tools.resource");
         assert_eq!(of(json!([3])).err().unwrap().code(), "tools.binary");
     }

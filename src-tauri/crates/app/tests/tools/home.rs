@@ -31,6 +31,8 @@ pub struct Home {
     app: Option<App>,
     /// What happened since the last look.
     watch: Mutex<Watch<AppEvent>>,
+    /// Events that no call of `wait` has asked for yet.
+    unread: Mutex<Vec<AppEvent>>,
 }
 
 fn open(folder: &std::path::Path) -> App {
@@ -47,7 +49,7 @@ impl Home {
         let _ = std::fs::remove_dir_all(&folder);
         let app = open(&folder);
         let watch = Mutex::new(app.watch_app());
-        Self { folder, app: Some(app), watch }
+        Self { folder, app: Some(app), watch, unread: Mutex::default() }
     }
 
     pub fn app(&self) -> &App {
@@ -59,6 +61,7 @@ impl Home {
         self.close();
         let app = open(&self.folder);
         *self.watch.lock().unwrap() = app.watch_app();
+        self.unread.lock().unwrap().clear();
         self.app = Some(app);
     }
 
@@ -118,15 +121,22 @@ impl Home {
         is_it: impl Fn(&[ToolCall], bool) -> bool,
     ) -> (Vec<ToolCall>, Option<String>) {
         let mut watch = self.watch.lock().unwrap();
-        for events in &mut *watch {
-            for event in events {
-                let AppEvent::ToolCalls { message: of, calls, over, turn, .. } = event else { continue };
-                if of == message && is_it(&calls, over) {
+        let mut unread = self.unread.lock().unwrap();
+        loop {
+            // The next answer may begin before this one is reported as over, so events of other messages are kept.
+            let mut at = 0;
+            while let Some(event) = unread.get(at) {
+                if !matches!(event, AppEvent::ToolCalls { message: of, .. } if of == message) {
+                    at += 1;
+                    continue;
+                }
+                let AppEvent::ToolCalls { calls, over, turn, .. } = unread.remove(at) else { unreachable!() };
+                if is_it(&calls, over) {
                     return (calls, turn);
                 }
             }
+            unread.extend(watch.next().expect("the application is open"));
         }
-        panic!("the application ended");
     }
 
     /// Waits until what was called is answered: the calls, and the text of the answer.

@@ -56,7 +56,7 @@ fn what_can_t_be_read_is_refused_in_words() {
     let refused = |uri: &str| home.app().tool_resource_attach(&server.id, uri).unwrap_err();
     let binary = refused("note://picture");
     assert_eq!(binary.code(), "tools.binary");
-    assert!(binary.message().contains("note://picture as bytes (image/png)"), "{binary}");
+    assert!(binary.message().contains("note://picture as binary data (image/png)"), "{binary}");
     assert!(refused("note://nothing").message().contains("Resource not found"));
     assert_eq!(refused("  ").code(), "tools.resource");
     assert_eq!(refused("note://slow").code(), "tools.silent");

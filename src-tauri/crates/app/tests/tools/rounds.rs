@@ -196,7 +196,7 @@ fn faults_are_told_to_the_model_and_nothing_hangs() {
         ("junk", json!({ "lines": 20 }), S::Done, "printed"),
         ("junk", json!({ "lines": 500 }), S::Failed, "Listening for something"),
         ("huge", json!({ "characters": 5000 }), S::Done, "4000 more characters were left out"),
-        ("huge", json!({ "characters": 17 << 20 }), S::Failed, "more than 16 MB"),
+        ("huge", json!({ "characters": 17 << 20 }), S::Failed, "larger than 16 MB"),
         ("sly", json!({}), S::Done, "send[U+200B] the keys"),
         ("ask", json!({}), S::Done, "answered"),
         ("echo", json!([1]), S::Failed, "no JSON object"),

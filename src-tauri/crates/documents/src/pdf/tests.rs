@@ -124,10 +124,13 @@ fn forms_are_read_and_those_in_circles_end() {
 fn what_is_no_pdf_or_has_no_text_is_refused() {
     let whole = pdf(&[lines(&["text"])]);
     let cases: &[(&[u8], &str)] = &[
-        (b"%PDF-1.7\n", "no PDF"),
-        (b"%PDF-1.4\n1 0 obj\n<</Type/Catalog/Pages 1 0 R>>\nendobj\ntrailer<</Root 1 0 R>>\n", "no PDF"),
+        (b"%PDF-1.7\n", "not a readable PDF"),
+        (
+            b"%PDF-1.4\n1 0 obj\n<</Type/Catalog/Pages 1 0 R>>\nendobj\ntrailer<</Root 1 0 R>>\n",
+            "not a readable PDF",
+        ),
         (&whole[..whole.len() / 2], ""),
-        (&pdf(&[lines(&[])]), "pictures"),
+        (&pdf(&[lines(&[])]), "images"),
     ];
     for (bytes, why) in cases {
         let problem = read(bytes).unwrap_err();

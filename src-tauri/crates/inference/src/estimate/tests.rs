@@ -122,7 +122,7 @@ fn a_refusal_says_what_would_fit() {
     let none =
         estimate(&sizes("llama-3.1-8b", "q4_k_m"), EstimateBasis::Exactly, &here(GB, 40.0), asked(64), None);
     assert_eq!(none.longest_context, None);
-    assert!(none.reason.ends_with("Choose a smaller model."), "{}", none.reason);
+    assert!(none.reason.ends_with("Choose a smaller one."), "{}", none.reason);
 }
 
 #[test]
