@@ -98,7 +98,7 @@ export async function aTemporaryChatHasToolsAndResources(origin, server) {
     await page.locator(byId('attach')).click();
     await page.locator(byId('attach-server')).click();
     await page.locator(byId('resource')).getByText('picture', { exact: true }).click();
-    await page.locator(byId('files')).getByText(/as bytes \(image\/png\)/).waitFor();
+    await page.locator(byId('files')).getByText(/as binary data \(image\/png\)/).waitFor();
     await look(page, 'resource-refused');
   } finally {
     await close();

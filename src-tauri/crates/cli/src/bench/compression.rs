@@ -41,15 +41,15 @@ const FACTS: [(&str, &str); 8] = [
 
 /// Questions between the facts; the model writes the answers.
 const QUESTIONS: [&str; 10] = [
-    "CompressionCase do I add a model?",
+    "How do I add a model?",
     "Is it private?",
-    "CompressionCase do I delete a chat?",
+    "How do I delete a chat?",
     "What is a context?",
-    "CompressionCase do I change the theme?",
+    "How do I change the theme?",
     "Can I use it without the internet?",
-    "CompressionCase do I stop an answer?",
+    "How do I stop an answer?",
     "What is a token?",
-    "CompressionCase do I start a new chat?",
+    "How do I start a new chat?",
     "Where are my chats kept?",
 ];
 

@@ -223,7 +223,7 @@ mod tests {
 
     fn info(kind: AdapterKind, memory_bytes: Option<u64>) -> AdapterInfo {
         AdapterInfo {
-            name: "GpuSelector X".into(),
+            name: "GPU X".into(),
             kind,
             api: "vulkan".into(),
             driver: "1".into(),
@@ -392,10 +392,7 @@ mod tests {
         let choice = Choice { gpus: vec![card.clone()], ..Choice::default() };
         let parts = share_out(&[&card], &memory_estimate(), &GpuRequest::default(), &LoadOptions::default());
         let notice = parts.notice(&choice).unwrap();
-        assert!(
-            notice.message().contains("GpuSelector X") && notice.code() == "kernels.gpu_memory",
-            "{notice}"
-        );
+        assert!(notice.message().contains("GPU X") && notice.code() == "kernels.gpu_memory", "{notice}");
         let large = ChosenGpu { at: 1, info: info(AdapterKind::Discrete, Some(24 * GB)) };
         for (spread, is_told) in [(GpuSpread::Auto, false), (GpuSpread::Copies, true)] {
             let asked = GpuRequest { spread, ..GpuRequest::default() };
