@@ -257,7 +257,7 @@ def dies(nook):
         terminal = home.run()
         terminal.wait("[n]o: ")
         terminal.type(b"y\n")
-        terminal.wait("← die: Error: tools has ended")
+        terminal.wait("← die: Error: tools exited")
         terminal.wait("out of coffee")
         assert terminal.end() == 0
 

@@ -432,8 +432,8 @@ fn kernels_are_measured_against_their_reference() {
     for row in home.lines(&["bench", "--kernels", "activation"]) {
         assert!(row["ratio"]["median"].as_f64() > Some(0.0) && row["bar"].as_f64() == Some(2.0), "{row}");
     }
-    let team = home.lines(&["bench", "--kernels", "team", "--threads", "2"]);
-    assert!(team[0]["empty_region_ns"]["median"].as_f64() > Some(0.0), "{team:?}");
+    let pool = home.lines(&["bench", "--kernels", "pool", "--threads", "2"]);
+    assert!(pool[0]["empty_region_ns"]["median"].as_f64() > Some(0.0), "{pool:?}");
     assert_eq!(home.error(&["bench", "--kernels", "nonsense"]).0, 2);
 }
 

@@ -184,7 +184,7 @@ fn a_worker_that_hangs_is_ended_and_the_answer_goes_on() {
     });
     assert_eq!(seen.text, expected.text);
     assert_eq!(seen.notices.len(), 1, "{:?}", seen.notices);
-    assert!(seen.notices[0].message.contains("hung"), "{:?}", seen.notices);
+    assert!(seen.notices[0].message.contains("stopped responding"), "{:?}", seen.notices);
 }
 
 #[test]
