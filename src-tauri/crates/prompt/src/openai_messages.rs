@@ -157,7 +157,7 @@ mod tests {
         for (part, says) in [
             (json!({"type": "file", "file": {"file_id": "file-1"}}), "file_data"),
             (json!({"type": "input_file", "file_url": "https://example.org/a.pdf"}), "file_data"),
-            (json!({"type": "file", "file": {"filename": "a.png", "file_data": "iVBORw0KGgo="}}), "picture"),
+            (json!({"type": "file", "file": {"filename": "a.png", "file_data": "iVBORw0KGgo="}}), "an image"),
             (json!({"type": "file", "file": {"filename": "a.txt", "file_data": "?"}}), "base64"),
         ] {
             let error = read(json!([text, part])).unwrap_err();
