@@ -1,4 +1,4 @@
-//! Every `nook` command that a document shows in a block of `sh` or `console` runs as it stands there.
+//! Runs every `nook` command that a document shows in a block of `sh` or `console`, unchanged.
 //!
 //! A block that cannot run here has `<!-- not run: REASON -->` on the line before it: such blocks are counted and
 //! printed.

@@ -174,7 +174,7 @@ impl App {
         Ok(row)
     }
 
-    /// Library id of the model that answers where nothing else is said.
+    /// Library id of the default model, used unless a chat names another.
     pub fn default_model(&self) -> Result<String> {
         let id = self.ctx().settings.model()?;
         // An entry that was removed since falls back to the one that is always there.

@@ -8,7 +8,7 @@ use contract::types::AttachmentKind;
 
 use crate::pdf::PAGE_BREAK;
 
-/// What is said before passages.
+/// Introduces quoted passages in a prompt.
 const SEARCHED: &str = "Passages of attached files that match the question:";
 
 /// Instead of passages.
