@@ -243,7 +243,7 @@ fn restarted(error: &Error) -> Error {
         ErrorKind::Device,
         "worker.restarted",
         format!("{} It was restarted, and the answer continues.", error.message()),
-        "No action is needed. If it happens again: ".to_owned() + error.remedy(),
+        "No action is needed. If this happens often, choose another model or restart the computer.",
     )
 }
 
