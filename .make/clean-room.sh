@@ -35,7 +35,9 @@ trap leave EXIT
 mount -t proc proc "$room/proc" && mounted=("$room/proc")
 lend /dev /dev
 lend /sys /sys
-mkdir -p "$room/dev/shm"
+mkdir -p "$room/dev/shm" "$room/dev/pts"
+# A plain bind leaves out what is mounted below /dev: without this no pseudo-terminal can be opened.
+mount -t devpts -o newinstance,ptmxmode=0666,mode=0620,gid=5 devpts "$room/dev/pts" && mounted=("$room/dev/pts" "${mounted[@]}")
 lend "$rust" /opt/rust ro
 lend "$npm" /opt/npm ro
 lend /tmp/.X11-unix /tmp/.X11-unix
