@@ -149,7 +149,7 @@ impl TurnEventPump<'_> {
             Some(
                 WorkerEvent::Inspected { .. }
                 | WorkerEvent::TokenCounts { .. }
-                | WorkerEvent::Looked { .. }
+                | WorkerEvent::TokenAlternatives { .. }
                 | WorkerEvent::FitOutcome { .. }
                 | WorkerEvent::EmbeddingBatch { .. }
                 | WorkerEvent::Stored { .. }
