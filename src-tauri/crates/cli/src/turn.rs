@@ -6,7 +6,7 @@ use app::App;
 use contract::Error;
 use contract::Result;
 use contract::types::{
-    CompactionInfo, CompactionStrategy, Finish, Source, ToolCall, TurnEventKind, TurnStats,
+    Citation, CompactionInfo, CompactionStrategy, Finish, ToolCall, TurnEventKind, TurnStats,
 };
 use documents::prompt_injection;
 
@@ -119,8 +119,8 @@ pub fn describe_compaction(compaction: &CompactionInfo) -> String {
 }
 
 /// One line that names the files an answer relies on, and the passages in them.
-pub fn format_sources(sources: &[Source]) -> String {
-    let cite = |source: &Source| match &source.passage {
+pub fn format_sources(sources: &[Citation]) -> String {
+    let cite = |source: &Citation| match &source.passage {
         Some(passage) => format!("{} ({})", source.name, passage.place()),
         None => source.name.clone(),
     };

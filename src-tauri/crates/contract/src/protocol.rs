@@ -27,7 +27,7 @@ pub use embed::{EmbedAs, EmbedRequest, EmbeddingBatch};
 pub use facts::RunFacts;
 pub use kv::Kv;
 pub use load::{LoadSpec, Quantize};
-pub use look::{LookRequest, Looked, TokenShare};
+pub use look::{LookRequest, TokenAlternatives, TokenShare};
 pub use profiled::MeasuredAnswer;
 
 /// The location of a model's bytes.
@@ -366,9 +366,9 @@ pub enum WorkerEvent {
         request: u64,
         outcome: Result<TokenCounts, Error>,
     },
-    Looked {
+    TokenAlternatives {
         request: u64,
-        outcome: Result<Vec<Looked>, Error>,
+        outcome: Result<Vec<TokenAlternatives>, Error>,
     },
     FitOutcome {
         request: u64,

@@ -152,7 +152,7 @@ impl TurnEventPump<'_> {
             Some(
                 WorkerEvent::Inspected { .. }
                 | WorkerEvent::TokenCounts { .. }
-                | WorkerEvent::Looked { .. }
+                | WorkerEvent::TokenAlternatives { .. }
                 | WorkerEvent::FitOutcome { .. }
                 | WorkerEvent::EmbeddingBatch { .. }
                 | WorkerEvent::Stored { .. }
