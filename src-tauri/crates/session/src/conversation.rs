@@ -71,7 +71,7 @@ impl Session {
         let mut session =
             Self { db, owner, clock, folder: folder.to_owned(), is_alone: !others.is_any_alive };
         session.interrupt_orphaned_answers()?;
-        search::complete(&session.db)?;
+        search::complete(&mut session.db)?;
         notices.extend(session.empty_trash(io)?);
         Ok((session, notices))
     }

@@ -50,6 +50,7 @@ const MIGRATIONS: &[&[&str]] = &[
     &[table::document::CREATE, table::attachment::CREATE],
     &[table::attachment::ADD_TOKENS],
     &[table::folder::ADD_PARENT, table::model::ADD_SKILLS],
+    &[table::search::ADD_SEARCH_FORM],
 ];
 
 /// A message for the user although nothing failed.
@@ -161,7 +162,7 @@ pub(crate) fn quick_check(db: &Connection) -> Result<()> {
     for table in tables(false)?.iter().chain(&index) {
         check(db, &format!("quick_check('{table}')")).map_err(|_| error.clone())?;
     }
-    db.execute_batch(&format!("DROP TABLE search; {}", table::search::CREATE))?;
+    db.execute_batch(table::search::ADD_SEARCH_FORM)?;
     check(db, "quick_check(1)")
 }
 

@@ -22,6 +22,8 @@ mod owner;
 mod passages;
 mod presets;
 mod recover;
+mod search_form;
+mod snippet;
 pub mod table;
 mod tools;
 mod trash;
