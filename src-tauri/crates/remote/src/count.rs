@@ -9,7 +9,9 @@ use super::dialect::{CountRoute, Dialect};
 use super::http::{Fault, HttpCall};
 use super::{RemoteContext, Server};
 use contract::Result;
-use contract::protocol::{ChatOptions, CountRequest, FitOutcome, FitRequest, PromptMessage, TokenCounts};
+use contract::protocol::{
+    ChatOptions, CountRequest, FitOutcome, FitRequest, GenerateRequest, Location, PromptMessage, TokenCounts,
+};
 use contract::types::ConnectionPurpose;
 use prompt::context_fit::{Counts, Fit, Fitting, Why};
 
@@ -96,6 +98,18 @@ pub(crate) fn fit(context: &RemoteContext, request: &FitRequest) -> Result<FitOu
         Fit::Ready { folded: None, .. } => FitOutcome::Nothing,
         Fit::Wanting(wanted) => wanting(wanted),
     })
+}
+
+/// The exact count, by the first server that is offered for the model.
+pub async fn count_by_server(
+    context: &RemoteContext,
+    request: &GenerateRequest,
+    messages: &[PromptMessage],
+) -> Option<usize> {
+    let Location::Remote { name, model } = &request.model.location else { return None };
+    let rows = context.directory.candidates(name, model).ok()?;
+    let server = rows.iter().find_map(|row| context.server_of(row).ok())?;
+    exactly(context, &server, model, messages, &request.chat).await
 }
 
 /// As the server counts. None: it has no route for that, or it failed, which costs exactness only.

@@ -4,18 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::reasoning::Thinking;
+use super::reasoning::{Delta, Thinking};
 
 /// Most calls of one answer, and the longest arguments of one.
 const MAX_CALLS: usize = 128;
 const MAX_ARGUMENT_BYTES: usize = 1 << 20;
-
-/// What an event says.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Delta {
-    pub text: String,
-    pub reasoning: String,
-}
 
 /// Why an answer ended, as the server says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

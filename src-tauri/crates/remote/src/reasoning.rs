@@ -1,8 +1,6 @@
 //! Separates reasoning that a server leaves in the text: an answer that begins with `<think>` is
 //! split at `</think>`. Elsewhere in an answer the tags are ordinary text.
 
-use super::delta::Delta;
-
 const OPEN: &str = "<think>";
 const CLOSE: &str = "</think>";
 
@@ -17,6 +15,13 @@ enum TagState {
     Inside,
     Behind,
     Text,
+}
+
+/// What an event says.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Delta {
+    pub text: String,
+    pub reasoning: String,
 }
 
 #[derive(Debug, Default)]

@@ -9,7 +9,8 @@ use serde_json::Value;
 use super::delta::{Reply, Wrong};
 use super::dialect::{ContinuationStyle, Dialect};
 use super::http::{Answer, Fault, HttpCall, RetryAdvice, broken, malformed, quote, too_large};
-use super::turn::TurnProgress;
+use super::reasoning::Delta;
+use super::turn_progress::TurnProgress;
 use super::{Endpoint, RemoteContext, Server, list_models};
 use contract::protocol::{GenerateRequest, Location, PromptMessage};
 use contract::types::ConnectionPurpose;
@@ -23,14 +24,14 @@ const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// A server that wants a longer pause is not waited for.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// A pause that people notice is progress.
+/// The user sees a notice of pauses from this length on.
 const NOTICED_PAUSE: Duration = Duration::from_secs(2);
 
 /// What continues an answer where nothing else does.
 const CONTINUE: &str = "Your last answer was cut off. Go on exactly where it ends, in the middle of the sentence if it \
                         ends there. Repeat nothing and explain nothing.";
 
-/// The whole answer has been progress where this is `Ok`.
+/// `Ok`: the whole answer has been reported.
 pub async fn attempts(
     context: &RemoteContext,
     request: &GenerateRequest,
@@ -194,7 +195,7 @@ async fn whole(answer: &mut Answer, progress: &mut TurnProgress<'_>) -> Result<(
 fn take(
     progress: &mut TurnProgress<'_>,
     place: &str,
-    read: impl FnOnce(&mut Reply) -> std::result::Result<super::delta::Delta, Wrong>,
+    read: impl FnOnce(&mut Reply) -> std::result::Result<Delta, Wrong>,
 ) -> Result<(), Fault> {
     let key = progress.key.clone();
     let delta = read(&mut progress.reply).map_err(|wrong| match wrong {
