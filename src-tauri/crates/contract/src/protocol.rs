@@ -272,7 +272,8 @@ pub enum Step {
     Loading {
         fraction: f32,
     },
-    /// The model has begun, with the exact text of the answer so far.
+    /// The model has begun, with the exact text of the answer so far. Comes again where text turns out to be
+    /// reasoning: this replaces what came before.
     Began {
         /// Tokens so far, with their vocabulary.
         had: Ids,

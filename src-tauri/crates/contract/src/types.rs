@@ -368,6 +368,11 @@ pub enum TurnEventKind {
         text: String,
         ids: Vec<u32>,
     },
+    /// Replaces all text and reasoning so far: a server's reasoning ended without having begun.
+    Revised {
+        text: String,
+        reasoning: String,
+    },
     ToolCall {
         call: ToolCall,
     },

@@ -7,9 +7,9 @@ use contract::types::Finish;
 use tokio::sync::oneshot;
 
 use super::RemoteContext;
-use super::count::{About, count_by_server, estimate};
+use super::count::{About, counted, estimate};
+use super::progress::TurnProgress;
 use super::request::attempts;
-use super::turn_progress::TurnProgress;
 use contract::protocol::{
     CompactedRange, Compression, GenerateRequest, Prompt, Step, SummaryTask, TurnResult,
 };
@@ -109,7 +109,7 @@ async fn prepare(
     let n_about = about.n_tokens(&messages, &request.chat)?;
     let is_long = limit > 0 && n_about as f64 > limit as f64 * COUNT_BEYOND;
     if (is_long || request.bounds.prompt_tokens.is_some_and(|most| n_about * 2 > most))
-        && let Some(n_tokens) = count_by_server(context, request, &messages).await
+        && let Some(n_tokens) = counted(context, request, &messages).await
     {
         context.remote.learn(&request.model.id, estimate(&messages, &request.chat), n_tokens);
         about = About { ratio: context.remote.ratio(&request.model.id) };

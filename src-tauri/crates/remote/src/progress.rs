@@ -1,21 +1,21 @@
-//! The progress of a turn: what its watchers have been told, and its end.
+//! The progress of a turn: sends each piece as it comes, and ends the turn once.
 
 use std::time::Duration;
 
-use contract::Error;
-use contract::protocol::{GenerateRequest, Ids, PromptMessage, Step, TurnResult};
 use contract::types::Finish;
-use secrets::Secret;
 
 use super::RemoteContext;
-use super::count::{count_by_server, estimate};
-use super::delta::{Reason, Reply};
-use super::reasoning::Delta;
+use super::answer_piece::{Call, Delta, Reason};
+use super::count::{counted, estimate};
+use super::delta::Reply;
+use contract::Error;
+use contract::protocol::{GenerateRequest, Ids, PromptMessage, Step, TurnResult};
+use secrets::Secret;
 
 /// Longest answer, reasoning included. Bytes.
 const MAX_ANSWER_BYTES: usize = 16 << 20;
 
-/// What a remote turn has reported so far.
+/// What has been progress of a turn.
 pub struct TurnProgress<'a> {
     context: &'a RemoteContext,
     pub turn: &'a str,
@@ -24,6 +24,7 @@ pub struct TurnProgress<'a> {
     pub messages: Vec<PromptMessage>,
     /// What the answer has already.
     pub had: Option<PromptMessage>,
+    /// Tokens of the prompt, about.
     pub n_prompt: usize,
     begun: bool,
     n_bytes: usize,
@@ -31,6 +32,8 @@ pub struct TurnProgress<'a> {
     n_pieces: usize,
     first: Option<Duration>,
     last: Option<Duration>,
+    /// What has been told, in case it turns out to be something else.
+    told: Delta,
     pub reply: Reply,
     called: bool,
     /// Where the answer comes from.
@@ -53,6 +56,7 @@ impl<'a> TurnProgress<'a> {
             n_pieces: 0,
             first: None,
             last: None,
+            told: Delta::default(),
             reply: Reply::default(),
             called: false,
             place: String::new(),
@@ -60,25 +64,48 @@ impl<'a> TurnProgress<'a> {
         }
     }
 
-    /// Nothing of the answer has been reported.
+    /// Nothing of the answer has been progress.
     pub fn is_empty(&self) -> bool {
         self.n_pieces == 0
     }
 
-    /// Reports text and reasoning. False: the answer is longer than answers may be.
+    /// Whether it is still of a length that answers have.
     pub fn take(&mut self, delta: Delta) -> bool {
-        let Delta { text, reasoning } = delta;
-        if text.is_empty() && reasoning.is_empty() {
+        let Delta { text, mut reasoning, is_revision } = delta;
+        if text.is_empty() && reasoning.is_empty() && !is_revision {
             return true;
         }
         self.begin();
+        if is_revision {
+            self.revise(std::mem::take(&mut reasoning));
+        }
         self.n_bytes += text.len() + reasoning.len();
         self.n_pieces += 1;
         let now = self.context.clock.monotonic();
         self.first.get_or_insert(now);
         self.last = Some(now);
-        self.context.tell(self.turn, Step::Rest { text, reasoning });
+        self.told.text.push_str(&text);
+        self.told.reasoning.push_str(&reasoning);
+        if !text.is_empty() || !reasoning.is_empty() {
+            self.context.tell(self.turn, Step::Rest { text, reasoning });
+        }
         self.n_bytes <= MAX_ANSWER_BYTES
+    }
+
+    /// All text so far was reasoning, and `more` is the rest of it.
+    fn revise(&mut self, more: String) {
+        self.n_bytes += more.len();
+        let text = std::mem::take(&mut self.told.text);
+        let told = &mut self.told.reasoning;
+        told.push_str(if told.is_empty() { text.trim_start() } else { &text });
+        told.push_str(&more);
+        told.truncate(told.trim_end().len());
+        let reasoning = told.clone();
+        let had = self.had.as_ref();
+        let text = had.map_or_else(String::new, |had| had.content.clone());
+        let reasoning = had.map_or_else(String::new, |had| had.reasoning.clone()) + &reasoning;
+        let had = Ids { fingerprint: String::new(), ids: Vec::new() };
+        self.context.tell(self.turn, Step::Began { had, text, reasoning });
     }
 
     /// The server has taken it: what the answer has comes before anything new.
@@ -102,11 +129,10 @@ impl<'a> TurnProgress<'a> {
     pub async fn end(mut self, request: &GenerateRequest, finish: Option<Finish>) {
         self.begin();
         if finish.is_none() {
-            for (n, call) in self.reply.calls().into_iter().enumerate() {
-                let id = if call.id.is_empty() { format!("call_{n}") } else { call.id };
-                let arguments = if call.arguments.trim().is_empty() { "{}".into() } else { call.arguments };
+            for Call { id, name, arguments } in self.reply.calls() {
+                let arguments = if arguments.trim().is_empty() { "{}".into() } else { arguments };
                 self.called = true;
-                self.context.tell(self.turn, Step::ToolCall { id, name: call.name, arguments });
+                self.context.tell(self.turn, Step::ToolCall { id, name, arguments });
             }
         }
         if self.reply.reason == Some(Reason::Filtered) {
@@ -129,7 +155,7 @@ impl<'a> TurnProgress<'a> {
         let prompt_tokens = match usage {
             Some(usage) => usage.prompt_tokens as usize,
             None if finish.is_none() => {
-                count_by_server(self.context, request, &self.messages).await.unwrap_or(self.n_prompt)
+                counted(self.context, request, &self.messages).await.unwrap_or(self.n_prompt)
             }
             None => self.n_prompt,
         };
