@@ -133,7 +133,7 @@ async fn prepare(
     Ok(Ready::Asking)
 }
 
-/// What a model forgets can't be progress to another server.
+/// Other servers can't be asked to forget tokens.
 fn without_attention(context: &RemoteContext, turn: &str, mut compression: Compression) -> Compression {
     if compression.strategy == Strategy::Attention {
         compression.strategy = Strategy::Window;
