@@ -32,7 +32,7 @@ pub use contexts::{CheckpointArgs, CheckpointInfo, CheckpointsArgs, KvInfo, KvPo
 pub use downloads::*;
 pub use draft::{ContextParts, DraftArgs, DraftCount};
 pub use library::*;
-pub use look::{Looked, PickArgs, TokenShare};
+pub use look::{PickArgs, TokenAlternatives, TokenShare};
 pub use plugins::*;
 pub use presets::*;
 pub use profile::*;
@@ -212,7 +212,7 @@ pub struct Message {
     pub attachments: Vec<Attachment>,
     /// Files and passages that the model got with the question.
     #[serde(default)]
-    pub sources: Vec<Source>,
+    pub sources: Vec<Citation>,
     #[ts(type = "number")]
     pub created_ms: i64,
     /// This message is version `version` of `versions` under its parent, counted from 1.
@@ -367,6 +367,11 @@ pub enum TurnEventKind {
     Reasoning {
         text: String,
         ids: Vec<u32>,
+    },
+    /// Replaces all text and reasoning so far: a server's reasoning ended without having begun.
+    Revised {
+        text: String,
+        reasoning: String,
     },
     ToolCall {
         call: ToolCall,

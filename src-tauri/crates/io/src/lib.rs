@@ -13,6 +13,7 @@ mod fault;
 mod fault_injection;
 mod lock;
 mod power_loss;
+mod private;
 mod random;
 mod real;
 
@@ -25,6 +26,7 @@ pub use fault::{ErrorKind, Fault};
 pub use fault_injection::{FaultDuration, FaultIo};
 pub use lock::FileLock;
 pub use power_loss::{PowerCut, PowerLossIo};
+pub use private::make_private;
 pub use random::RandomFile;
 pub use real::RealIo;
 

@@ -187,11 +187,14 @@ impl Services {
                 job.text.push_str(&text);
                 return Ok(Vec::new());
             }
+            Step::Began { text, .. } => {
+                job.text = text;
+                return Ok(Vec::new());
+            }
             Step::Done(finished) if finished.finish == Finish::Cancelled => SummaryEnd::Cancelled(finished),
             Step::Done(_) => SummaryEnd::Written,
             Step::Failed { error } => SummaryEnd::Failed(error),
             Step::Queued { .. }
-            | Step::Began { .. }
             | Step::Loading { .. }
             | Step::Prefill { .. }
             | Step::ToolCall { .. }

@@ -135,6 +135,7 @@ impl Services {
         let Some(job) = jobs.get_mut(id) else { return Err(step) };
         match step {
             Step::Token { text, .. } | Step::Rest { text, .. } => job.text.push_str(&text),
+            Step::Began { text, .. } => job.text = text,
             Step::Done(finished) => {
                 let job = jobs.remove(id);
                 drop(jobs);
@@ -148,7 +149,6 @@ impl Services {
             Step::Failed { .. } => _ = jobs.remove(id),
             Step::Queued { .. }
             | Step::Loading { .. }
-            | Step::Began { .. }
             | Step::Prefill { .. }
             | Step::ToolCall { .. }
             | Step::Notice { .. }

@@ -13,7 +13,7 @@ use contract::{Error, ErrorKind, Result};
 use engine::LoadOptions;
 use engine::memory_estimate::MemoryEstimate;
 use inference::estimate::{self, Card, EstimateBasis, LoadDefaults, MachineFacts as Machine, OnCard, offers};
-use inference::machine::speeds::{self, Speeds};
+use inference::machine::speeds::{self, SpeedCache};
 use inference::machine::{self, Recall, gpus};
 use platform::memory;
 use session::{ModelRunRow, Session};
@@ -42,7 +42,7 @@ pub(crate) struct MachineFacts {
 #[derive(Default)]
 struct KnownFacts {
     defaults: LoadDefaults,
-    speeds: estimate::Speeds,
+    speeds: estimate::MeasuredSpeeds,
 }
 
 impl MachineFacts {
@@ -144,7 +144,7 @@ impl App {
     fn try_apply_load_defaults(&self) -> Result<()> {
         let load = self.load_spec_of(ANY)?;
         let machine = machine::prepare(&*self.ctx().io, &*self.ctx().clock, &load.machine, Recall::Only)?;
-        let known = Speeds::of(&*self.ctx().io, &self.dirs().data, &machine).known();
+        let known = SpeedCache::of(&*self.ctx().io, &self.dirs().data, &machine).known();
         *self.services().machine.known() = KnownFacts { defaults: load_defaults(&load), speeds: known };
         Ok(())
     }
@@ -165,7 +165,7 @@ impl App {
         let _alone = services.machine.measuring.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let load = self.load_spec_of(ANY)?;
         let machine = machine::prepare(io, clock, &load.machine, Recall::Remember)?;
-        let speeds = Speeds::of(io, &self.dirs().data, &machine);
+        let speeds = SpeedCache::of(io, &self.dirs().data, &machine);
         let unknown = speeds.unknown(formats.iter().copied());
         if !unknown.is_empty() {
             if services.turns.n_open() > 0 {

@@ -11,6 +11,7 @@ use mcp::Stop;
 
 use crate::App;
 use crate::conversations::rows_to_types;
+use crate::settings::TypedSettings;
 use crate::turns::turn_plan::new_run;
 use contract::types::{ToolCall, ToolDecideArgs, ToolDecision, ToolPermitArgs, ToolRunState};
 
@@ -102,6 +103,11 @@ impl App {
     /// Ends all servers, for a program that ends without being dropped. None starts after that.
     pub fn end_tool_servers(&self) {
         self.services().tools.stop();
+    }
+
+    /// Rounds of tool calls in a row before the user is asked again.
+    pub fn max_tool_rounds(&self) -> Result<u64> {
+        Ok(self.ctx().settings.tool_rounds()?.unwrap_or(0))
     }
 
     /// Whether a call runs without asking.
