@@ -3,11 +3,11 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { flushSync, mount, unmount } from 'svelte';
 import { describe, expect, it, vi } from 'vitest';
-import { guardComposition, isComposing } from './composition';
-import TitleField from './TitleField.svelte';
+import { guardComposition, isComposing } from '../shared/composition';
+import TitleField from '../shared/TitleField.svelte';
 import PresetNameField from '../features/options/PresetNameField.svelte';
-import { onKey } from '../app/commands';
-import { Inglenook } from '../app/inglenook.svelte';
+import { onKey } from './commands';
+import { Inglenook } from './inglenook.svelte';
 import { sends } from '../features/chat/send-key';
 import { FakeBackend } from '../test/fake-backend';
 
