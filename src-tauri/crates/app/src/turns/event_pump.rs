@@ -25,7 +25,7 @@ use crate::tools::rounds::calls_event;
 const SAVE_AGAIN: Duration = Duration::from_secs(2);
 
 /// Runs until the worker ends; turns it leaves unanswered are interrupted.
-pub fn run(services: &Services, events: &Receiver<WorkerEvent>) {
+pub fn run(services: &Arc<Services>, events: &Receiver<WorkerEvent>) {
     let mut pump = TurnEventPump { services, streaming: HashMap::new() };
     loop {
         let event = match pump.wait() {
@@ -42,7 +42,7 @@ pub fn run(services: &Services, events: &Receiver<WorkerEvent>) {
 }
 
 struct TurnEventPump<'a> {
-    services: &'a Services,
+    services: &'a Arc<Services>,
     streaming: HashMap<String, StreamingAnswer>,
 }
 
