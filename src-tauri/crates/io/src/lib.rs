@@ -16,6 +16,7 @@ mod power_loss;
 mod random;
 mod real;
 mod regular_file;
+mod special_file;
 
 use std::path::{Path, PathBuf};
 
@@ -28,7 +29,8 @@ pub use lock::FileLock;
 pub use power_loss::{PowerCut, PowerLossIo};
 pub use random::RandomFile;
 pub use real::RealIo;
-pub use regular_file::{FileLimit, SpecialFile, open_regular_file, read_regular_file};
+pub use regular_file::{open_regular_file, read_regular_file};
+pub use special_file::{FileLimit, SpecialFile};
 
 /// Callback that writes the contents of a file; see [`Io::write_stream`].
 pub type FillFn<'a> = dyn FnMut(&mut dyn std::io::Write) -> std::io::Result<()> + 'a;

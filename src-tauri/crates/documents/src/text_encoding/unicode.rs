@@ -5,7 +5,7 @@ use encoding_rs::{UTF_16BE, UTF_16LE};
 /// Of a file that is looked at to see what it is.
 const HEAD_BYTES: usize = 64 << 10;
 
-/// In every so many bytes of UTF-16, a Western text has a zero.
+/// A Western text in UTF-16 has at least one zero per this many bytes.
 const MAX_BYTES_PER_ZERO: usize = 8;
 
 /// Of a text without multi-byte sequences: one broken one per this many bytes is tolerated.
