@@ -14,7 +14,7 @@ use std::collections::{HashMap, VecDeque};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use contract::types::{Attachment, AttachmentCost, AttachmentKind, AttachmentText, SendArgs, Source};
+use contract::types::{Attachment, AttachmentCost, AttachmentKind, AttachmentText, Citation, SendArgs};
 use contract::{Error, ErrorKind, Finding, Result};
 use documents::{ExtractError, base64, blocks, extract, file_name, prompt_injection, sha256};
 use io::SpecialFile;
@@ -58,7 +58,7 @@ pub(crate) struct Document {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttachedPrompt {
     pub text: String,
-    pub sources: Vec<Source>,
+    pub sources: Vec<Citation>,
     /// Of each file.
     pub costs: Vec<AttachmentCost>,
 }

@@ -32,6 +32,9 @@ pub enum EndpointsVerb {
         url: String,
         #[command(flatten)]
         key: KeyFlags,
+        /// Name of a model, for a server that doesn't list its models (repeatable)
+        #[arg(long = "model", value_name = "NAME")]
+        models: Vec<String>,
     },
     /// Test the connection and refresh the models; without an id, of all servers
     Test { id: Option<String> },
@@ -48,6 +51,9 @@ pub enum EndpointsVerb {
         /// Remove the API key
         #[arg(long, conflicts_with_all = ["key_stdin", "key_env"])]
         no_key: bool,
+        /// Name of a model, for a server that doesn't list its models (repeatable)
+        #[arg(long = "model", value_name = "NAME")]
+        models: Vec<String>,
     },
     /// Turn the server on
     On { id: String },
@@ -104,11 +110,12 @@ pub fn endpoints(global: &Global, args: &EndpointsArgs) -> Result<()> {
     };
     match &args.verb {
         EndpointsVerb::List => list(app.endpoint_list()?, global.json),
-        EndpointsVerb::Add { name, url, key } => show(app.endpoint_add(EndpointAddArgs {
+        EndpointsVerb::Add { name, url, key, models } => show(app.endpoint_add(EndpointAddArgs {
             name: name.clone(),
             url: url.clone(),
             key: key.read()?,
             key_variable: key.key_env.clone(),
+            models: Some(models.clone()),
         })?),
         EndpointsVerb::Test { id: Some(id) } => show(app.endpoint_test(id)?),
         EndpointsVerb::Test { id: None } => {
@@ -118,7 +125,7 @@ pub fn endpoints(global: &Global, args: &EndpointsArgs) -> Result<()> {
             }
             list(app.endpoint_list()?, global.json);
         }
-        EndpointsVerb::Update { id, name, url, key, no_key } => {
+        EndpointsVerb::Update { id, name, url, key, no_key, models } => {
             show(app.endpoint_update(EndpointUpdateArgs {
                 id: id_of(&app, id)?,
                 name: name.clone(),
@@ -126,6 +133,7 @@ pub fn endpoints(global: &Global, args: &EndpointsArgs) -> Result<()> {
                 key: if *no_key { Some(String::new()) } else { key.read()? },
                 key_variable: key.key_env.clone(),
                 enabled: None,
+                models: (!models.is_empty()).then(|| models.clone()),
             })?)
         }
         EndpointsVerb::On { id } => show(switch(id, true)?),

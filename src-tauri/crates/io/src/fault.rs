@@ -99,6 +99,8 @@ const KINDS: &[(&str, ErrorKind)] = &[
     ("remote.unknown", ErrorKind::NotFound),
     ("remote.model_gone", ErrorKind::NotFound),
     ("remote.no_route", ErrorKind::NotFound),
+    ("remote.no_list", ErrorKind::NotFound),
+    ("remote.field_omitted", ErrorKind::Conflict),
     ("remote.disabled", ErrorKind::Conflict),
     ("remote.no_attention", ErrorKind::Conflict),
     ("endpoint.unknown", ErrorKind::NotFound),

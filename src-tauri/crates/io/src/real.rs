@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::private::{create_folders, folder_of, open_private};
 use crate::random::RealFile;
 use crate::{DiskSpace, FillFn, Io, IoError, RandomFile, SpecialFile, open_regular_file, read_regular_file};
 
@@ -50,7 +51,7 @@ impl Io for RealIo {
 
     fn append(&self, path: &Path, bytes: &[u8]) -> Result<(), IoError> {
         let append = || {
-            let mut file = OpenOptions::new().append(true).create(true).open(path)?;
+            let mut file = open_private(OpenOptions::new().append(true).create(true), path)?;
             file.write_all(bytes)?;
             file.sync_data()
         };
@@ -58,7 +59,7 @@ impl Io for RealIo {
     }
 
     fn create_dir_all(&self, path: &Path) -> Result<(), IoError> {
-        fs::create_dir_all(path).map_err(|e| IoError::new("create the folder", path, e))
+        create_folders(path).map_err(|e| IoError::new("create the folder", path, e))
     }
 
     fn remove_file(&self, path: &Path) -> Result<(), IoError> {
@@ -139,7 +140,7 @@ fn temp_path(path: &Path) -> PathBuf {
 }
 
 fn write_new(path: &Path, fill: &mut FillFn<'_>) -> std::io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    let mut file = open_private(OpenOptions::new().write(true).create_new(true), path)?;
     fill(&mut file)?;
     file.sync_all()
 }
@@ -149,10 +150,7 @@ fn sync_folder_of(path: &Path) -> Result<(), IoError> {
     if !cfg!(unix) {
         return Ok(()); // Windows cannot open folders; NTFS journals the rename
     }
-    let folder = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
+    let folder = folder_of(path);
     File::open(folder).and_then(|f| f.sync_all()).map_err(|e| IoError::new("flush the folder", folder, e))
 }
 

@@ -10,7 +10,9 @@ use io::{Io, RandomFile};
 use rusqlite::{Connection, TransactionBehavior};
 
 use crate::attachments::{IdRemap, searchable_text};
+use crate::backup;
 use crate::conversation::{Session, new_id};
+use crate::db::{self, inspect};
 use crate::error::{Result, SessionError};
 use crate::table::attachment::{self, MessageAttachments};
 use crate::table::conversation::{self, ConversationRow};
@@ -18,7 +20,6 @@ use crate::table::folder::{self, FolderRow};
 use crate::table::message::{self, MessageRow, MessageState};
 use crate::table::token_log::{self, TokenLog};
 use crate::table::{chunk, document, model, preset, search, setting};
-use crate::{backup, db};
 
 /// A conversation with all of its messages.
 #[derive(Debug, Clone, PartialEq)]
@@ -82,6 +83,13 @@ impl Session {
         backup::copy(&self.db, path, io)
     }
 
+    /// The next rolling backup, if it is due and there is something to keep.
+    pub fn backup_due(&self, io: &dyn Io) -> Result<Option<backup::BackupJob>> {
+        let due = backup::BackupJob::due(&self.folder, self.clock.now_utc_ms(), io)?;
+        let has_something = !self.conversations()?.is_empty();
+        Ok(due.filter(|_| has_something))
+    }
+
     /// Adds what a backup has and this folder lacks. Existing data is never changed, and is backed up first.
     pub fn restore_from(&mut self, path: &Path, io: &dyn Io) -> Result<RestoreCounts> {
         let from = self.read_backup(path, io)?;
@@ -141,8 +149,8 @@ impl Session {
             }
             copy_backup(&*source, &copy, io)?;
             let mut from = Connection::open_in_memory()?;
-            let file = db::open_to_read(&copy)?;
-            db::quick_check(&file)?;
+            let file = inspect::open_to_read(&copy)?;
+            inspect::quick_check(&file)?;
             rusqlite::backup::Backup::new(&file, &mut from)?.run_to_completion(
                 PAGES_AT_ONCE,
                 std::time::Duration::ZERO,
