@@ -286,7 +286,7 @@ pub enum Step {
     },
     /// Something was left out of the prompt.
     Compacted {
-        folded: CompactedRange,
+        range: CompactedRange,
     },
     /// The turn needs a summary first; it has to be requested again.
     Wanting {

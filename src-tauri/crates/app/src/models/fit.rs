@@ -286,7 +286,7 @@ fn best_run(session: &Session, id: &str, kv: Kv) -> Result<Option<FitMeasured>> 
 }
 
 impl Services {
-    /// The fit of a library entry, from its stored memory_estimate. None: there are none.
+    /// The fit of a library entry, from its stored memory estimate. None: there is none.
     pub(crate) fn entry_fit(
         &self,
         id: &str,
