@@ -100,7 +100,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "interchange",
         ],
     ),
-    ("server", &["io", "contract", "platform", "prompt", "documents", "app"]),
+    ("server", &["io", "contract", "platform", "net", "prompt", "documents", "app"]),
     (
         "cli",
         &[

@@ -327,7 +327,11 @@ pub struct ServeArgs {
     /// Port to listen on; 0 picks a free one
     #[arg(long, default_value_t = server::DEFAULT_PORT)]
     pub port: u16,
-    /// API key that clients must send [default: the key stored in the data folder]
+    /// API key that clients must send [default: INGLENOOK_API_KEY, then the key stored in the data folder].
+    /// Other users of this computer can see it in the list of processes: prefer --api-key-file
     #[arg(long, value_name = "K")]
     pub api_key: Option<String>,
+    /// Read the API key from this file; - reads standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "api_key")]
+    pub api_key_file: Option<PathBuf>,
 }

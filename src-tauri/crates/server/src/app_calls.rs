@@ -7,6 +7,7 @@ use axum::response::{IntoResponse, Response};
 use contract::Error;
 use contract::ErrorKind;
 use contract::types::{AppEvent, TurnEvent};
+use net::lenient_json;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -21,7 +22,7 @@ pub async fn call(State(shared): State<RouteState>, Path(name): Path<String>, bo
         Ok(body) => body,
         Err(refusal) => return refusal,
     };
-    let args = if body.is_empty() { Ok(Value::Null) } else { serde_json::from_slice(&body) };
+    let args = if body.is_empty() { Ok(Value::Null) } else { lenient_json::parse_halves(&body) };
     let args = match args {
         Ok(args) => args,
         Err(error) => return Fault(not_json(&error)).into_response(),

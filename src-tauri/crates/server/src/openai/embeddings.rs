@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use contract::protocol::{EmbedAs, EmbeddingBatch};
+use net::lenient_json;
 use serde_json::{Map, Value, json};
 
 use super::blocking;
@@ -70,7 +71,7 @@ fn of_input(fault: OpenAiFault) -> OpenAiFault {
 
 impl EmbeddingsRequest {
     fn parse(body: &[u8]) -> Result<Self> {
-        let value: Value = serde_json::from_slice(body)
+        let value = lenient_json::parse_halves(body)
             .map_err(|error| OpenAiFault::invalid(None, format!("The body is not JSON: {error}.")))?;
         let Value::Object(fields) = value else {
             return Err(OpenAiFault::invalid(None, "The body must be a JSON object."));

@@ -3,6 +3,7 @@
 use app::GenerateArgs;
 use app::SamplingArgs;
 use contract::protocol::{ChatOptions, Prompt, PromptMessage};
+use net::lenient_json;
 use prompt::openai_messages;
 use serde_json::{Map, Value};
 
@@ -27,7 +28,7 @@ pub struct ChatRequest {
 
 impl ChatRequest {
     pub fn parse(body: &[u8]) -> Result<Self> {
-        let value: Value = serde_json::from_slice(body)
+        let value = lenient_json::parse_halves(body)
             .map_err(|error| OpenAiFault::invalid(None, format!("The body is not JSON: {error}.")))?;
         let Value::Object(object) = value else {
             return Err(OpenAiFault::invalid(None, "The body must be a JSON object."));
@@ -284,6 +285,15 @@ mod tests {
         assert_eq!(request.args.sampling.seed, Some(u64::MAX));
         assert!(request.stream && request.include_usage);
         assert_eq!(parse(json!({ "stop": "x" })).unwrap().args.stop, ["x"]);
+    }
+
+    #[test]
+    fn halves_of_characters_are_taken() {
+        let body = r#"{"messages": [{"role": "user", "content": "a\ud83d \ud83d\ude00 \\ud83d"}]}"#;
+        let Prompt::Chat(messages) = ChatRequest::parse(body.as_bytes()).unwrap().args.prompt else {
+            panic!()
+        };
+        assert_eq!(messages[0].content, "a\u{fffd} 😀 \\ud83d");
     }
 
     #[test]
