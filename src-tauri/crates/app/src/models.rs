@@ -8,6 +8,7 @@ mod hub_search;
 mod import;
 pub mod library;
 pub mod model_dirs;
+mod model_reference;
 pub mod model_settings;
 mod removal;
 mod scan;

@@ -7,6 +7,8 @@ use weights::{SharedBytes, WeightFile};
 use super::*;
 use crate::tokenizer::{Special, Tokenizer};
 
+mod embedded;
+
 /// Text, reasoning, calls as `name(arguments)`, number of notices.
 type ReplyParts = (String, String, Vec<String>, usize);
 
