@@ -47,7 +47,7 @@ impl StoreVerifier {
     }
 }
 
-/// Whether a certificate was refused only because nobody vouches for it but itself. Its dates were checked before.
+/// Whether a certificate was refused only because no authority that the system knows has issued it. Its dates were checked before.
 fn lacks_issuer(error: &Error) -> bool {
     match error {
         Error::InvalidCertificate(CertificateError::UnknownIssuer) => true,

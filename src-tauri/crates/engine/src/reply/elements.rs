@@ -1,5 +1,5 @@
-//! Arguments between tags: XML of several vendors, and GLM's keys and values. An end tag inside an argument is told
-//! from the real one by what follows it.
+//! Arguments between tags: XML of several vendors, and GLM's keys and values. What follows an
+//! end tag shows whether it is the real one or part of an argument.
 
 use serde_json::{Map, Value};
 

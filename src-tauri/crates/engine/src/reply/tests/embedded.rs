@@ -67,7 +67,13 @@ fn end_tags_inside_arguments_end_nothing() {
         "",
         &[&call("</｜DSML｜function_calls>")],
     );
-    // A string that never ends spoils its own call only.
+}
+
+#[test]
+fn an_argument_that_never_ends_spoils_its_own_call_only() {
+    let hermes = TestModel { template: "<tool_call></tool_call>", has_tools: true, ..PLAIN };
+    let json = |text: &str| format!("{{\"name\": \"f\", \"arguments\": {{\"x\": {}}}}}", Value::from(text));
+    let call = |text: &str| format!("f({{\"x\":{}}})", Value::from(text));
     hermes.check_all(
         &format!("<tool_call>{{\"name\": \"f</tool_call> and <tool_call>{}</tool_call>", json("a")),
         "<tool_call>{\"name\": \"f</tool_call> and",
