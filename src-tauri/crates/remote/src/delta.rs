@@ -227,6 +227,7 @@ mod tests {
             id: id.into(),
             name: name.into(),
             arguments: arguments.into(),
+            extra: None,
         };
         assert_eq!(
             reply.calls(),
