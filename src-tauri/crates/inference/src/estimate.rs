@@ -100,7 +100,7 @@ impl Default for LoadDefaults {
     }
 }
 
-/// Where the memory_estimate come from.
+/// Where a memory estimate comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EstimateBasis {
     /// The file, or its header.

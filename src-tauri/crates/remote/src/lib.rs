@@ -240,7 +240,7 @@ impl RemoteContext {
 struct WaitingTurn {
     request: Box<GenerateRequest>,
     arrived: Duration,
-    /// The place that was progress last.
+    /// The position that was reported last.
     position: usize,
 }
 
@@ -398,7 +398,7 @@ impl AnswerQueue {
         self.running.insert(turn.clone(), (number, cancel));
         let (context, back) = (Arc::clone(&self.context), self.back.clone());
         tokio::spawn(async move {
-            // TurnProgress however it ends, by a panic too.
+            // Reports the end of the turn however it ends, by a panic too.
             let ended = TurnGuard { context: Arc::clone(&context), back, turn, number, is_told: false };
             turn::answer(&context, request, arrived, cancelled).await;
             ended.well();

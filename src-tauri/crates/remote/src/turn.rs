@@ -118,10 +118,10 @@ async fn prepare(
         let compression = without_attention(context, &request.turn, compression);
         let room = TokenBudget::new(limit, request.max_tokens);
         match Fitting::new(&about, &request.chat, &compression, &messages, room).fit(Why::Need)? {
-            Fit::Ready { messages: shown, folded, .. } => {
+            Fit::Ready { messages: shown, compacted, .. } => {
                 messages = shown;
-                folded.into_iter().for_each(|folded: CompactedRange| {
-                    context.tell(&request.turn, Step::Compacted { folded });
+                compacted.into_iter().for_each(|range: CompactedRange| {
+                    context.tell(&request.turn, Step::Compacted { range });
                 });
             }
             Fit::Wanting(wanted) => return Ok(Ready::Wanting(wanted)),
@@ -133,7 +133,7 @@ async fn prepare(
     Ok(Ready::Asking)
 }
 
-/// What a model forgets can't be progress to another server.
+/// Other servers can't be asked to forget tokens.
 fn without_attention(context: &RemoteContext, turn: &str, mut compression: Compression) -> Compression {
     if compression.strategy == Strategy::Attention {
         compression.strategy = Strategy::Window;

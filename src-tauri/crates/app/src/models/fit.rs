@@ -2,7 +2,6 @@
 //! runs taught.
 
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use contract::protocol::{Backend, Kv, LoadSpec, Location, RunFacts};
 use contract::settings::DEFAULT_CONTEXT;
@@ -20,6 +19,7 @@ use session::{ModelRunRow, Session};
 use weights::{SharedBytes, WeightFile};
 
 use super::catalog;
+use super::machine_facts::KnownFacts;
 use crate::App;
 use crate::Services;
 use crate::models::model_reference::find_row;
@@ -29,28 +29,6 @@ const MIN_TOKENS: u32 = 16;
 
 /// No model's name: what holds for all of them.
 const ANY: &str = "";
-
-/// What is known about this computer, and how models are loaded unless the caller says otherwise.
-#[derive(Default)]
-pub(crate) struct MachineFacts {
-    known: Mutex<KnownFacts>,
-    /// The GPU, once drivers were looked for. None: there is none.
-    gpu: OnceLock<Option<kernels::gpu::AdapterInfo>>,
-    /// Held while the speed is measured.
-    measuring: Mutex<()>,
-}
-
-#[derive(Default)]
-struct KnownFacts {
-    defaults: LoadDefaults,
-    speeds: estimate::MeasuredSpeeds,
-}
-
-impl MachineFacts {
-    fn known(&self) -> MutexGuard<'_, KnownFacts> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 impl App {
     /// Whether a model runs here. Where this computer's speed with its formats is not known, it is measured first, which
@@ -309,7 +287,7 @@ fn best_run(session: &Session, id: &str, kv: Kv) -> Result<Option<FitMeasured>> 
 }
 
 impl Services {
-    /// The fit of a library entry, from its stored memory_estimate. None: there are none.
+    /// The fit of a library entry, from its stored memory estimate. None: there is none.
     pub(crate) fn entry_fit(
         &self,
         id: &str,

@@ -29,7 +29,7 @@ use cache::GpuRecord;
 pub use detect::Finder;
 pub use layer_split::room;
 
-/// Where looks are taken, and what is gpu_cache of it kept.
+/// How GPUs are looked for, and where findings are kept.
 pub struct Cards<'a> {
     pub io: &'a dyn Io,
     pub clock: &'a dyn Clock,
@@ -307,12 +307,12 @@ impl Choice {
     }
 }
 
-/// How a model was placed, and what was gpu_cache before.
+/// How a model was placed, and what was known of its GPUs before.
 #[derive(Debug, Default)]
 pub struct GpuPlacement {
     pub notice: Option<Error>,
     pub why: String,
-    /// What is gpu_cache of its gpus, as it is found out.
+    /// What is known of its GPUs; the load adds to it.
     gpu_cache: GpuCache,
     before: BTreeMap<GpuKey, GpuFacts>,
     keys: Vec<GpuKey>,

@@ -1,5 +1,6 @@
 //! A loaded model with its active turns and cached contexts.
 
+mod attention_eviction;
 pub mod gpu_notices;
 pub mod logprobs;
 mod profiling;
@@ -16,8 +17,9 @@ use io::{Clock, RealIo};
 
 use compaction::TokenBudget;
 
+use attention_eviction::Reading;
+
 use super::active_turn::{ActiveTurn, Context, Times};
-use super::attention_eviction::Reading;
 use super::guarded;
 use super::kv_contexts::Contexts;
 use super::resume;
@@ -194,14 +196,14 @@ impl LoadedModel {
         let had = request.had.as_ref();
         let had = had.map(|had| resume::tokens(had, vocabulary.fingerprint, tokenizer)).transpose()?;
         let had = had.unwrap_or_default();
-        let (folded, forget) = match self.fit(&vocabulary, &request, had.len())? {
+        let (compacted, forget) = match self.fit(&vocabulary, &request, had.len())? {
             None => (None, None),
             Some(Fit::Wanting(wanted)) => {
                 return Ok(vec![Step::Wanting { request: Box::new(request), wanted: Box::new(wanted) }]);
             }
-            Some(Fit::Ready { messages, folded, forget }) => {
+            Some(Fit::Ready { messages, compacted, forget }) => {
                 request.prompt = Prompt::Chat(messages);
-                (folded, forget)
+                (compacted, forget)
             }
         };
         let mut prepared = vocabulary.prepare(&request.prompt, &request.chat)?;
@@ -246,7 +248,7 @@ impl LoadedModel {
         self.running.push(running);
         self.profile_turn((request.profile, number), clock);
         let mut steps = vec![began];
-        steps.extend(folded.map(|folded| Step::Compacted { folded }));
+        steps.extend(compacted.map(|range| Step::Compacted { range }));
         steps.extend(self.notices(prepared.notices).map(|error| Step::Notice { error }));
         Ok(steps)
     }

@@ -211,6 +211,18 @@ impl<'a> Array<'a> {
         self.scalars().map(|v| v.as_f32().ok_or_else(|| self.wrong("f32"))).collect()
     }
 
+    /// Whether its elements are numbers or booleans.
+    pub fn is_scalars(&self) -> bool {
+        !matches!(self.element, ValueType::Str | ValueType::Array)
+    }
+
+    /// The value that all its elements have. None if they differ, are no scalars, or there are none.
+    pub fn common_value(&self) -> Option<Value<'a>> {
+        let mut elements = self.bytes.chunks_exact(self.element.min_bytes());
+        let first = elements.next().filter(|_| self.is_scalars())?;
+        elements.all(|element| element == first).then(|| scalar(self.element, first))
+    }
+
     /// Booleans. Errors for another element type.
     pub fn bools(&self) -> Result<Vec<bool>, WeightsError> {
         self.scalars().map(|v| v.as_bool().ok_or_else(|| self.wrong("bool"))).collect()
