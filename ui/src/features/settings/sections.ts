@@ -10,7 +10,7 @@ interface Section {
   readonly key: SectionKey | null;
 }
 
-const SECTIONS = [
+export const SECTIONS = [
   { name: 'General', icon: 'gear', key: 'general' },
   { name: 'Appearance', icon: 'look', key: 'appearance' },
   { name: 'Chat', icon: 'chat', key: 'chat' },
