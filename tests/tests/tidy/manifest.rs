@@ -78,6 +78,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("remote", &["io", "hub", "contract", "platform", "net", "secrets", "compaction", "prompt"]),
     ("mcp", &["io", "contract", "platform", "net", "secrets"]),
     ("interchange", &["io", "session", "contract", "platform", "documents", "prompt"]),
+    ("guide", &["contract"]),
     (
         "app",
         &[
@@ -98,6 +99,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "remote",
             "mcp",
             "interchange",
+            "guide",
         ],
     ),
     ("server", &["io", "contract", "platform", "prompt", "documents", "app"]),
@@ -114,6 +116,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "compaction",
             "prompt",
             "inference",
+            "guide",
             "app",
             "server",
         ],

@@ -3,7 +3,7 @@
 //! An article begins with `## Title {#id}`. An HTML comment after its text holds one `key: value` per line: `ask`
 //! (another phrasing of the question), and in English also `related`, `open` and `errors`.
 
-use crate::place::Place;
+use crate::open_target::OpenTarget;
 
 /// One article of the guide, in one language. Placeholders such as `{keys:print}` are not filled in yet.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,7 +21,7 @@ pub struct Article {
     /// Ids of articles to read next.
     pub related: Vec<String>,
     /// Places in the application that the article is about.
-    pub places: Vec<Place>,
+    pub targets: Vec<OpenTarget>,
     /// Error codes, or their beginnings, that the article explains.
     pub errors: Vec<String>,
 }
@@ -95,7 +95,10 @@ impl Reader {
             .ok_or_else(|| ArticleError::new(n, "a heading ends with its id: ## Title {#id}"))?;
         let is_id = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if id.is_empty() || !id.chars().all(is_id) {
-            return Err(ArticleError::new(n, format!("`{id}` is no id: lower-case letters, digits and hyphens")));
+            return Err(ArticleError::new(
+                n,
+                format!("`{id}` is no id: lower-case letters, digits and hyphens"),
+            ));
         }
         Ok(Article {
             id: id.to_owned(),
@@ -104,7 +107,7 @@ impl Reader {
             body: String::new(),
             phrasings: Vec::new(),
             related: Vec::new(),
-            places: Vec::new(),
+            targets: Vec::new(),
             errors: Vec::new(),
         })
     }
@@ -116,18 +119,19 @@ impl Reader {
         }
         // A comment before the first article is for authors.
         let Some(article) = self.articles.last_mut() else { return Ok(()) };
-        let (key, value) =
-            line.split_once(':').ok_or_else(|| ArticleError::new(n, "expected `key: value`, such as `ask: How …?`"))?;
+        let (key, value) = line
+            .split_once(':')
+            .ok_or_else(|| ArticleError::new(n, "expected `key: value`, such as `ask: How …?`"))?;
         let list = || value.split(',').map(str::trim).filter(|it| !it.is_empty()).map(str::to_owned);
         match key.trim() {
             "ask" => article.phrasings.push(value.trim().to_owned()),
             "related" => article.related.extend(list()),
             "errors" => article.errors.extend(list()),
             "open" => {
-                for place in list() {
-                    let place = Place::parse(&place)
-                        .ok_or_else(|| ArticleError::new(n, format!("`{place}` is no place to open")))?;
-                    article.places.push(place);
+                for target in list() {
+                    let target = OpenTarget::parse(&target)
+                        .ok_or_else(|| ArticleError::new(n, format!("`{target}` names nothing to open")))?;
+                    article.targets.push(target);
                 }
             }
             other => return Err(ArticleError::new(n, format!("unknown key `{other}`"))),
@@ -151,7 +155,7 @@ mod tests {
         assert_eq!((article.title.as_str(), article.body.as_str()), ("Print a chat", "Press {keys:print}."));
         assert_eq!(article.related, ["export-a-chat", "find-in-a-chat"]);
         assert_eq!(article.phrasings, ["How do I print: on paper?"]);
-        assert_eq!(article.places, [Place::Command("print".into())]);
+        assert_eq!(article.targets, [OpenTarget::Command("print".into())]);
     }
 
     #[test]

@@ -16,8 +16,23 @@ macro_rules! topics {
 }
 
 topics![
-    "start", "chats", "answers", "models", "downloads", "files", "long-chats", "sampling", "organize", "tools",
-    "servers", "privacy", "data", "speed", "window", "terminal", "trouble",
+    "start",
+    "chats",
+    "answers",
+    "models",
+    "downloads",
+    "files",
+    "long-chats",
+    "sampling",
+    "organize",
+    "tools",
+    "servers",
+    "privacy",
+    "data",
+    "speed",
+    "window",
+    "terminal",
+    "trouble",
 ];
 
 /// All articles of a language.

@@ -1,4 +1,6 @@
 //! Finds the article of a question: cosine similarity of weighted words and letter triples with each known phrasing.
+//!
+//! Vectors are kept by feature (an inverted index), so that a question reads only what it shares words with.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,19 +21,23 @@ const BODY_WEIGHT: f32 = 0.25;
 pub struct Index {
     language: Language,
     synonyms: Synonyms,
-    /// Rarity of each feature among the articles.
-    idf: HashMap<String, f32>,
+    features: HashMap<String, Feature>,
     /// Rarity of a feature that no article has.
     unknown_idf: f32,
-    phrasings: Vec<IndexedPhrasing>,
-    /// One vector per article, of all its words.
-    wholes: Vec<Vector>,
+    /// The article of each phrasing.
+    phrasing_article: Vec<usize>,
+    n_articles: usize,
 }
 
-/// One way to ask for an article.
-struct IndexedPhrasing {
-    article: usize,
-    vector: Vector,
+/// A word, a pair of words or a letter triple, and where it occurs.
+#[derive(Default)]
+struct Feature {
+    /// Rarity among the articles.
+    idf: f32,
+    /// Phrasings that have it, with its share of their vector.
+    in_phrasings: Vec<(u32, f32)>,
+    /// Articles that have it, with its share of the article's vector.
+    in_articles: Vec<(u32, f32)>,
 }
 
 /// An article and its similarity to the question.
@@ -43,50 +49,75 @@ pub struct Hit {
     pub score: f32,
 }
 
-/// Features with their weights, of length 1.
-type Vector = HashMap<String, f32>;
+/// Features with their weights.
+type Weights = HashMap<String, f32>;
 
 impl Index {
     /// Indexes titles, phrasings and texts.
     pub fn new(language: Language, articles: &[Article], synonyms: &str) -> Self {
         let synonyms = Synonyms::parse(language, synonyms);
-        let mut of_articles = Vec::new();
-        for article in articles {
-            let questions = std::iter::once(&article.title).chain(&article.phrasings);
-            let questions: Vec<_> = questions.map(|text| features(&words(language, &synonyms, text))).collect();
-            of_articles.push((questions, features(&words(language, &synonyms, &article.body))));
-        }
-        let (idf, unknown_idf) = inverse_frequencies(&of_articles);
-        let weigh = |counts: &HashMap<String, f32>| normalized(counts, &idf, unknown_idf);
-        let mut phrasings = Vec::new();
-        let mut wholes = Vec::new();
-        for (n, (questions, body)) in of_articles.iter().enumerate() {
-            let mut whole: HashMap<String, f32> = body.iter().map(|(f, w)| (f.clone(), w * BODY_WEIGHT)).collect();
+        let read = |text: &str| features(&words(language, &synonyms, text));
+        let of_articles: Vec<(Vec<Weights>, Weights)> = articles
+            .iter()
+            .map(|article| {
+                let questions = std::iter::once(&article.title).chain(&article.phrasings);
+                (questions.map(|text| read(text)).collect(), read(&article.body))
+            })
+            .collect();
+        let mut index = Self {
+            language,
+            synonyms,
+            features: inverse_frequencies(&of_articles),
+            unknown_idf: idf(1, articles.len()),
+            phrasing_article: Vec::new(),
+            n_articles: articles.len(),
+        };
+        for (n, (questions, body)) in of_articles.into_iter().enumerate() {
+            let mut whole: Weights = body.into_iter().map(|(f, weight)| (f, weight * BODY_WEIGHT)).collect();
             for question in questions {
-                phrasings.push(IndexedPhrasing { article: n, vector: weigh(question) });
-                for (feature, weight) in question {
+                for (feature, weight) in &question {
                     *whole.entry(feature.clone()).or_default() += weight;
                 }
+                let phrasing = index.phrasing_article.len() as u32;
+                index.phrasing_article.push(n);
+                index.add(&question, |feature, share| feature.in_phrasings.push((phrasing, share)));
             }
             // Frequent words of an article count less than in proportion.
             whole.values_mut().for_each(|weight| *weight = weight.sqrt());
-            wholes.push(weigh(&whole));
+            index.add(&whole, |feature, share| feature.in_articles.push((n as u32, share)));
         }
-        Self { language, synonyms, idf, unknown_idf, phrasings, wholes }
+        index
+    }
+
+    fn add(&mut self, weights: &Weights, mut to: impl FnMut(&mut Feature, f32)) {
+        for (name, share) in self.normalized(weights) {
+            if let Some(feature) = self.features.get_mut(&name) {
+                to(feature, share);
+            }
+        }
     }
 
     /// Articles by their similarity to the question, best first, at most `limit`.
     pub fn rank(&self, question: &str, limit: usize) -> Vec<Hit> {
-        let counts = features(&words(self.language, &self.synonyms, question));
-        let question = normalized(&counts, &self.idf, self.unknown_idf);
-        let mut best = vec![0f32; self.wholes.len()];
-        for phrasing in &self.phrasings {
-            let score = dot(&question, &phrasing.vector);
-            best[phrasing.article] = best[phrasing.article].max(score);
+        let weights = features(&words(self.language, &self.synonyms, question));
+        let mut phrasings = vec![0f32; self.phrasing_article.len()];
+        let mut wholes = vec![0f32; self.n_articles];
+        for (name, share) in self.normalized(&weights) {
+            let Some(feature) = self.features.get(&name) else { continue };
+            for &(n, weight) in &feature.in_phrasings {
+                phrasings[n as usize] += share * weight;
+            }
+            for &(n, weight) in &feature.in_articles {
+                wholes[n as usize] += share * weight;
+            }
         }
-        let scores = best.iter().zip(&self.wholes).map(|(best, whole)| {
-            best * BEST_PHRASING_SHARE + dot(&question, whole) * (1.0 - BEST_PHRASING_SHARE)
-        });
+        let mut best = vec![0f32; self.n_articles];
+        for (score, &article) in phrasings.iter().zip(&self.phrasing_article) {
+            best[article] = best[article].max(*score);
+        }
+        let score =
+            |(best, whole): (&f32, &f32)| best * BEST_PHRASING_SHARE + whole * (1.0 - BEST_PHRASING_SHARE);
+        let scores = best.iter().zip(&wholes).map(score);
         let mut hits: Vec<_> = scores.enumerate().map(|(article, score)| Hit { article, score }).collect();
         hits.sort_by(|a, b| b.score.total_cmp(&a.score));
         hits.truncate(limit);
@@ -101,59 +132,62 @@ impl Index {
             Language::Japanese => 0.35,
         }
     }
+
+    /// The weights by rarity, as a vector of length 1.
+    fn normalized(&self, weights: &Weights) -> Vec<(String, f32)> {
+        // A pair or triple that no article has says nothing; such a word says that the question is about something else.
+        let rarity = |name: &str| match self.features.get(name) {
+            Some(feature) => feature.idf,
+            None if name.starts_with(TRIPLE_MARK) || name.contains(' ') => 0.0,
+            None => self.unknown_idf,
+        };
+        let mut vector: Vec<_> =
+            weights.iter().map(|(name, weight)| (name.clone(), weight * rarity(name))).collect();
+        let length = vector.iter().map(|(_, weight)| weight * weight).sum::<f32>().sqrt();
+        if length > 0.0 {
+            vector.iter_mut().for_each(|(_, weight)| *weight /= length);
+        }
+        vector
+    }
 }
 
+/// Distinguishes a letter triple from a word of three letters.
+const TRIPLE_MARK: char = '~';
+
 /// Words, pairs of neighbouring words and letter triples, with their weights.
-fn features(words: &[String]) -> HashMap<String, f32> {
-    let mut counts: HashMap<String, f32> = HashMap::new();
+fn features(words: &[String]) -> Weights {
+    let mut weights = Weights::new();
     for word in words {
-        counts.insert(word.clone(), 1.0);
-        let padded: Vec<char> = format!("^{word}$").chars().collect();
-        let triples: Vec<_> = padded.windows(3).collect();
+        weights.insert(word.clone(), 1.0);
         if word.chars().count() < 3 {
             continue;
         }
-        let weight = TRIPLES_WEIGHT / (triples.len() as f32).sqrt();
-        for triple in &triples {
-            let triple: String = std::iter::once('~').chain(triple.iter().copied()).collect();
-            counts.insert(triple, weight);
+        let padded: Vec<char> = format!("^{word}$").chars().collect();
+        let weight = TRIPLES_WEIGHT / ((padded.len() - 2) as f32).sqrt();
+        for triple in padded.windows(3) {
+            weights.insert(std::iter::once(TRIPLE_MARK).chain(triple.iter().copied()).collect(), weight);
         }
     }
     for pair in words.windows(2) {
-        counts.insert(pair.join(" "), PAIR_WEIGHT);
+        weights.insert(pair.join(" "), PAIR_WEIGHT);
     }
-    counts
+    weights
 }
 
-/// Rarity of each feature by the number of articles that have it, and that of an unknown feature.
-fn inverse_frequencies(articles: &[(Vec<HashMap<String, f32>>, HashMap<String, f32>)]) -> (HashMap<String, f32>, f32) {
+/// Every feature with its rarity, by the number of articles that have it.
+fn inverse_frequencies(articles: &[(Vec<Weights>, Weights)]) -> HashMap<String, Feature> {
     let mut counts: HashMap<&str, usize> = HashMap::new();
     for (questions, body) in articles {
-        let of_article: HashSet<&str> = questions.iter().chain([body]).flat_map(|it| it.keys().map(String::as_str)).collect();
-        for feature in of_article {
-            *counts.entry(feature).or_default() += 1;
+        let all = questions.iter().chain([body]).flat_map(|weights| weights.keys().map(String::as_str));
+        for name in all.collect::<HashSet<_>>() {
+            *counts.entry(name).or_default() += 1;
         }
     }
-    let total = articles.len() as f32;
-    let idf = |count: usize| ((total + 1.0) / (count as f32 + 0.5)).ln();
-    (counts.into_iter().map(|(feature, count)| (feature.to_owned(), idf(count))).collect(), idf(1))
+    let rare = |count| Feature { idf: idf(count, articles.len()), ..Feature::default() };
+    counts.into_iter().map(|(name, count)| (name.to_owned(), rare(count))).collect()
 }
 
-fn normalized(counts: &HashMap<String, f32>, idf: &HashMap<String, f32>, unknown_idf: f32) -> Vector {
-    // A pair or triple that no article has says nothing; a word that none has says that the question is another one.
-    let weight_of = |feature: &str| match idf.get(feature) {
-        Some(&idf) => idf.max(0.0),
-        None if feature.starts_with('~') || feature.contains(' ') => 0.0,
-        None => unknown_idf,
-    };
-    let mut vector: Vector = counts.iter().map(|(f, weight)| (f.clone(), weight * weight_of(f))).collect();
-    let length = vector.values().map(|weight| weight * weight).sum::<f32>().sqrt();
-    if length > 0.0 {
-        vector.values_mut().for_each(|weight| *weight /= length);
-    }
-    vector
-}
-
-fn dot(a: &Vector, b: &Vector) -> f32 {
-    a.iter().filter_map(|(feature, weight)| Some(weight * b.get(feature)?)).sum()
+/// Inverse document frequency of a feature that `count` of `total` articles have; at least 0.
+fn idf(count: usize, total: usize) -> f32 {
+    ((total as f32 + 1.0) / (count as f32 + 0.5)).ln().max(0.0)
 }

@@ -43,9 +43,9 @@ impl Language {
             return Self::Arabic;
         }
         let is_german = text.contains(['ä', 'ö', 'ü', 'ß', 'Ä', 'Ö', 'Ü'])
-            || text.split(|c: char| !c.is_alphabetic()).any(|word| {
-                GERMAN_WORDS.contains(&word.to_lowercase().as_str())
-            });
+            || text
+                .split(|c: char| !c.is_alphabetic())
+                .any(|word| GERMAN_WORDS.contains(&word.to_lowercase().as_str()));
         if is_german { Self::German } else { Self::English }
     }
 }
@@ -53,9 +53,9 @@ impl Language {
 /// Frequent German words that no English sentence has.
 const GERMAN_WORDS: &[&str] = &[
     "wie", "ich", "kann", "ist", "das", "der", "wo", "wer", "warum", "ein", "eine", "einen", "nicht", "und",
-    "mein", "meine", "meinen", "geht", "gibt", "es", "auf", "welche", "welches", "welcher", "wieso", "werden",
-    "soll", "muss", "kein", "keine", "bitte", "oder", "vom", "zum", "zur", "dem", "sind", "heißt", "macht",
-    "hallo", "danke",
+    "mein", "meine", "meinen", "geht", "gibt", "es", "auf", "welche", "welches", "welcher", "wieso",
+    "werden", "soll", "muss", "kein", "keine", "bitte", "oder", "vom", "zum", "zur", "dem", "sind", "heißt",
+    "macht", "hallo", "danke",
 ];
 
 #[cfg(test)]

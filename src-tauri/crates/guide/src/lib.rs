@@ -10,7 +10,7 @@ mod articles;
 mod index;
 mod labels;
 mod language;
-mod place;
+mod open_target;
 mod placeholder;
 mod words;
 
@@ -18,7 +18,7 @@ use std::sync::OnceLock;
 
 pub use article::{Article, ArticleError};
 pub use language::Language;
-pub use place::Place;
+pub use open_target::OpenTarget;
 pub use placeholder::{Placeholder, PlaceholderError};
 
 use index::Index;
@@ -48,7 +48,8 @@ pub struct GuideAnswer {
 impl Guide {
     /// The guide in a language. Its articles are read and indexed at the first call.
     pub fn in_language(language: Language) -> &'static Self {
-        static GUIDES: [OnceLock<Guide>; Language::ALL.len()] = [const { OnceLock::new() }; Language::ALL.len()];
+        static GUIDES: [OnceLock<Guide>; Language::ALL.len()] =
+            [const { OnceLock::new() }; Language::ALL.len()];
         GUIDES[language as usize].get_or_init(|| Self::new(language))
     }
 

@@ -23,7 +23,9 @@ pub enum Placeholder {
 
 /// Text in braces that is no placeholder.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{{{0}}}` is no placeholder: setting, section, value, command, keys, text or nook, then a colon and a name")]
+#[error(
+    "`{{{0}}}` is no placeholder: setting, section, value, command, keys, text or nook, then a colon and a name"
+)]
 pub struct PlaceholderError(pub String);
 
 impl Placeholder {
@@ -76,8 +78,10 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
         }
         let is_code = n % 2 == 1;
         let mut rest = part;
-        while let Some((before, (inside, after))) =
-            (!is_code).then(|| rest.split_once('{')).flatten().and_then(|(b, r)| Some((b, r.split_once('}')?)))
+        while let Some((before, (inside, after))) = (!is_code)
+            .then(|| rest.split_once('{'))
+            .flatten()
+            .and_then(|(b, r)| Some((b, r.split_once('}')?)))
         {
             pieces.push(Piece::Text(before));
             pieces.push(Piece::Braced(inside));
@@ -92,6 +96,7 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
 ///
 /// # Errors
 /// Names the first text in braces that is none.
+#[cfg(test)]
 pub fn all_in(text: &str) -> Result<Vec<Placeholder>, PlaceholderError> {
     let braced = pieces(text).into_iter().filter_map(|piece| match piece {
         Piece::Braced(inside) => Some(Placeholder::parse(inside)),
@@ -122,7 +127,10 @@ mod tests {
     #[test]
     fn placeholders_are_replaced_except_in_code() {
         let upper = |it: &Placeholder| Some(it.to_string().to_uppercase());
-        assert_eq!(fill("Press {keys:print}, not `{keys:print}`.", upper), "Press KEYS:PRINT, not `{keys:print}`.");
+        assert_eq!(
+            fill("Press {keys:print}, not `{keys:print}`.", upper),
+            "Press KEYS:PRINT, not `{keys:print}`."
+        );
         assert_eq!(fill("An open { brace", upper), "An open { brace");
     }
 

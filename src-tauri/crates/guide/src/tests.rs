@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use contract::settings;
 
 use crate::placeholder::{Placeholder, all_in};
-use crate::{Guide, Language, Place};
+use crate::{Guide, Language, OpenTarget};
 
 /// Settings that no article has to explain: the page stores its own state in them.
 const INTERNAL_SETTINGS: &[&str] = &["welcome"];
@@ -15,9 +15,15 @@ fn every_name_in_an_article_exists() {
     for language in Language::ALL {
         let guide = Guide::in_language(language);
         for article in guide.articles() {
-            let placeholders = all_in(&article.body).unwrap_or_else(|e| panic!("{}, {}: {e}", language.code(), article.id));
+            let placeholders =
+                all_in(&article.body).unwrap_or_else(|e| panic!("{}, {}: {e}", language.code(), article.id));
             for it in placeholders {
-                assert!(guide.labels.text_of(&it).is_some(), "{}, {}: {{{it}}} does not exist", language.code(), article.id);
+                assert!(
+                    guide.labels.text_of(&it).is_some(),
+                    "{}, {}: {{{it}}} does not exist",
+                    language.code(),
+                    article.id
+                );
             }
         }
     }
@@ -29,16 +35,18 @@ fn every_setting_and_every_command_has_an_article() {
     let mut named = BTreeSet::new();
     for article in english.articles() {
         named.extend(all_in(&article.body).expect("checked").iter().map(ToString::to_string));
-        named.extend(article.places.iter().map(|place| match place {
-            Place::Setting(key) => format!("setting:{key}"),
-            Place::Section(name) => format!("section:{name}"),
-            Place::Command(id) => format!("command:{id}"),
+        named.extend(article.targets.iter().map(|target| match target {
+            OpenTarget::Setting(key) => format!("setting:{key}"),
+            OpenTarget::Section(name) => format!("section:{name}"),
+            OpenTarget::Command(id) => format!("command:{id}"),
         }));
     }
     let settings = settings::all().map(|it| it.key).filter(|key| !INTERNAL_SETTINGS.contains(key));
-    let missing: Vec<_> = settings.map(|key| format!("setting:{key}")).filter(|it| !named.contains(it)).collect();
+    let missing: Vec<_> =
+        settings.map(|key| format!("setting:{key}")).filter(|it| !named.contains(it)).collect();
     assert_eq!(missing, Vec::<String>::new(), "settings without an article");
-    let is_named = |id: &String| named.contains(&format!("command:{id}")) || named.contains(&format!("keys:{id}"));
+    let is_named =
+        |id: &String| named.contains(&format!("command:{id}")) || named.contains(&format!("keys:{id}"));
     let missing: Vec<_> = english.labels.command_ids().filter(|id| !is_named(id)).collect();
     assert_eq!(missing, Vec::<&String>::new(), "commands without an article");
 }
@@ -63,13 +71,17 @@ fn links_lead_to_articles_and_places() {
         for id in &article.related {
             assert!(english.article(id).is_some(), "{}: related article {id} does not exist", article.id);
         }
-        for place in &article.places {
-            let placeholder = match place {
-                Place::Setting(key) => Placeholder::Setting(key.clone()),
-                Place::Section(name) => Placeholder::Section(name.clone()),
-                Place::Command(id) => Placeholder::Command(id.clone()),
+        for target in &article.targets {
+            let placeholder = match target {
+                OpenTarget::Setting(key) => Placeholder::Setting(key.clone()),
+                OpenTarget::Section(name) => Placeholder::Section(name.clone()),
+                OpenTarget::Command(id) => Placeholder::Command(id.clone()),
             };
-            assert!(english.labels.text_of(&placeholder).is_some(), "{}: {placeholder} can't be opened", article.id);
+            assert!(
+                english.labels.text_of(&placeholder).is_some(),
+                "{}: {placeholder} can't be opened",
+                article.id
+            );
         }
     }
 }
@@ -79,7 +91,9 @@ fn articles_name_the_same_things_in_every_language() {
     let named = |language| -> BTreeMap<String, BTreeSet<String>> {
         let articles = Guide::in_language(language).articles().iter();
         articles
-            .map(|it| (it.id.clone(), all_in(&it.body).expect("checked").iter().map(ToString::to_string).collect()))
+            .map(|it| {
+                (it.id.clone(), all_in(&it.body).expect("checked").iter().map(ToString::to_string).collect())
+            })
             .collect()
     };
     let english = named(Language::English);
@@ -97,7 +111,13 @@ fn an_article_answers_its_own_title() {
         let guide = Guide::in_language(language);
         for article in guide.articles() {
             let answer = guide.answer(&article.title).map(|it| it.article);
-            assert_eq!(answer.as_deref(), Some(article.id.as_str()), "{}: {}", language.code(), article.title);
+            assert_eq!(
+                answer.as_deref(),
+                Some(article.id.as_str()),
+                "{}: {}",
+                language.code(),
+                article.title
+            );
         }
     }
 }
@@ -108,7 +128,12 @@ fn an_answer_has_no_placeholders_left() {
         let guide = Guide::in_language(language);
         for article in guide.articles() {
             let text = guide.text(article);
-            assert!(all_in(&text).is_ok_and(|left| left.is_empty()), "{}, {}: {text}", language.code(), article.id);
+            assert!(
+                all_in(&text).is_ok_and(|left| left.is_empty()),
+                "{}, {}: {text}",
+                language.code(),
+                article.id
+            );
         }
     }
 }

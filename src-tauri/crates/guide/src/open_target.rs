@@ -1,8 +1,8 @@
 //! Places in the application that an article can open.
 
-/// A place that a button under an article opens.
+/// What a button under an article opens.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum OpenTarget {
     /// A section of the settings, by its English name in lower case, such as `appearance`.
     Section(String),
     /// One setting, by its key.
@@ -11,7 +11,7 @@ pub enum Place {
     Command(String),
 }
 
-impl Place {
+impl OpenTarget {
     /// Reads `section:NAME`, `setting:KEY` or `command:ID`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (kind, name) = text.split_once(':')?;
