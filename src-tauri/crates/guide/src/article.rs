@@ -1,17 +1,26 @@
 //! Reads articles from Markdown. A topic's file holds several.
 //!
-//! An article begins with `## Title {#id}`. An HTML comment after its text holds one `key: value` per line: `ask`
+//! A topic begins with `# Heading` and may have an introduction. An article begins with `## Title {#id}`. An HTML comment after its text holds one `key: value` per line: `ask`
 //! (another phrasing of the question), and in English also `related`, `open` and `errors`.
 
 use crate::open_target::OpenTarget;
+
+/// A group of articles: one file.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Topic {
+    /// Its heading.
+    pub heading: String,
+    /// Text in Markdown before the first article; only the document shows it.
+    pub introduction: String,
+    /// Its articles, in reading order.
+    pub articles: Vec<Article>,
+}
 
 /// One article of the guide, in one language. Placeholders such as `{keys:print}` are not filled in yet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Article {
     /// Stable id, the same in every language.
     pub id: String,
-    /// Heading of the topic.
-    pub topic: String,
     /// Title.
     pub title: String,
     /// Text in Markdown, without the title.
@@ -46,7 +55,7 @@ impl ArticleError {
 ///
 /// # Errors
 /// Names the line that is not as described at the top of this module.
-pub fn parse(text: &str) -> Result<Vec<Article>, ArticleError> {
+pub fn parse(text: &str) -> Result<Topic, ArticleError> {
     let mut reader = Reader::default();
     for (n, line) in text.lines().enumerate() {
         reader.read(n + 1, line)?;
@@ -54,17 +63,18 @@ pub fn parse(text: &str) -> Result<Vec<Article>, ArticleError> {
     if reader.in_comment {
         return Err(ArticleError::new(text.lines().count(), "the comment is not closed"));
     }
-    for article in &mut reader.articles {
+    let mut topic = reader.topic;
+    topic.introduction = topic.introduction.trim().to_owned();
+    for article in &mut topic.articles {
         article.body = article.body.trim().to_owned();
     }
-    Ok(reader.articles)
+    Ok(topic)
 }
 
 /// The state between two lines.
 #[derive(Default)]
 struct Reader {
-    topic: String,
-    articles: Vec<Article>,
+    topic: Topic,
     in_comment: bool,
 }
 
@@ -73,43 +83,18 @@ impl Reader {
         if self.in_comment {
             return self.read_metadata(n, line.trim());
         }
-        if let Some(topic) = line.strip_prefix("# ") {
-            self.topic = topic.trim().to_owned();
+        if let Some(heading) = line.strip_prefix("# ") {
+            self.topic.heading = heading.trim().to_owned();
         } else if let Some(heading) = line.strip_prefix("## ") {
-            let article = self.article_of(n, heading)?;
-            self.articles.push(article);
+            self.topic.articles.push(article_of(n, heading)?);
         } else if line.trim() == "<!--" {
             self.in_comment = true;
-        } else if let Some(article) = self.articles.last_mut() {
-            article.body.push_str(line);
-            article.body.push('\n');
+        } else {
+            let text = self.topic.articles.last_mut().map_or(&mut self.topic.introduction, |it| &mut it.body);
+            text.push_str(line);
+            text.push('\n');
         }
         Ok(())
-    }
-
-    fn article_of(&self, n: usize, heading: &str) -> Result<Article, ArticleError> {
-        let (title, id) = heading
-            .trim()
-            .strip_suffix('}')
-            .and_then(|rest| rest.split_once(" {#"))
-            .ok_or_else(|| ArticleError::new(n, "a heading ends with its id: ## Title {#id}"))?;
-        let is_id = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        if id.is_empty() || !id.chars().all(is_id) {
-            return Err(ArticleError::new(
-                n,
-                format!("`{id}` is no id: lower-case letters, digits and hyphens"),
-            ));
-        }
-        Ok(Article {
-            id: id.to_owned(),
-            topic: self.topic.clone(),
-            title: title.trim().to_owned(),
-            body: String::new(),
-            phrasings: Vec::new(),
-            related: Vec::new(),
-            targets: Vec::new(),
-            errors: Vec::new(),
-        })
     }
 
     fn read_metadata(&mut self, n: usize, line: &str) -> Result<(), ArticleError> {
@@ -118,7 +103,7 @@ impl Reader {
             return Ok(());
         }
         // A comment before the first article is for authors.
-        let Some(article) = self.articles.last_mut() else { return Ok(()) };
+        let Some(article) = self.topic.articles.last_mut() else { return Ok(()) };
         let (key, value) = line
             .split_once(':')
             .ok_or_else(|| ArticleError::new(n, "expected `key: value`, such as `ask: How …?`"))?;
@@ -140,19 +125,43 @@ impl Reader {
     }
 }
 
+fn article_of(n: usize, heading: &str) -> Result<Article, ArticleError> {
+    let (title, id) = heading
+        .trim()
+        .strip_suffix('}')
+        .and_then(|rest| rest.split_once(" {#"))
+        .ok_or_else(|| ArticleError::new(n, "a heading ends with its id: ## Title {#id}"))?;
+    let is_id = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if id.is_empty() || !id.chars().all(is_id) {
+        return Err(ArticleError::new(n, format!("`{id}` is no id: lower-case letters, digits and hyphens")));
+    }
+    Ok(Article {
+        id: id.to_owned(),
+        title: title.trim().to_owned(),
+        body: String::new(),
+        phrasings: Vec::new(),
+        related: Vec::new(),
+        targets: Vec::new(),
+        errors: Vec::new(),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const TOPIC: &str = "# Chats\n\n## Print a chat {#print-a-chat}\n\nPress {keys:print}.\n\n<!--\nopen: command:print\n\
+    const TOPIC: &str = "# Chats\n\nAbout chats.\n\n## Print a chat {#print-a-chat}\n\nPress {keys:print}.\n\n<!--\nopen: command:print\n\
                          related: export-a-chat, find-in-a-chat\nask: How do I print: on paper?\n-->\n";
 
     #[test]
     fn an_article_has_text_and_metadata() {
-        let articles = parse(TOPIC).expect("valid");
-        let [article] = articles.as_slice() else { panic!("one article") };
-        assert_eq!((article.id.as_str(), article.topic.as_str()), ("print-a-chat", "Chats"));
-        assert_eq!((article.title.as_str(), article.body.as_str()), ("Print a chat", "Press {keys:print}."));
+        let topic = parse(TOPIC).expect("valid");
+        assert_eq!((topic.heading.as_str(), topic.introduction.as_str()), ("Chats", "About chats."));
+        let [article] = topic.articles.as_slice() else { panic!("one article") };
+        assert_eq!(
+            (article.id.as_str(), article.title.as_str(), article.body.as_str()),
+            ("print-a-chat", "Print a chat", "Press {keys:print}.")
+        );
         assert_eq!(article.related, ["export-a-chat", "find-in-a-chat"]);
         assert_eq!(article.phrasings, ["How do I print: on paper?"]);
         assert_eq!(article.targets, [OpenTarget::Command("print".into())]);

@@ -1,7 +1,7 @@
 //! The files of `docs/guide`, embedded. A new topic is one line here and one file per language.
 
 use crate::Language;
-use crate::article::{Article, parse};
+use crate::article::{Topic, parse};
 
 /// The topics in reading order, with their files in the order of `Language::ALL`.
 macro_rules! topics {
@@ -35,16 +35,16 @@ topics![
     "trouble",
 ];
 
-/// All articles of a language.
+/// All topics of a language.
 ///
 /// # Panics
 /// If an embedded file is no guide, which a test rules out.
-pub fn of(language: Language) -> Vec<Article> {
+pub fn of(language: Language) -> Vec<Topic> {
     let files = TOPICS.iter().map(|(topic, files)| (topic, files[language as usize]));
     let parsed = files.map(|(topic, file)| {
         parse(file).unwrap_or_else(|error| panic!("docs/guide/{}/{topic}.md, {error}", language.code()))
     });
-    parsed.flatten().collect()
+    parsed.collect()
 }
 
 /// The synonyms of a language.

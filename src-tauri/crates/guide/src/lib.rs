@@ -12,11 +12,12 @@ mod labels;
 mod language;
 mod open_target;
 mod placeholder;
+mod user_guide;
 mod words;
 
 use std::sync::OnceLock;
 
-pub use article::{Article, ArticleError};
+pub use article::{Article, ArticleError, Topic};
 pub use language::Language;
 pub use open_target::OpenTarget;
 pub use placeholder::{Placeholder, PlaceholderError};
@@ -54,7 +55,7 @@ impl Guide {
     }
 
     fn new(language: Language) -> Self {
-        let articles = articles::of(language);
+        let articles: Vec<_> = articles::of(language).into_iter().flat_map(|topic| topic.articles).collect();
         let index = Index::new(language, &articles, articles::synonyms(language));
         Self { language, labels: Labels::of(language), index, articles }
     }
@@ -89,6 +90,11 @@ impl Guide {
     pub fn search(&self, question: &str, limit: usize) -> Vec<GuideAnswer> {
         let ranked = self.index.rank(question, limit);
         ranked.into_iter().map(|hit| self.answer_of(hit.article, hit.score)).collect()
+    }
+
+    /// The whole guide as one document in Markdown, for `docs/USER_GUIDE.md`.
+    pub fn document(&self) -> String {
+        user_guide::document(&articles::of(self.language), |article| self.text(article))
     }
 
     fn answer_of(&self, n: usize, score: f32) -> GuideAnswer {

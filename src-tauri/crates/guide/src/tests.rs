@@ -137,3 +137,10 @@ fn an_answer_has_no_placeholders_left() {
         }
     }
 }
+
+#[test]
+fn the_user_guide_is_made_from_the_articles() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/USER_GUIDE.md");
+    let written = std::fs::read_to_string(path).expect("docs/USER_GUIDE.md is in the repository");
+    assert!(written == Guide::in_language(Language::English).document(), "run `make guide`");
+}
