@@ -1,7 +1,7 @@
 /** Import, export, backup and restore: through system dialogs in the window, through the page in a browser. */
 import { asBase64 } from '../features/attachments/store.svelte';
 import type { Backend } from '../backend/backend';
-import type { ExportFormat, Imported } from '../backend/bindings';
+import type { ExportFormat, ImportSummary } from '../backend/bindings';
 import { joinList } from '../shared/format';
 import type { Toasts } from '../shared/toasts.svelte';
 import { t, localizeError } from '../i18n';
@@ -113,7 +113,7 @@ export class ImportExport {
     });
   }
 
-  #sayImported(imported: Imported): void {
+  #sayImported(imported: ImportSummary): void {
     const { conversations, failed, failures } = imported;
     const n = conversations.length;
     this.#say(t('chat.imported', { n }));

@@ -107,7 +107,7 @@ base64: string, };
 /**
  * A file or passage that an answer could draw on.
  */
-export type Source = { 
+export type Citation = { 
 /**
  * The file, by its id.
  */
@@ -232,7 +232,7 @@ attachments: Array<Attachment>,
 /**
  * Files and passages that the model got with the question.
  */
-sources: Array<Source>, created_ms: number, 
+sources: Array<Citation>, created_ms: number, 
 /**
  * This message is version `version` of `versions` under its parent, counted from 1.
  */
@@ -482,7 +482,7 @@ export type TurnEvent = { seq: number, turn: string, kind: TurnEventKind, };
 /**
  * The content of a turn event.
  */
-export type TurnEventKind = { "type": "queued", position: number, } | { "type": "loading", fraction: number, } | { "type": "prefill", done: number, total: number, } | { "type": "compacting", messages: number, } | { "type": "compacted", compaction: CompactionInfo, } | { "type": "text", text: string, ids: Array<number>, } | { "type": "reasoning", text: string, ids: Array<number>, } | { "type": "tool_call", call: ToolCall, } | { "type": "notice", error: ErrorInfo, } | { "type": "done", stats: TurnStats, } | { "type": "failed", error: ErrorInfo, };
+export type TurnEventKind = { "type": "queued", position: number, } | { "type": "loading", fraction: number, } | { "type": "prefill", done: number, total: number, } | { "type": "compacting", messages: number, } | { "type": "compacted", compaction: CompactionInfo, } | { "type": "text", text: string, ids: Array<number>, } | { "type": "reasoning", text: string, ids: Array<number>, } | { "type": "revised", text: string, reasoning: string, } | { "type": "tool_call", call: ToolCall, } | { "type": "notice", error: ErrorInfo, } | { "type": "done", stats: TurnStats, } | { "type": "failed", error: ErrorInfo, };
 
 /**
  * Why an answer ended.
@@ -723,7 +723,7 @@ path?: string, };
 /**
  * A token of an answer.
  */
-export type Looked = { token: TokenShare, 
+export type TokenAlternatives = { token: TokenShare, 
 /**
  * The most likely candidates, best first; may include the token.
  */
@@ -1047,7 +1047,7 @@ id: string | null, format: ExportFormat, path: string, };
 /**
  * An exported text and its suggested file name.
  */
-export type Exported = { 
+export type ExportedFile = { 
 /**
  * Suggested file name.
  */
@@ -1061,7 +1061,7 @@ export type FileName = { name: string, };
 /**
  * A file that was written.
  */
-export type Saved = { path: string, bytes: number, };
+export type SavedFile = { path: string, bytes: number, };
 
 /**
  * Imports a file from its bytes.
@@ -1075,7 +1075,7 @@ base64: string, };
 /**
  * The result of an import.
  */
-export type Imported = { conversations: Array<ConversationSummary>, 
+export type ImportSummary = { conversations: Array<ConversationSummary>, 
 /**
  * Number that could not be imported.
  */
@@ -1088,7 +1088,7 @@ failures: Array<ErrorInfo>, };
 /**
  * The result of restoring a backup.
  */
-export type Restored = { 
+export type RestoreSummary = { 
 /**
  * Conversations that were missing.
  */
@@ -1784,9 +1784,13 @@ leaves_machine: boolean,
  */
 is_readable: boolean, key: EndpointKey, enabled: boolean, server: ServerKind, 
 /**
- * As last listed.
+ * As last listed, and as typed.
  */
-models: Array<EndpointModel>, health: EndpointHealth, };
+models: Array<EndpointModel>, 
+/**
+ * Model names that the user typed, since the server lists none.
+ */
+typed_models: Array<string>, health: EndpointHealth, };
 
 /**
  * What a remote model has beyond the common fields.
@@ -1812,7 +1816,11 @@ key?: string | null,
 /**
  * The environment variable that holds the key instead.
  */
-key_variable?: string | null, };
+key_variable?: string | null, 
+/**
+ * Names of models, for a server that lists none.
+ */
+models?: Array<string> | null, };
 
 /**
  * Absent fields stay unchanged.
@@ -1821,7 +1829,11 @@ export type EndpointUpdateArgs = { id: string, name?: string | null, url?: strin
 /**
  * A key to store; empty: removes it.
  */
-key?: string | null, key_variable?: string | null, enabled?: boolean | null, };
+key?: string | null, key_variable?: string | null, enabled?: boolean | null, 
+/**
+ * Replaces the typed names of models.
+ */
+models?: Array<string> | null, };
 
 /**
  * A plugin, and what it brings.
@@ -2106,13 +2118,13 @@ export type Calls = {
   folder_rename: { args: FolderNameArgs; result: Folder };
   folder_move: { args: FolderMoveArgs; result: Folder };
   folder_remove: { args: IdArgs; result: null };
-  export: { args: ExportArgs; result: Exported };
+  export: { args: ExportArgs; result: ExportedFile };
   export_name: { args: ExportArgs; result: FileName };
-  export_to: { args: ExportToArgs; result: Saved };
-  import_file: { args: PathArgs; result: Imported };
-  import_bytes: { args: BytesArgs; result: Imported };
-  data_backup: { args: PathArgs; result: Saved };
-  data_restore: { args: PathArgs; result: Restored };
+  export_to: { args: ExportToArgs; result: SavedFile };
+  import_file: { args: PathArgs; result: ImportSummary };
+  import_bytes: { args: BytesArgs; result: ImportSummary };
+  data_backup: { args: PathArgs; result: SavedFile };
+  data_restore: { args: PathArgs; result: RestoreSummary };
   search: { args: SearchArgs; result: SearchResult };
   message_edit: { args: EditArgs; result: TurnStarted };
   message_regenerate: { args: RegenerateArgs; result: TurnStarted };
@@ -2123,7 +2135,7 @@ export type Calls = {
   message_delete: { args: MessageArgs; result: ConversationSummary };
   message_restore: { args: MessageArgs; result: ConversationSummary };
   message_forget: { args: MessageArgs; result: ConversationSummary };
-  message_tokens: { args: MessageArgs; result: Array<Looked> };
+  message_tokens: { args: MessageArgs; result: Array<TokenAlternatives> };
   message_pick: { args: PickArgs; result: TurnStarted };
   text_scan: { args: TextArgs; result: Array<Finding> };
   send: { args: SendArgs; result: TurnStarted };
@@ -2142,7 +2154,7 @@ export type Calls = {
   server_state: { args: NoArgs; result: ServerState };
   profile: { args: NoArgs; result: ProfileInfo };
   profile_switch: { args: ProfileSwitchArgs; result: ProfileInfo };
-  profile_trace: { args: ProfileTraceArgs; result: Exported };
+  profile_trace: { args: ProfileTraceArgs; result: ExportedFile };
   models_list: { args: NoArgs; result: Array<ModelEntry> };
   model_add: { args: PathArgs; result: ModelEntry };
   model_verify: { args: IdArgs; result: ModelVerified };
@@ -2158,7 +2170,7 @@ export type Calls = {
   presets_list: { args: NoArgs; result: Array<Preset> };
   preset_save: { args: PresetArgs; result: Preset };
   preset_remove: { args: IdArgs; result: null };
-  preset_export: { args: PresetExportArgs; result: Exported };
+  preset_export: { args: PresetExportArgs; result: ExportedFile };
   preset_import: { args: TextArgs; result: Preset };
   model_settings: { args: IdArgs; result: Array<SettingRow> };
   model_setting_set: { args: ModelSettingArgs; result: Array<SettingRow> };

@@ -56,13 +56,13 @@ calls! {
     "folder_rename": FolderNameArgs => Folder, |app, args| app.folder_rename(&args.id, &args.name);
     "folder_move": FolderMoveArgs => Folder, |app, args| app.folder_move(&args.id, args.parent.as_deref());
     "folder_remove": IdArgs => (), |app, args| app.folder_remove(&args.id);
-    "export": ExportArgs => Exported, |app, args| app.export(args.id.as_deref(), args.format);
+    "export": ExportArgs => ExportedFile, |app, args| app.export(args.id.as_deref(), args.format);
     "export_name": ExportArgs => FileName, |app, args| app.export_name(args.id.as_deref(), args.format);
-    "export_to": ExportToArgs => Saved, |app, args| app.export_to(args.id.as_deref(), args.format, &args.path);
-    "import_file": PathArgs => Imported, |app, args| app.import_file(&args.path);
-    "import_bytes": BytesArgs => Imported, |app, args| app.import_bytes(&args.base64);
-    "data_backup": PathArgs => Saved, |app, args| app.data_backup(&args.path);
-    "data_restore": PathArgs => Restored, |app, args| app.data_restore(&args.path);
+    "export_to": ExportToArgs => SavedFile, |app, args| app.export_to(args.id.as_deref(), args.format, &args.path);
+    "import_file": PathArgs => ImportSummary, |app, args| app.import_file(&args.path);
+    "import_bytes": BytesArgs => ImportSummary, |app, args| app.import_bytes(&args.base64);
+    "data_backup": PathArgs => SavedFile, |app, args| app.data_backup(&args.path);
+    "data_restore": PathArgs => RestoreSummary, |app, args| app.data_restore(&args.path);
     "search": SearchArgs => SearchResult, |app, args| app.search(&args);
     "message_edit": EditArgs => TurnStarted, |app, args| app.message_edit(&args.message, &args.text);
     "message_regenerate": RegenerateArgs => TurnStarted, |app, args| app.message_regenerate(&args);
@@ -73,7 +73,7 @@ calls! {
     "message_delete": MessageArgs => ConversationSummary, |app, args| app.message_delete(&args.message);
     "message_restore": MessageArgs => ConversationSummary, |app, args| app.message_restore(&args.message);
     "message_forget": MessageArgs => ConversationSummary, |app, args| app.message_forget(&args.message);
-    "message_tokens": MessageArgs => Vec<Looked>, |app, args| app.message_tokens(&args.message);
+    "message_tokens": MessageArgs => Vec<TokenAlternatives>, |app, args| app.message_tokens(&args.message);
     "message_pick": PickArgs => TurnStarted, |app, args| app.message_pick(&args);
     "text_scan": TextArgs => Vec<Finding>, |_, args| Ok(documents::prompt_injection::scan(&args.text));
     "send": SendArgs => TurnStarted, |app, args| app.send(args);
@@ -92,7 +92,7 @@ calls! {
     "server_state": NoArgs => ServerState, |app, _| app.server_state();
     "profile": NoArgs => ProfileInfo, |app, _| Ok(app.profile());
     "profile_switch": ProfileSwitchArgs => ProfileInfo, |app, args| Ok(app.profile_switch(args.on));
-    "profile_trace": ProfileTraceArgs => Exported, |app, args| app.profile_trace(args.path.as_deref());
+    "profile_trace": ProfileTraceArgs => ExportedFile, |app, args| app.profile_trace(args.path.as_deref());
     "models_list": NoArgs => Vec<ModelEntry>, |app, _| app.models_list();
     "model_add": PathArgs => ModelEntry, |app, args| app.model_add(&args.path);
     "model_verify": IdArgs => ModelVerified, |app, args| app.model_verify(&args.id);
@@ -108,7 +108,7 @@ calls! {
     "presets_list": NoArgs => Vec<Preset>, |app, _| app.presets_list();
     "preset_save": PresetArgs => Preset, |app, args| app.preset_save(&args);
     "preset_remove": IdArgs => (), |app, args| app.preset_remove(&args.id);
-    "preset_export": PresetExportArgs => Exported, |app, args| app.preset_export(&args.id, args.path.as_deref());
+    "preset_export": PresetExportArgs => ExportedFile, |app, args| app.preset_export(&args.id, args.path.as_deref());
     "preset_import": TextArgs => Preset, |app, args| app.preset_import(&args.text);
     "model_settings": IdArgs => Vec<SettingRow>, |app, args| app.model_settings(&args.id);
     "model_setting_set": ModelSettingArgs => Vec<SettingRow>, |app, args| app.model_setting_set(&args);

@@ -365,12 +365,10 @@ pub fn template_file(path: &Path) -> Result<String> {
         let message = format!("The chat template {}: {cause}.", path.display());
         Error::input(code, message, "Give a file with a Jinja template.")
     };
-    let unreadable = |error: std::io::Error| wrong("template.unreadable", error.to_string());
-    let n = std::fs::metadata(path).map_err(unreadable)?.len();
-    if n > MAX_TEMPLATE_BYTES {
-        return Err(wrong("template.unreadable", format!("{n} bytes are too many for one")));
-    }
-    let source = std::fs::read_to_string(path).map_err(unreadable)?;
+    let bytes = io::read_regular_file(path, MAX_TEMPLATE_BYTES)
+        .map_err(|error| wrong("template.unreadable", error.source.to_string()))?;
+    let source = String::from_utf8(bytes)
+        .map_err(|_| wrong("template.unreadable", "it is not UTF-8 text".to_owned()))?;
     match prompt::render::check_template(&source) {
         Ok(()) => Ok(source),
         Err(error) => Err(wrong(error.code(), error.message().to_owned())),

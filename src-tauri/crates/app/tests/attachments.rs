@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use app::App;
 use common::{Home, again, found_in};
 use contract::types::{
-    Attachment, AttachmentKind, ConversationOptions, DraftArgs, DraftCount, ExportFormat, Message,
-    SearchArgs, SendArgs, Source, TurnEventKind, TurnStarted, TurnStats,
+    Attachment, AttachmentKind, Citation, ConversationOptions, DraftArgs, DraftCount, ExportFormat, Message,
+    SearchArgs, SendArgs, TurnEventKind, TurnStarted, TurnStats,
 };
 use serde_json::json;
 
@@ -92,7 +92,7 @@ fn a_file_that_fits_is_given_whole_and_costs_what_was_said() {
     );
     assert_eq!(kept[0].attachments[0].tokens, Some(cost.tokens_whole), "and what the file costs is kept");
     let expected =
-        Source { attachment: file.id.clone(), name: "plan.md".into(), kind: file.kind, passage: None };
+        Citation { attachment: file.id.clone(), name: "plan.md".into(), kind: file.kind, passage: None };
     assert_eq!((&kept[1].sources[..], kept[0].sources.len()), (&[expected][..], 0));
     let shown = app.attachment_text(&file.id, None).unwrap();
     assert_eq!((shown.text.as_str(), shown.start), ("# Plan\n\nAdd a model, then ask it.\n", 0));
@@ -126,9 +126,9 @@ fn a_file_that_is_too_long_is_searched_and_its_passages_are_the_sources() {
     assert_eq!((sent.whole, sent.tokens), (Some(false), Some(cost.tokens_whole)));
     let sources = kept[1].sources.clone();
     let text = long();
-    let passage = |source: &Source| source.passage.clone().unwrap();
+    let passage = |source: &Citation| source.passage.clone().unwrap();
     let says =
-        |source: &Source| text[passage(source).start as usize..passage(source).end as usize].to_owned();
+        |source: &Citation| text[passage(source).start as usize..passage(source).end as usize].to_owned();
     assert!(sources.iter().any(|source| says(source).contains("Maren")), "{sources:?}");
     let with_name = sources.iter().find(|source| says(source).contains("Maren")).unwrap();
     let line = text.lines().position(|line| line.contains("Maren")).unwrap() as u32 + 1;

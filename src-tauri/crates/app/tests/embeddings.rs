@@ -9,7 +9,7 @@ use app::AppConfig;
 use app::Overrides;
 use common::Home;
 use contract::protocol::{Backend, EmbedAs};
-use contract::types::{AppEvent, SendArgs, SettingKind, Source, TurnEventKind};
+use contract::types::{AppEvent, Citation, SendArgs, SettingKind, TurnEventKind};
 use contract::{GpuFaultKind, PlannedGpuFault};
 use platform::Watch;
 use serde_json::json;
@@ -108,7 +108,7 @@ fn diary() -> String {
     text
 }
 
-fn ask(app: &App, conversation: Option<&str>, text: &str, files: &[String]) -> (String, Vec<Source>) {
+fn ask(app: &App, conversation: Option<&str>, text: &str, files: &[String]) -> (String, Vec<Citation>) {
     let args = SendArgs {
         conversation: conversation.map(Into::into),
         text: text.into(),
@@ -123,7 +123,7 @@ fn ask(app: &App, conversation: Option<&str>, text: &str, files: &[String]) -> (
 }
 
 /// The words of the file that a source points to.
-fn says(source: &Source, text: &str) -> String {
+fn says(source: &Citation, text: &str) -> String {
     let place = source.passage.as_ref().unwrap();
     text[place.start as usize..place.end as usize].to_owned()
 }
@@ -163,7 +163,7 @@ fn a_question_finds_a_passage_that_has_none_of_its_words() {
     let (app, model) = open(&home);
     let text = diary();
     let attach = || vec![app.attach("diary.txt", text.as_bytes()).unwrap().id];
-    let finds = |sources: &[Source]| sources.iter().any(|source| says(source, &text).contains("a hound"));
+    let finds = |sources: &[Citation]| sources.iter().any(|source| says(source, &text).contains("a hound"));
     let question = "canine?";
     let (_, by_words) = ask(&app, None, question, &attach());
     assert!(!by_words.is_empty() && !finds(&by_words), "words alone show the beginning: {by_words:?}");

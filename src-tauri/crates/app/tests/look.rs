@@ -3,8 +3,8 @@
 
 use app::App;
 use contract::types::{
-    Looked, MessageState, PickArgs, Role, SendArgs, TemporaryArgs, TemporaryMessage, TurnEventKind,
-    TurnStarted,
+    MessageState, PickArgs, Role, SendArgs, TemporaryArgs, TemporaryMessage, TokenAlternatives,
+    TurnEventKind, TurnStarted,
 };
 use serde_json::json;
 
@@ -30,7 +30,7 @@ fn say(app: &App, conversation: Option<&str>, text: &str) -> TurnStarted {
     started
 }
 
-fn ids(tokens: &[Looked]) -> Vec<u32> {
+fn ids(tokens: &[TokenAlternatives]) -> Vec<u32> {
     tokens.iter().map(|it| it.token.id).collect()
 }
 
@@ -42,7 +42,7 @@ fn a_greedy_answer_is_made_of_the_likeliest_tokens() {
     for started in [&first, &second] {
         let tokens = app.message_tokens(&started.assistant_message).unwrap();
         assert!(!tokens.is_empty());
-        for Looked { token, others } in &tokens {
+        for TokenAlternatives { token, others } in &tokens {
             assert_eq!(others[0], *token, "at temperature 0 the likeliest is written");
             assert!(others.is_sorted_by(|a, b| a.probability >= b.probability));
             assert!(others.iter().map(|it| it.probability).sum::<f32>() <= 1.0001);

@@ -70,7 +70,7 @@ fn the_worker_runs_over_a_pipe() {
                 assert!(outcome.unwrap().parameters > 0);
             }
             WorkerEvent::TokenCounts { .. }
-            | WorkerEvent::Looked { .. }
+            | WorkerEvent::TokenAlternatives { .. }
             | WorkerEvent::EmbeddingBatch { .. }
             | WorkerEvent::FitOutcome { .. }
             | WorkerEvent::Stored { .. }

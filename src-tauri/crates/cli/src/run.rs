@@ -9,7 +9,7 @@ use app::SamplingArgs;
 use contract::Error;
 use contract::Result;
 use contract::protocol::{ChatOptions, Prompt, PromptMessage};
-use contract::types::{Finish, Source, TurnStats};
+use contract::types::{Citation, Finish, TurnStats};
 use prompt::openai_messages;
 use serde_json::{Value, json};
 
@@ -49,7 +49,7 @@ pub fn run(global: &Global, args: RunArgs) -> Result<()> {
     let approval = ToolApproval::of(args.approval);
     let show = if global.json { AnswerOutput::Hidden } else { AnswerOutput::Live };
     let interrupt = Interrupt::listen(EXIT_INTERRUPTED);
-    let rounds = app.settings_get("tool_rounds")?.value.as_u64().unwrap_or(0);
+    let rounds = app.max_tool_rounds()?;
     let generate_args = GenerateArgs {
         model: Some(args.model),
         prompt,
@@ -104,7 +104,7 @@ fn answer_with_tools(
 }
 
 /// Adds files to the prompt before the question. Returns the passages used.
-fn attach(app: &App, model: &str, files: &[PathBuf], prompt: &mut Prompt) -> Result<Vec<Source>> {
+fn attach(app: &App, model: &str, files: &[PathBuf], prompt: &mut Prompt) -> Result<Vec<Citation>> {
     let Prompt::Chat(messages) = prompt else { return Ok(Vec::new()) };
     let Some(question) = messages.last_mut().filter(|_| !files.is_empty()) else { return Ok(Vec::new()) };
     let mut ids = Vec::new();

@@ -5,7 +5,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use contract::Error;
 use contract::Result;
 use contract::types::{
-    Conversation, ConversationSummary, ExportFormat, Imported, Role, SearchArgs, SearchResult, SnippetPart,
+    Conversation, ConversationSummary, ExportFormat, ImportSummary, Role, SearchArgs, SearchResult,
+    SnippetPart,
 };
 use platform::calendar;
 use serde_json::json;
@@ -178,7 +179,7 @@ fn export(
     Ok(())
 }
 
-fn imported(imported: &Imported, as_json: bool) {
+fn imported(imported: &ImportSummary, as_json: bool) {
     if as_json {
         return out::json(imported);
     }
@@ -204,7 +205,7 @@ pub fn restore(global: &Global, args: &FileArgs) -> Result<()> {
     if global.json {
         out::json(&restored);
     } else {
-        let contract::types::Restored { added, beside, same } = restored;
+        let contract::types::RestoreSummary { added, beside, same } = restored;
         out::log(&format!("{added} restored, {same} already existed, {beside} added as separate versions"));
     }
     Ok(())

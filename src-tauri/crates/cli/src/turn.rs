@@ -6,7 +6,7 @@ use app::App;
 use contract::Error;
 use contract::Result;
 use contract::types::{
-    CompactionInfo, CompactionStrategy, Finish, Source, ToolCall, TurnEventKind, TurnStats,
+    Citation, CompactionInfo, CompactionStrategy, Finish, ToolCall, TurnEventKind, TurnStats,
 };
 use documents::prompt_injection;
 
@@ -77,6 +77,11 @@ fn watch(app: &App, turn: &str, show: AnswerOutput) -> Result<TurnAnswer> {
                     answer.reasoning.push_str(&text);
                     answer.ids.extend(ids);
                 }
+                TurnEventKind::Revised { text, reasoning } => {
+                    // What is on the screen can't be taken back.
+                    screen.end();
+                    (answer.text, answer.reasoning) = (text, reasoning);
+                }
                 TurnEventKind::ToolCall { call } => {
                     screen.call(&call);
                     answer.calls.push(call);
@@ -114,8 +119,8 @@ pub fn describe_compaction(compaction: &CompactionInfo) -> String {
 }
 
 /// One line that names the files an answer relies on, and the passages in them.
-pub fn format_sources(sources: &[Source]) -> String {
-    let cite = |source: &Source| match &source.passage {
+pub fn format_sources(sources: &[Citation]) -> String {
+    let cite = |source: &Citation| match &source.passage {
         Some(passage) => format!("{} ({})", source.name, passage.place()),
         None => source.name.clone(),
     };

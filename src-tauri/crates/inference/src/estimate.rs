@@ -36,14 +36,14 @@ pub struct MachineFacts {
     /// Memory that a model could have now. None: the system doesn't say.
     pub free_bytes: Option<u64>,
     pub total_bytes: Option<u64>,
-    pub speeds: Speeds,
+    pub speeds: MeasuredSpeeds,
     /// The GPU that would compute, if requested. None: there is none.
     pub card: Option<Card>,
 }
 
 /// What was measured of this computer. Without formats: nothing was.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Speeds {
+pub struct MeasuredSpeeds {
     /// How fast weights of each are read and multiplied: bytes per second.
     pub formats: BTreeMap<String, f64>,
     /// The same of models that caches hold between two tokens.
@@ -62,7 +62,7 @@ pub struct OverheadCosts {
     pub attended_s: f64,
 }
 
-impl Speeds {
+impl MeasuredSpeeds {
     /// Speed for a format in a model that reads `n_bytes` per token.
     fn of(&self, format: &str, n_bytes: u64) -> Option<f64> {
         let cached = if n_bytes <= CACHED_BYTES { self.cached.get(format).copied() } else { None };
@@ -177,7 +177,7 @@ pub fn memory_at(memory_estimate: &MemoryEstimate, tokens: u32, kv: Kv) -> u64 {
 }
 
 /// Tokens per second after `depth` tokens. None: nothing was measured here.
-pub fn tok_s(memory_estimate: &MemoryEstimate, speeds: &Speeds, kv: Kv, depth: u32) -> Option<f64> {
+pub fn tok_s(memory_estimate: &MemoryEstimate, speeds: &MeasuredSpeeds, kv: Kv, depth: u32) -> Option<f64> {
     let mut seconds = 0.0;
     let n_read = memory_estimate.read.values().sum();
     for (format, n_bytes) in &memory_estimate.read {

@@ -4,7 +4,6 @@
 //! model's turns, and an idle worker sleeps.
 
 mod active_turn;
-mod attention_eviction;
 mod channel;
 pub mod checkpoint_store;
 mod count;
@@ -31,8 +30,8 @@ use platform::{calendar, memory};
 use crate::model_file;
 pub use channel::{Inbox, Requests, channel};
 use contract::protocol::{
-    CountRequest, FitOutcome, FitRequest, GenerateRequest, Hits, KvStats, LoadState, LookRequest, Looked,
-    ModelRef, PrefetchRequest, Step, TokenCounts, TurnResult, WorkerEvent, WorkerRequest,
+    CountRequest, FitOutcome, FitRequest, GenerateRequest, Hits, KvStats, LoadState, LookRequest, ModelRef,
+    PrefetchRequest, Step, TokenAlternatives, TokenCounts, TurnResult, WorkerEvent, WorkerRequest,
 };
 use count::Counter;
 use embed::Embedding;
@@ -215,7 +214,7 @@ impl Worker<'_> {
             }
             WorkerRequest::Look { request, look } => {
                 let outcome = self.look(&look);
-                self.say(WorkerEvent::Looked { request, outcome });
+                self.say(WorkerEvent::TokenAlternatives { request, outcome });
             }
             WorkerRequest::Embed { request, embed } => self.embed(request, *embed),
             WorkerRequest::Fit { request, fit } => {
@@ -242,7 +241,7 @@ impl Worker<'_> {
     }
 
     /// By a model that is there and has nothing else to do.
-    fn look(&mut self, request: &LookRequest) -> Result<Vec<Looked>> {
+    fn look(&mut self, request: &LookRequest) -> Result<Vec<TokenAlternatives>> {
         let now_ms = self.clock.now_utc_ms();
         let is_it = |model: &LoadedModel| model.reference == request.model && model.load == request.load;
         let Some(at) = self.models.iter().position(is_it) else { return Err(look::not_there()) };

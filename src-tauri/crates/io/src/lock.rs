@@ -4,6 +4,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 
 use crate::IoError;
+use crate::private::open_private;
 
 /// Attempts to lock a file that another holder removes at that moment; each attempt opens a new file.
 const MAX_ATTEMPTS: usize = 64;
@@ -20,7 +21,7 @@ impl FileLock {
     pub fn create(path: &Path) -> Result<Self, IoError> {
         let hidden = path.with_extension("new");
         let create = || {
-            let file = OpenOptions::new().write(true).create_new(true).open(&hidden)?;
+            let file = open_private(OpenOptions::new().write(true).create_new(true), &hidden)?;
             file.lock()?;
             fs::rename(&hidden, path)?;
             Ok(file)
@@ -33,8 +34,9 @@ impl FileLock {
     pub fn try_acquire(path: &Path) -> Result<Option<Self>, IoError> {
         let failed = |e| IoError::new("lock", path, e);
         for _ in 0..MAX_ATTEMPTS {
-            let open = OpenOptions::new().write(true).create(true).truncate(false).open(path);
-            let file = open.map_err(failed)?;
+            let mut options = OpenOptions::new();
+            let options = options.write(true).create(true).truncate(false);
+            let file = open_private(options, path).map_err(failed)?;
             match file.try_lock() {
                 // The previous holder removes the file before unlocking: this is a lock on a nameless file.
                 Ok(()) if !is_named(&file, path) => {}

@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 
 use crate::IoError;
+use crate::private::open_private;
 
 /// An open file with positioned reads and writes. Offsets are bytes from the start. Dropping it flushes nothing: call
 /// [`RandomFile::sync`] for data that must last.
@@ -41,13 +42,15 @@ pub(crate) struct RealFile {
 
 impl RealFile {
     pub fn open(path: &Path) -> Result<Self, IoError> {
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+        let mut options = OpenOptions::new();
+        let options = options.read(true).write(true).create(true).truncate(false);
+        let file = open_private(options, path);
         let file = file.map_err(|e| IoError::new("open", path, e))?;
         Ok(Self { file, path: path.to_owned() })
     }
 
     pub fn open_to_read(path: &Path) -> Result<Self, IoError> {
-        let file = File::open(path).map_err(|e| IoError::new("open", path, e))?;
+        let file = crate::open_regular_file(path)?;
         Ok(Self { file, path: path.to_owned() })
     }
 

@@ -5,8 +5,9 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::private::{create_folders, folder_of, open_private};
 use crate::random::RealFile;
-use crate::{DiskSpace, FillFn, Io, IoError, RandomFile};
+use crate::{DiskSpace, FillFn, Io, IoError, RandomFile, SpecialFile, open_regular_file, read_regular_file};
 
 /// [`Io`] on the machine's file system. Stateless.
 #[derive(Debug, Clone, Copy, Default)]
@@ -17,16 +18,18 @@ static NEXT_TEMP: AtomicU64 = AtomicU64::new(0);
 
 impl Io for RealIo {
     fn read(&self, path: &Path) -> Result<Vec<u8>, IoError> {
-        fs::read(path).map_err(|e| IoError::new("read", path, e))
+        read_regular_file(path, u64::MAX)
+    }
+
+    fn read_within(&self, path: &Path, max_bytes: u64) -> Result<Vec<u8>, IoError> {
+        read_regular_file(path, max_bytes)
     }
 
     fn read_start(&self, path: &Path, n: usize) -> Result<Vec<u8>, IoError> {
-        let read = || {
-            let mut bytes = Vec::with_capacity(n);
-            File::open(path)?.take(n as u64).read_to_end(&mut bytes)?;
-            Ok(bytes)
-        };
-        read().map_err(|e| IoError::new("read", path, e))
+        let mut bytes = Vec::with_capacity(n);
+        let read = open_regular_file(path)?.take(n as u64).read_to_end(&mut bytes);
+        read.map_err(|e| IoError::new("read", path, e))?;
+        Ok(bytes)
     }
 
     fn write_atomic(&self, path: &Path, bytes: &[u8]) -> Result<(), IoError> {
@@ -34,6 +37,8 @@ impl Io for RealIo {
     }
 
     fn write_stream(&self, path: &Path, fill: &mut FillFn<'_>) -> Result<(), IoError> {
+        // A rename would replace a device or a pipe by a file.
+        SpecialFile::check(path).map_err(|e| IoError::new("write", path, e))?;
         let temp = temp_path(path);
         let written = write_new(&temp, fill).and_then(|()| fs::rename(&temp, path));
         if let Err(e) = written {
@@ -46,7 +51,7 @@ impl Io for RealIo {
 
     fn append(&self, path: &Path, bytes: &[u8]) -> Result<(), IoError> {
         let append = || {
-            let mut file = OpenOptions::new().append(true).create(true).open(path)?;
+            let mut file = open_private(OpenOptions::new().append(true).create(true), path)?;
             file.write_all(bytes)?;
             file.sync_data()
         };
@@ -54,7 +59,7 @@ impl Io for RealIo {
     }
 
     fn create_dir_all(&self, path: &Path) -> Result<(), IoError> {
-        fs::create_dir_all(path).map_err(|e| IoError::new("create the folder", path, e))
+        create_folders(path).map_err(|e| IoError::new("create the folder", path, e))
     }
 
     fn remove_file(&self, path: &Path) -> Result<(), IoError> {
@@ -135,7 +140,7 @@ fn temp_path(path: &Path) -> PathBuf {
 }
 
 fn write_new(path: &Path, fill: &mut FillFn<'_>) -> std::io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    let mut file = open_private(OpenOptions::new().write(true).create_new(true), path)?;
     fill(&mut file)?;
     file.sync_all()
 }
@@ -145,10 +150,7 @@ fn sync_folder_of(path: &Path) -> Result<(), IoError> {
     if !cfg!(unix) {
         return Ok(()); // Windows cannot open folders; NTFS journals the rename
     }
-    let folder = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
+    let folder = folder_of(path);
     File::open(folder).and_then(|f| f.sync_all()).map_err(|e| IoError::new("flush the folder", folder, e))
 }
 

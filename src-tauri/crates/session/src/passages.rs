@@ -5,7 +5,8 @@
 use rusqlite::{Connection, params};
 
 use crate::error::Result;
-use crate::table::search::{has_no_spaces, spaced};
+use crate::search_form::{has_no_spaces, search_form};
+use crate::table::search::spaced;
 
 /// Words of a question that count; a long question is about its first ones.
 const MAX_QUESTION_WORDS: usize = 64;
@@ -62,6 +63,7 @@ impl PassageIndex {
 /// The question in FTS5 syntax: any of its words, or any two adjacent characters of scripts without spaces.
 fn fts_query(question: &str) -> Option<String> {
     let mut words: Vec<String> = Vec::new();
+    let question = search_form(question);
     for part in question.split(|c: char| !c.is_alphanumeric()).filter(|part| !part.is_empty()) {
         let letters: Vec<char> = part.chars().collect();
         for run in letters.chunk_by(|a, b| has_no_spaces(*a) == has_no_spaces(*b)) {
@@ -100,6 +102,7 @@ mod tests {
         assert_eq!(ranked(&texts, "Postcard?"), [2]);
         assert_eq!(ranked(&texts, "東京の天気")[0], 3);
         assert_eq!(ranked(&texts, "MÜSEUM")[0], 2, "without regard to case and accents");
+        assert_eq!(ranked(&texts, "ｐｏｓｔｃａｒｄ")[0], 2, "without regard to width");
         for nothing in ["zebra", "", "?!", "\" OR \"", "NEAR("] {
             assert_eq!(ranked(&texts, nothing), [0; 0], "{nothing:?}");
         }

@@ -4,7 +4,7 @@
  */
 import { SvelteMap } from 'svelte/reactivity';
 import { asErrorInfo, type Backend } from '../../backend/backend';
-import type { Attachment, ErrorInfo, Source } from '../../backend/bindings';
+import type { Attachment, ErrorInfo, Citation } from '../../backend/bindings';
 import { t } from '../../i18n';
 
 export interface PendingFile {
@@ -21,7 +21,7 @@ export interface PendingFile {
 export interface ViewedFile {
   readonly id: string;
   readonly name: string;
-  readonly passage: Source['passage'] | null;
+  readonly passage: Citation['passage'] | null;
 }
 
 const PREFIX = 'inglenook.files.';
@@ -130,7 +130,7 @@ export class AttachmentsState {
   }
 
   /** Shows the text of a file. */
-  view(file: { readonly id: string; readonly name: string }, passage?: Source['passage']): void {
+  view(file: { readonly id: string; readonly name: string }, passage?: Citation['passage']): void {
     this.viewed = { id: file.id, name: file.name, passage: passage ?? null };
   }
 

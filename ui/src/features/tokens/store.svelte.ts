@@ -1,12 +1,12 @@
 /** The token inspector: the tokens of an answer and their alternatives. */
 import { asErrorInfo, type Backend } from '../../backend/backend';
-import type { ErrorInfo, Looked } from '../../backend/bindings';
+import type { ErrorInfo, TokenAlternatives } from '../../backend/bindings';
 
 export class TokenInspectorState {
   /** Id of the inspected answer; null: closed. */
   message = $state<string | null>(null);
   /** Null: loading, or failed. */
-  tokens = $state.raw<readonly Looked[] | null>(null);
+  tokens = $state.raw<readonly TokenAlternatives[] | null>(null);
   error = $state.raw<ErrorInfo | null>(null);
 
   readonly #backend: Backend;

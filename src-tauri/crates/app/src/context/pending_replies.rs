@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, Sender};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use contract::protocol::{EmbeddingBatch, FitOutcome, KvStats, TokenCounts, WorkerEvent};
-use contract::types::Looked;
+use contract::types::TokenAlternatives;
 use contract::{Error, ModelFacts, Result};
 
 /// Callers that wait for replies of one type, by the number of their request.
@@ -48,7 +48,7 @@ pub(crate) struct Replies {
     last_request: AtomicU64,
     pub facts: PendingReplies<Result<ModelFacts>>,
     pub counts: PendingReplies<Result<TokenCounts>>,
-    pub token_logprobs: PendingReplies<Result<Vec<Looked>>>,
+    pub token_logprobs: PendingReplies<Result<Vec<TokenAlternatives>>>,
     pub embeddings: PendingReplies<Result<EmbeddingBatch>>,
     pub fits: PendingReplies<Result<FitOutcome>>,
     pub checkpoints: PendingReplies<Result<Option<Vec<String>>>>,
@@ -75,7 +75,9 @@ impl Replies {
         match event {
             WorkerEvent::Inspected { request, outcome } => self.facts.complete(request, outcome),
             WorkerEvent::TokenCounts { request, outcome } => self.counts.complete(request, outcome),
-            WorkerEvent::Looked { request, outcome } => self.token_logprobs.complete(request, outcome),
+            WorkerEvent::TokenAlternatives { request, outcome } => {
+                self.token_logprobs.complete(request, outcome)
+            }
             WorkerEvent::EmbeddingBatch { request, outcome } => self.embeddings.complete(request, outcome),
             WorkerEvent::FitOutcome { request, outcome } => self.fits.complete(request, outcome),
             WorkerEvent::Stored { request, outcome } => self.checkpoints.complete(request, outcome),

@@ -8,14 +8,14 @@ use crate::retrieval::injected::with_files;
 use crate::turns::turn::ContinuedFrom;
 use contract::Responder;
 use contract::protocol::{ChatOptions, Ids, LookRequest, WorkerRequest};
-use contract::types::{Looked, PickArgs, TurnStarted};
+use contract::types::{PickArgs, TokenAlternatives, TurnStarted};
 use contract::{Error, ErrorKind, Result};
 use inference::model_file::not_here;
 use prompt::history::{history, with_system};
 
 impl App {
     /// Every token of an answer with what was likeliest in its place. Its model has to be in memory.
-    pub fn message_tokens(&self, message: &str) -> Result<Vec<Looked>> {
+    pub fn message_tokens(&self, message: &str) -> Result<Vec<TokenAlternatives>> {
         let log = self.log_of(message)?;
         let (model, conversation, branch) = {
             let store = self.store();

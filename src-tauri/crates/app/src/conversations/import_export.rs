@@ -4,7 +4,9 @@
 
 use std::path::{Path, PathBuf};
 
-use contract::types::{AppEvent, ErrorInfo, ExportFormat, Exported, FileName, Imported, Restored, Saved};
+use contract::types::{
+    AppEvent, ErrorInfo, ExportFormat, ExportedFile, FileName, ImportSummary, RestoreSummary, SavedFile,
+};
 use contract::{Error, ErrorKind, Result};
 use documents::base64;
 
@@ -20,7 +22,7 @@ const MAX_LISTED_FAILURES: usize = 20;
 impl App {
     /// As text: Markdown of the branch that is looked at, or JSON with every version. Without an id every conversation
     /// that isn't in the trash.
-    pub fn export(&self, id: Option<&str>, format: ExportFormat) -> Result<Exported> {
+    pub fn export(&self, id: Option<&str>, format: ExportFormat) -> Result<ExportedFile> {
         let store = self.store();
         let ids = match id {
             Some(id) => vec![id.to_owned()],
@@ -36,7 +38,7 @@ impl App {
             }
             ExportFormat::Json => interchange::write_json(&archives, self.now())?,
         };
-        Ok(Exported { name, text })
+        Ok(ExportedFile { name, text })
     }
 
     /// What an export is best called.
@@ -53,15 +55,15 @@ impl App {
     }
 
     /// As `export`, into a file: archive or not at all.
-    pub fn export_to(&self, id: Option<&str>, format: ExportFormat, path: &str) -> Result<Saved> {
+    pub fn export_to(&self, id: Option<&str>, format: ExportFormat, path: &str) -> Result<SavedFile> {
         let path = absolute(path)?;
         let text = self.export(id, format)?.text;
         self.ctx().io.write_atomic(&path, text.as_bytes())?;
-        Ok(Saved { path: path.display().to_string(), bytes: text.len() as u64 })
+        Ok(SavedFile { path: path.display().to_string(), bytes: text.len() as u64 })
     }
 
     /// Takes in a file: our JSON, ChatGPT's or Claude's export, or the zip that holds one.
-    pub fn import_file(&self, path: &str) -> Result<Imported> {
+    pub fn import_file(&self, path: &str) -> Result<ImportSummary> {
         let path = Path::new(path);
         let io = &self.ctx().io;
         let n_bytes = io.len(path)?;
@@ -78,13 +80,13 @@ impl App {
     }
 
     /// As `import_file`, of what a page has read.
-    pub fn import_bytes(&self, base64: &str) -> Result<Imported> {
+    pub fn import_bytes(&self, base64: &str) -> Result<ImportSummary> {
         let bytes = base64::decode(base64)
             .ok_or_else(|| Error::input("import.broken", "The file arrived damaged.", "Choose it again."))?;
         self.import(&bytes)
     }
 
-    fn import(&self, bytes: &[u8]) -> Result<Imported> {
+    fn import(&self, bytes: &[u8]) -> Result<ImportSummary> {
         let found = interchange::read(bytes)?;
         if found.is_empty() {
             return Err(Error::input(
@@ -117,19 +119,19 @@ impl App {
         }
         let failed = u32::try_from(failures.len()).unwrap_or(u32::MAX);
         failures.truncate(MAX_LISTED_FAILURES);
-        Ok(Imported { conversations, failed, failures })
+        Ok(ImportSummary { conversations, failed, failures })
     }
 
     /// Everything as one file, which must be new: conversations, the trash, settings, the library's entries.
-    pub fn data_backup(&self, path: &str) -> Result<Saved> {
+    pub fn data_backup(&self, path: &str) -> Result<SavedFile> {
         let path = absolute(path)?;
         self.store().back_up_to(&path, &*self.ctx().io)?;
         let bytes = self.ctx().io.len(&path)?;
-        Ok(Saved { path: path.display().to_string(), bytes })
+        Ok(SavedFile { path: path.display().to_string(), bytes })
     }
 
     /// Adds what a backup has and this folder lacks.
-    pub fn data_restore(&self, path: &str) -> Result<Restored> {
+    pub fn data_restore(&self, path: &str) -> Result<RestoreSummary> {
         let path = absolute(path)?;
         let restored = self.store().restore_from(&path, &*self.ctx().io)?;
         for folder in self.folders_list()? {
@@ -140,7 +142,7 @@ impl App {
         }
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let session::RestoreCounts { added, duplicated, unchanged } = restored;
-        Ok(Restored { added: count(added), beside: count(duplicated), same: count(unchanged) })
+        Ok(RestoreSummary { added: count(added), beside: count(duplicated), same: count(unchanged) })
     }
 
     fn now(&self) -> i64 {

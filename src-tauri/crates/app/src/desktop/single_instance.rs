@@ -2,6 +2,9 @@
 //! access. A second window would only load every model twice: it hands its request to the first,
 //! which comes to the front, and exits.
 
+#[cfg(unix)]
+mod instance_socket;
+
 use std::path::{Path, PathBuf};
 
 use io::{FileLock, Io, RealIo};
@@ -13,27 +16,34 @@ use platform::DataDirs;
 /// The right to show a window, until it is dropped or the process ends, however it ends.
 pub struct SingleInstance {
     _lock: FileLock,
-    bell: bell::InstanceSocket,
+    #[cfg(unix)]
+    socket: instance_socket::InstanceSocket,
 }
 
-/// What became of asking for that right.
+/// The result of claiming that right.
 pub enum InstanceClaim {
+    /// This process may show the window.
     First(SingleInstance),
     /// Another process shows a window; it received the request and was asked to come to the front.
     Raised,
 }
 
 impl SingleInstance {
-    /// `data_dir` as in `AppConfig`; `asked` is for the window that is there already. Error `app.open_already`: another
-    /// process shows one, and can't be asked.
-    pub fn take(data_dir: Option<PathBuf>, asked: &[DeepLink]) -> Result<InstanceClaim> {
+    /// Claims the data folder of `data_dir`, as in `AppConfig`. A window that is there already gets `links`.
+    ///
+    /// Error `app.open_already`: another process shows one and can't be reached.
+    pub fn take(data_dir: Option<PathBuf>, links: &[DeepLink]) -> Result<InstanceClaim> {
         let folder = DataDirs::resolve(data_dir)?.data;
         RealIo.create_dir_all(&folder)?;
-        let (lock, bell) = (folder.join("window.lock"), folder.join("window.bell"));
-        if let Some(_lock) = FileLock::try_acquire(&lock)? {
-            return Ok(InstanceClaim::First(Self { _lock, bell: bell::InstanceSocket::hang(&bell) }));
+        let socket = folder.join("window.bell");
+        if let Some(_lock) = FileLock::try_acquire(&folder.join("window.lock"))? {
+            return Ok(InstanceClaim::First(Self {
+                _lock,
+                #[cfg(unix)]
+                socket: instance_socket::InstanceSocket::bind(&socket),
+            }));
         }
-        if bell::ring(&bell, asked) {
+        if raise_running_window(&socket, links) {
             return Ok(InstanceClaim::Raised);
         }
         Err(Error::new(
@@ -44,136 +54,25 @@ impl SingleInstance {
         ))
     }
 
-    /// Has `raise` called, with what was asked, whenever a second window would have opened. Where the system can't tell
-    /// of that, the second one says that there is a first.
+    /// Calls `raise` with the links of each later process that would have opened a window.
+    ///
+    /// Systems without such sockets never call it: there the later process says that a window is open.
+    #[cfg_attr(not(unix), expect(unused_variables, reason = "there is no socket to listen on"))]
     pub fn on_raise(&mut self, raise: impl Fn(Vec<DeepLink>) + Send + 'static) {
-        self.bell.answer(raise);
+        #[cfg(unix)]
+        self.socket.serve(raise);
     }
 }
 
-/// A socket in the data folder, which only those who may read that can reach.
+/// Asks the process that shows a window to come to the front and open `links`; false: it can't be reached.
 #[cfg(unix)]
-mod bell {
-    use std::io::{Read, Write};
-    use std::net::Shutdown;
-    use std::os::unix::net::{UnixListener, UnixStream};
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicBool, Ordering};
-    use std::thread::JoinHandle;
-    use std::time::Duration;
-
-    use io::{Io, RealIo};
-
-    use super::{DeepLink, Path, PathBuf};
-
-    /// Either side waits so long for the other.
-    const PATIENCE: Duration = Duration::from_secs(3);
-
-    /// More than that is no list of files and links.
-    const MAX_ASKED_BYTES: u64 = 1 << 20;
-
-    const HEARD: u8 = b'!';
-
-    pub struct InstanceSocket {
-        path: PathBuf,
-        /// None: there can be none here; a path may be too long for a socket.
-        listener: Option<UnixListener>,
-        answering: Option<JoinHandle<()>>,
-        is_over: Arc<AtomicBool>,
-    }
-
-    impl InstanceSocket {
-        /// The caller holds the lock: what lies there is left over.
-        pub fn hang(path: &Path) -> Self {
-            // there may be none
-            let _ = RealIo.remove_file(path);
-            let listener = UnixListener::bind(path);
-            if let Err(error) = &listener {
-                tracing::info!("a second window can't call this one: {error}");
-            }
-            Self { path: path.into(), listener: listener.ok(), answering: None, is_over: Arc::default() }
-        }
-
-        pub fn answer(&mut self, raise: impl Fn(Vec<DeepLink>) + Send + 'static) {
-            let Some(listener) = self.listener.take() else { return };
-            let is_over = Arc::clone(&self.is_over);
-            let answer = move || {
-                for caller in listener.incoming() {
-                    if is_over.load(Ordering::SeqCst) {
-                        return;
-                    }
-                    let Ok(mut caller) = caller else { continue };
-                    raise(hear(&caller));
-                    // a caller that has gone needs no answer
-                    let _ = caller.write_all(&[HEARD]);
-                }
-            };
-            self.answering = std::thread::Builder::new().name("inglenook-bell".into()).spawn(answer).ok();
-        }
-    }
-
-    impl Drop for InstanceSocket {
-        fn drop(&mut self) {
-            self.is_over.store(true, Ordering::SeqCst);
-            if let Some(answering) = self.answering.take()
-                && UnixStream::connect(&self.path).is_ok()
-            {
-                // one that panicked answers no more
-                let _ = answering.join();
-            }
-            // one that stays behind is taken away by the next window
-            let _ = RealIo.remove_file(&self.path);
-        }
-    }
-
-    /// A caller that sends nothing intelligible is taken to ask for the window alone.
-    fn hear(caller: &UnixStream) -> Vec<DeepLink> {
-        let mut text = String::new();
-        let heard = caller
-            .set_read_timeout(Some(PATIENCE))
-            .and_then(|()| caller.take(MAX_ASKED_BYTES).read_to_string(&mut text));
-        if let Err(error) = heard {
-            tracing::warn!("what a second window was asked could not be read: {error}");
-            return Vec::new();
-        }
-        serde_json::from_str(&text).unwrap_or_else(|error| {
-            tracing::warn!("what a second window was asked could not be understood: {error}");
-            Vec::new()
-        })
-    }
-
-    /// Whether somebody heard.
-    pub fn ring(path: &Path, asked: &[DeepLink]) -> bool {
-        let ring = || -> std::io::Result<u8> {
-            let mut called = UnixStream::connect(path)?;
-            called.write_all(&serde_json::to_vec(asked)?)?;
-            called.shutdown(Shutdown::Write)?;
-            called.set_read_timeout(Some(PATIENCE))?;
-            let mut answer = [0];
-            called.read_exact(&mut answer)?;
-            Ok(answer[0])
-        };
-        ring().is_ok_and(|answer| answer == HEARD)
-    }
+fn raise_running_window(socket: &Path, links: &[DeepLink]) -> bool {
+    instance_socket::request_raise(socket, links)
 }
 
 #[cfg(not(unix))]
-mod bell {
-    use super::{DeepLink, Path};
-
-    pub struct InstanceSocket;
-
-    impl InstanceSocket {
-        pub fn hang(_path: &Path) -> Self {
-            Self
-        }
-
-        pub fn answer(&mut self, _raise: impl Fn(Vec<DeepLink>) + Send + 'static) {}
-    }
-
-    pub fn ring(_path: &Path, _asked: &[DeepLink]) -> bool {
-        false
-    }
+fn raise_running_window(_socket: &Path, _links: &[DeepLink]) -> bool {
+    false
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 //! runs taught.
 
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use contract::protocol::{Backend, Kv, LoadSpec, Location, RunFacts};
 use contract::settings::DEFAULT_CONTEXT;
@@ -13,13 +12,14 @@ use contract::{Error, ErrorKind, Result};
 use engine::LoadOptions;
 use engine::memory_estimate::MemoryEstimate;
 use inference::estimate::{self, Card, EstimateBasis, LoadDefaults, MachineFacts as Machine, OnCard, offers};
-use inference::machine::speeds::{self, Speeds};
+use inference::machine::speeds::{self, SpeedCache};
 use inference::machine::{self, Recall, gpus};
 use platform::memory;
 use session::{ModelRunRow, Session};
 use weights::{SharedBytes, WeightFile};
 
 use super::catalog;
+use super::machine_facts::KnownFacts;
 use crate::App;
 use crate::Services;
 
@@ -28,28 +28,6 @@ const MIN_TOKENS: u32 = 16;
 
 /// No model's name: what holds for all of them.
 const ANY: &str = "";
-
-/// What is known about this computer, and how models are loaded unless the caller says otherwise.
-#[derive(Default)]
-pub(crate) struct MachineFacts {
-    known: Mutex<KnownFacts>,
-    /// The GPU, once drivers were looked for. None: there is none.
-    gpu: OnceLock<Option<kernels::gpu::AdapterInfo>>,
-    /// Held while the speed is measured.
-    measuring: Mutex<()>,
-}
-
-#[derive(Default)]
-struct KnownFacts {
-    defaults: LoadDefaults,
-    speeds: estimate::Speeds,
-}
-
-impl MachineFacts {
-    fn known(&self) -> MutexGuard<'_, KnownFacts> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 impl App {
     /// Whether a model runs here. Where this computer's speed with its formats is not known, it is measured first, which
@@ -144,7 +122,7 @@ impl App {
     fn try_apply_load_defaults(&self) -> Result<()> {
         let load = self.load_spec_of(ANY)?;
         let machine = machine::prepare(&*self.ctx().io, &*self.ctx().clock, &load.machine, Recall::Only)?;
-        let known = Speeds::of(&*self.ctx().io, &self.dirs().data, &machine).known();
+        let known = SpeedCache::of(&*self.ctx().io, &self.dirs().data, &machine).known();
         *self.services().machine.known() = KnownFacts { defaults: load_defaults(&load), speeds: known };
         Ok(())
     }
@@ -165,7 +143,7 @@ impl App {
         let _alone = services.machine.measuring.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let load = self.load_spec_of(ANY)?;
         let machine = machine::prepare(io, clock, &load.machine, Recall::Remember)?;
-        let speeds = Speeds::of(io, &self.dirs().data, &machine);
+        let speeds = SpeedCache::of(io, &self.dirs().data, &machine);
         let unknown = speeds.unknown(formats.iter().copied());
         if !unknown.is_empty() {
             if services.turns.n_open() > 0 {

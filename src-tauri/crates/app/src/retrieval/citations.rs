@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use session::{AttachmentRow, BranchMessage, PassageRow, Role};
 
 use contract::Finding;
-use contract::types::{Attachment, AttachmentKind, Passage, Source};
+use contract::types::{Attachment, AttachmentKind, Citation, Passage};
 
 /// A message's files.
 pub fn files(message: &BranchMessage) -> Vec<Attachment> {
@@ -33,7 +33,7 @@ pub fn findings(row: &AttachmentRow) -> Vec<Finding> {
 }
 
 /// What each answer of a branch could know of files: what its question gave to the model. By the answer's id.
-pub fn sources(branch: &[BranchMessage]) -> HashMap<String, Vec<Source>> {
+pub fn sources(branch: &[BranchMessage]) -> HashMap<String, Vec<Citation>> {
     let rows: HashMap<&str, &AttachmentRow> =
         branch.iter().flat_map(|it| &it.attachments.files).map(|row| (row.id.as_str(), row)).collect();
     let mut sources = HashMap::new();
@@ -49,12 +49,16 @@ pub fn sources(branch: &[BranchMessage]) -> HashMap<String, Vec<Source>> {
 }
 
 /// Of one question, with no files before it.
-pub fn of_question(files: &[AttachmentRow], passages: &[PassageRow]) -> Vec<Source> {
+pub fn of_question(files: &[AttachmentRow], passages: &[PassageRow]) -> Vec<Citation> {
     of(files, passages, &files.iter().map(|row| (row.id.as_str(), row)).collect())
 }
 
 /// Whole files, then passages; `rows` are all files by their ids.
-fn of(files: &[AttachmentRow], passages: &[PassageRow], rows: &HashMap<&str, &AttachmentRow>) -> Vec<Source> {
+fn of(
+    files: &[AttachmentRow],
+    passages: &[PassageRow],
+    rows: &HashMap<&str, &AttachmentRow>,
+) -> Vec<Citation> {
     let wholes = files.iter().filter(|row| row.is_whole).map(|row| source(row, None));
     let found = passages.iter().filter_map(|place| {
         let row = rows.get(place.attachment.as_str())?;
@@ -63,8 +67,8 @@ fn of(files: &[AttachmentRow], passages: &[PassageRow], rows: &HashMap<&str, &At
     wholes.chain(found).collect()
 }
 
-fn source(row: &AttachmentRow, passage: Option<Passage>) -> Source {
-    Source {
+fn source(row: &AttachmentRow, passage: Option<Passage>) -> Citation {
+    Citation {
         attachment: row.id.clone(),
         name: row.name.clone(),
         kind: AttachmentKind::of_name(&row.kind),

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use session::PresetRow;
 
-use contract::types::{AppEvent, CompactionStrategy, ConversationOptions, Exported, Preset, PresetArgs};
+use contract::types::{AppEvent, CompactionStrategy, ConversationOptions, ExportedFile, Preset, PresetArgs};
 use contract::{Error, Result};
 use prompt::title_text;
 
@@ -69,7 +69,7 @@ impl App {
     }
 
     /// As a text for a file, and (with a path) as that file: whole or not at all.
-    pub fn preset_export(&self, id: &str, path: Option<&str>) -> Result<Exported> {
+    pub fn preset_export(&self, id: &str, path: Option<&str>) -> Result<ExportedFile> {
         let row = self.store().preset(id)?;
         let Preset { name, options, compression, .. } = read(row);
         let file = PresetFile { kind: KIND.into(), version: VERSION, name, options, compression };
@@ -77,7 +77,7 @@ impl App {
         if let Some(path) = path {
             self.ctx().io.write_atomic(Path::new(path), text.as_bytes())?;
         }
-        Ok(Exported { name: format!("{}.preset.json", file_stem(&file.name)), text })
+        Ok(ExportedFile { name: format!("{}.preset.json", file_stem(&file.name)), text })
     }
 
     /// Imports a preset's file; an existing one of the same name is kept.

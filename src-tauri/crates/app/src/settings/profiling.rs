@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::App;
 use contract::protocol::MeasuredAnswer;
-use contract::types::{Exported, ProfileInfo};
+use contract::types::{ExportedFile, ProfileInfo};
 use contract::{Error, Result};
 
 const FILE_NAME: &str = "inglenook-trace.json";
@@ -57,7 +57,7 @@ impl App {
 
     /// Exports the timeline of the last measured answer: as text, or (with a path) as a file that
     /// is written completely or not at all.
-    pub fn profile_trace(&self, path: Option<&str>) -> Result<Exported> {
+    pub fn profile_trace(&self, path: Option<&str>) -> Result<ExportedFile> {
         let trace = self.services().profiling.lock().answer.as_ref().map(|measured| measured.trace.clone());
         let text = trace.ok_or_else(|| {
             let message = "No answer has been profiled yet.";
@@ -65,10 +65,10 @@ impl App {
         })?;
         let name = FILE_NAME.to_owned();
         match path {
-            None => Ok(Exported { name, text }),
+            None => Ok(ExportedFile { name, text }),
             Some(path) => {
                 self.ctx().io.write_atomic(Path::new(path), text.as_bytes())?;
-                Ok(Exported { name, text: String::new() })
+                Ok(ExportedFile { name, text: String::new() })
             }
         }
     }

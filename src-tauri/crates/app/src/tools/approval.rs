@@ -4,13 +4,14 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use super::OfferedTools;
+use super::open_rounds::ToolRound;
 use super::outcome::ToolOutcome;
-use super::rounds::ToolRound;
 use contract::{Error, ErrorKind, Result};
 use mcp::Stop;
 
 use crate::App;
 use crate::conversations::rows_to_types;
+use crate::settings::TypedSettings;
 use crate::turns::turn_plan::new_run;
 use contract::types::{ToolCall, ToolDecideArgs, ToolDecision, ToolPermitArgs, ToolRunState};
 
@@ -32,7 +33,7 @@ impl App {
         };
         let permit = |tool: Option<String>| {
             let args = ToolPermitArgs { id: server.clone(), tool, allowed: Some(true), enabled: None };
-            services.permit(&server, &args).map(|()| services.tell_tool_server(&server))
+            services.tools.permit(&server, &args).map(|()| services.tools.announce(&server))
         };
         match args.decision {
             ToolDecision::Deny => {
@@ -102,6 +103,11 @@ impl App {
     /// Ends all servers, for a program that ends without being dropped. None starts after that.
     pub fn end_tool_servers(&self) {
         self.services().tools.stop();
+    }
+
+    /// Rounds of tool calls in a row before the user is asked again.
+    pub fn max_tool_rounds(&self) -> Result<u64> {
+        Ok(self.ctx().settings.tool_rounds()?.unwrap_or(0))
     }
 
     /// Whether a call runs without asking.

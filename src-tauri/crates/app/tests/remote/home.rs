@@ -47,6 +47,9 @@ impl Home {
             match event.kind {
                 TurnEventKind::Text { text, .. } => outcome.text.push_str(&text),
                 TurnEventKind::Reasoning { text, .. } => outcome.reasoning.push_str(&text),
+                TurnEventKind::Revised { text, reasoning } => {
+                    (outcome.text, outcome.reasoning) = (text, reasoning);
+                }
                 TurnEventKind::ToolCall { call } => outcome.calls.push((call.id, call.name, call.arguments)),
                 TurnEventKind::Notice { error } => outcome.notices.push(error.code),
                 TurnEventKind::Compacted { .. } => outcome.folded = true,

@@ -8,7 +8,7 @@ use engine::memory_estimate::MemoryEstimate;
 use engine::{Chunk, LogitsSelection, Model, SequenceId, TokenId};
 use inference::estimate;
 use inference::machine::Recall;
-use inference::machine::speeds::Speeds as MeasuredSpeeds;
+use inference::machine::speeds::SpeedCache;
 use io::{Clock, RealClock, RealIo};
 use platform::DataDirs;
 use platform::memory;
@@ -94,7 +94,7 @@ pub fn fit(global: &Global, file: WeightFile, args: &BenchArgs) -> Result<()> {
         model.promote_to_large_pages();
     }
     // After loading the model: memory that this frees would hide the cost of loading.
-    let known = MeasuredSpeeds::of(&RealIo, &folder, &machine);
+    let known = SpeedCache::of(&RealIo, &folder, &machine);
     let unknown = known.unknown(sizes.read.keys().map(String::as_str));
     if !unknown.is_empty() {
         known.learn(&unknown, &options, &clock)?;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{ChatOptions, Ids, LoadSpec, ModelRef, PromptMessage};
-pub use crate::types::{Looked, TokenShare};
+pub use crate::types::{TokenAlternatives, TokenShare};
 
 /// A conversation up to an answer, and the answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -71,7 +71,7 @@ pub struct Attachment {
 
 /// A file or passage that an answer could draw on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
-pub struct Source {
+pub struct Citation {
     /// The file, by its id.
     pub attachment: String,
     pub name: String,

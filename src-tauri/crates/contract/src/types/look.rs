@@ -14,7 +14,7 @@ pub struct TokenShare {
 
 /// A token of an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
-pub struct Looked {
+pub struct TokenAlternatives {
     pub token: TokenShare,
     /// The most likely candidates, best first; may include the token.
     pub others: Vec<TokenShare>,

@@ -233,7 +233,7 @@ pub struct ExportToArgs {
 
 /// An exported text and its suggested file name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
-pub struct Exported {
+pub struct ExportedFile {
     /// Suggested file name.
     pub name: String,
     pub text: String,
@@ -247,7 +247,7 @@ pub struct FileName {
 
 /// A file that was written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
-pub struct Saved {
+pub struct SavedFile {
     pub path: String,
     #[ts(type = "number")]
     pub bytes: u64,
@@ -263,7 +263,7 @@ pub struct BytesArgs {
 
 /// The result of an import.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
-pub struct Imported {
+pub struct ImportSummary {
     pub conversations: Vec<ConversationSummary>,
     /// Number that could not be imported.
     pub failed: u32,
@@ -273,7 +273,7 @@ pub struct Imported {
 
 /// The result of restoring a backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
-pub struct Restored {
+pub struct RestoreSummary {
     /// Conversations that were missing.
     pub added: u32,
     /// Items already here with other messages: the backup's are added next to them.

@@ -92,7 +92,7 @@ mod tests {
     use engine::shape;
     use weights::WeightFile;
 
-    use super::super::{EstimateBasis, Speeds, estimate};
+    use super::super::{EstimateBasis, MeasuredSpeeds, estimate};
     use super::*;
     use contract::types::{FitVerdict, ModelFit};
 
@@ -106,7 +106,8 @@ mod tests {
 
     /// The estimate for the given free memory and GPU memory.
     fn fit(free: u64, memory_bytes: Option<u64>, on_card: OnCard) -> ModelFit {
-        let speeds = Speeds { formats: [("Q4_K".to_owned(), 50e9)].into(), ..Speeds::default() };
+        let speeds =
+            MeasuredSpeeds { formats: [("Q4_K".to_owned(), 50e9)].into(), ..MeasuredSpeeds::default() };
         let card = Some(Card { name: "Card X".into(), memory_bytes });
         let here = MachineFacts { free_bytes: Some(free), total_bytes: Some(2 * free), speeds, card };
         let asked = LoadDefaults { context: 8192, on_card, ..LoadDefaults::default() };

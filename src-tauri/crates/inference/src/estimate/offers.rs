@@ -72,7 +72,7 @@ pub fn best<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::estimate::{EstimateBasis, LoadDefaults, MachineFacts, Speeds, estimate, published};
+    use crate::estimate::{EstimateBasis, LoadDefaults, MachineFacts, MeasuredSpeeds, estimate, published};
 
     #[test]
     fn a_machine_gets_the_most_that_it_runs_well() {
@@ -83,7 +83,10 @@ mod tests {
             let here = MachineFacts {
                 free_bytes: Some((free_gb * 1e9) as u64),
                 total_bytes: None,
-                speeds: Speeds { formats: [("Q4_K".to_owned(), gb_s * 1e9)].into(), ..Speeds::default() },
+                speeds: MeasuredSpeeds {
+                    formats: [("Q4_K".to_owned(), gb_s * 1e9)].into(),
+                    ..MeasuredSpeeds::default()
+                },
                 card: None,
             };
             let of = |facts| {

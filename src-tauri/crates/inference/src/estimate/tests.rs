@@ -15,7 +15,7 @@ fn sizes(name: &str, mix: &str) -> MemoryEstimate {
 
 fn here(free: u64, gb_s: f64) -> MachineFacts {
     let speeds = ["Q4_K", "Q6_K", "Q8_0", "MXFP4", "F16"].map(|format| (format.to_owned(), gb_s * 1e9));
-    let speeds = Speeds { formats: speeds.into(), ..Speeds::default() };
+    let speeds = MeasuredSpeeds { formats: speeds.into(), ..MeasuredSpeeds::default() };
     MachineFacts { free_bytes: Some(free), total_bytes: Some(2 * free), speeds, card: None }
 }
 

@@ -17,7 +17,7 @@ use weights::{SharedBytes, WeightFile};
 
 use super::Machine;
 use super::overhead;
-use crate::estimate::Speeds as KnownSpeeds;
+use crate::estimate::MeasuredSpeeds;
 use contract::Result;
 
 /// In the data folder. A damaged one counts as none.
@@ -66,17 +66,17 @@ struct SpeedKey {
 struct SpeedEntry {
     #[serde(flatten)]
     key: SpeedKey,
-    speeds: KnownSpeeds,
+    speeds: MeasuredSpeeds,
 }
 
-/// What is known of a machine, and a way to learn more.
-pub struct Speeds<'a> {
+/// The speeds measured on this machine, kept in a file, and their measurement.
+pub struct SpeedCache<'a> {
     io: &'a dyn Io,
     folder: &'a Path,
     key: SpeedKey,
 }
 
-impl<'a> Speeds<'a> {
+impl<'a> SpeedCache<'a> {
     pub fn of(io: &'a dyn Io, folder: &'a Path, machine: &Machine) -> Self {
         let name = kernels::devices::describe().map(|cpu| cpu.name).unwrap_or_default();
         let level = machine.level.map_or("", |level| level.name()).to_owned();
@@ -89,12 +89,12 @@ impl<'a> Speeds<'a> {
     }
 
     /// Without formats where nothing was measured yet.
-    pub fn known(&self) -> KnownSpeeds {
+    pub fn known(&self) -> MeasuredSpeeds {
         let entry = self.read().into_iter().find(|entry| entry.key == self.key);
         let mut known = entry.map(|entry| entry.speeds).unwrap_or_default();
         let is_time = |seconds: f64| seconds.is_finite() && seconds >= 0.0;
         if !is_time(known.beside.layer_s) || !is_time(known.beside.attended_s) {
-            return KnownSpeeds::default();
+            return MeasuredSpeeds::default();
         }
         for speeds in [&mut known.formats, &mut known.cached] {
             speeds.retain(|_, speed| speed.is_finite() && *speed > 0.0);
@@ -154,7 +154,7 @@ impl<'a> Speeds<'a> {
 fn measure(
     format: &str,
     file: WeightFile,
-    known: &KnownSpeeds,
+    known: &MeasuredSpeeds,
     options: &LoadOptions,
     clock: &dyn Clock,
 ) -> Result<f64> {
@@ -266,7 +266,7 @@ mod tests {
         let folder = TempDir::new();
         let asked = CpuRequest { threads: Some(1), ..CpuRequest::default() };
         let mut machine = prepare(&RealIo, &RealClock::new(), &asked, Recall::Remember).unwrap();
-        let speeds = Speeds::of(&RealIo, folder.path(), &machine);
+        let speeds = SpeedCache::of(&RealIo, folder.path(), &machine);
         assert_eq!(speeds.unknown(["Q4_0", "q4_0", "F32", "IQ1_S"]), ["Q4_0"]);
         let mut options = LoadOptions::default();
         machine.apply(&mut options);
@@ -277,9 +277,9 @@ mod tests {
                 && speeds.unknown(["Q4_0"]).is_empty()
         );
         machine.few_threads = 2;
-        let other = Speeds::of(&RealIo, folder.path(), &machine);
-        assert!(other.known() == KnownSpeeds::default());
+        let other = SpeedCache::of(&RealIo, folder.path(), &machine);
+        assert!(other.known() == MeasuredSpeeds::default());
         RealIo.write_atomic(&folder.path().join(FILE), b"[{\"speeds\":").unwrap();
-        assert!(speeds.known() == KnownSpeeds::default());
+        assert!(speeds.known() == MeasuredSpeeds::default());
     }
 }

@@ -114,7 +114,7 @@ impl InFlight {
             }
             WorkerEvent::Inspected { request, .. }
             | WorkerEvent::TokenCounts { request, .. }
-            | WorkerEvent::Looked { request, .. }
+            | WorkerEvent::TokenAlternatives { request, .. }
             | WorkerEvent::EmbeddingBatch { request, .. }
             | WorkerEvent::FitOutcome { request, .. }
             | WorkerEvent::Stored { request, .. }
@@ -214,7 +214,7 @@ fn unanswered(request: WorkerRequest, error: &Error) -> Option<WorkerEvent> {
             Some(WorkerEvent::TokenCounts { request, outcome: Err(error.clone()) })
         }
         WorkerRequest::Look { request, .. } => {
-            Some(WorkerEvent::Looked { request, outcome: Err(error.clone()) })
+            Some(WorkerEvent::TokenAlternatives { request, outcome: Err(error.clone()) })
         }
         WorkerRequest::Embed { request, .. } => {
             Some(WorkerEvent::EmbeddingBatch { request, outcome: Err(error.clone()) })

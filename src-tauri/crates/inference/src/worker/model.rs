@@ -1,5 +1,6 @@
 //! A loaded model with its active turns and cached contexts.
 
+mod attention_eviction;
 pub mod gpu_notices;
 pub mod logprobs;
 mod profiling;
@@ -16,8 +17,9 @@ use io::{Clock, RealIo};
 
 use compaction::TokenBudget;
 
+use attention_eviction::Reading;
+
 use super::active_turn::{ActiveTurn, Context, Times};
-use super::attention_eviction::Reading;
 use super::guarded;
 use super::kv_contexts::Contexts;
 use super::resume;

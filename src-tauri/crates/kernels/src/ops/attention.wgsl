@@ -1,5 +1,5 @@
 // softmax(q·kᵀ · scale) · v over paged keys and values. A workgroup takes several queries of one KV head, in groups of
-// four, through keys and values together: the query heads that share the KV head, of one row or of several.
+// four, through keys and values together. They are the query heads that share the KV head, of one row or of several.
 //
 // Positions are split at absolute multiples of CHUNK. Each chunk has its own softmax, and chunks are merged in rising
 // order: here, or with one workgroup per chunk by `attention/merge.wgsl` in the same way. Within a chunk the order of

@@ -14,7 +14,7 @@ pub const CODEC: Codec = Codec { decode, encode: Some(encode) };
 const LEN: usize = 32;
 const BYTES: usize = 18;
 /// q, less the offset.
-type Q = SignedRange<8>;
+type Q4Range = SignedRange<8>;
 
 fn decode(bytes: &[u8], out: &mut [f32]) {
     decode_blocks(bytes, out, |block: &[u8; BYTES], out: &mut [f32; LEN]| {
@@ -29,9 +29,9 @@ fn decode(bytes: &[u8], out: &mut [f32]) {
 
 fn encode(values: &[f32], out: &mut [u8]) {
     encode_blocks(values, out, |values: &[f32; LEN], block: &mut [u8; BYTES]| {
-        let scale = write_f16(block, 0, fit_scale::<Q>(values));
+        let scale = write_f16(block, 0, fit_scale::<Q4Range>(values));
         let inverse = inverse_of(scale);
-        let q = |v: f32| (Q::nearest(v * inverse) + 8.0) as u8;
+        let q = |v: f32| (Q4Range::nearest(v * inverse) + 8.0) as u8;
         for (i, byte) in block[2..].iter_mut().enumerate() {
             *byte = q(values[i]) | q(values[i + LEN / 2]) << 4;
         }

@@ -16,7 +16,7 @@ pub const CODEC: Codec = Codec { decode, encode: Some(encode) };
 const LEN: usize = 32;
 const BYTES: usize = 22;
 /// q, less the offset.
-type Q = SignedRange<16>;
+type Q5Range = SignedRange<16>;
 
 fn decode(bytes: &[u8], out: &mut [f32]) {
     decode_blocks(bytes, out, |block: &[u8; BYTES], out: &mut [f32; LEN]| {
@@ -32,9 +32,9 @@ fn decode(bytes: &[u8], out: &mut [f32]) {
 
 fn encode(values: &[f32], out: &mut [u8]) {
     encode_blocks(values, out, |values: &[f32; LEN], block: &mut [u8; BYTES]| {
-        let scale = write_f16(block, 0, fit_scale::<Q>(values));
+        let scale = write_f16(block, 0, fit_scale::<Q5Range>(values));
         let inverse = inverse_of(scale);
-        let q = values.map(|v| (Q::nearest(v * inverse) + 16.0) as u8);
+        let q = values.map(|v| (Q5Range::nearest(v * inverse) + 16.0) as u8);
         let fifth = q.iter().enumerate().fold(0u32, |bits, (i, q)| bits | u32::from(q >> 4) << i);
         block[2..6].copy_from_slice(&fifth.to_le_bytes());
         for (i, byte) in block[6..].iter_mut().enumerate() {

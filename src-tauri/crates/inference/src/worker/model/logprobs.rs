@@ -3,7 +3,7 @@
 use engine::logprobs::{TokenLogprobs, logprobs};
 
 use super::LoadedModel;
-use contract::protocol::{LookRequest, Looked, Prompt, TokenShare};
+use contract::protocol::{LookRequest, Prompt, TokenAlternatives, TokenShare};
 use contract::{Error, ErrorKind, Result};
 use platform::calendar;
 
@@ -13,7 +13,7 @@ const N_LIKELIEST: usize = 8;
 const MAX_TOKENS: usize = 4_096;
 
 impl LoadedModel {
-    pub fn look(&mut self, request: &LookRequest, now_ms: i64) -> Result<Vec<Looked>> {
+    pub fn look(&mut self, request: &LookRequest, now_ms: i64) -> Result<Vec<TokenAlternatives>> {
         let now = calendar::date_time(now_ms);
         let vocabulary = self.vocabulary(&now)?;
         if request.had.fingerprint != vocabulary.fingerprint {
@@ -32,12 +32,12 @@ impl LoadedModel {
             None => return Err(busy()),
         };
         self.contexts.ended(&mut self.model, number, None);
-        Ok(seen?.into_iter().map(|seen| self.looked(seen)).collect())
+        Ok(seen?.into_iter().map(|seen| self.alternatives(seen)).collect())
     }
 
-    fn looked(&self, seen: TokenLogprobs) -> Looked {
+    fn alternatives(&self, seen: TokenLogprobs) -> TokenAlternatives {
         let share = |id: u32, probability: f32| TokenShare { id, text: self.text_of(id), probability };
-        Looked {
+        TokenAlternatives {
             token: share(seen.id, seen.probability),
             others: seen.top.into_iter().map(|(id, probability)| share(id, probability)).collect(),
         }
