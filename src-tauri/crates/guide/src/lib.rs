@@ -29,6 +29,8 @@ use labels::Labels;
 pub struct Guide {
     language: Language,
     articles: Vec<Article>,
+    /// Heading and number of articles of each topic.
+    topics: Vec<(String, usize)>,
     labels: Labels,
     index: Index,
 }
@@ -55,9 +57,11 @@ impl Guide {
     }
 
     fn new(language: Language) -> Self {
-        let articles: Vec<_> = articles::of(language).into_iter().flat_map(|topic| topic.articles).collect();
+        let topics = articles::of(language);
+        let sizes = topics.iter().map(|topic| (topic.heading.clone(), topic.articles.len())).collect();
+        let articles: Vec<_> = topics.into_iter().flat_map(|topic| topic.articles).collect();
         let index = Index::new(language, &articles, articles::synonyms(language));
-        Self { language, labels: Labels::of(language), index, articles }
+        Self { language, labels: Labels::of(language), index, articles, topics: sizes }
     }
 
     /// Its language.
@@ -68,6 +72,33 @@ impl Guide {
     /// All articles, in reading order.
     pub fn articles(&self) -> &[Article] {
         &self.articles
+    }
+
+    /// Headings of the topics with their articles, in reading order.
+    pub fn topics(&self) -> impl Iterator<Item = (&str, &[Article])> {
+        let mut rest = self.articles.as_slice();
+        self.topics.iter().map(move |(heading, n)| {
+            let (of_topic, after) = rest.split_at(*n);
+            rest = after;
+            (heading.as_str(), of_topic)
+        })
+    }
+
+    /// Ids of articles to read after this one. The English article has them for every language.
+    pub fn related(&self, article: &Article) -> Vec<String> {
+        self.english(article).related.clone()
+    }
+
+    /// Places that the article is about. The English article has them for every language.
+    pub fn targets(&self, article: &Article) -> Vec<&OpenTarget> {
+        self.english(article).targets.iter().collect()
+    }
+
+    fn english<'a>(&self, article: &'a Article) -> &'a Article {
+        if self.language == Language::English {
+            return article;
+        }
+        Self::in_language(Language::English).article(&article.id).unwrap_or(article)
     }
 
     /// The article with an id.

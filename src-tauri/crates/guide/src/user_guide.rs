@@ -5,8 +5,8 @@ use crate::article::{Article, Topic};
 /// What a reader of the document has to know first.
 const PREFACE: &str = "# User guide
 
-Made from the articles in [guide](guide/README.md) by `make guide`: change them, not this file. Inside Inglenook, ask the
-built-in model, or run `nook guide QUESTION`. Keys are those of Linux and Windows; on a Mac, Ctrl is ⌘. The pictures show
+Made from the articles in [guide](guide/README.md) by `make guide`: change them, not this file. Inside Inglenook, open
+**Help**, or run `nook guide QUESTION`. Keys are those of Linux and Windows; on a Mac, Ctrl is ⌘. The pictures show
 scripted answers, not those of a real model.
 ";
 

@@ -61,6 +61,10 @@ const GROUPS = {
 const keyOf = (name: string): SectionKey | null =>
   SECTIONS.find((it) => it.name === name)?.key ?? null;
 
+/** The application's English name of a section by the key of its translation. */
+export const sectionKeyName = (key: string): string =>
+  SECTIONS.find((it) => it.key === key)?.name ?? key;
+
 export function sectionName(name: string): string {
   const key = keyOf(name);
   return key === null ? name : t(`settings.${key}`);
