@@ -90,7 +90,7 @@ impl Guide {
     }
 
     /// Places that the article is about. The English article has them for every language.
-    pub fn targets(&self, article: &Article) -> Vec<&OpenTarget> {
+    pub fn targets<'a>(&self, article: &'a Article) -> Vec<&'a OpenTarget> {
         self.english(article).targets.iter().collect()
     }
 
