@@ -64,7 +64,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("io", &[]),
     ("weights", &["io"]),
     ("kernels", &["io", "weights"]),
-    ("engine", &["io", "weights", "kernels"]),
+    ("jinja", &[]),
+    ("engine", &["io", "weights", "kernels", "jinja"]),
     ("session", &["io"]),
     ("hub", &["io", "weights"]),
     ("contract", &["io"]),
@@ -134,7 +135,6 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("clap", &["cli"]),
     ("memmap2", &["weights"]),
     ("tokenizers", &["engine"]),
-    ("minijinja", &["engine"]),
     ("directories", &["platform"]),
     ("keyring-core", &["secrets"]),
 ];
