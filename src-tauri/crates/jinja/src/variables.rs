@@ -65,11 +65,12 @@ impl Reads {
             NodeKind::Text(_) | NodeKind::Break | NodeKind::Continue => {}
             NodeKind::Print(value) | NodeKind::Do(value) => self.expr(value),
             NodeKind::If { branches, otherwise } => {
+                // What only one branch sets may be read where it did not run.
                 for (condition, body) in branches {
                     self.expr(condition);
-                    self.body(body);
+                    self.scoped(|reads| reads.body(body));
                 }
-                self.body(otherwise);
+                self.scoped(|reads| reads.body(otherwise));
             }
             NodeKind::For(it) => {
                 self.expr(&it.items);
