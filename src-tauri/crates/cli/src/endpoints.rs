@@ -1,7 +1,5 @@
 //! `nook endpoints`: OpenAI-compatible servers; `nook connections`: the log of network connections.
 
-use std::io::Read;
-
 use app::App;
 use clap::{Args, Subcommand};
 use contract::Error;
@@ -13,6 +11,7 @@ use platform::calendar;
 use serde_json::json;
 
 use crate::args::global::Global;
+use crate::input::read_stdin;
 use crate::{out, text};
 
 #[derive(Debug, Args)]
@@ -89,11 +88,15 @@ impl KeyFlags {
     }
 }
 
+/// Of a key with what may stand around it.
+const MAX_KEY_BYTES: u64 = 64 << 10;
+
 /// Reads a key from standard input.
 pub fn read_key() -> Result<String> {
-    let mut key = String::new();
-    std::io::stdin().read_to_string(&mut key).map_err(|error| {
-        Error::input("input.stdin", format!("Standard input: {error}."), "Pipe the key to standard input.")
+    let bytes = read_stdin(MAX_KEY_BYTES)?;
+    let key = String::from_utf8(bytes).map_err(|_| {
+        let message = "Standard input is not UTF-8 text.";
+        Error::input("input.stdin", message, "Pipe the key to standard input.")
     })?;
     Ok(key.trim().to_owned())
 }

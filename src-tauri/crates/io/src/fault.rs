@@ -133,6 +133,7 @@ const KINDS: &[(&str, ErrorKind)] = &[
     ("kernels.panicked", ErrorKind::Bug),
     ("kernels.", ErrorKind::Device),
     ("io.no_space", ErrorKind::Limit),
+    ("io.too_large", ErrorKind::Limit),
     ("hub.unreachable", ErrorKind::Limit),
     ("hub.silent", ErrorKind::Limit),
     ("hub.busy", ErrorKind::Limit),

@@ -15,7 +15,7 @@ use secrets::Secret;
 /// Longest answer, reasoning included. Bytes.
 const MAX_ANSWER_BYTES: usize = 16 << 20;
 
-/// What has been progress of a turn.
+/// What a turn has reported so far.
 pub struct TurnProgress<'a> {
     context: &'a RemoteContext,
     pub turn: &'a str,
@@ -64,7 +64,7 @@ impl<'a> TurnProgress<'a> {
         }
     }
 
-    /// Nothing of the answer has been progress.
+    /// Nothing of the answer has been reported.
     pub fn is_empty(&self) -> bool {
         self.n_pieces == 0
     }

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use io::Io;
+use io::{Io, RandomFile};
 use rusqlite::{Connection, TransactionBehavior};
 
 use crate::attachments::{IdRemap, searchable_text};
@@ -138,15 +138,16 @@ impl Session {
     fn read_backup(&self, path: &Path, io: &dyn Io) -> Result<Connection> {
         let copy = self.folder.join(format!("restoring-{}.tmp", self.owner.id));
         let opened = (|| {
-            let bytes = io.read(path)?;
-            if !bytes.starts_with(b"SQLite format 3\0") {
+            // Opened and measured once: whatever lies at the path is a regular file, and is copied no further.
+            let source = io.open_to_read(path)?;
+            if !is_database(&*source)? {
                 return Err(SessionError::new(
                     "session.no_backup",
                     format!("{} is not an Inglenook backup.", path.display()),
                     "Choose a file created with \"Back up everything\".",
                 ));
             }
-            io.write_atomic(&copy, &bytes)?;
+            copy_backup(&*source, &copy, io)?;
             let mut from = Connection::open_in_memory()?;
             let file = inspect::open_to_read(&copy)?;
             inspect::quick_check(&file)?;
@@ -176,6 +177,36 @@ impl Session {
 }
 
 const PAGES_AT_ONCE: i32 = 1024;
+
+/// Piece in which a backup is copied.
+const COPY_BYTES: usize = 1 << 20;
+
+/// First bytes of every SQLite database.
+const DATABASE_MAGIC: &[u8; 16] = b"SQLite format 3\0";
+
+fn is_database(file: &dyn RandomFile) -> Result<bool> {
+    let mut magic = [0; DATABASE_MAGIC.len()];
+    Ok(file.read_at(0, &mut magic)? == magic.len() && magic == *DATABASE_MAGIC)
+}
+
+/// Copies as many bytes as the file has at the start, piece by piece.
+fn copy_backup(from: &dyn RandomFile, to: &Path, io: &dyn Io) -> Result<()> {
+    let (n_bytes, mut piece) = (from.len()?, vec![0; COPY_BYTES]);
+    io.write_stream(to, &mut |out| {
+        let mut at = 0;
+        while at < n_bytes {
+            let most = (n_bytes - at).min(COPY_BYTES as u64) as usize;
+            let n_read = from.read_at(at, &mut piece[..most]).map_err(std::io::Error::other)?;
+            if n_read == 0 {
+                break;
+            }
+            out.write_all(&piece[..n_read])?;
+            at += n_read as u64;
+        }
+        Ok(())
+    })?;
+    Ok(())
+}
 
 fn has_conversations(db: &Connection) -> bool {
     db.prepare("SELECT id, title, leaf FROM conversation LIMIT 1").is_ok()
