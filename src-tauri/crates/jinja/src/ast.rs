@@ -65,6 +65,7 @@ pub struct ForLoop {
 #[derive(Debug)]
 pub struct MacroDefinition {
     pub name: String,
+    pub symbol: Symbol,
     pub parameters: Vec<(Symbol, String)>,
     /// Of the last parameters.
     pub defaults: Vec<Expr>,

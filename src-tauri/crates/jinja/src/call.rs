@@ -21,7 +21,7 @@ impl Renderer<'_> {
         let found = match value {
             Value::Undefined(_) => return Err(undefined_error(value)),
             Value::Dict(dict) => dict.get_text(name).cloned(),
-            Value::Namespace(namespace) => namespace.get(name),
+            Value::Namespace(namespace) => namespace.get(&self.meter, name)?,
             Value::Loop(state) => self.loop_attribute(state, name)?,
             Value::Cycler(cycler) if **name == *"current" => Some(cycler.items[cycler.at.get()].clone()),
             Value::Callable(Callable::Macro(it)) if **name == *"name" => {
@@ -37,7 +37,7 @@ impl Renderer<'_> {
         let missing = |name: Option<&str>| Value::Undefined(name.map(Arc::from));
         Ok(match (value, index) {
             (Value::Undefined(_), _) => return Err(undefined_error(value)),
-            (Value::Dict(dict), _) => match dict.get(index) {
+            (Value::Dict(dict), _) => match dict.counted_get(&self.meter, index)? {
                 Some(found) => found.clone(),
                 None => self.attribute_of_item(value, index)?,
             },
@@ -141,6 +141,7 @@ impl Renderer<'_> {
         let first_default = n - definition.defaults.len();
         let mut positional = positional.into_iter();
         for (at, (symbol, name)) in definition.parameters.iter().enumerate() {
+            self.meter.work(keywords.len() as u64 + 1)?;
             let named = keywords.iter().position(|(known, _)| **known == **name);
             let value = match (positional.next(), named) {
                 (Some(_), Some(_)) => {

@@ -80,10 +80,7 @@ impl Renderer<'_> {
             }
             NodeKind::Macro(definition) => {
                 let value = self.macro_value(definition, scope)?;
-                let named = self.template.names.iter().position(|name| **name == *definition.name);
-                if let Some(symbol) = named {
-                    scope.set(crate::ast::Symbol(symbol as u32), value)?;
-                }
+                scope.set(definition.symbol, value)?;
             }
             NodeKind::Call { call, caller } => {
                 let caller = self.macro_value(caller, scope)?;
@@ -115,7 +112,7 @@ impl Renderer<'_> {
     pub fn assign(&self, target: &Target, value: Value, scope: &Rc<Scope>) -> Result<()> {
         match target {
             Target::Name(symbol) => scope.set(*symbol, value),
-            Target::Attribute(symbol, name) => match scope.get(*symbol) {
+            Target::Attribute(symbol, name) => match scope.get(*symbol)? {
                 Some(Value::Namespace(namespace)) => namespace.set(&self.meter, name, value),
                 _ => invalid("cannot assign attribute on non-namespace object"),
             },
@@ -218,7 +215,7 @@ impl Renderer<'_> {
             Expr::Int(value) => Value::Int(*value),
             Expr::Float(value) => Value::Float(*value),
             Expr::Text(text) => Value::text(meter, text)?,
-            Expr::Name(symbol) => self.lookup(*symbol, scope),
+            Expr::Name(symbol) => self.lookup(*symbol, scope)?,
             Expr::List(items) => Value::list(meter, self.all(items, scope)?, ListKind::List)?,
             Expr::Tuple(items) => Value::list(meter, self.all(items, scope)?, ListKind::Tuple)?,
             Expr::Dict(entries) => {

@@ -116,6 +116,10 @@ pub struct Charge {
 }
 
 impl Charge {
+    pub fn meter(&self) -> &Rc<Meter> {
+        &self.meter
+    }
+
     /// Takes more.
     pub fn grow(&mut self, bytes: usize) -> Result<()> {
         let meter = &self.meter;

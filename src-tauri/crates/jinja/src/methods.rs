@@ -154,7 +154,7 @@ fn of_dict(
             let [key, default] = given.bind(name, ["key", "default"])?;
             let key = key.unwrap_or(Value::undefined());
             ops::check_hashable(&key)?;
-            Ok(dict.get(&key).cloned().or(default).unwrap_or(Value::None))
+            Ok(dict.counted_get(meter, &key)?.cloned().or(default).unwrap_or(Value::None))
         }
         "keys" => {
             let keys = dict.entries.iter().map(|(key, _)| key.clone()).collect();

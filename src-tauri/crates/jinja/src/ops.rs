@@ -211,8 +211,7 @@ pub fn equal(meter: &Rc<Meter>, left: &Value, right: &Value) -> Result<bool> {
                 return Ok(false);
             }
             for (key, value) in &a.entries {
-                meter.work(b.entries.len().min(16) as u64 + 1)?;
-                match b.get(key) {
+                match b.counted_get(meter, key)? {
                     Some(other) if equal(meter, value, other)? => {}
                     _ => return Ok(false),
                 }
@@ -269,8 +268,7 @@ pub fn contains(meter: &Rc<Meter>, container: &Value, item: &Value) -> Result<bo
         }
         (Value::Dict(dict), _) => {
             check_hashable(item)?;
-            meter.work(if item.as_str().is_some() { 1 } else { dict.entries.len() as u64 + 1 })?;
-            Ok(dict.get(item).is_some())
+            Ok(dict.counted_get(meter, item)?.is_some())
         }
         (Value::List(list), _) => {
             for other in &list.items {
@@ -286,12 +284,21 @@ pub fn contains(meter: &Rc<Meter>, container: &Value, item: &Value) -> Result<bo
     }
 }
 
-/// Checks that a value may be a dictionary's key.
+/// Values of a tuple that is a key. Keys are compared again and again.
+const MAX_KEY_VALUES: usize = 64;
+
+/// Checks that a value may be a dictionary's key. Of tuples, only short ones of plain values may.
 pub fn check_hashable(value: &Value) -> Result<()> {
     match value {
         Value::Dict(_) => invalid("unhashable type: 'dict'"),
         Value::List(list) if list.kind == ListKind::List => invalid("unhashable type: 'list'"),
-        Value::List(list) => list.items.iter().try_for_each(check_hashable),
+        Value::List(list) => {
+            let is_plain = |item: &Value| !matches!(item, Value::List(_) | Value::Dict(_));
+            match list.items.len() <= MAX_KEY_VALUES && list.items.iter().all(is_plain) {
+                true => Ok(()),
+                false => invalid("a key is too complex"),
+            }
+        }
         _ => Ok(()),
     }
 }

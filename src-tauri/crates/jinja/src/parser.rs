@@ -305,14 +305,16 @@ impl Parser {
             return self.error("expected a call");
         }
         let body = self.block("endcall")?;
-        let caller = definition("caller".into(), parameters, defaults, body);
+        let symbol = crate::special("caller");
+        let caller = definition(("caller".into(), symbol), parameters, defaults, body);
         Ok(NodeKind::Call { call, caller: Arc::new(caller) })
     }
 
     fn macro_definition(&mut self, name: String, end: &str) -> ParseResult<MacroDefinition> {
         let (parameters, defaults) = self.parameters()?;
         let body = self.block(end)?;
-        Ok(definition(name, parameters, defaults, body))
+        let symbol = self.symbol(&name);
+        Ok(definition((name, symbol), parameters, defaults, body))
     }
 
     fn parameters(&mut self) -> ParseResult<(Vec<(Symbol, String)>, Vec<Expr>)> {
@@ -368,7 +370,7 @@ impl Parser {
 }
 
 fn definition(
-    name: String,
+    (name, symbol): (String, Symbol),
     parameters: Vec<(Symbol, String)>,
     defaults: Vec<Expr>,
     body: Body,
@@ -377,5 +379,5 @@ fn definition(
     names.body(&body);
     let reads = |special: &str| names.has(crate::special(special));
     let (takes_varargs, takes_kwargs, takes_caller) = (reads("varargs"), reads("kwargs"), reads("caller"));
-    MacroDefinition { name, parameters, defaults, body, takes_varargs, takes_kwargs, takes_caller }
+    MacroDefinition { name, symbol, parameters, defaults, body, takes_varargs, takes_kwargs, takes_caller }
 }

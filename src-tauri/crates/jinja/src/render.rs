@@ -110,14 +110,14 @@ impl<'t> Renderer<'t> {
     }
 
     /// A variable, a global function, or undefined.
-    pub fn lookup(&self, symbol: Symbol, scope: &Scope) -> Value {
-        if let Some(value) = scope.get(symbol) {
-            return value;
+    pub fn lookup(&self, symbol: Symbol, scope: &Scope) -> Result<Value> {
+        if let Some(value) = scope.get(symbol)? {
+            return Ok(value);
         }
         let name = &self.template.names[symbol.0 as usize];
-        match names::GLOBALS.iter().find(|known| ***known == **name) {
+        Ok(match names::GLOBALS.iter().find(|known| ***known == **name) {
             Some(known) => Value::Callable(Callable::Global(known)),
             None => Value::Undefined(Some(Arc::clone(name))),
-        }
+        })
     }
 }

@@ -302,6 +302,12 @@ fn check_depth(depth: u32) -> Result<()> {
 }
 
 impl Dict {
+    /// As [`Dict::get`], with its work counted: keys that are no texts are compared one by one.
+    pub fn counted_get(&self, meter: &Meter, key: &Value) -> Result<Option<&Value>> {
+        meter.work(if key.as_str().is_some() { 1 } else { self.entries.len() as u64 + 1 })?;
+        Ok(self.get(key))
+    }
+
     pub fn get(&self, key: &Value) -> Option<&Value> {
         match (key.as_str(), &self.index) {
             (Some(text), Some(index)) => index.get(text).map(|at| &self.entries[*at].1),
@@ -332,13 +338,17 @@ impl Dict {
 }
 
 impl Namespace {
-    pub fn get(&self, name: &str) -> Option<Value> {
-        self.values.borrow().iter().find(|(known, _)| **known == *name).map(|(_, value)| value.clone())
+    /// Errors: looking for it took too long.
+    pub fn get(&self, meter: &Meter, name: &str) -> Result<Option<Value>> {
+        let values = self.values.borrow();
+        meter.work(values.len() as u64 / 8)?;
+        Ok(values.iter().find(|(known, _)| **known == *name).map(|(_, value)| value.clone()))
     }
 
     pub fn set(&self, meter: &Rc<Meter>, name: &str, value: Value) -> Result<()> {
         value.check_nesting()?;
         let mut values = self.values.borrow_mut();
+        meter.work(values.len() as u64 / 8)?;
         match values.iter_mut().find(|(known, _)| **known == *name) {
             Some((_, slot)) => *slot = value,
             None => {

@@ -103,6 +103,7 @@ impl Reads {
                 reads.body(body);
             }),
             NodeKind::Macro(definition) => {
+                self.set(definition.symbol);
                 self.macro_body(definition);
             }
             NodeKind::Call { call, caller } => {

@@ -130,6 +130,47 @@ fn growing_templates_meet_a_limit() {
     }
 }
 
+/// Steps whose cost depends on how much is there.
+#[test]
+fn searches_are_counted() {
+    let repeated = |n: usize, part: &dyn Fn(usize) -> String| (0..n).map(part).collect::<String>();
+    let around = "{% for i in range(100000) %}{% for j in range(100000) %}";
+    let ends = "{% endfor %}{% endfor %}";
+    let sources = [
+        repeated(30_000, &|n| format!("{{% set a{n} = 1 %}}"))
+            + around
+            + "{% if a29999 and u %}{% endif %}"
+            + ends,
+        repeated(30_000, &|n| format!("{{{{ b{n} }}}}")) + around + "{% macro f() %}{% endmacro %}" + ends,
+        "{% set x = namespace() %}".to_owned()
+            + &repeated(20_000, &|n| format!("{{% set x.a{n} = 1 %}}"))
+            + around
+            + "{% if x.a19999 and x.u %}{% endif %}"
+            + ends,
+        format!("{{% set d = {{{}}} %}}", repeated(20_000, &|n| format!("{n}: 1,")))
+            + around
+            + "{% if d[19999] and d.get(1) and d == d and 5 in d %}{% endif %}"
+            + ends,
+        format!("{{% macro f({}) %}}{{% endmacro %}}", repeated(20_000, &|n| format!("a{n}=1,")))
+            + around
+            + &format!("{{{{ f({}) }}}}", repeated(20_000, &|n| format!("a{n}=2,")))
+            + ends,
+        looped(
+            "a=(1, 1), b=(1, 1)",
+            "{% set x.a = (x.a, x.a) %}{% set x.b = (x.b, x.b) %}{% if x.a == x.b %}{% endif %}",
+        ),
+        looped("a=(1, 1), b=(1, 1)", "{% set x.a = (x.a, x.a) %}{% set x.b = {x.a: 1} %}"),
+        looped("a=(1, 1)", "{% set x.a = (x.a, x.a) %}{% set b = [x.a, x.a]|sort %}"),
+        looped(
+            "a=(1, 1)",
+            "{% set x.a = (x.a, x.a) %}{% set b = x.a in [x.a] %}{% set c = [x.a]|unique|list %}",
+        ),
+        looped("a=range(100000)|list", "{% set b = x.a|join|length + x.a|sum + x.a|max %}"),
+        looped("a='<' * 5000000", "{% set b = x.a|striptags %}{% set c = x.a|indent %}"),
+    ];
+    sources.iter().for_each(|source| check_ends(source));
+}
+
 #[test]
 fn recursive_templates_meet_a_limit() {
     let sources = [

@@ -99,7 +99,11 @@ fn path(renderer: &Renderer<'_>, value: &Value, path: &Value) -> Result<Value> {
 
 fn keys(renderer: &Renderer<'_>, items: &List, attribute: Option<&Value>) -> Result<Vec<Value>> {
     match attribute {
-        None | Some(Value::None) => Ok(items.items.clone()),
+        None | Some(Value::None) => {
+            renderer.meter.work(items.items.len() as u64)?;
+            let _room = renderer.meter.charge(items.items.len() * size_of::<Value>())?;
+            Ok(items.items.clone())
+        }
         Some(attribute) => items.items.iter().map(|item| path(renderer, item, attribute)).collect(),
     }
 }

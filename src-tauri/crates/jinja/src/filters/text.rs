@@ -50,8 +50,8 @@ pub fn apply(
             let from = text_of(meter, &from.unwrap_or(Value::None))?;
             let to = text_of(meter, &to.unwrap_or(Value::None))?;
             let n = if matches!(n, Some(Value::None)) { None } else { usize::try_from(int(&n, -1)?).ok() };
-            let part = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-            replaced(meter, text.as_str().unwrap_or_default(), &part(&from), &part(&to), n)?
+            let (from, to) = (from.as_str().unwrap_or_default(), to.as_str().unwrap_or_default());
+            replaced(meter, text.as_str().unwrap_or_default(), from, to, n)?
         }
         "indent" => indent(meter, value, given)?,
         "center" => {
@@ -67,7 +67,12 @@ pub fn apply(
             python::write_repr(value, &mut out)?;
             Value::built(out)
         }
-        "striptags" => change(strip_tags)?,
+        "striptags" => {
+            let text = text_of(meter, value)?;
+            // Entities are replaced one after the other.
+            let _room = meter.charge(text.as_str().unwrap_or_default().len().saturating_mul(3))?;
+            change(strip_tags)?
+        }
         "truncate" => truncate(meter, value, given)?,
         "urlencode" => change(url_encoded)?,
         "wordcount" => {
@@ -105,8 +110,8 @@ fn indent(meter: &Rc<Meter>, value: &Value, given: &CallArguments) -> Result<Val
     };
     let (first, blank) = (flag(&first, false), flag(&blank, false));
     let text = text_of(meter, value)?;
+    let _room = meter.charge(text.as_str().unwrap_or_default().len() + 1)?;
     let text = format!("{}\n", text.as_str().unwrap_or_default());
-    let _room = meter.charge(text.len())?;
     let mut out = TextBuilder::new(meter);
     out.push_str(if first { &by } else { "" })?;
     for (n, line) in python::lines(&text, false).enumerate() {

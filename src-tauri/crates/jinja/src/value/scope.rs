@@ -8,6 +8,9 @@ use crate::ast::Symbol;
 use crate::failure::Result;
 use crate::meter::{Charge, Meter};
 
+/// Variables that are compared in one unit of work.
+const VALUES_PER_UNIT: u64 = 16;
+
 pub struct Scope {
     values: RefCell<Vec<(Symbol, Value)>>,
     parent: Option<Rc<Scope>>,
@@ -20,20 +23,28 @@ impl Scope {
         Ok(Rc::new(Self { values: RefCell::default(), parent, charge }))
     }
 
-    pub fn get(&self, symbol: Symbol) -> Option<Value> {
+    /// Errors: looking for it took too long.
+    pub fn get(&self, symbol: Symbol) -> Result<Option<Value>> {
         let mut scope = self;
         loop {
+            scope.count_search()?;
             let found =
                 scope.values.borrow().iter().find(|(known, _)| *known == symbol).map(|(_, v)| v.clone());
             match (found, &scope.parent) {
-                (Some(value), _) => return Some(value),
+                (Some(value), _) => return Ok(Some(value)),
                 (None, Some(parent)) => scope = parent,
-                (None, None) => return None,
+                (None, None) => return Ok(None),
             }
         }
     }
 
+    /// Counts what a search through all variables costs.
+    fn count_search(&self) -> Result<()> {
+        self.charge.borrow().meter().work(self.values.borrow().len() as u64 / VALUES_PER_UNIT)
+    }
+
     pub fn set(&self, symbol: Symbol, value: Value) -> Result<()> {
+        self.count_search()?;
         let mut values = self.values.borrow_mut();
         if let Some((_, slot)) = values.iter_mut().find(|(known, _)| *known == symbol) {
             *slot = value;
