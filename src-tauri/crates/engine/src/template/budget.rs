@@ -82,3 +82,62 @@ fn size(json: &Value) -> usize {
             }
         }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, json};
+
+    use super::*;
+    use crate::template::ChatTemplate;
+
+    fn render(source: &str, content: &str, interrupt: &Interrupt) -> Result<String, (&'static str, String)> {
+        let template = ChatTemplate::from_source(source).expect("compiles");
+        let messages = [json!({"role": "user", "content": content})];
+        let (kwargs, tools) = (Map::new(), Value::Null);
+        let input = RenderInput {
+            messages: &messages,
+            tools: &tools,
+            kwargs: &kwargs,
+            bos_token: "",
+            eos_token: "",
+            now: None,
+        };
+        let rendered = template.render_until(&input, interrupt);
+        rendered.map(|it| it.text).map_err(|error| {
+            assert!(!error.remedy().is_empty());
+            (error.code(), error.to_string())
+        })
+    }
+
+    const QUADRATIC: &str =
+        "{% set x = namespace(a=[]) %}{% for i in range(100000) %}{% set x.a = x.a + [i] %}{% endfor %}";
+
+    #[test]
+    fn what_takes_too_long_or_too_much_is_stopped() {
+        let free = Interrupt::default();
+        let (code, message) = render(QUADRATIC, "hi", &free).expect_err("too slow");
+        assert_eq!(code, "template.limit");
+        assert!(message.contains("200 ms"), "{message}");
+        let doubling =
+            "{% set x = namespace(a='x') %}{% for i in range(99) %}{% set x.a = x.a + x.a %}{% endfor %}";
+        let (code, message) = render(doubling, "hi", &free).expect_err("too large");
+        assert_eq!(code, "template.limit");
+        assert!(message.contains("32 MB"), "{message}");
+    }
+
+    #[test]
+    fn an_interruption_ends_a_rendering() {
+        let interrupt = Interrupt::default();
+        interrupt.request();
+        assert_eq!(render(QUADRATIC, "hi", &interrupt).expect_err("ended").0, "template.cancelled");
+    }
+
+    /// The bound on memory is beside what the conversation needs.
+    #[test]
+    fn a_long_conversation_is_rendered() {
+        let long = "words and words. ".repeat(1 << 20);
+        let source = "{% set ns = namespace(t='') %}{% for m in messages %}{% set ns.t = ns.t ~ m.content|trim %}{% endfor %}{{ ns.t }}";
+        let text = render(source, &long, &Interrupt::default()).expect("renders");
+        assert_eq!(text, long.trim());
+    }
+}
