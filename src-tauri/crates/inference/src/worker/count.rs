@@ -113,6 +113,7 @@ impl Counter {
             architecture: self.architecture,
             fingerprint: &self.fingerprint,
             now,
+            interrupt: None,
         }
     }
 
