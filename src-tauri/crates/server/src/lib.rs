@@ -8,6 +8,7 @@ mod app_calls;
 mod body;
 mod fault;
 mod guard;
+mod json_body;
 mod key;
 mod openai;
 mod pages;

@@ -7,6 +7,7 @@ use prompt::openai_messages;
 use serde_json::{Map, Value};
 
 use crate::fault::OpenAiFault;
+use crate::json_body;
 
 /// Largest number of stop texts; OpenAI allows 4.
 const MAX_STOPS: usize = 16;
@@ -27,7 +28,7 @@ pub struct ChatRequest {
 
 impl ChatRequest {
     pub fn parse(body: &[u8]) -> Result<Self> {
-        let value: Value = serde_json::from_slice(body)
+        let value = json_body::parse(body)
             .map_err(|error| OpenAiFault::invalid(None, format!("The body is not JSON: {error}.")))?;
         let Value::Object(object) = value else {
             return Err(OpenAiFault::invalid(None, "The body must be a JSON object."));
