@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::mpsc::{self, Sender, SyncSender};
+use std::sync::mpsc::{self, SyncSender, TrySendError};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -13,6 +13,9 @@ use sysinfo::{Pid, ProcessRefreshKind, ProcessesToUpdate, System};
 use super::{Input, WorkerProgram};
 use contract::protocol::WorkerRequest;
 use contract::{Error, ErrorKind};
+
+/// Requests that wait to be written to the process. One that leaves that many has hung.
+const MAX_WAITING_REQUESTS: usize = 4096;
 
 /// Lines of stderr that are kept for the log of its end.
 const LAST_LINES: usize = 20;
@@ -24,7 +27,7 @@ const WORK_SHARE: u32 = 100;
 
 pub struct Child {
     process: std::process::Child,
-    requests: Option<Sender<WorkerRequest>>,
+    requests: Option<SyncSender<WorkerRequest>>,
     last_lines: Arc<Mutex<VecDeque<String>>>,
     listening: Option<JoinHandle<()>>,
     hangs: bool,
@@ -50,7 +53,7 @@ impl Child {
         let last_lines = Arc::<Mutex<VecDeque<String>>>::default();
         let mut child = Self { process, requests: None, last_lines, listening: None, hangs: false };
 
-        let (send, requests) = mpsc::channel();
+        let (send, requests) = mpsc::sync_channel(MAX_WAITING_REQUESTS);
         child.requests = Some(send);
         spawn("write", move || {
             let mut stdin = stdin;
@@ -88,9 +91,10 @@ impl Child {
     }
 
     pub fn ask(&mut self, request: WorkerRequest) {
-        if let Some(requests) = &self.requests {
-            // One that has ended is seen to have where it speaks.
-            let _ = requests.send(request);
+        // One that has ended is seen to have where it speaks.
+        let sent = self.requests.as_ref().map(|requests| requests.try_send(request));
+        if matches!(sent, Some(Err(TrySendError::Full(_)))) {
+            self.hangs();
         }
     }
 
