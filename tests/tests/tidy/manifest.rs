@@ -104,7 +104,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "guide",
         ],
     ),
-    ("server", &["io", "contract", "platform", "net", "prompt", "documents", "app"]),
+    ("server", &["io", "contract", "platform", "prompt", "documents", "app"]),
     (
         "cli",
         &[

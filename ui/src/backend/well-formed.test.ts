@@ -1,25 +1,28 @@
 import { describe, expect, it } from 'vitest';
 import { wellFormed } from './well-formed';
 
-describe('what is sent to the application', () => {
-  it('holds no halves of characters', () => {
-    const cases: [unknown, unknown][] = [
-      ['a\ud83d', 'a\ufffd'],
-      ['\ude00b', '\ufffdb'],
-      ['\ud83d\ude00', '😀'],
-      ['\ud83d\ud83d\ude00', '\ufffd😀'],
-      [
-        { text: 'x\ud83d', n: 1, none: null, list: ['\ud83d', true] },
-        { text: 'x\ufffd', n: 1, none: null, list: ['\ufffd', true] },
-      ],
-      [undefined, undefined],
-    ];
-    for (const [sent, expected] of cases) expect(wellFormed(sent)).toEqual(expected);
+describe('well-formed arguments', () => {
+  const cases: [unknown, unknown][] = [
+    ['half \ud83d', 'half \ufffd'],
+    ['\ude00 half', '\ufffd half'],
+    ['😀', '😀'],
+    ['\ud83d😀\ude00', '\ufffd😀\ufffd'],
+    [
+      { text: '\ud83d', list: ['a', { b: '\udc00' }] },
+      { text: '\ufffd', list: ['a', { b: '\ufffd' }] },
+    ],
+    [{ '\ud83d': 1 }, { '\ufffd': 1 }],
+    [null, null],
+    [7, 7],
+    [undefined, undefined],
+  ];
+  it.each(cases)('%j', (value, expected) => {
+    expect(wellFormed(value)).toEqual(expected);
   });
 
-  it('keeps what is no plain data', () => {
+  it('leaves objects that are no plain data', () => {
     const channel = new (class Channel {
-      id = 1;
+      text = '\ud83d';
     })();
     expect(wellFormed({ channel }).channel).toBe(channel);
   });

@@ -37,7 +37,8 @@ pub fn read(bytes: &[u8]) -> Result<String, ExtractError> {
 }
 
 fn within(bytes: &[u8], time: Duration) -> Result<String, ExtractError> {
-    let (send, done) = mpsc::channel();
+    // One outcome, so that a reader whose caller gave up ends at once.
+    let (send, done) = mpsc::sync_channel(1);
     let stop = Arc::new(AtomicBool::new(false));
     let (bytes, told) = (bytes.to_vec(), Arc::clone(&stop));
     let thread = std::thread::Builder::new().name("pdf".into()).stack_size(STACK_BYTES).spawn(move || {

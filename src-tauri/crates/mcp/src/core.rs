@@ -1,7 +1,7 @@
 //! Pending requests to a server, independent of the transport.
 
 use std::collections::HashMap;
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
@@ -56,6 +56,9 @@ pub enum Reply {
     Stopped,
 }
 
+/// What can come for one request: its answer, and that it was stopped.
+const MAX_WAITING_REPLIES: usize = 2;
+
 /// One server's answers.
 pub struct Core {
     name: String,
@@ -67,7 +70,7 @@ pub struct Core {
 #[derive(Default)]
 struct CoreState {
     n_asked: u64,
-    waiting: HashMap<u64, Sender<Reply>>,
+    waiting: HashMap<u64, SyncSender<Reply>>,
     over: Option<Error>,
     n_junk: usize,
     junk: Option<String>,
@@ -87,13 +90,13 @@ impl Core {
     }
 
     /// A number for a request, and where its answer comes.
-    pub fn expect(&self) -> Result<(u64, Sender<Reply>, Receiver<Reply>)> {
+    pub fn expect(&self) -> Result<(u64, SyncSender<Reply>, Receiver<Reply>)> {
         let mut state = self.state();
         if let Some(error) = &state.over {
             return Err(error.clone());
         }
         state.n_asked += 1;
-        let (sender, replies) = mpsc::channel();
+        let (sender, replies) = mpsc::sync_channel(MAX_WAITING_REPLIES);
         let id = state.n_asked;
         state.waiting.insert(id, sender.clone());
         Ok((id, sender, replies))
@@ -231,7 +234,7 @@ pub struct Stop(Mutex<StopState>);
 #[derive(Debug, Default)]
 struct StopState {
     is: bool,
-    waiting: Option<Sender<Reply>>,
+    waiting: Option<SyncSender<Reply>>,
 }
 
 impl Stop {
@@ -247,7 +250,7 @@ impl Stop {
     }
 
     /// Registers a waiter, and notifies it at once if the stop came before.
-    pub fn watch(&self, waiting: Sender<Reply>) {
+    pub fn watch(&self, waiting: SyncSender<Reply>) {
         let mut pressed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match pressed.is {
             // As above.
@@ -374,7 +377,7 @@ mod tests {
     #[test]
     fn stopping_before_or_after_is_heard() {
         for first in [true, false] {
-            let (stop, (sender, replies)) = (Stop::default(), mpsc::channel());
+            let (stop, (sender, replies)) = (Stop::default(), mpsc::sync_channel(MAX_WAITING_REPLIES));
             if first {
                 stop.press();
             }

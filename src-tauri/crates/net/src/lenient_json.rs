@@ -19,16 +19,6 @@ pub fn parse(text: &str) -> serde_json::Result<Value> {
     })
 }
 
-/// Parses a text whose strings may hold halves of characters, which become U+FFFD.
-///
-/// Errors: no UTF-8, or those of the text as it stands.
-pub fn parse_halves(bytes: &[u8]) -> serde_json::Result<Value> {
-    serde_json::from_slice(bytes).or_else(|error| match std::str::from_utf8(bytes) {
-        Ok(text) => serde_json::from_str(&replace_lone_surrogates(text)).map_err(|_| error),
-        Err(_) => Err(error),
-    })
-}
-
 /// Writes U+FFFD for each escaped surrogate that has no partner. The rest stays byte for byte.
 pub fn replace_lone_surrogates(text: &str) -> Cow<'_, str> {
     let bytes = text.as_bytes();
@@ -120,12 +110,10 @@ mod tests {
         ];
         for (text, expected) in cases {
             assert_eq!(parse(text).unwrap(), expected, "{text}");
-            assert_eq!(parse_halves(text.as_bytes()).unwrap(), expected, "{text}");
         }
         for wrong in ["", "{", r#""\u12""#, r#""\ud83d"#, "\"a\\", "[\"\\ud83d\",]"] {
-            assert!(parse(wrong).is_err() && parse_halves(wrong.as_bytes()).is_err(), "{wrong}");
+            assert!(parse(wrong).is_err(), "{wrong}");
         }
-        assert!(parse_halves(b"\"\xff\\ud83d\"").is_err(), "no UTF-8");
     }
 
     #[test]
@@ -133,7 +121,6 @@ mod tests {
         let text = r#"{"a": NaN, "b": [-Infinity, Infinity], "NaN": "NaN \" Infinity", "c": -1.5}"#;
         let expected = json!({ "a": null, "b": [null, null], "NaN": "NaN \" Infinity", "c": -1.5 });
         assert_eq!(parse(text).unwrap(), expected);
-        assert!(parse_halves(b"[NaN]").is_err());
         assert_eq!(parse("\u{feff}{}").unwrap(), json!({}));
     }
 }

@@ -7,13 +7,13 @@ use axum::response::{IntoResponse, Response};
 use contract::Error;
 use contract::ErrorKind;
 use contract::types::{AppEvent, TurnEvent};
-use net::lenient_json;
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::RouteState;
 use crate::body::read;
 use crate::fault::{Fault, json_response};
+use crate::json_body;
 use crate::stream::{Sse, event};
 
 /// Handles `POST /api/{name}`; the body holds the arguments.
@@ -22,7 +22,7 @@ pub async fn call(State(shared): State<RouteState>, Path(name): Path<String>, bo
         Ok(body) => body,
         Err(refusal) => return refusal,
     };
-    let args = if body.is_empty() { Ok(Value::Null) } else { lenient_json::parse_halves(&body) };
+    let args = if body.is_empty() { Ok(Value::Null) } else { json_body::parse(&body) };
     let args = match args {
         Ok(args) => args,
         Err(error) => return Fault(not_json(&error)).into_response(),

@@ -9,6 +9,7 @@ mod body;
 mod connections;
 mod fault;
 mod guard;
+mod json_body;
 mod key;
 mod openai;
 mod pages;

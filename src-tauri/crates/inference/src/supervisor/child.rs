@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::mpsc::{self, Sender, SyncSender};
+use std::sync::mpsc::{self, SyncSender, TrySendError};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -13,6 +13,9 @@ use sysinfo::{Pid, ProcessRefreshKind, ProcessesToUpdate, System};
 use super::{Input, WorkerProgram};
 use contract::protocol::WorkerRequest;
 use contract::{Error, ErrorKind};
+
+/// Requests that wait to be written to the process. One that leaves that many has hung.
+const MAX_WAITING_REQUESTS: usize = 4096;
 
 /// Lines of stderr that are kept for the log of its end.
 const LAST_LINES: usize = 20;
@@ -31,7 +34,7 @@ enum WorkerInput {
 
 pub struct Child {
     process: std::process::Child,
-    lines: Option<Sender<WorkerInput>>,
+    lines: Option<SyncSender<WorkerInput>>,
     last_lines: Arc<Mutex<VecDeque<String>>>,
     listening: Option<JoinHandle<()>>,
     hangs: bool,
@@ -57,7 +60,7 @@ impl Child {
         let last_lines = Arc::<Mutex<VecDeque<String>>>::default();
         let mut child = Self { process, lines: None, last_lines, listening: None, hangs: false };
 
-        let (send, lines) = mpsc::channel();
+        let (send, lines) = mpsc::sync_channel(MAX_WAITING_REQUESTS);
         child.lines = Some(send);
         spawn("write", move || {
             let mut stdin = stdin;
@@ -99,19 +102,21 @@ impl Child {
     }
 
     pub fn ask(&mut self, request: WorkerRequest) {
-        self.tell(WorkerInput::Request(request));
+        if self.tell(WorkerInput::Request(request)) {
+            self.hangs();
+        }
     }
 
     /// Asks for a sign of life, which comes as `Input::Beat`.
     pub fn ask_beat(&mut self) {
-        self.tell(WorkerInput::Beat);
+        // One that does not even read misses this beat.
+        let _ = self.tell(WorkerInput::Beat);
     }
 
-    fn tell(&self, line: WorkerInput) {
-        if let Some(lines) = &self.lines {
-            // One that has ended is seen to have where it speaks.
-            let _ = lines.send(line);
-        }
+    /// Returns whether too many lines wait. One that has ended is seen to have where it speaks.
+    fn tell(&self, line: WorkerInput) -> bool {
+        let sent = self.lines.as_ref().map(|lines| lines.try_send(line));
+        matches!(sent, Some(Err(TrySendError::Full(_))))
     }
 
     /// Ends it; it has been silent for too long.

@@ -3,11 +3,11 @@
 use app::GenerateArgs;
 use app::SamplingArgs;
 use contract::protocol::{ChatOptions, Prompt, PromptMessage};
-use net::lenient_json;
 use prompt::openai_messages;
 use serde_json::{Map, Value};
 
 use crate::fault::OpenAiFault;
+use crate::json_body;
 
 /// Largest number of stop texts; OpenAI allows 4.
 const MAX_STOPS: usize = 16;
@@ -28,7 +28,7 @@ pub struct ChatRequest {
 
 impl ChatRequest {
     pub fn parse(body: &[u8]) -> Result<Self> {
-        let value = lenient_json::parse_halves(body)
+        let value = json_body::parse(body)
             .map_err(|error| OpenAiFault::invalid(None, format!("The body is not JSON: {error}.")))?;
         let Value::Object(object) = value else {
             return Err(OpenAiFault::invalid(None, "The body must be a JSON object."));
