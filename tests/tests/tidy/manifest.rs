@@ -80,6 +80,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("remote", &["io", "tls", "hub", "contract", "platform", "net", "secrets", "compaction", "prompt"]),
     ("mcp", &["io", "tls", "contract", "platform", "net", "secrets"]),
     ("interchange", &["io", "session", "contract", "platform", "documents", "prompt"]),
+    ("guide", &["contract"]),
     (
         "app",
         &[
@@ -100,6 +101,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "remote",
             "mcp",
             "interchange",
+            "guide",
         ],
     ),
     ("server", &["io", "contract", "platform", "prompt", "documents", "app"]),
@@ -116,6 +118,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "compaction",
             "prompt",
             "inference",
+            "guide",
             "app",
             "server",
         ],
