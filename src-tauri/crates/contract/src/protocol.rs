@@ -68,7 +68,7 @@ pub enum Backend {
 /// Operand precision of GPU matrix products: `kernels::Precision`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum CardPrecision {
+pub enum GpuPrecision {
     #[default]
     Auto,
     F32,
@@ -286,7 +286,7 @@ pub enum Step {
     },
     /// Something was left out of the prompt.
     Compacted {
-        folded: CompactedRange,
+        range: CompactedRange,
     },
     /// The turn needs a summary first; it has to be requested again.
     Wanting {

@@ -95,8 +95,8 @@ pub(crate) fn fit(context: &RemoteContext, request: &FitRequest) -> Result<FitOu
         return Ok(fitting.ahead()?.map_or(FitOutcome::Nothing, wanting));
     }
     Ok(match fitting.fit(Why::Asked)? {
-        Fit::Ready { folded: Some(folded), .. } => FitOutcome::Compacted { folded },
-        Fit::Ready { folded: None, .. } => FitOutcome::Nothing,
+        Fit::Ready { compacted: Some(range), .. } => FitOutcome::Compacted { range },
+        Fit::Ready { compacted: None, .. } => FitOutcome::Nothing,
         Fit::Wanting(wanted) => wanting(wanted),
     })
 }

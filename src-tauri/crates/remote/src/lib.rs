@@ -239,7 +239,7 @@ impl RemoteContext {
 struct WaitingTurn {
     request: Box<GenerateRequest>,
     arrived: Duration,
-    /// The place that was progress last.
+    /// The position that was reported last.
     position: usize,
 }
 

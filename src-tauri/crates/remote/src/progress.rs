@@ -15,7 +15,7 @@ use secrets::Secret;
 /// Longest answer, reasoning included. Bytes.
 const MAX_ANSWER_BYTES: usize = 16 << 20;
 
-/// What has been progress of a turn.
+/// What a turn has reported so far.
 pub struct TurnProgress<'a> {
     context: &'a RemoteContext,
     pub turn: &'a str,
@@ -64,7 +64,7 @@ impl<'a> TurnProgress<'a> {
         }
     }
 
-    /// Nothing of the answer has been progress.
+    /// Nothing of the answer has been reported.
     pub fn is_empty(&self) -> bool {
         self.n_pieces == 0
     }
@@ -129,7 +129,10 @@ impl<'a> TurnProgress<'a> {
     pub async fn end(mut self, request: &GenerateRequest, finish: Option<Finish>) {
         self.begin();
         if finish.is_none() {
-            for Call { id, name, arguments } in self.reply.calls() {
+            for Call { id, name, arguments, extra } in self.reply.calls() {
+                if let Some(extra) = extra {
+                    self.context.remote.keep_call_extra(&self.place, &id, extra);
+                }
                 let arguments = if arguments.trim().is_empty() { "{}".into() } else { arguments };
                 self.called = true;
                 self.context.tell(self.turn, Step::ToolCall { id, name, arguments });

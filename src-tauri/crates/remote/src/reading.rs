@@ -98,7 +98,7 @@ fn framing_of(head: &[u8]) -> Framing {
     }
 }
 
-/// The whole answer has been progress where this is `Ok`.
+/// `Ok`: the whole answer has been reported.
 pub async fn read_answer(answer: &mut Answer, progress: &mut TurnProgress<'_>) -> Result<(), Fault> {
     let place = progress.place.clone();
     let mut reader = AnswerReader::default();

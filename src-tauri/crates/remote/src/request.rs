@@ -25,14 +25,14 @@ const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// A server that wants a longer pause is not waited for.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// A pause that people notice is progress.
+/// The user sees a notice of pauses from this length on.
 const NOTICED_PAUSE: Duration = Duration::from_secs(2);
 
 /// What continues an answer where nothing else does.
 const CONTINUE: &str = "Your last answer was cut off. Go on exactly where it ends, in the middle of the sentence if it \
                         ends there. Repeat nothing and explain nothing.";
 
-/// The whole answer has been progress where this is `Ok`.
+/// `Ok`: the whole answer has been reported.
 pub async fn attempts(
     context: &RemoteContext,
     request: &GenerateRequest,
@@ -133,7 +133,8 @@ async fn ask_without_refused_fields(
     request: &GenerateRequest,
     progress: &TurnProgress<'_>,
 ) -> Result<Answer, Fault> {
-    let full = body(server, model, request, progress);
+    let mut full = body(server, model, request, progress);
+    context.remote.add_call_extras(&progress.place, &mut full);
     let mut n_left = MAX_OMISSIONS;
     loop {
         let mut body = full.clone();

@@ -118,10 +118,10 @@ async fn prepare(
         let compression = without_attention(context, &request.turn, compression);
         let room = TokenBudget::new(limit, request.max_tokens);
         match Fitting::new(&about, &request.chat, &compression, &messages, room).fit(Why::Need)? {
-            Fit::Ready { messages: shown, folded, .. } => {
+            Fit::Ready { messages: shown, compacted, .. } => {
                 messages = shown;
-                folded.into_iter().for_each(|folded: CompactedRange| {
-                    context.tell(&request.turn, Step::Compacted { folded });
+                compacted.into_iter().for_each(|range: CompactedRange| {
+                    context.tell(&request.turn, Step::Compacted { range });
                 });
             }
             Fit::Wanting(wanted) => return Ok(Ready::Wanting(wanted)),

@@ -52,6 +52,9 @@ impl DeepLink {
                 )
             });
         }
+        if let Some(link) = text.filter(|text| hub::ModelAddress::has_host(text)).and_then(find_model) {
+            return Ok(link);
+        }
         let path = match text.filter(|text| text.contains("://")) {
             Some(url) => Url::parse(url).ok().and_then(|url| url.to_file_path().ok()),
             None => Some(PathBuf::from(argument)),
@@ -91,12 +94,16 @@ fn from_link(link: &str) -> Option<DeepLink> {
             Some(DeepLink::NewChat { text })
         }
         ("models", []) => Some(DeepLink::FindModel { query: value("find").unwrap_or_default() }),
-        ("models", [owner, name]) => {
-            let repository = hub::Repository::parse(&format!("{owner}/{name}"))?;
-            Some(DeepLink::FindModel { query: repository.to_string() })
-        }
+        ("models", [_, _, ..]) => find_model(&parts.join("/")),
         _ => None,
     }
+}
+
+/// The search for a model of the hub: `OWNER/NAME`, with its tag or file where the address has one.
+fn find_model(address: &str) -> Option<DeepLink> {
+    let hub::ModelAddress { repository, path, .. } = hub::ModelAddress::parse(address)?;
+    let file = path.map_or_else(String::new, |path| format!(":{path}"));
+    Some(DeepLink::FindModel { query: format!("{repository}{file}") })
 }
 
 #[cfg(test)]
@@ -122,6 +129,14 @@ mod tests {
         assert_eq!(parsed("INGLENOOK://new"), chat(""));
         assert_eq!(parsed("inglenook://models/owner/name-GGUF"), find("owner/name-GGUF"));
         assert_eq!(parsed("inglenook://models?find=two%20words"), find("two words"));
+        for tagged in [
+            "inglenook://models/owner/name-GGUF:Q4_K_M",
+            "inglenook://models/hf.co/owner/name-GGUF:Q4_K_M",
+            "hf.co/owner/name-GGUF:Q4_K_M",
+            "https://huggingface.co/owner/name-GGUF:Q4_K_M",
+        ] {
+            assert_eq!(parsed(tagged), find("owner/name-GGUF:Q4_K_M"), "{tagged}");
+        }
         for refused in [
             "notes.txt",
             "",

@@ -21,7 +21,7 @@ use crate::context::summary;
 use crate::conversations::rows_to_types;
 use crate::tools::rounds::calls_event;
 
-/// How long after a failed save of a all_ids answer the next try comes.
+/// Time between a failed save of a whole answer and the next try.
 const SAVE_AGAIN: Duration = Duration::from_secs(2);
 
 /// Runs until the worker ends; turns it leaves unanswered are interrupted.
@@ -195,9 +195,9 @@ impl TurnEventPump<'_> {
                 self.begun(id, start);
             }
             Step::Prefill { done, total } => turn.publish(TurnEventKind::Prefill { done, total }),
-            Step::Compacted { folded } => {
+            Step::Compacted { range } => {
                 let now_ms = self.services.ctx.clock.now_utc_ms();
-                let kept = keep_compaction(&mut self.services.store(), &folded, now_ms);
+                let kept = keep_compaction(&mut self.services.store(), &range, now_ms);
                 match kept {
                     Ok(compaction) => turn.publish(TurnEventKind::Compacted { compaction }),
                     // It is left out of this prompt all the same, and told again with the next one.
@@ -406,7 +406,7 @@ impl TurnEventPump<'_> {
             ErrorKind::Conflict,
             "app.closed",
             "Inglenook was closed while this answer was being written.",
-            "Ask again to have a all_ids answer.",
+            "Ask again to have a whole answer.",
         );
         self.services.ctx.backends.replies.close();
         for turn in self.services.turns.open_turns() {

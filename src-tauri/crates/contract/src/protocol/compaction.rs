@@ -9,7 +9,7 @@ use super::{PromptMessage, Strategy};
 pub struct Compression {
     pub strategy: Strategy,
     /// The message up to which it is hidden from the model.
-    pub folded: Option<String>,
+    pub compacted_until: Option<String>,
     pub summaries: Vec<SummaryText>,
 }
 

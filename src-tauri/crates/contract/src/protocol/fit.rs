@@ -21,7 +21,7 @@ pub enum FitOutcome {
     /// It fits as it is.
     Nothing,
     Compacted {
-        folded: CompactedRange,
+        range: CompactedRange,
     },
     Wanting {
         wanted: Box<SummaryTask>,

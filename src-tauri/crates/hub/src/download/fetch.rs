@@ -177,7 +177,7 @@ impl FileFetch {
         Ok(())
     }
 
-    /// WaitGuard as long as the failure wants; errors are those that end everything.
+    /// Waits as long as the failure wants; errors are those that end everything.
     async fn recover(&self, failure: RequestFailure, n_failed: u32, has_moved: bool) -> Result<(), FetchEnd> {
         let TransferOptions { first_wait, max_wait, max_network_wait, .. } = self.tuning;
         let jitter = self.clock.monotonic().subsec_nanos().into();
