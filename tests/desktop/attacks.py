@@ -89,8 +89,8 @@ def a_runaway_answer_blanks_nothing(room):
     click(window, ROW + " button")
     until(lambda: window.exists(ANSWER + " strong") and window.text(ANSWER + " strong") == "end", "the last answer is shown")
     for n in reversed(range(len(answers))):
-        up = "document.querySelector(arguments[0])?.scrollIntoView()"
-        until(lambda: window.run(up, QUESTION) is None and f"Question {n}" in window.run(
+        up = "document.querySelector('[data-row]')?.scrollIntoView()"
+        until(lambda: window.run(up) is None and f"Question {n}" in window.run(
             "return [...document.querySelectorAll(arguments[0])].map((it) => it.innerText).join(' ')", QUESTION),
             f"question {n} is shown")
     room.look(window, "runaway")

@@ -62,11 +62,12 @@ pub const RULES: &[Rule] = &[
 /// Crate → our crates that it may name.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("io", &[]),
+    ("tls", &[]),
     ("weights", &["io"]),
     ("kernels", &["io", "weights"]),
     ("engine", &["io", "weights", "kernels"]),
     ("session", &["io"]),
-    ("hub", &["io", "weights"]),
+    ("hub", &["io", "weights", "tls"]),
     ("contract", &["io"]),
     ("platform", &["io", "contract"]),
     ("net", &["contract"]),
@@ -75,8 +76,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("compaction", &["contract"]),
     ("prompt", &["contract", "compaction", "documents", "engine", "weights"]),
     ("inference", &["io", "weights", "kernels", "engine", "contract", "platform", "compaction", "prompt"]),
-    ("remote", &["io", "hub", "contract", "platform", "net", "secrets", "compaction", "prompt"]),
-    ("mcp", &["io", "contract", "platform", "net", "secrets"]),
+    ("remote", &["io", "tls", "hub", "contract", "platform", "net", "secrets", "compaction", "prompt"]),
+    ("mcp", &["io", "tls", "contract", "platform", "net", "secrets"]),
     ("interchange", &["io", "session", "contract", "platform", "documents", "prompt"]),
     (
         "app",

@@ -1185,7 +1185,7 @@ context: number, activations: number, vocabulary: number, total: number, };
 /**
  * The share of a GPU.
  */
-export type FitCard = { name: string, 
+export type FitGpu = { name: string, 
 /**
  * Memory that a model may take; the share held by other programs is unknown. Absent: the
  * driver doesn't report it.
@@ -1231,7 +1231,7 @@ free_bytes: number | null, total_bytes: number | null,
 /**
  * The GPU's share; absent: no GPU is requested.
  */
-card: FitCard | null, 
+card: FitGpu | null, 
 /**
  * The longest context that fits; absent: not even a short one.
  */

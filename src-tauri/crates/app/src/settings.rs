@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use contract::limits::{LimitPreset, Limits};
-use contract::protocol::{Backend, CardPrecision, ChatOptions, Kv, LoadSpec, ModelRef, Quantize, Speculate};
+use contract::protocol::{Backend, ChatOptions, GpuPrecision, Kv, LoadSpec, ModelRef, Quantize, Speculate};
 use contract::settings::{self, DEFAULT_CONTEXT, Setting};
 use contract::types::{AppEvent, ChoiceOption, SettingKind, SettingRow};
 use contract::{
@@ -33,7 +33,7 @@ pub struct Overrides {
     pub backend: Option<Backend>,
     /// Layers on GPUs. None: as many as fit.
     pub gpu_layers: Option<usize>,
-    pub gpu_precision: Option<CardPrecision>,
+    pub gpu_precision: Option<GpuPrecision>,
     /// GPUs, by number or part of their name. Empty: as the settings say.
     pub gpu_devices: Vec<String>,
     pub gpu_spread: Option<GpuSpread>,
@@ -268,7 +268,7 @@ impl App {
         let context = overrides.context.or(settings.context()?.and_then(to_usize));
         Ok(LoadSpec {
             backend: overrides.backend.or(settings.backend()?).unwrap_or_default(),
-            cards: GpuRequest {
+            gpus: GpuRequest {
                 layers: overrides.gpu_layers.or(settings.gpu_layers()?.and_then(to_usize)),
                 precision: overrides.gpu_precision.or(settings.gpu_precision()?).unwrap_or_default(),
                 memory: settings.gpu_memory()?.map(|mb| mb * MB),

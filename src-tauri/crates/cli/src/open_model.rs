@@ -8,12 +8,12 @@ use contract::Error;
 use contract::ErrorKind;
 use contract::Responder;
 use contract::Result;
-use contract::protocol::{Backend, CardPrecision, Kv, Location, Quantize};
+use contract::protocol::{Backend, GpuPrecision, Kv, Location, Quantize};
 use contract::{CpuRequest, GpuRequest, GpuSpread, NumaPolicy};
 use engine::tokenizer::Tokenizer;
 use engine::{Devices, LoadOptions, TokenId};
 use inference::convert::on_load;
-use inference::machine::gpus::{Cards, Finder};
+use inference::machine::gpus::{Finder, GpuPlanner};
 use inference::machine::{self, Machine, Recall};
 use inference::model_file::not_here;
 use inference::starter;
@@ -125,7 +125,7 @@ pub fn machine(global: &Global, recall: Recall) -> Result<Machine> {
 pub fn gpu_request(global: &Global) -> Result<GpuRequest> {
     Ok(GpuRequest {
         layers: global.gpu_layers.and_then(|GpuLayers(n)| n),
-        precision: global.gpu_precision.map(CardPrecision::from).unwrap_or_default(),
+        precision: global.gpu_precision.map(GpuPrecision::from).unwrap_or_default(),
         memory: None,
         devices: global.device.clone(),
         spread: global.gpu_spread.map(GpuSpread::from).unwrap_or_default(),
@@ -135,8 +135,8 @@ pub fn gpu_request(global: &Global) -> Result<GpuRequest> {
 }
 
 /// The GPUs and their cached measurements.
-pub fn gpus<'a>(dirs: &'a DataDirs, request: &'a GpuRequest, clock: &'a RealClock) -> Cards<'a> {
-    Cards { io: &RealIo, clock, folder: Some(&dirs.data), asked: request, finder: Finder::SYSTEM }
+pub fn gpus<'a>(dirs: &'a DataDirs, request: &'a GpuRequest, clock: &'a RealClock) -> GpuPlanner<'a> {
+    GpuPlanner { io: &RealIo, clock, folder: Some(&dirs.data), asked: request, finder: Finder::SYSTEM }
 }
 
 /// Loads a model and applies the LoRA adapters from the flags.

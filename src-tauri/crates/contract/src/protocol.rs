@@ -68,7 +68,7 @@ pub enum Backend {
 /// Operand precision of GPU matrix products: `kernels::Precision`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum CardPrecision {
+pub enum GpuPrecision {
     #[default]
     Auto,
     F32,

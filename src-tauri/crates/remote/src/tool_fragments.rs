@@ -31,6 +31,7 @@ struct OpenCall {
     name: String,
     arguments: String,
     pairs: SurrogateJoiner,
+    extra: Option<Value>,
 }
 
 /// What one fragment says.
@@ -39,6 +40,7 @@ struct CallFragment<'a> {
     id: String,
     name: String,
     arguments: Option<&'a Value>,
+    extra: Option<&'a Value>,
 }
 
 impl CallFragments {
@@ -157,6 +159,9 @@ impl OpenCall {
         if self.index.is_none() {
             self.index = fragment.index;
         }
+        if let Some(extra) = fragment.extra {
+            self.extra = Some(extra.clone());
+        }
         if self.id.is_empty() {
             self.id.clone_from(&fragment.id);
         }
@@ -189,8 +194,8 @@ impl OpenCall {
 
     fn end(mut self) -> Call {
         self.arguments.push_str(self.pairs.rest());
-        let Self { id, name, arguments, .. } = self;
-        Call { id, name, arguments: object_text(arguments) }
+        let Self { id, name, arguments, extra, .. } = self;
+        Call { id, name, arguments: object_text(arguments), extra }
     }
 }
 
@@ -237,7 +242,8 @@ fn fragment(item: &Value) -> CallFragment<'_> {
     let index = index.and_then(Value::as_u64).or_else(|| index?.as_str()?.trim().parse().ok());
     let keys = ["arguments", "parameters", "input", "args"];
     let arguments = keys.iter().find_map(|key| function.get(*key).filter(|value| !value.is_null()));
-    CallFragment { index, id: text(item.get("id")), name: text(function.get("name")), arguments }
+    let extra = item.get("extra_content").filter(|extra| extra.is_object());
+    CallFragment { index, id: text(item.get("id")), name: text(function.get("name")), arguments, extra }
 }
 
 #[cfg(test)]
@@ -356,7 +362,7 @@ mod tests {
         take(&mut calls, json!({ "function_call": { "name": null, "arguments": ":1}" } }));
         assert!(calls.are_whole());
         let arguments = "{\"x\":1}".to_owned();
-        assert_eq!(calls.end(), [Call { id: "call_0".into(), name: "add".into(), arguments }]);
+        assert_eq!(calls.end(), [Call { id: "call_0".into(), name: "add".into(), arguments, extra: None }]);
         let both = json!({ "function_call": { "name": "add" }, "tool_calls": [f(None, Some("a"), Some("add"), "{}")] });
         take(&mut calls, both);
         assert_eq!(calls.end().len(), 1);

@@ -1,10 +1,10 @@
 //! Has summaries written: for a waiting turn, on request, or ahead of need. Those made ahead yield to every answer.
 
 use contract::protocol::{
-    FitOutcome, GenerateRequest, Prompt, Step, Strategy, SummaryTask, SummaryText, TurnResult, WorkerRequest,
+    FitOutcome, GenerateRequest, Step, Strategy, SummaryTask, SummaryText, TurnResult, WorkerRequest,
 };
 use contract::types::{CompactionStrategy, Finish};
-use contract::{Error, Result, Sampling};
+use contract::{Error, Result};
 use session::CompactionRow;
 
 use super::stored_compactions::fit_request;
@@ -17,29 +17,11 @@ impl Services {
     pub fn begin_summary(&self, setup: &TurnPlan, job: SummaryJob) -> Result<()> {
         let mut chat = setup.chat.clone();
         chat.kwargs.insert("enable_thinking".into(), false.into());
-        chat.reasoning_budget = Some(0);
-        let (prompt, max_tokens) = (Prompt::Chat(job.wanted.messages.clone()), Some(job.wanted.n_tokens));
+        let (messages, max_tokens) = (job.wanted.messages.clone(), job.wanted.n_tokens);
         let turn = self.store().new_id();
         self.summaries.jobs().insert(turn.clone(), job);
-        self.ctx.backends.ask(WorkerRequest::Generate(Box::new(GenerateRequest {
-            turn,
-            model: setup.model.clone(),
-            load: setup.load.clone(),
-            conversation: None,
-            prompt,
-            sampling: Sampling { temperature: 0.0, ..Sampling::default() },
-            max_tokens,
-            stop: Vec::new(),
-            ignore_eos: false,
-            chat,
-            speculation: None,
-            had: None,
-            resume: None,
-            bounds: Default::default(),
-            compression: None,
-            keeping: None,
-            profile: false,
-        })))
+        let request = setup.side_request(turn, messages, max_tokens, chat);
+        self.ctx.backends.ask(WorkerRequest::Generate(Box::new(request)))
     }
 
     /// A turn waits for a summary.

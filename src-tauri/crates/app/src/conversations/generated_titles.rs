@@ -2,9 +2,9 @@
 //! to every answer. Until then, and for good if no usable title is written, the first words of the
 //! first message are the title. A title that the user set is never changed.
 
-use contract::protocol::{GenerateRequest, Prompt, PromptMessage, Step, WorkerRequest};
+use contract::Result;
+use contract::protocol::{PromptMessage, Step, WorkerRequest};
 use contract::types::{AppEvent, Finish};
-use contract::{Result, Sampling};
 use prompt::title_text;
 use session::{MessageState, Role, Session, TitledBy};
 
@@ -76,27 +76,9 @@ impl Services {
         let messages =
             vec![message("user", question), message("assistant", answer), message("user", ASK.into())];
         let mut chat = setup.chat.clone();
-        chat.reasoning_budget = Some(0);
         chat.tools = serde_json::Value::Null;
-        self.ctx.backends.ask(WorkerRequest::Generate(Box::new(GenerateRequest {
-            turn,
-            model: setup.model.clone(),
-            load: setup.load.clone(),
-            conversation: None,
-            prompt: Prompt::Chat(messages),
-            sampling: Sampling { temperature: 0.0, ..Sampling::default() },
-            max_tokens: Some(MAX_TOKENS),
-            stop: Vec::new(),
-            ignore_eos: false,
-            chat,
-            speculation: None,
-            had: None,
-            resume: None,
-            compression: None,
-            bounds: Default::default(),
-            keeping: None,
-            profile: false,
-        })))
+        let request = setup.side_request(turn, messages, MAX_TOKENS, chat);
+        self.ctx.backends.ask(WorkerRequest::Generate(Box::new(request)))
     }
 
     /// A step of a turn that writes a title. It comes back where it is none of one.

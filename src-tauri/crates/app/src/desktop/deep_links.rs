@@ -58,6 +58,9 @@ impl DeepLink {
                 )
             });
         }
+        if let Some(link) = text.filter(|text| hub::ModelAddress::has_host(text)).and_then(find_model) {
+            return Ok(link);
+        }
         let path = match text.filter(|text| text.contains("://")) {
             Some(url) => local_file(url),
             None => Some(PathBuf::from(argument)),
@@ -115,12 +118,16 @@ fn from_link(link: &str) -> Option<DeepLink> {
             let query = query.chars().filter(|c| !c.is_control()).take(MAX_QUERY_CHARS).collect();
             Some(DeepLink::FindModel { query })
         }
-        ("models", [owner, name]) => {
-            let repository = hub::Repository::parse(&format!("{owner}/{name}"))?;
-            Some(DeepLink::FindModel { query: repository.to_string() })
-        }
+        ("models", [_, _, ..]) => find_model(&parts.join("/")),
         _ => None,
     }
+}
+
+/// The search for a model of the hub: `OWNER/NAME`, with its tag or file where the address has one.
+fn find_model(address: &str) -> Option<DeepLink> {
+    let hub::ModelAddress { repository, path, .. } = hub::ModelAddress::parse(address)?;
+    let file = path.map_or_else(String::new, |path| format!(":{path}"));
+    Some(DeepLink::FindModel { query: format!("{repository}{file}") })
 }
 
 #[cfg(test)]
@@ -146,6 +153,14 @@ mod tests {
         assert_eq!(parsed("INGLENOOK://new"), chat(""));
         assert_eq!(parsed("inglenook://models/owner/name-GGUF"), find("owner/name-GGUF"));
         assert_eq!(parsed("inglenook://models?find=two%20words"), find("two words"));
+        for tagged in [
+            "inglenook://models/owner/name-GGUF:Q4_K_M",
+            "inglenook://models/hf.co/owner/name-GGUF:Q4_K_M",
+            "hf.co/owner/name-GGUF:Q4_K_M",
+            "https://huggingface.co/owner/name-GGUF:Q4_K_M",
+        ] {
+            assert_eq!(parsed(tagged), find("owner/name-GGUF:Q4_K_M"), "{tagged}");
+        }
         for refused in [
             "notes.txt",
             "",

@@ -11,7 +11,9 @@ use contract::types::{
 use contract::{Error, ErrorKind, Result};
 use engine::LoadOptions;
 use engine::memory_estimate::MemoryEstimate;
-use inference::estimate::{self, Card, EstimateBasis, LoadDefaults, MachineFacts as Machine, OnCard, offers};
+use inference::estimate::{
+    self, EstimateBasis, GpuShare, LoadDefaults, MachineFacts as Machine, TargetGpu, offers,
+};
 use inference::machine::speeds::{self, SpeedCache};
 use inference::machine::{self, Recall, gpus};
 use platform::memory;
@@ -22,6 +24,7 @@ use super::catalog;
 use super::machine_facts::KnownFacts;
 use crate::App;
 use crate::Services;
+use crate::models::model_reference::find_row;
 
 /// Runs of fewer tokens say little about speed.
 const MIN_TOKENS: u32 = 16;
@@ -176,19 +179,21 @@ impl Services {
             let known = self.machine.known();
             (known.speeds.clone(), known.defaults)
         };
-        let card = match asked.on_card {
-            OnCard::Nothing => None,
-            OnCard::IfFaster(_) => gpus::remembered(&*self.ctx.io, &self.ctx.dirs.data),
-            OnCard::Fitting | OnCard::Layers(_) => self.card(),
+        let gpu = match asked.gpu_share {
+            GpuShare::Nothing => None,
+            GpuShare::IfFaster(_) => gpus::remembered(&*self.ctx.io, &self.ctx.dirs.data),
+            GpuShare::Fitting | GpuShare::Layers(_) => self.gpu(),
         };
-        let card = card
-            .map(|(name, room)| Card { name, memory_bytes: room.into_iter().chain(asked.card_limit).min() });
-        Machine { free_bytes: memory::free_bytes(), total_bytes: memory::total_bytes(), speeds, card }
+        let gpu = gpu.map(|(name, room)| TargetGpu {
+            name,
+            memory_bytes: room.into_iter().chain(asked.gpu_limit).min(),
+        });
+        Machine { free_bytes: memory::free_bytes(), total_bytes: memory::total_bytes(), speeds, gpu }
     }
 
-    /// The graphics card that would be used, and how much of it a model may take; drivers are
+    /// The GPU that would be used, and how much of it a model may take; drivers are
     /// queried once.
-    fn card(&self) -> Option<(String, Option<u64>)> {
+    fn gpu(&self) -> Option<(String, Option<u64>)> {
         let first = self.machine.gpu.get_or_init(|| kernels::gpu::adapters().into_iter().next());
         first.as_ref().map(|info| (info.name.clone(), gpus::room(info, None)))
     }
@@ -211,7 +216,7 @@ impl Services {
         if id == contract::STARTER_ID {
             return Ok(MemoryEstimate::of(&inference::model_file::open(&Location::BuiltIn)?)?);
         }
-        let row = self.store().models()?.into_iter().find(|row| row.id == id);
+        let row = find_row(&self.store().models()?, id).cloned();
         let row = row.ok_or_else(|| {
             let message = format!("There is no model \"{id}\" in the library.");
             Error::not_found("model.unknown", message, "See `nook models list`.")
@@ -264,13 +269,13 @@ impl Services {
 
 fn load_defaults(load: &LoadSpec) -> LoadDefaults {
     let context = load.context.and_then(|n| u32::try_from(n).ok()).unwrap_or(DEFAULT_CONTEXT);
-    let on_card = match (load.backend, load.cards.layers) {
-        (Backend::Cpu | Backend::Scalar, _) => OnCard::Nothing,
-        (Backend::Auto, n) => OnCard::IfFaster(n.map(|n| u32::try_from(n).unwrap_or(u32::MAX))),
-        (Backend::Gpu, None) => OnCard::Fitting,
-        (Backend::Gpu, Some(n)) => OnCard::Layers(u32::try_from(n).unwrap_or(u32::MAX)),
+    let gpu_share = match (load.backend, load.gpus.layers) {
+        (Backend::Cpu | Backend::Scalar, _) => GpuShare::Nothing,
+        (Backend::Auto, n) => GpuShare::IfFaster(n.map(|n| u32::try_from(n).unwrap_or(u32::MAX))),
+        (Backend::Gpu, None) => GpuShare::Fitting,
+        (Backend::Gpu, Some(n)) => GpuShare::Layers(u32::try_from(n).unwrap_or(u32::MAX)),
     };
-    LoadDefaults { context, kv: load.kv, on_card, card_limit: load.cards.memory }
+    LoadDefaults { context, kv: load.kv, gpu_share, gpu_limit: load.gpus.memory }
 }
 
 fn best_run(session: &Session, id: &str, kv: Kv) -> Result<Option<FitMeasured>> {

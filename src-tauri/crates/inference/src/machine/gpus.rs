@@ -30,7 +30,7 @@ pub use detect::Finder;
 pub use layer_split::room;
 
 /// How GPUs are looked for, and where findings are kept.
-pub struct Cards<'a> {
+pub struct GpuPlanner<'a> {
     pub io: &'a dyn Io,
     pub clock: &'a dyn Clock,
     /// None: nothing is cached, and no GPU is chosen automatically.
@@ -65,14 +65,14 @@ const MIN_BYTES: u64 = 64 << 20;
 /// Unfinished probes from which on no GPU is used.
 const MAX_UNFINISHED: u32 = 2;
 
-impl<'a> Cards<'a> {
+impl<'a> GpuPlanner<'a> {
     /// For models that are loaded so.
     pub fn of(machine: &'a CpuRequest, asked: &'a GpuRequest, clock: &'a dyn Clock) -> Self {
         Self { io: &RealIo, clock, folder: machine.folder.as_deref(), asked, finder: Finder::SYSTEM }
     }
 }
 
-impl Cards<'_> {
+impl GpuPlanner<'_> {
     /// The devices for a model, written into `options`, where threads and the like are already. Errors: no family knows
     /// the model.
     pub fn place(

@@ -24,7 +24,7 @@ use super::guarded;
 use super::kv_contexts::Contexts;
 use super::resume;
 use crate::convert::on_load;
-use crate::machine::gpus::{Cards, GpuPlacement};
+use crate::machine::gpus::{GpuPlacement, GpuPlanner};
 use crate::machine::{self, Recall};
 use crate::{engine_types, memory_budget};
 use contract::protocol::{
@@ -71,7 +71,7 @@ pub(super) fn devices(load: &LoadSpec) -> Devices {
     match load.backend {
         Backend::Auto => Devices::Auto,
         Backend::Cpu => Devices::Cpu,
-        Backend::Gpu => Devices::Gpu { layers: load.cards.layers },
+        Backend::Gpu => Devices::Gpu { layers: load.gpus.layers },
         Backend::Scalar => Devices::Scalar,
     }
 }
@@ -125,7 +125,7 @@ impl LoadedModel {
             }
             Backend::Scalar => None,
         };
-        let cards = Cards::of(&load.machine, &load.cards, clock);
+        let cards = GpuPlanner::of(&load.machine, &load.gpus, clock);
         let backend = match (&reference.location, load.backend) {
             // it has answered before a GPU is opened
             (Location::BuiltIn, Backend::Auto) => Backend::Cpu,
@@ -362,11 +362,11 @@ impl LoadedModel {
     pub fn tune_some(&mut self, clock: &dyn Clock) -> bool {
         let Some(placed) = &self.placed else { return false };
         let is_left = self.model.tune(&|| clock.monotonic()).unwrap_or_else(|error| {
-            tracing::info!(code = error.code(), "the graphics card was not tuned: {error}");
+            tracing::info!(code = error.code(), "the GPU was not tuned: {error}");
             false
         });
         if !is_left {
-            Cards::of(&self.load.machine, &self.load.cards, clock).keep(placed, true);
+            GpuPlanner::of(&self.load.machine, &self.load.gpus, clock).keep(placed, true);
             self.placed = None;
         }
         is_left
