@@ -65,7 +65,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("tls", &[]),
     ("weights", &["io"]),
     ("kernels", &["io", "weights"]),
-    ("engine", &["io", "weights", "kernels"]),
+    ("jinja", &[]),
+    ("engine", &["io", "weights", "kernels", "jinja"]),
     ("session", &["io"]),
     ("hub", &["io", "weights", "tls"]),
     ("contract", &["io"]),
@@ -79,6 +80,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("remote", &["io", "tls", "hub", "contract", "platform", "net", "secrets", "compaction", "prompt"]),
     ("mcp", &["io", "tls", "contract", "platform", "net", "secrets"]),
     ("interchange", &["io", "session", "contract", "platform", "documents", "prompt"]),
+    ("guide", &["contract"]),
     (
         "app",
         &[
@@ -99,6 +101,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "remote",
             "mcp",
             "interchange",
+            "guide",
         ],
     ),
     ("server", &["io", "contract", "platform", "prompt", "documents", "app"]),
@@ -115,6 +118,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "compaction",
             "prompt",
             "inference",
+            "guide",
             "app",
             "server",
         ],
@@ -135,7 +139,6 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("clap", &["cli"]),
     ("memmap2", &["weights"]),
     ("tokenizers", &["engine"]),
-    ("minijinja", &["engine"]),
     ("directories", &["platform"]),
     ("keyring-core", &["secrets"]),
 ];
