@@ -13,6 +13,7 @@ mod hash;
 pub mod parts;
 pub mod pdf;
 pub mod prompt_injection;
+pub mod readability;
 
 pub use extract::ExtractedText;
 pub use extract_error::ExtractError;

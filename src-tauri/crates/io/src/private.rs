@@ -252,8 +252,7 @@ mod tests {
             std::fs::create_dir_all(at(sub)).unwrap();
             chmod(&at(sub), 0o755);
         }
-        let files =
-            [("ours/a", 0o666), ("ours/deep/tool", 0o755), ("theirs/b", 0o644), ("ours/twin", 0o644)];
+        let files = [("ours/a", 0o666), ("ours/deep/tool", 0o755), ("theirs/b", 0o644), ("ours/twin", 0o644)];
         for (file, mode) in files {
             std::fs::write(at(file), b"x").unwrap();
             chmod(&at(file), mode);
