@@ -2,6 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { HOSTILE_TEXTS, hostileImport } from './hostile.mjs';
 import { ANSWER, KEY, ROOT, assert, browse, byId, conversationOf, look, openConversation } from './scenario.mjs';
 
 const PAYLOADS = JSON.parse(readFileSync(join(ROOT, 'ui/src/test/payloads.json'), 'utf8'));
@@ -57,6 +58,94 @@ export async function nothingThatAModelWritesRunsOrLeaves(origin, server) {
     await page.keyboard.press('Escape');
     assert(page.url() === `${origin}/`, `the page went to ${page.url()}`);
     assert((await page.evaluate(() => document.title)).includes('Inglenook'), 'the title is ours');
+    await assertQuiet();
+  } finally {
+    await close();
+  }
+}
+
+/** What the page asks for when a chat is opened. */
+const OPENING_CALLS = new Set(['conversation_get', 'conversation_prefetch']);
+
+const RUNAWAY_CHARS = 100_000;
+
+/** Wakes every handler that a payload may have left: by pointing, focusing, loading and failing. */
+function wakeHandlers(area) {
+  const names = ['error', 'load', 'focus', 'mouseover', 'mouseenter', 'pointerenter', 'animationstart', 'toggle', 'begin'];
+  for (const element of document.querySelectorAll(`${area} .md *, ${area} .bubble`))
+    for (const name of names) element.dispatchEvent(new Event(name));
+}
+
+function drawDiagrams(buttons) {
+  for (const button of document.querySelectorAll(`${buttons}:not([data-tried])`)) {
+    button.dataset.tried = '1';
+    button.click();
+  }
+}
+
+/** Attributes that act, and names that stand in for what the page's own code reads. */
+function actingAttributes(area) {
+  return [...document.querySelectorAll(`${area} .md *`)].flatMap((element) =>
+    [...element.attributes].filter(({ name }) => /^(?:on|id$|name$|for$|form|is$|slot$|part$)/.test(name)).map((it) => `${it.name}=${it.value}`));
+}
+
+export async function aHostileChatDoesNothing(origin, server) {
+  assert(HOSTILE_TEXTS.length >= 500, `${HOSTILE_TEXTS.length} texts`);
+  const base64 = Buffer.from(JSON.stringify(hostileImport())).toString('base64');
+  const { conversations, failures } = await server.call('import_bytes', { base64 });
+  assert(failures.length === 0, `not imported: ${JSON.stringify(failures)}`);
+  const id = conversations.find((it) => it.title.startsWith('Hostile')).id;
+  const { page, requests, assertQuiet, close } = await browse(origin, KEY);
+  try {
+    await page.locator(byId('conversation-row')).first().waitFor();
+    let opened = 0;
+    page.context().on('page', () => (opened += 1));
+    const before = requests.length;
+    await openConversation(page, id);
+    await page.locator(SCROLLER).focus();
+    await page.keyboard.press('Home');
+    for (let atEnd = false; !atEnd; ) {
+      await twoFrames(page);
+      await page.evaluate(() => document.querySelectorAll('details').forEach((it) => (it.open = true)));
+      await page.evaluate(drawDiagrams, byId('diagram-draw'));
+      await twoFrames(page);
+      await page.evaluate(wakeHandlers, SCROLLER);
+      const acting = await page.evaluate(actingAttributes, SCROLLER);
+      assert(acting.length === 0, `attributes that act: ${acting.slice(0, 5)}`);
+      const drawn = await page.evaluate(readAndGoOn, [SCROLLER, `${FORBIDDEN.replace(/,img|,\[src\]/g, '')},img:not([src^="blob:"])`, ANSWER]);
+      assert(drawn.found.length === 0, `in an answer: ${drawn.found.slice(0, 3)}`);
+      atEnd = drawn.atEnd;
+    }
+    await look(page, 'hostile');
+    assert(opened === 0, `${opened} pages were opened`);
+    assert(page.url() === `${origin}/`, `the page went to ${page.url()}`);
+    const calls = requests.slice(before).flatMap((url) => /\/api\/(\w+)/.exec(url)?.[1] ?? []);
+    const others = calls.filter((call) => !OPENING_CALLS.has(call));
+    assert(others.length === 0, `calls were made: ${[...new Set(others)]}`);
+    await assertQuiet();
+  } finally {
+    await close();
+  }
+}
+
+/** A model that repeats itself without end. */
+export async function aRunawayAnswerBlanksNothing(origin, server) {
+  const units = ['>', '> - ', '- ', '**a ', '[', '<sub>', '$a', '\\[\n', '`', '| a |\n|-|\n', '\\frac{', '> a\nb\n'];
+  const answers = [`${'>'.repeat(2000)} deep`, ...units.map((unit) => `Runaway **${units.indexOf(unit)}**\n\n${unit.repeat(RUNAWAY_CHARS / unit.length)}`)];
+  const id = await conversationOf(server, 'runaway', answers.flatMap((it, n) => [it, `Calm **answer ${n}**.`]));
+  const { page, assertQuiet, close } = await browse(origin, KEY);
+  try {
+    await page.locator(byId('conversation-row')).first().waitFor();
+    await openConversation(page, id);
+    await page.locator(`${ANSWER} strong`, { hasText: `answer ${answers.length - 1}` }).waitFor();
+    const seen = new Set();
+    for (let n = 0; n < answers.length * 2; n++) {
+      for (const words of await page.locator(`${ANSWER} strong`).allInnerTexts()) seen.add(words);
+      await page.evaluate((answer) => document.querySelector(answer)?.scrollIntoView(), ANSWER);
+      await twoFrames(page);
+    }
+    for (let n = 0; n < answers.length; n++) assert(seen.has(`answer ${n}`), `answer ${n} was not drawn: ${[...seen]}`);
+    await look(page, 'runaway');
     await assertQuiet();
   } finally {
     await close();

@@ -4,7 +4,8 @@
 import { mkdirSync } from 'node:fs';
 import { axeFindsNothingGrave, fourTimesAsLargeItStillWorks } from './access.mjs';
 import { anAnswerIsMadeWithOtherSettings } from './again.mjs';
-import { nothingThatAModelWritesRunsOrLeaves } from './attacks.mjs';
+import { aHostileChatDoesNothing, aRunawayAnswerBlanksNothing, nothingThatAModelWritesRunsOrLeaves } from './attacks.mjs';
+import { anInputMethodEndsNothing } from './composition.mjs';
 import { aDiagramIsDrawnFromItsSource } from './diagram.mjs';
 import { filesGoWithMessages } from './files.mjs';
 import { foldersLieInFolders } from './folders.mjs';
@@ -117,6 +118,8 @@ const ON_SERVER = [
   anAnswerIsMadeWithOtherSettings,
   foldersLieInFolders,
   nothingThatAModelWritesRunsOrLeaves,
+  aHostileChatDoesNothing,
+  aRunawayAnswerBlanksNothing,
   twoThousandMessagesOpenAndScroll,
   filesGoWithMessages,
   aToolIsAddedAllowedAndAnswered,
@@ -135,6 +138,7 @@ const ON_STAND_IN = [
   rightToLeftIsMirrored,
   languagesChangeAtOnce,
   aDiagramIsDrawnFromItsSource,
+  anInputMethodEndsNothing,
 ];
 
 async function main() {

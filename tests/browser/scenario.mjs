@@ -19,6 +19,7 @@ export const KEEP = keepAt > 0 ? process.argv[keepAt + 1] : null;
 
 export const byId = (id) => `[data-testid="${id}"]`;
 export const ANSWER = byId('message-assistant');
+export const QUESTION = byId('message-user');
 export const ANSWERED = `${ANSWER}[data-state="complete"]`;
 
 /** A program that says where it listens in its first line. */

@@ -1,4 +1,4 @@
-//! StoredChunks contexts are restored bit by bit, for every family and precision. The prefix that an edit or a new version
+//! Stored contexts are restored bit by bit, for every family and precision. The prefix that an edit or a new version
 //! leaves valid is not computed again.
 
 use std::path::{Path, PathBuf};

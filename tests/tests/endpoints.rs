@@ -148,7 +148,7 @@ fn a_long_prompt_is_counted_by_the_server_and_later_estimates_follow_it() {
         name: "lab".into(),
         url: format!("http://{}", server.address()),
         key: Some(KEY.into()),
-        key_variable: None,
+        ..EndpointAddArgs::default()
     };
     let context = app.endpoint_add(args).unwrap().models[0].context_length as usize;
     assert!(context > 0, "the server says how much it holds");

@@ -54,7 +54,7 @@ impl RemoteApp {
 
     fn add(&self, name: &str, address: &str) {
         let (url, key) = (format!("http://{address}"), Some(KEY.to_owned()));
-        let args = EndpointAddArgs { name: name.into(), url, key, key_variable: None };
+        let args = EndpointAddArgs { name: name.into(), url, key, ..EndpointAddArgs::default() };
         let info = self.app.endpoint_add(args).expect("an endpoint");
         assert_eq!(info.health, EndpointHealth::Up, "{info:?}");
         assert_eq!(info.models.first().map(|model| model.id.as_str()), Some("starter"));

@@ -3,10 +3,11 @@ import type { ToolDecision } from '../backend/bindings';
 import { commandFor, isMac, isTyping, type CommandId } from '../shared/keys';
 import type { Inglenook } from './inglenook.svelte';
 import { zoom } from './zoom';
+import { isComposing } from '../shared/composition';
 
 /** Runs the command of a key press. Returns true if the event was consumed. */
 export function onKey(app: Inglenook, event: KeyboardEvent): boolean {
-  if (event.isComposing || event.defaultPrevented) return false;
+  if (isComposing(event) || event.defaultPrevented) return false;
   const command = commandFor(event, isMac());
   if (command) {
     if (isOverlaid() && command !== 'shortcuts' && command !== 'palette') return false;

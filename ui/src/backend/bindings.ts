@@ -486,7 +486,7 @@ export type TurnEvent = { seq: number, turn: string, kind: TurnEventKind, };
 /**
  * The content of a turn event.
  */
-export type TurnEventKind = { "type": "queued", position: number, } | { "type": "loading", fraction: number, } | { "type": "prefill", done: number, total: number, } | { "type": "compacting", messages: number, } | { "type": "compacted", compaction: CompactionInfo, } | { "type": "text", text: string, ids: Array<number>, } | { "type": "reasoning", text: string, ids: Array<number>, } | { "type": "tool_call", call: ToolCall, } | { "type": "notice", error: ErrorInfo, } | { "type": "done", stats: TurnStats, } | { "type": "failed", error: ErrorInfo, };
+export type TurnEventKind = { "type": "queued", position: number, } | { "type": "loading", fraction: number, } | { "type": "prefill", done: number, total: number, } | { "type": "compacting", messages: number, } | { "type": "compacted", compaction: CompactionInfo, } | { "type": "text", text: string, ids: Array<number>, } | { "type": "reasoning", text: string, ids: Array<number>, } | { "type": "revised", text: string, reasoning: string, } | { "type": "tool_call", call: ToolCall, } | { "type": "notice", error: ErrorInfo, } | { "type": "done", stats: TurnStats, } | { "type": "failed", error: ErrorInfo, };
 
 /**
  * Why an answer ended.
@@ -1189,7 +1189,7 @@ context: number, activations: number, vocabulary: number, total: number, };
 /**
  * The share of a GPU.
  */
-export type FitCard = { name: string, 
+export type FitGpu = { name: string, 
 /**
  * Memory that a model may take; the share held by other programs is unknown. Absent: the
  * driver doesn't report it.
@@ -1235,7 +1235,7 @@ free_bytes: number | null, total_bytes: number | null,
 /**
  * The GPU's share; absent: no GPU is requested.
  */
-card: FitCard | null, 
+card: FitGpu | null, 
 /**
  * The longest context that fits; absent: not even a short one.
  */
@@ -1788,9 +1788,13 @@ leaves_machine: boolean,
  */
 is_readable: boolean, key: EndpointKey, enabled: boolean, server: ServerKind, 
 /**
- * As last listed.
+ * As last listed, and as typed.
  */
-models: Array<EndpointModel>, health: EndpointHealth, };
+models: Array<EndpointModel>, 
+/**
+ * Model names that the user typed, since the server lists none.
+ */
+typed_models: Array<string>, health: EndpointHealth, };
 
 /**
  * What a remote model has beyond the common fields.
@@ -1816,7 +1820,11 @@ key?: string | null,
 /**
  * The environment variable that holds the key instead.
  */
-key_variable?: string | null, };
+key_variable?: string | null, 
+/**
+ * Names of models, for a server that lists none.
+ */
+models?: Array<string> | null, };
 
 /**
  * Absent fields stay unchanged.
@@ -1825,7 +1833,11 @@ export type EndpointUpdateArgs = { id: string, name?: string | null, url?: strin
 /**
  * A key to store; empty: removes it.
  */
-key?: string | null, key_variable?: string | null, enabled?: boolean | null, };
+key?: string | null, key_variable?: string | null, enabled?: boolean | null, 
+/**
+ * Replaces the typed names of models.
+ */
+models?: Array<string> | null, };
 
 /**
  * A plugin, and what it brings.

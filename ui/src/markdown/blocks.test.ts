@@ -22,6 +22,11 @@ const TEXTS: Record<string, string> = {
   math: 'Let $x$ and\n\n$$\na\n+ b\n- c\n$$\n\nthen \\(y\\).\n\n\\[\nz\n\\]\nend',
   prices: 'It costs $5 or $10.\n\n$$ is no formula\n\n- a\n- b $3\n\nend $$',
   open_math: 'so\n\n$$\na\n- b',
+  blank_math:
+    'so\n\n$$\na\n\n- b\n\n$$\nthen: \\[\nx\n\ny\n\\] end\n\n\\[ stray\n\n- a\n- b\n\nend',
+  stray_math: '$$\n\n- a\n- b\n\n# c\n\nd $$\n\n> \\[\n>\n> e\n\nf \\]\n\ng',
+  table_math: '| a | b |\n|---|---|\n| $|x|$ | 1 |\n| $5 | $6 |\n\nafter',
+  cjk: '访问https://example.com，然后**“重点”**内容\n\n~5 to ~10 ~~x~~',
   blank: '\n\n\na\n\n\n\n\nb\n\n',
 };
 
@@ -36,6 +41,13 @@ describe('Blocks', () => {
       for (let end = 0; end < text.length; end += step) blocks.update(text.slice(0, end), true);
       expect(html(blocks.update(text, false))).toBe(whole(text));
     }
+  });
+
+  it('waits for the end of a formula only so long', () => {
+    const text = `\\[\n\na\n\n${'b *c*\n\n'.repeat(900)}\\]\n\nend`;
+    const blocks = new Blocks();
+    for (let end = 0; end < text.length; end += 50) blocks.update(text.slice(0, end), true);
+    expect(html(blocks.update(text, false))).toBe(whole(text));
   });
 
   it('keeps finished blocks as they are', () => {

@@ -4,7 +4,8 @@
  * those of the whole text.
  */
 import type { Token, Tokens, TokensList } from 'marked';
-import { languageOf, lex, renderBlock } from './render';
+import { lengthOf } from './bounded-lexer';
+import { languageOf, lex, plainHtml, renderBlock } from './render';
 
 export interface Block {
   /** Offset of the block in the text; its key. */
@@ -37,6 +38,16 @@ export class Blocks {
   /** Returns the blocks of `text`. `growing`: more may be appended. */
   update(text: string, growing: boolean): Block[] {
     const normal = text.replace(/\r\n?/g, '\n');
+    try {
+      return this.#update(normal, growing);
+    } catch {
+      // No text may keep the rest of the conversation from being shown.
+      this.reset();
+      return [plainBlock(normal)];
+    }
+  }
+
+  #update(normal: string, growing: boolean): Block[] {
     if (!normal.startsWith(this.#text)) this.reset();
     this.#text = normal;
     const blocks = this.#blocks(normal, growing);
@@ -60,7 +71,7 @@ export class Blocks {
     if (growing) this.#finish(text);
     const tail = text.slice(this.#cut);
     if (tail.trim() === '') return this.#finished;
-    return [...this.#finished, ...this.#render(this.#lex(tail, !growing), this.#cut, growing)];
+    return [...this.#finished, ...this.#render(this.#lex(tail, growing), this.#cut, growing)];
   }
 
   /**
@@ -71,10 +82,13 @@ export class Blocks {
     const end = text.lastIndexOf('\n') + 1;
     if (end <= this.#cut) return;
     const tokens = this.#lex(text.slice(this.#cut, end), true);
+    this.#define(tokens);
     // If the lexer ever drops a character, offsets are wrong: then nothing is finished early.
     if (lengthOf(tokens) !== end - this.#cut) return;
     let last = tokens.length - 1;
     while (last >= 0 && tokens[last]?.type === 'space') last--;
+    // A formula within a line belongs to what stands before it, unless it turns out to be one of several lines.
+    while (last > 0 && !tokens[last - 1]?.raw.endsWith('\n')) last--;
     if (last <= 0) return;
     const done = tokens.slice(0, last);
     const added = this.#render(done, this.#cut, false);
@@ -82,16 +96,19 @@ export class Blocks {
     this.#cut += lengthOf(done);
   }
 
-  /** `complete`: no line of `source` can grow, so its reference definitions are final. */
-  #lex(source: string, complete: boolean): Token[] {
-    const tokens = lex(source);
-    if (!complete) return tokens;
+  #lex(source: string, growing: boolean): TokensList {
+    const tokens = lex(source, growing);
+    if (!growing) this.#define(tokens);
+    return tokens;
+  }
+
+  /** Takes reference definitions over. No line of `tokens` may grow, so they are final. */
+  #define(tokens: TokensList): void {
     for (const [label, link] of Object.entries(tokens.links)) {
       if (label in this.#links) continue;
       this.#links = { ...this.#links, [label]: link };
       this.#stale = true;
     }
-    return tokens;
   }
 
   #render(tokens: readonly Token[], from: number, growing: boolean): Block[] {
@@ -111,11 +128,15 @@ export class Blocks {
   }
 }
 
+const plainBlock = (source: string): Block => ({
+  at: 0,
+  source,
+  html: plainHtml(source),
+  code: null,
+});
+
 const codeOf = (token: Tokens.Code, growing: boolean): Code => ({
   text: token.text,
   language: languageOf(token.lang ?? ''),
   growing,
 });
-
-const lengthOf = (tokens: readonly Token[]): number =>
-  tokens.reduce((sum, token) => sum + token.raw.length, 0);

@@ -1,7 +1,8 @@
 // @vitest-environment jsdom
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Blocks } from './blocks';
-import { mayHoldMath, setTypeset } from './math';
+import { mayHoldFormula } from './formulas';
+import { setTypeset } from './math';
 import { typeset } from './tex';
 import { PAYLOADS } from '../test/payloads';
 
@@ -36,7 +37,9 @@ describe('formulas', () => {
     ['a \\$x\\$ b', []],
     ['`$x$`', []],
     ['```\n$$x$$\n```', []],
-    ['$$\nx\n\ny\n$$', []],
+    ['$$\nx\n\ny\n$$', ['xy']],
+    ['$$ x\n\ny\n$$', []],
+    ['\\[\na = b\n\nc = d\n\\]', ['a=bc=d']],
     ['$\\nosuchcommand$', []],
   ])('%s', (text, expected) => {
     expect(formulas(text)).toEqual(expected);
@@ -66,7 +69,7 @@ describe('formulas', () => {
   });
 
   it('is only looked for where one may be', () => {
-    expect(mayHoldMath('plain *text* [1]')).toBe(false);
-    expect(mayHoldMath('a \\(x\\)')).toBe(true);
+    expect(mayHoldFormula('plain *text* [1]')).toBe(false);
+    expect(mayHoldFormula('a \\(x\\)')).toBe(true);
   });
 });

@@ -1,21 +1,27 @@
 /**
- * Tokenizer for formulas between `$…$`, `$$…$$`, `\(…\)` and `\[…\]`. The typesetter is set from outside; until
- * it is loaded, and for invalid formulas, the source is shown.
+ * Tokenizer for formulas. The typesetter is set from outside; until it is loaded, and for invalid formulas, the
+ * source is shown.
  */
 import type { MarkedExtension, TokenizerAndRendererExtension, Tokens } from 'marked';
+import { BoundedLexer } from './bounded-lexer';
+import {
+  blockFormula,
+  formulaStart,
+  inlineFormula,
+  isOpenBlockFormula,
+  MAX_FORMULA_CHARS,
+} from './formulas';
 
 /** Returns MathML, or null if the source is no valid formula. */
 export type Typeset = (tex: string, display: boolean) => string | null;
 
-/** A display formula on its own lines. It ends at a blank line, so that a stray `$$` swallows nothing. */
-const BLOCK =
-  /^ {0,3}(?:\$\$((?:(?!\n[ \t]*\n|\$\$)[^])+)\$\$|\\\[((?:(?!\n[ \t]*\n|\\\])[^])+)\\\])[ \t]*(?:\n+|$)/;
-/** Opened, but neither closed nor abandoned. */
-const OPEN = /^ {0,3}(?:\$\$(?:(?!\n[ \t]*\n|\$\$)[^])*|\\\[(?:(?!\n[ \t]*\n|\\\])[^])*)$/;
-/** `$` touches its content, and no digit or letter follows: prices stay prices. */
-const INLINE =
-  /^(?:\$\$((?:[^$\\]|\\[^])+?)\$\$|\$((?:[^$\\\s]|\\.)(?:(?:[^$\\\n]|\\.)*(?:[^$\\\s]|\\.))?)\$(?![\w$])|\\\(([^]+?)\\\)|\\\[([^]+?)\\\])/;
-const MAY_BEGIN = /\$|\\[([]/;
+/** A display formula on its own lines. */
+const OWN_LINE = /\n {0,3}(?:\$\$|\\\[)/;
+/** A display formula that begins at the end of a line. */
+const LINE_END = /(?<![\\$])(?:\$\$|\\\[)[ \t]*\n/g;
+const BLANK_LINE = /\n[ \t]*\n/;
+/** A formula that begins deeper within a paragraph does not end it, so that long texts are not scanned repeatedly. */
+const MAX_START_CHARS = 8_000;
 
 let typeset: Typeset | null = null;
 
@@ -23,9 +29,6 @@ let typeset: Typeset | null = null;
 export function setTypeset(set: Typeset): void {
   typeset = set;
 }
-
-/** Whether a text may contain formulas, so that loading the typesetter is worth it. */
-export const mayHoldMath = (text: string): boolean => MAY_BEGIN.test(text);
 
 function mathHtml(tex: string, raw: string, display: boolean, escape: (text: string) => string) {
   const html = typeset?.(tex, display);
@@ -35,17 +38,42 @@ function mathHtml(tex: string, raw: string, display: boolean, escape: (text: str
     : `<span class="md-math">${html}</span>`;
 }
 
+/** Only the last block of a growing text may be closed by what follows. */
+const mayBeClosed = (lexer: unknown): boolean =>
+  lexer instanceof BoundedLexer && lexer.isGrowing && lexer.blockDepth === 1;
+
+const isOpen = (source: string, lexer: unknown): boolean =>
+  isOpenBlockFormula(source) && (mayBeClosed(lexer) || !BLANK_LINE.test(source));
+
+/** Offset within `source` at which a display formula ends a paragraph. */
+function blockStart(source: string, lexer: unknown): number | undefined {
+  const window = source.slice(0, MAX_START_CHARS);
+  const blank = BLANK_LINE.exec(window);
+  const paragraph = blank ? window.slice(0, blank.index + 1) : window;
+  const own = OWN_LINE.exec(paragraph)?.index ?? Infinity;
+  for (const { index } of paragraph.matchAll(LINE_END)) {
+    if (index >= own) break;
+    const rest = source.slice(index, index + MAX_FORMULA_CHARS + 1);
+    const formula = blockFormula(rest);
+    const hasBlankLine = formula && BLANK_LINE.test(formula.tex);
+    if (hasBlankLine || (mayBeClosed(lexer) && isOpen(rest, lexer))) return index;
+  }
+  return own < Infinity ? own : undefined;
+}
+
+/** Makes formulas part of the grammar. */
 export function mathExtension(escape: (text: string) => string): MarkedExtension {
   const block: TokenizerAndRendererExtension = {
     name: 'mathBlock',
     level: 'block',
-    start: (source) => /\n {0,3}(?:\$\$|\\\[)/.exec(source)?.index,
+    start(source) {
+      return blockStart(source, this.lexer);
+    },
     tokenizer(source) {
-      const closed = BLOCK.exec(source);
-      if (closed) return { type: 'mathBlock', raw: closed[0], text: closed[1] ?? closed[2] ?? '' };
-      const open = OPEN.exec(source);
-      if (!open) return undefined;
-      return { type: 'paragraph', raw: open[0], text: open[0], tokens: this.lexer.inline(open[0]) };
+      const formula = blockFormula(source);
+      if (formula) return { type: 'mathBlock', raw: formula.raw, text: formula.tex };
+      if (!isOpen(source, this.lexer)) return undefined;
+      return { type: 'paragraph', raw: source, text: source, tokens: this.lexer.inline(source) };
     },
     renderer: ({ text, raw }: Tokens.Generic) =>
       `<p>${mathHtml(String(text).trim(), raw, true, escape)}</p>`,
@@ -53,13 +81,12 @@ export function mathExtension(escape: (text: string) => string): MarkedExtension
   const inline: TokenizerAndRendererExtension = {
     name: 'math',
     level: 'inline',
-    start: (source) => MAY_BEGIN.exec(source)?.index,
-    tokenizer(source) {
-      const found = INLINE.exec(source);
-      if (!found) return undefined;
-      const [raw, twice, once, round, square] = found;
-      const text = twice ?? once ?? round ?? square ?? '';
-      return { type: 'math', raw, text, display: twice !== undefined || square !== undefined };
+    start: formulaStart,
+    tokenizer(source, tokens) {
+      const formula = inlineFormula(source, tokens.at(-1)?.raw.at(-1) ?? '');
+      if (!formula) return undefined;
+      const { raw, tex, isDisplay } = formula;
+      return { type: 'math', raw, text: tex, display: isDisplay };
     },
     renderer: ({ text, raw, display }: Tokens.Generic) =>
       mathHtml(String(text).trim(), raw, Boolean(display), escape),

@@ -3,8 +3,10 @@
  * with `data-url`: nothing loads, and links open only after a click and a confirmation.
  */
 import { Marked, type Token, type Tokens, type TokensList } from 'marked';
+import { BoundedLexer, MAX_INLINE_NESTING } from './bounded-lexer';
+import { ChatTokenizer } from './chat-tokenizer';
 import { escapeHtml } from './escape';
-import { hostOf, safeUrl } from './links';
+import { hostOf, namesHost, safeUrl } from './links';
 import { mathExtension } from './math';
 import { sanitise } from './sanitise';
 import { t } from '../i18n';
@@ -14,9 +16,11 @@ export type Highlight = (code: string, language: string) => string | null;
 /** Longer code inside a list or quote is not highlighted: it is rendered again with every new token. */
 const NESTED_COLOURED_CHARS = 6_000;
 
-const HARMLESS_TAG = /^<\/?(?:br|sub|sup|kbd)\s*\/?>$/i;
+const HARMLESS_TAG = /^<(\/?)(?:(br)|sub|sup|kbd)\s*\/?>$/i;
 
 let highlight: Highlight | null = null;
+/** Harmless elements that are open in the block being rendered. */
+let openTags = 0;
 
 /** Sets the highlighter for code inside lists and quotes. */
 export function setHighlight(colour: Highlight): void {
@@ -29,7 +33,10 @@ marked.use(mathExtension(escapeHtml));
 marked.use({
   renderer: {
     html({ text }: Tokens.HTML | Tokens.Tag): string {
-      return HARMLESS_TAG.test(text.trim()) ? text : escapeHtml(text);
+      const tag = HARMLESS_TAG.exec(text.trim());
+      if (!tag) return escapeHtml(text);
+      if (!tag[2]) openTags += tag[1] ? -1 : 1;
+      return openTags <= MAX_INLINE_NESTING ? text : escapeHtml(text);
     },
     heading({ tokens, depth }: Tokens.Heading): string {
       // Shifts headings: the page has its own above those of an answer.
@@ -53,6 +60,8 @@ marked.use({
   },
 });
 
+const OPTIONS = { ...marked.defaults, tokenizer: new ChatTokenizer(marked.defaults) };
+
 function plainText(tokens: Token[]): string {
   return tokens.map((it) => ('text' in it ? String(it.text) : '')).join('');
 }
@@ -61,7 +70,7 @@ function linkHtml(href: string, inner: string, text: string): string {
   const url = safeUrl(href);
   if (url === null) return inner;
   const host = hostOf(url);
-  const shown = text.includes(host) ? '' : `<span class="md-host"> (${escapeHtml(host)})</span>`;
+  const shown = namesHost(text, host) ? '' : `<span class="md-host"> (${escapeHtml(host)})</span>`;
   return `<a class="md-link" role="link" tabindex="0" data-url="${escapeHtml(url)}">${inner}</a>${shown}`;
 }
 
@@ -80,14 +89,31 @@ function codeHtml(code: string, info: string): string {
   );
 }
 
-export function lex(source: string): TokensList {
-  return marked.lexer(source);
+/** Lexes a text. `isGrowing`: more may follow. */
+export function lex(source: string, isGrowing: boolean): TokensList {
+  return new BoundedLexer(OPTIONS, isGrowing).lex(source);
 }
 
-/** Renders one top-level block other than code. `links`: reference definitions of the whole text. */
+/**
+ * Renders one top-level block other than code; as plain text if that fails. `links`: reference definitions of the
+ * whole text.
+ */
 export function renderBlock(token: Token, source: string, links: TokensList['links']): string {
+  try {
+    return blockHtml(token, source, links);
+  } catch {
+    return plainHtml(source);
+  }
+}
+
+/** What cannot be rendered is shown as it was written. */
+export const plainHtml = (source: string): string =>
+  `<p class="md-plain">${escapeHtml(source.trimEnd())}</p>`;
+
+function blockHtml(token: Token, source: string, links: TokensList['links']): string {
   const needsLinks = Object.keys(links).length > 0 && source.includes('[');
   const tokens = needsLinks ? lexWith(source, links) : [token];
+  openTags = 0;
   const html = marked.parser(tokens);
   return sanitise(
     token.type === 'table' ? `<div class="md-table" tabindex="0">${html}</div>` : html,
@@ -100,5 +126,5 @@ function lexWith(source: string, links: TokensList['links']): Token[] {
   const definitions = Object.entries(links)
     .map(([label, link]) => `[${label}]: <${link.href ?? ''}>`)
     .join('\n');
-  return marked.lexer(`${definitions}\n\n${source}`);
+  return lex(`${definitions}\n\n${source}`, false);
 }

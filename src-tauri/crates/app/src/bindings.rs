@@ -159,7 +159,7 @@ fn library(config: &Config) -> Vec<String> {
         ModelEntry,
         FitVerdict,
         FitNeeds,
-        FitCard,
+        FitGpu,
         ModelFit,
         FitMeasured,
         FitFacts,

@@ -4,10 +4,12 @@
 //! Cheap to clone. Lock order: the store first, then one service's own lock, then nothing. A service never takes the
 //! store while it holds its own lock.
 
+pub mod checkpoint_files;
 pub mod checkpoints;
 pub mod compaction;
 pub mod pending_replies;
 pub mod stored_compactions;
+pub mod summarize;
 pub mod summary_jobs;
 
 use std::sync::Arc;

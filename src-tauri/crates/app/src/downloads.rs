@@ -4,13 +4,12 @@
 //! pause or cancel in one of them stops the download in all.
 
 mod other_processes;
+pub(crate) mod queue;
 mod run;
 
-use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
-use hub::{DownloadProgress, HubError, Layout, ModelDir, Phase, RemoteFile, Repository};
+use hub::{DownloadProgress, Layout, ModelDir, Phase, RemoteFile, Repository};
 use serde::{Deserialize, Serialize};
 use session::{DownloadRow, DownloadStage};
 use tokio::sync::watch;
@@ -20,44 +19,10 @@ use crate::Services;
 use crate::models::hub_client::repository;
 use contract::types::{AppEvent, Download, DownloadStartArgs, DownloadState, ErrorInfo, Trust};
 use contract::{Error, Result};
+use queue::LiveDownload;
 
 /// Downloads that run at once; the others wait.
 const AT_ONCE: usize = 2;
-
-/// How long a download may take to stop once asked.
-const STOP_WITHIN: Duration = Duration::from_secs(10);
-
-/// Those that run in this process.
-#[derive(Default)]
-pub(crate) struct Downloads {
-    state: Mutex<DownloadTable>,
-    /// Something ended.
-    ended: Condvar,
-}
-
-#[derive(Default)]
-struct DownloadTable {
-    live: HashMap<String, LiveDownload>,
-    /// What is to be known of those that ran.
-    notices: HashMap<String, HubError>,
-    /// Those that this process was asked for.
-    mine: HashSet<String>,
-    /// This process works off everything in the queue.
-    takes_all: bool,
-    is_closed: bool,
-}
-
-/// One that runs.
-pub(crate) struct LiveDownload {
-    meter: Arc<DownloadProgress>,
-    stop: watch::Sender<bool>,
-    /// Bytes per second.
-    speed: f64,
-    /// Over the network before this run.
-    fetched_before: u64,
-    /// It waits for something that passes, such as room on the disk.
-    waits_for: Option<ErrorInfo>,
-}
 
 /// A file as the database keeps it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -74,32 +39,6 @@ impl StoredFile {
     fn remote(&self) -> RemoteFile {
         let sha256 = self.sha256.as_deref().and_then(hub::Hash::parse);
         RemoteFile { path: self.path.clone(), bytes: self.bytes, sha256 }
-    }
-}
-
-impl Downloads {
-    fn lock(&self) -> MutexGuard<'_, DownloadTable> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Tells all to stop, and waits for what they have to write.
-    pub fn close(&self) {
-        let mut state = self.lock();
-        state.is_closed = true;
-        state.live.values().for_each(|live| {
-            live.stop.send_replace(true);
-        });
-        drop(self.ended.wait_timeout_while(state, STOP_WITHIN, |state| !state.live.is_empty()));
-    }
-
-    /// Stops one and waits until it has.
-    fn stop(&self, id: &str) {
-        let mut state = self.lock();
-        state.mine.remove(id);
-        if let Some(live) = state.live.get(id) {
-            live.stop.send_replace(true);
-        }
-        drop(self.ended.wait_timeout_while(state, STOP_WITHIN, |state| state.live.contains_key(id)));
     }
 }
 

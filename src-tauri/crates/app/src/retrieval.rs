@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use contract::types::{Attachment, AttachmentCost, AttachmentKind, AttachmentText, Citation, SendArgs};
 use contract::{Error, ErrorKind, Finding, Result};
 use documents::{ExtractError, base64, blocks, extract, file_name, prompt_injection, readability, sha256};
+use io::SpecialFile;
 use session::{AttachmentRow, MessageAttachments, NewAttachments, Session};
 
 use crate::App;
@@ -173,17 +174,20 @@ impl App {
     pub fn attachment_add_path(&self, path: &str) -> Result<Attachment> {
         let path = Path::new(path);
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if path.is_dir() {
-            return Err(refused(
-                &name,
-                &ExtractError::new("it is a folder", "Choose the files inside the folder."),
-            ));
-        }
         let (n_bytes, most) = (self.ctx().io.len(path)?, self.most_bytes()?);
         if n_bytes > most {
             return Err(too_large(&name, n_bytes, most));
         }
-        self.attach(&name, &self.ctx().io.read(path)?)
+        let bytes = self.ctx().io.read_within(path, most).map_err(|error| match error.special_file() {
+            Some(SpecialFile::Folder) => {
+                refused(&name, &ExtractError::new("it is a folder", "Choose the files inside the folder."))
+            }
+            Some(special) => {
+                refused(&name, &ExtractError::new(special.to_string(), "Choose a regular file."))
+            }
+            None => error.into(),
+        })?;
+        self.attach(&name, &bytes)
     }
 
     /// A file for a message that will be sent. Errors name it, why it can't be used, and what to do.
@@ -345,12 +349,12 @@ fn copies(session: &Session, rows: &[AttachmentRow]) -> Result<Vec<Arc<Document>
 }
 
 fn refused(name: &str, problem: &ExtractError) -> Error {
-    let message = format!("{name} can't be attachments: {}.", problem.why);
+    let message = format!("{name} can't be attached: {}.", problem.why);
     Error::input("attachment.refused", message, problem.remedy.clone())
 }
 
 fn too_large(name: &str, n_bytes: u64, most: u64) -> Error {
-    let message = format!("{name} can't be attachments: it has {n_bytes} bytes; the most is {most}.");
+    let message = format!("{name} can't be attached: it has {n_bytes} bytes; the most is {most}.");
     let remedy = "Attach only the part you need, or raise \"Maximum file size\" in the settings (nook settings set attachment_megabytes N).";
     Error::new(ErrorKind::Limit, "attachment.too_large", message, remedy)
 }

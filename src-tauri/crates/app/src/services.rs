@@ -10,15 +10,15 @@ use secrets::Keys;
 use session::Session;
 
 use crate::Environment;
-use crate::context::checkpoints::Checkpoints;
+use crate::context::checkpoint_files::CheckpointFiles;
 use crate::context::pending_replies::Replies;
 use crate::context::summary_jobs::Summaries;
 use crate::context::{Backends, Context};
 use crate::conversations::title_jobs::Titles;
-use crate::downloads::Downloads;
+use crate::downloads::queue::Downloads;
 use crate::events::Events;
-use crate::models::fit::MachineFacts;
-use crate::models::library::ModelStates;
+use crate::models::machine_facts::MachineFacts;
+use crate::models::model_states::ModelStates;
 use crate::network::connections::connection_gate;
 use crate::network::endpoints::Endpoints;
 use crate::retrieval::Attachments;
@@ -26,14 +26,14 @@ use crate::settings::profiling::Profiling;
 use crate::settings::{Overrides, Settings};
 use crate::store::Store;
 use crate::tools::ToolServers;
-use crate::tools::rounds::ToolRounds;
+use crate::tools::open_rounds::ToolRounds;
 use crate::turns::Turns;
 
 /// Every service. No field of one is visible to another; they meet in methods.
 pub(crate) struct Services {
     pub ctx: Context,
     pub attachments: Attachments,
-    pub checkpoints: Checkpoints,
+    pub checkpoints: CheckpointFiles,
     pub downloads: Downloads,
     pub machine: MachineFacts,
     pub models: ModelStates,
@@ -41,7 +41,7 @@ pub(crate) struct Services {
     pub rounds: ToolRounds,
     pub summaries: Summaries,
     pub titles: Titles,
-    pub tools: ToolServers,
+    pub tools: Arc<ToolServers>,
     pub turns: Turns,
     /// Held while the database is copied, and while deleted text is wiped: no copy may keep it.
     pub copying: Arc<Mutex<()>>,
@@ -74,9 +74,9 @@ impl Services {
         );
         let backends = Backends { worker, endpoints, replies: Arc::new(Replies::default()) };
         let ctx = Context { store, events, backends, settings, io, clock, dirs, keys, gate, environment };
-        Arc::new_cyclic(|services| Self {
+        Arc::new(Self {
             attachments: Attachments::default(),
-            checkpoints: Checkpoints::new(&ctx.dirs, Arc::clone(&ctx.io)),
+            checkpoints: CheckpointFiles::new(&ctx.dirs, Arc::clone(&ctx.io)),
             downloads: Downloads::default(),
             machine: MachineFacts::default(),
             models: ModelStates::default(),
@@ -84,7 +84,7 @@ impl Services {
             rounds: ToolRounds::default(),
             summaries: Summaries::default(),
             titles: Titles::default(),
-            tools: ToolServers::new(services.clone(), ctx.environment),
+            tools: Arc::new(ToolServers::new(ctx.clone())),
             turns: Turns::default(),
             copying: Arc::default(),
             ctx,

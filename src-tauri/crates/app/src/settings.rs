@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use contract::limits::{LimitPreset, Limits};
-use contract::protocol::{Backend, CardPrecision, ChatOptions, Kv, LoadSpec, ModelRef, Quantize, Speculate};
+use contract::protocol::{Backend, ChatOptions, GpuPrecision, Kv, LoadSpec, ModelRef, Quantize, Speculate};
 use contract::settings::{self, DEFAULT_CONTEXT, Setting};
 use contract::types::{AppEvent, ChoiceOption, SettingKind, SettingRow};
 use contract::{
@@ -33,7 +33,7 @@ pub struct Overrides {
     pub backend: Option<Backend>,
     /// Layers on GPUs. None: as many as fit.
     pub gpu_layers: Option<usize>,
-    pub gpu_precision: Option<CardPrecision>,
+    pub gpu_precision: Option<GpuPrecision>,
     /// GPUs, by number or part of their name. Empty: as the settings say.
     pub gpu_devices: Vec<String>,
     pub gpu_spread: Option<GpuSpread>,
@@ -268,7 +268,7 @@ impl App {
         let context = overrides.context.or(settings.context()?.and_then(to_usize));
         Ok(LoadSpec {
             backend: overrides.backend.or(settings.backend()?).unwrap_or_default(),
-            cards: GpuRequest {
+            gpus: GpuRequest {
                 layers: overrides.gpu_layers.or(settings.gpu_layers()?.and_then(to_usize)),
                 precision: overrides.gpu_precision.or(settings.gpu_precision()?).unwrap_or_default(),
                 memory: settings.gpu_memory()?.map(|mb| mb * MB),
@@ -365,12 +365,10 @@ pub fn template_file(path: &Path) -> Result<String> {
         let message = format!("The chat template {}: {cause}.", path.display());
         Error::input(code, message, "Give a file with a Jinja template.")
     };
-    let unreadable = |error: std::io::Error| wrong("template.unreadable", error.to_string());
-    let n = std::fs::metadata(path).map_err(unreadable)?.len();
-    if n > MAX_TEMPLATE_BYTES {
-        return Err(wrong("template.unreadable", format!("{n} bytes are too many for one")));
-    }
-    let source = std::fs::read_to_string(path).map_err(unreadable)?;
+    let bytes = io::read_regular_file(path, MAX_TEMPLATE_BYTES)
+        .map_err(|error| wrong("template.unreadable", error.source.to_string()))?;
+    let source = String::from_utf8(bytes)
+        .map_err(|_| wrong("template.unreadable", "it is not UTF-8 text".to_owned()))?;
     match prompt::render::check_template(&source) {
         Ok(()) => Ok(source),
         Err(error) => Err(wrong(error.code(), error.message().to_owned())),

@@ -4,6 +4,7 @@
 
 mod approval;
 pub mod offered_tools;
+pub mod open_rounds;
 mod outcome;
 mod plugin_manifest;
 pub mod plugins;
@@ -24,8 +25,7 @@ use mcp::{Client, Core, Http, ServerUrl};
 use session::ToolServerRow;
 use tokio::runtime::Runtime;
 
-use crate::Environment;
-use crate::Services;
+use crate::context::Context;
 pub use offered_tools::OfferedTools;
 pub use prompts::arguments as prompt_arguments;
 use stored_servers::{Secrets, StoredServer, listed};
@@ -41,8 +41,7 @@ const ENDING: Duration = Duration::from_secs(5);
 
 /// The servers that run.
 pub(crate) struct ToolServers {
-    services: Weak<Services>,
-    environment: Environment,
+    ctx: Context,
     live: Mutex<Live>,
     /// Somebody's start has ended.
     started: Condvar,
@@ -68,10 +67,9 @@ enum ToolServer {
 }
 
 impl ToolServers {
-    pub fn new(services: Weak<Services>, environment: Environment) -> Self {
+    pub fn new(ctx: Context) -> Self {
         Self {
-            services,
-            environment,
+            ctx,
             live: Mutex::default(),
             started: Condvar::new(),
             runtime: Mutex::default(),
@@ -81,11 +79,6 @@ impl ToolServers {
 
     fn live(&self) -> MutexGuard<'_, Live> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The services, unless the program ends.
-    pub fn services(&self) -> Result<Arc<Services>> {
-        self.services.upgrade().ok_or_else(|| Error::bug("a tool was asked for while the program ends"))
     }
 
     /// Ends every server, all at once.
@@ -129,7 +122,7 @@ impl ToolServers {
     }
 
     /// The server, started if it doesn't run. Waits until it does.
-    pub fn client(&self, id: &str) -> Result<Arc<Client>> {
+    pub fn client(self: &Arc<Self>, id: &str) -> Result<Arc<Client>> {
         let mut live = self.live();
         loop {
             if live.is_over {
@@ -151,13 +144,12 @@ impl ToolServers {
                 Some(ToolServer::Ready(_) | ToolServer::Failed(_)) | None => break,
             }
         }
-        let services = self.services()?;
         let gone = live.servers.insert(id.to_owned(), ToolServer::Starting(None));
         live.n_starting += 1;
         drop(live);
         drop(gone);
-        services.tell_tool_server(id);
-        let mut started = self.start(&services, id);
+        self.announce(id);
+        let mut started = self.start(id);
         if self.live().is_over {
             // It ends here and now.
             started = Err(started.err().unwrap_or_else(|| left(id)));
@@ -175,30 +167,30 @@ impl ToolServers {
         }
         drop(live);
         self.started.notify_all();
-        services.tell_tool_server(id);
+        self.announce(id);
         started.inspect_err(|error| tracing::warn!(code = error.code(), "a server of tools: {error}"))
     }
 
-    fn start(&self, services: &Services, id: &str) -> Result<Arc<Client>> {
-        let row = services.tool_server_row(id)?;
+    fn start(self: &Arc<Self>, id: &str) -> Result<Arc<Client>> {
+        let row = self.row(id)?;
         let kept = StoredServer::of(&row);
-        let secrets = Secrets::read(&services.ctx.keys, id)?;
-        let (weak, of) = (self.services.clone(), id.to_owned());
+        let secrets = Secrets::read(&self.ctx.keys, id)?;
+        let (weak, of) = (Arc::downgrade(self), id.to_owned());
         let core = Arc::new(Core::new(&row.name, move || relist(&weak, &of)));
         match self.live().servers.get_mut(id) {
             Some(ToolServer::Starting(waiting)) => *waiting = Some(Arc::clone(&core)),
             Some(ToolServer::Ready(_) | ToolServer::Failed(_)) | None => return Err(left(&row.name)),
         }
-        let client = match (kept.launch(&secrets, self.environment.0), &kept.spec.url) {
+        let client = match (kept.launch(&secrets, self.ctx.environment.0), &kept.spec.url) {
             (Some(launch), _) => Client::launch(&launch, core)?,
             (None, Some(url)) => {
                 let place = ServerUrl::parse(url)?;
-                let http = Http::new(services.ctx.gate.clone(), self.runtime()?, place, &secrets.headers())?;
+                let http = Http::new(self.ctx.gate.clone(), self.runtime()?, place, &secrets.headers())?;
                 Client::reach(http, core)?
             }
             (None, None) => return Err(Error::bug("a server of tools is nowhere")),
         };
-        services.keep_tools(id, &client)?;
+        self.keep_tools(id, &client)?;
         Ok(Arc::new(client))
     }
 
@@ -236,19 +228,19 @@ fn left(name: &str) -> Error {
 }
 
 /// A server says that its tools have changed: it is asked for them, away from the thread that heard it.
-fn relist(services: &Weak<Services>, id: &str) {
-    let (services, of) = (services.clone(), id.to_owned());
+fn relist(servers: &Weak<ToolServers>, id: &str) {
+    let (servers, of) = (servers.clone(), id.to_owned());
     let listing = platform::spawn("tools-list", move || {
-        let Some(services) = services.upgrade() else { return };
-        let client = match services.tools.live().servers.get(&of) {
+        let Some(servers) = servers.upgrade() else { return };
+        let client = match servers.live().servers.get(&of) {
             Some(ToolServer::Ready(client)) => Arc::clone(client),
             // What it lists at its start is new enough.
             Some(ToolServer::Starting(_) | ToolServer::Failed(_)) | None => return,
         };
-        if let Err(error) = services.keep_tools(&of, &client) {
+        if let Err(error) = servers.keep_tools(&of, &client) {
             tracing::warn!(code = error.code(), "a list of tools was not renewed: {error}");
         }
-        services.tell_tool_server(&of);
+        servers.announce(&of);
     });
     if let Err(error) = listing {
         tracing::warn!(code = error.code(), "a list of tools was not renewed: {error}");
@@ -264,9 +256,9 @@ fn slow(id: &str) -> Error {
     )
 }
 
-impl Services {
-    pub(crate) fn tool_server_row(&self, id: &str) -> Result<ToolServerRow> {
-        let mut rows = self.store().tool_servers()?;
+impl ToolServers {
+    pub(crate) fn row(&self, id: &str) -> Result<ToolServerRow> {
+        let mut rows = self.ctx.store.lock().tool_servers()?;
         // A name does as well.
         let at = rows.iter().position(|row| row.id == id || row.name == id);
         at.map(|at| rows.swap_remove(at)).ok_or_else(|| {
@@ -278,12 +270,12 @@ impl Services {
     /// Keeps what a server lists.
     fn keep_tools(&self, id: &str, client: &Client) -> Result<()> {
         let tools = listed(&client.tools()?);
-        self.change_tool_server(id, |kept| kept.tools = tools)
+        self.change(id, |kept| kept.tools = tools)
     }
 
     /// Changes what is kept of a server.
-    fn change_tool_server(&self, id: &str, change: impl FnOnce(&mut StoredServer)) -> Result<()> {
-        let mut row = self.tool_server_row(id)?;
+    fn change(&self, id: &str, change: impl FnOnce(&mut StoredServer)) -> Result<()> {
+        let mut row = self.row(id)?;
         let before = StoredServer::of(&row);
         let mut kept = before.clone();
         change(&mut kept);
@@ -291,13 +283,13 @@ impl Services {
             return Ok(());
         }
         row.body = kept.written()?;
-        Ok(self.store().put_tool_server(&row)?)
+        Ok(self.ctx.store.lock().put_tool_server(&row)?)
     }
 
     /// Says how a server is.
-    pub(crate) fn tell_tool_server(&self, id: &str) {
+    pub(crate) fn announce(&self, id: &str) {
         // It may have been removed meanwhile.
-        let Ok(row) = self.tool_server_row(id) else { return };
-        self.ctx.events.publish(AppEvent::ToolServerChanged { server: self.tool_server_info(&row) });
+        let Ok(row) = self.row(id) else { return };
+        self.ctx.events.publish(AppEvent::ToolServerChanged { server: self.info(&row) });
     }
 }

@@ -311,3 +311,31 @@ fn a_backup_brings_back_what_is_gone_and_changes_nothing_that_is_there() {
         .collect();
     assert_eq!(left, Vec::<String>::new());
 }
+
+/// A pipe without a writer would be waited for, and a device has no end.
+#[cfg(unix)]
+#[test]
+fn special_files_are_refused_wherever_a_path_is_named() {
+    let home = Home::new("special");
+    let app = home.open();
+    let (pipe, folder) = (home.path("pipe.json"), home.path("folder.json"));
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    std::fs::create_dir(&folder).unwrap();
+    let socket = home.path("socket.json");
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let cases = [(pipe.as_str(), "pipe"), (&folder, "folder"), (&socket, "socket"), ("/dev/zero", "device")];
+    for (path, what) in cases {
+        let outcomes = [
+            app.import_file(path).map(drop),
+            app.data_restore(path).map(drop),
+            app.attachment_add_path(path).map(drop),
+            app::template_file(std::path::Path::new(path)).map(drop),
+            app.model_add(path).map(drop),
+        ];
+        for (n, outcome) in outcomes.into_iter().enumerate() {
+            let error = outcome.unwrap_err();
+            assert!(error.message().contains(what) || n > 2, "{n}, {path}: {error}");
+            assert!(!error.remedy().is_empty(), "{n}, {path}: {error}");
+        }
+    }
+}

@@ -76,10 +76,11 @@ fn the_window_goes_on() {
     let app = open(&home);
     let (conversation, n_told) = talk(&app, CompactionStrategy::Window);
     assert!((2..6).contains(&n_told), "cuts are large: {n_told}");
-    let fold = conversation.compaction.as_ref().unwrap();
-    assert_eq!((fold.strategy, &fold.summary), (CompactionStrategy::Window, &None));
+    let compaction = conversation.compaction.as_ref().unwrap();
+    assert_eq!((compaction.strategy, &compaction.summary), (CompactionStrategy::Window, &None));
     assert!(
-        fold.tokens_after < fold.tokens_before && conversation.messages.iter().any(|it| it.id == fold.until)
+        compaction.tokens_after < compaction.tokens_before
+            && conversation.messages.iter().any(|it| it.id == compaction.until)
     );
     // Between two cuts the model's state is of use.
     let id = &conversation.summary.id;
@@ -101,9 +102,9 @@ fn summaries_go_on() {
     let app = open(&home);
     let (conversation, n_told) = talk(&app, CompactionStrategy::Summary);
     assert!(n_told > 0);
-    let fold = conversation.compaction.unwrap();
-    assert_eq!(fold.strategy, CompactionStrategy::Summary);
-    assert!(fold.summary.is_some_and(|summary| !summary.is_empty()));
+    let compaction = conversation.compaction.unwrap();
+    assert_eq!(compaction.strategy, CompactionStrategy::Summary);
+    assert!(compaction.summary.is_some_and(|summary| !summary.is_empty()));
 }
 
 #[test]
@@ -133,15 +134,18 @@ fn folding_now_is_undone_exactly() {
             send(&app, Some(&id), text);
         }
         let (before, shown) = (count(&app, &id), app.conversation_get(&id).unwrap());
-        let fold = app.conversation_compact(&id).unwrap();
+        let compaction = app.conversation_compact(&id).unwrap();
         assert_eq!(
-            (fold.strategy, fold.summary.is_some()),
+            (compaction.strategy, compaction.summary.is_some()),
             (strategy, strategy == CompactionStrategy::Summary)
         );
         let after = count(&app, &id);
         assert!(after < before, "{after} of {before}");
-        let folded = app.conversation_get(&id).unwrap();
-        assert_eq!((&folded.messages, folded.compaction.as_ref()), (&shown.messages, Some(&fold)));
+        let compacted = app.conversation_get(&id).unwrap();
+        assert_eq!(
+            (&compacted.messages, compacted.compaction.as_ref()),
+            (&shown.messages, Some(&compaction))
+        );
         assert_eq!(app.conversation_undo_compaction(&id).unwrap(), shown);
         assert_eq!(count(&app, &id), before);
     }

@@ -237,8 +237,8 @@ fn n_card_threads() -> usize {
 fn a_card_is_open_only_while_a_model_is_there() {
     let bench = Bench::new("card");
     let a = bench.model("a");
-    let cards = contract::GpuRequest { devices: vec!["llvmpipe".into()], ..Default::default() };
-    let load = LoadSpec { backend: Backend::Gpu, cards, ..LoadSpec::default() };
+    let gpus = contract::GpuRequest { devices: vec!["llvmpipe".into()], ..Default::default() };
+    let load = LoadSpec { backend: Backend::Gpu, gpus, ..LoadSpec::default() };
     assert_eq!(n_card_threads(), 0, "nobody has asked anything");
     for (turn, request) in [("1", 1), ("2", 2)] {
         bench.ask_of(turn, &a, 2, load.clone());

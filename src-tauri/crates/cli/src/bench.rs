@@ -33,8 +33,6 @@ use crate::open_model;
 use random_weights::random_weights;
 use speed::Bench;
 
-use kernels::GROUPS;
-
 #[derive(Debug, Args)]
 pub struct BenchArgs {
     #[command(flatten)]
@@ -67,7 +65,7 @@ pub struct BenchArgs {
     /// format
     #[arg(long, value_name = "GROUP", num_args = 0..=1, default_missing_value = "all")]
     #[arg(conflicts_with_all = ["model", "shape", "depth", "sustained"])]
-    #[arg(value_parser = GROUPS)]
+    #[arg(value_parser = kernels::group_parser())]
     pub kernels: Option<String>,
     /// Generate for this time and show the speed of each minute, to see thermal throttling. With `--test concurrent`:
     /// duration of the test

@@ -1,7 +1,5 @@
 //! `nook endpoints`: OpenAI-compatible servers; `nook connections`: the log of network connections.
 
-use std::io::Read;
-
 use app::App;
 use clap::{Args, Subcommand};
 use contract::Error;
@@ -13,6 +11,7 @@ use platform::calendar;
 use serde_json::json;
 
 use crate::args::global::Global;
+use crate::input::read_stdin;
 use crate::{out, text};
 
 #[derive(Debug, Args)]
@@ -33,6 +32,9 @@ pub enum EndpointsVerb {
         url: String,
         #[command(flatten)]
         key: KeyFlags,
+        /// Name of a model, for a server that doesn't list its models (repeatable)
+        #[arg(long = "model", value_name = "NAME")]
+        models: Vec<String>,
     },
     /// Test the connection and refresh the models; without an id, of all servers
     Test { id: Option<String> },
@@ -49,6 +51,9 @@ pub enum EndpointsVerb {
         /// Remove the API key
         #[arg(long, conflicts_with_all = ["key_stdin", "key_env"])]
         no_key: bool,
+        /// Name of a model, for a server that doesn't list its models (repeatable)
+        #[arg(long = "model", value_name = "NAME")]
+        models: Vec<String>,
     },
     /// Turn the server on
     On { id: String },
@@ -83,11 +88,15 @@ impl KeyFlags {
     }
 }
 
+/// Of a key with what may stand around it.
+const MAX_KEY_BYTES: u64 = 64 << 10;
+
 /// Reads a key from standard input.
 pub fn read_key() -> Result<String> {
-    let mut key = String::new();
-    std::io::stdin().read_to_string(&mut key).map_err(|error| {
-        Error::input("input.stdin", format!("Standard input: {error}."), "Pipe the key to standard input.")
+    let bytes = read_stdin(MAX_KEY_BYTES)?;
+    let key = String::from_utf8(bytes).map_err(|_| {
+        let message = "Standard input is not UTF-8 text.";
+        Error::input("input.stdin", message, "Pipe the key to standard input.")
     })?;
     Ok(key.trim().to_owned())
 }
@@ -101,11 +110,12 @@ pub fn endpoints(global: &Global, args: &EndpointsArgs) -> Result<()> {
     };
     match &args.verb {
         EndpointsVerb::List => list(app.endpoint_list()?, global.json),
-        EndpointsVerb::Add { name, url, key } => show(app.endpoint_add(EndpointAddArgs {
+        EndpointsVerb::Add { name, url, key, models } => show(app.endpoint_add(EndpointAddArgs {
             name: name.clone(),
             url: url.clone(),
             key: key.read()?,
             key_variable: key.key_env.clone(),
+            models: Some(models.clone()),
         })?),
         EndpointsVerb::Test { id: Some(id) } => show(app.endpoint_test(id)?),
         EndpointsVerb::Test { id: None } => {
@@ -115,7 +125,7 @@ pub fn endpoints(global: &Global, args: &EndpointsArgs) -> Result<()> {
             }
             list(app.endpoint_list()?, global.json);
         }
-        EndpointsVerb::Update { id, name, url, key, no_key } => {
+        EndpointsVerb::Update { id, name, url, key, no_key, models } => {
             show(app.endpoint_update(EndpointUpdateArgs {
                 id: id_of(&app, id)?,
                 name: name.clone(),
@@ -123,6 +133,7 @@ pub fn endpoints(global: &Global, args: &EndpointsArgs) -> Result<()> {
                 key: if *no_key { Some(String::new()) } else { key.read()? },
                 key_variable: key.key_env.clone(),
                 enabled: None,
+                models: (!models.is_empty()).then(|| models.clone()),
             })?)
         }
         EndpointsVerb::On { id } => show(switch(id, true)?),

@@ -1,7 +1,7 @@
 //! Lines of standard input. Ctrl+C ends the wait for a line; that line is then the next one to be returned.
 
 use std::cell::Cell;
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Read};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
@@ -72,10 +72,30 @@ impl InputLines {
     }
 }
 
+/// Longest line of a conversation: far above what any context takes.
+const MAX_LINE_BYTES: u64 = 64 << 20;
+
+/// Reads standard input to its end. Error: it fails, or has more than `max_bytes`.
+pub fn read_stdin(max_bytes: u64) -> Result<Vec<u8>> {
+    let wrong = |cause: String| {
+        Error::input("input.stdin", format!("Standard input: {cause}."), "Pipe the text to standard input.")
+    };
+    let mut bytes = Vec::new();
+    let read = io::stdin().lock().take(max_bytes.saturating_add(1)).read_to_end(&mut bytes);
+    read.map_err(|error| wrong(error.to_string()))?;
+    match bytes.len() as u64 > max_bytes {
+        true => Err(wrong(format!("it has more than {max_bytes} bytes, the maximum"))),
+        false => Ok(bytes),
+    }
+}
+
 fn read() -> InputEvent {
     let mut line = Vec::new();
-    match io::stdin().lock().read_until(b'\n', &mut line) {
+    match io::stdin().lock().take(MAX_LINE_BYTES).read_until(b'\n', &mut line) {
         Ok(0) => InputEvent::End,
+        Ok(n) if n as u64 == MAX_LINE_BYTES && !line.ends_with(b"\n") => {
+            InputEvent::Failed(io::Error::other(format!("a line has more than {MAX_LINE_BYTES} bytes")))
+        }
         Ok(_) => InputEvent::Line(String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned()),
         Err(error) => InputEvent::Failed(error),
     }

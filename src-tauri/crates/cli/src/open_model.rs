@@ -1,7 +1,5 @@
 //! Opens the models, text files and token ids named on the command line.
 
-use std::fs;
-use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,12 +8,12 @@ use contract::Error;
 use contract::ErrorKind;
 use contract::Responder;
 use contract::Result;
-use contract::protocol::{Backend, CardPrecision, Kv, Location, Quantize};
+use contract::protocol::{Backend, GpuPrecision, Kv, Location, Quantize};
 use contract::{CpuRequest, GpuRequest, GpuSpread, NumaPolicy};
 use engine::tokenizer::Tokenizer;
 use engine::{Devices, LoadOptions, TokenId};
 use inference::convert::on_load;
-use inference::machine::gpus::{Cards, Finder};
+use inference::machine::gpus::{Finder, GpuPlanner};
 use inference::machine::{self, Machine, Recall};
 use inference::model_file::not_here;
 use inference::starter;
@@ -28,6 +26,7 @@ use weights::WeightFile;
 use crate::args::global::Global;
 use crate::args::texts::TextArgs;
 use crate::args::values::GpuLayers;
+use crate::input::read_stdin;
 use crate::{interrupt, out, progress};
 
 /// Resolves a path or library id to the location of a model.
@@ -126,7 +125,7 @@ pub fn machine(global: &Global, recall: Recall) -> Result<Machine> {
 pub fn gpu_request(global: &Global) -> Result<GpuRequest> {
     Ok(GpuRequest {
         layers: global.gpu_layers.and_then(|GpuLayers(n)| n),
-        precision: global.gpu_precision.map(CardPrecision::from).unwrap_or_default(),
+        precision: global.gpu_precision.map(GpuPrecision::from).unwrap_or_default(),
         memory: None,
         devices: global.device.clone(),
         spread: global.gpu_spread.map(GpuSpread::from).unwrap_or_default(),
@@ -136,8 +135,8 @@ pub fn gpu_request(global: &Global) -> Result<GpuRequest> {
 }
 
 /// The GPUs and their cached measurements.
-pub fn gpus<'a>(dirs: &'a DataDirs, request: &'a GpuRequest, clock: &'a RealClock) -> Cards<'a> {
-    Cards { io: &RealIo, clock, folder: Some(&dirs.data), asked: request, finder: Finder::SYSTEM }
+pub fn gpus<'a>(dirs: &'a DataDirs, request: &'a GpuRequest, clock: &'a RealClock) -> GpuPlanner<'a> {
+    GpuPlanner { io: &RealIo, clock, folder: Some(&dirs.data), asked: request, finder: Finder::SYSTEM }
 }
 
 /// Loads a model and applies the LoRA adapters from the flags.
@@ -195,7 +194,7 @@ const MAX_TEXT_BYTES: u64 = 1 << 30;
 
 /// Reads a UTF-8 file; `-` is standard input.
 pub fn read_text(path: &Path) -> Result<String> {
-    let bytes = if path == Path::new("-") { read_stdin(path)? } else { read_file(path)? };
+    let bytes = if path == Path::new("-") { read_stdin(MAX_TEXT_BYTES)? } else { read_file(path)? };
     String::from_utf8(bytes).map_err(|error| {
         Error::input(
             "input.not_utf8",
@@ -209,19 +208,14 @@ pub fn read_text(path: &Path) -> Result<String> {
     })
 }
 
-fn read_stdin(path: &Path) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let read = std::io::stdin().lock().take(MAX_TEXT_BYTES).read_to_end(&mut bytes);
-    read.map_err(|error| unreadable(path, &error.to_string()))?;
-    Ok(bytes)
-}
-
 fn read_file(path: &Path) -> Result<Vec<u8>> {
-    let n = fs::metadata(path).map_err(|error| unreadable(path, &error.to_string()))?.len();
-    if n > MAX_TEXT_BYTES {
-        return Err(unreadable(path, &format!("{n} bytes are too many to read at once")));
-    }
-    fs::read(path).map_err(|error| unreadable(path, &error.to_string()))
+    io::read_regular_file(path, MAX_TEXT_BYTES).map_err(|error| match error.special_file() {
+        Some(special) => {
+            let message = format!("{} could not be read: {special}.", path.display());
+            Error::input("input.unreadable", message, "Name a regular file, or use - for standard input.")
+        }
+        None => unreadable(path, &error.source.to_string()),
+    })
 }
 
 fn unreadable(path: &Path, cause: &str) -> Error {
@@ -261,4 +255,23 @@ pub fn json_lines(path: &Path) -> Result<Vec<(usize, serde_json::Value)>> {
         )),
     };
     lines.map(parse).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn special_files_are_refused_at_once() {
+        let pipe = std::env::temp_dir().join(format!("nook-pipe-{}", std::process::id()));
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        for (path, what) in
+            [(pipe.as_path(), "pipe"), (Path::new("/dev/zero"), "device"), (Path::new("/tmp"), "folder")]
+        {
+            let error = read_text(path).unwrap_err();
+            assert!(error.message().contains(what) && error.remedy().contains("regular file"), "{error}");
+        }
+        std::fs::remove_file(&pipe).unwrap();
+    }
 }

@@ -1,7 +1,6 @@
 //! `nook tools`: tool servers and their contents; `nook plugins`: plugins.
 
 use std::collections::BTreeMap;
-use std::io::Read;
 
 use app::App;
 use clap::{Args, Subcommand};
@@ -14,6 +13,7 @@ use contract::types::{
 use serde_json::json;
 
 use crate::args::global::Global;
+use crate::input::read_stdin;
 use crate::{open_model, out};
 
 #[derive(Debug, Args)]
@@ -256,10 +256,13 @@ fn variable(name: &str) -> Result<(String, String)> {
     Ok((name.to_owned(), value))
 }
 
+/// Of all headers of a server together.
+const MAX_HEADERS_BYTES: u64 = 1 << 20;
+
 fn headers() -> Result<BTreeMap<String, String>> {
-    let mut text = String::new();
     let wrong = |cause: String| Error::input("input.stdin", cause, "Write one `Name: value` per line.");
-    std::io::stdin().read_to_string(&mut text).map_err(|error| wrong(format!("Standard input: {error}.")))?;
+    let text = String::from_utf8(read_stdin(MAX_HEADERS_BYTES)?)
+        .map_err(|_| wrong("Standard input is not UTF-8 text.".into()))?;
     let lines = text.lines().filter(|line| !line.trim().is_empty());
     let header = |line: &str| {
         let parts = line.split_once(':').map(|(name, value)| (name.trim().into(), value.trim().into()));

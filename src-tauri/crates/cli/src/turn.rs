@@ -77,6 +77,11 @@ fn watch(app: &App, turn: &str, show: AnswerOutput) -> Result<TurnAnswer> {
                     answer.reasoning.push_str(&text);
                     answer.ids.extend(ids);
                 }
+                TurnEventKind::Revised { text, reasoning } => {
+                    // What is on the screen can't be taken back.
+                    screen.end();
+                    (answer.text, answer.reasoning) = (text, reasoning);
+                }
                 TurnEventKind::ToolCall { call } => {
                     screen.call(&call);
                     answer.calls.push(call);

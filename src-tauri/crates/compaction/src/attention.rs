@@ -2,7 +2,7 @@
 //! that the newest ones attend to least. Not exact, unlike the others: remaining tokens have seen
 //! the evicted ones, and move up to their positions.
 
-use super::{Compressor, Fold, Next, PromptDraft, TokenBudget, Transcript};
+use super::{CompactedView, Compressor, Next, PromptDraft, TokenBudget, Transcript};
 
 /// The newest tokens that are kept, as a part of those that are kept at all.
 const PROTECTED: usize = 4;
@@ -17,7 +17,7 @@ impl Compressor for Attention {
         count: &mut dyn FnMut(&PromptDraft) -> Result<usize, E>,
     ) -> Result<Next, E> {
         // The last question has to stand in the context whole.
-        let last = Fold { n_turns: talk.n_turns.saturating_sub(1), digests: Vec::new() };
+        let last = CompactedView { n_turns: talk.n_turns.saturating_sub(1), digests: Vec::new() };
         let n_least = count(&PromptDraft::Shown(&last))?;
         if n_least > room.budget {
             return Ok(Next::TooLong { n_least });

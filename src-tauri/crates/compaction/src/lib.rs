@@ -51,7 +51,7 @@ pub struct Transcript {
     /// The last one is to be answered.
     pub n_turns: usize,
     /// Turns that are left out already.
-    pub n_folded: usize,
+    pub n_compacted: usize,
     /// What the model has made of stretches of it.
     pub digests: Vec<TurnSummary>,
 }
@@ -103,7 +103,7 @@ impl TokenBudget {
 
 /// A way to show the conversation: without its first turns, and summaries in their place.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fold {
+pub struct CompactedView {
     /// First turns that are left out.
     pub n_turns: usize,
     /// Indices of the summaries that stand there, in order.
@@ -125,7 +125,7 @@ pub struct SummaryRequest {
 /// A prompt to be counted.
 #[derive(Debug, Clone, Copy)]
 pub enum PromptDraft<'a> {
-    Shown(&'a Fold),
+    Shown(&'a CompactedView),
     /// The prompt that asks for a summary.
     Asking(&'a SummaryRequest),
 }
@@ -133,7 +133,7 @@ pub enum PromptDraft<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
     /// Show it so: it fits.
-    Fold(Fold),
+    Compact(CompactedView),
     /// Have this made, then ask again.
     SummaryRequest(SummaryRequest),
     /// Show all of it, and let the state of the model forget tokens down to `n_keep` whenever it has `n_most`; the

@@ -3,7 +3,8 @@
 //! is only half full, so that they are ready when it is full.
 
 use super::{
-    Compressor, Fold, Next, PromptDraft, SummaryRequest, TokenBudget, Transcript, TurnSummary, fewest, window,
+    CompactedView, Compressor, Next, PromptDraft, SummaryRequest, TokenBudget, Transcript, TurnSummary,
+    fewest, window,
 };
 
 /// Summaries that are combined into one of the next level.
@@ -28,16 +29,16 @@ impl Compressor for Summary {
         count: &mut dyn FnMut(&PromptDraft) -> Result<usize, E>,
     ) -> Result<Next, E> {
         let most = talk.n_turns.saturating_sub(1);
-        let n_least = count(&PromptDraft::Shown(&Fold { n_turns: most, digests: Vec::new() }))?;
+        let n_least = count(&PromptDraft::Shown(&CompactedView { n_turns: most, digests: Vec::new() }))?;
         if n_least > room.limit {
             return Ok(Next::TooLong { n_least });
         }
         let chain = chain(&talk.digests, most);
         let end = end_of(&talk.digests, &chain);
-        if end > talk.n_folded {
-            let fold = Fold { n_turns: end, digests: chain.clone() };
-            if count(&PromptDraft::Shown(&fold))? <= room.budget {
-                return Ok(Next::Fold(fold));
+        if end > talk.n_compacted {
+            let view = CompactedView { n_turns: end, digests: chain.clone() };
+            if count(&PromptDraft::Shown(&view))? <= room.budget {
+                return Ok(Next::Compact(view));
             }
         }
         if chain.len() >= GROUP {
@@ -47,8 +48,13 @@ impl Compressor for Summary {
             return Ok(Next::SummaryRequest(wish));
         }
         // What is too long even to be summarised goes without.
-        let fold = |n_turns| Fold { n_turns, digests: chain.clone() };
-        window::cut(&Transcript { n_folded: talk.n_folded.max(end), ..talk.clone() }, room, &fold, count)
+        let view = |n_turns| CompactedView { n_turns, digests: chain.clone() };
+        window::cut(
+            &Transcript { n_compacted: talk.n_compacted.max(end), ..talk.clone() },
+            room,
+            &view,
+            count,
+        )
     }
 }
 
@@ -63,7 +69,7 @@ impl Summary {
         let most = talk.n_turns.saturating_sub(NEWEST);
         let chain = chain(&talk.digests, most);
         let end = end_of(&talk.digests, &chain);
-        let shown = Fold { n_turns: end, digests: chain.clone() };
+        let shown = CompactedView { n_turns: end, digests: chain.clone() };
         let n_now = count(&PromptDraft::Shown(&shown))?;
         if n_now <= room.aim {
             return Ok(None);
@@ -89,7 +95,7 @@ fn wish<E>(
     }
     let n_tokens = room.summary();
     let asking = |end| SummaryRequest { after: chain.to_vec(), turns: start..end, level: 0, n_tokens };
-    let mut shown = |n_turns| count(&PromptDraft::Shown(&Fold { n_turns, digests: chain.to_vec() }));
+    let mut shown = |n_turns| count(&PromptDraft::Shown(&CompactedView { n_turns, digests: chain.to_vec() }));
     let aim = room.aim.saturating_sub(n_tokens);
     let mut end = fewest(start + 1..most + 1, aim, &mut shown)?.unwrap_or(most);
     // What does not fit into one prompt is summarised piece by piece.

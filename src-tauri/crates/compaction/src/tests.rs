@@ -17,13 +17,13 @@ impl FakeConversation {
             HEAD + after.iter().map(|&at| self.digests[at]).sum::<usize>() + turns.iter().sum::<usize>()
         };
         Ok(match sketch {
-            PromptDraft::Shown(fold) => of(&fold.digests, &self.turns[fold.n_turns..]),
+            PromptDraft::Shown(view) => of(&view.digests, &self.turns[view.n_turns..]),
             PromptDraft::Asking(wish) => of(&wish.after, &self.turns[wish.turns.clone()]) + 5,
         })
     }
 
-    fn n_shown(&self, fold: &Fold) -> usize {
-        self.count(&PromptDraft::Shown(fold)).unwrap()
+    fn n_shown(&self, view: &CompactedView) -> usize {
+        self.count(&PromptDraft::Shown(view)).unwrap()
     }
 }
 
@@ -40,7 +40,7 @@ fn converse(strategy: Strategy, n_ctx: usize, seed: u64) {
     for _ in 0..60 {
         made.turns.push(1 + random(&mut seed) % (n_ctx / 3));
         talk.n_turns += 1;
-        let now = Fold { n_turns: talk.n_folded, digests: shown(&talk) };
+        let now = CompactedView { n_turns: talk.n_compacted, digests: shown(&talk) };
         if made.n_shown(&now) <= room.budget {
             continue;
         }
@@ -49,11 +49,11 @@ fn converse(strategy: Strategy, n_ctx: usize, seed: u64) {
             n_steps += 1;
             assert!(n_steps < 200, "it comes to an end");
             match next(strategy, &talk, room, &mut |sketch| made.count(sketch)).unwrap() {
-                Next::Fold(fold) => {
-                    assert!(made.n_shown(&fold) <= room.limit, "{strategy:?} {n_ctx}: over the limit");
-                    assert!(fold.n_turns < talk.n_turns, "the question stays");
-                    assert!(fold.n_turns > talk.n_folded, "something is gained");
-                    talk.n_folded = fold.n_turns;
+                Next::Compact(view) => {
+                    assert!(made.n_shown(&view) <= room.limit, "{strategy:?} {n_ctx}: over the limit");
+                    assert!(view.n_turns < talk.n_turns, "the question stays");
+                    assert!(view.n_turns > talk.n_compacted, "something is gained");
+                    talk.n_compacted = view.n_turns;
                     break;
                 }
                 Next::SummaryRequest(wish) => {
@@ -73,20 +73,20 @@ fn converse(strategy: Strategy, n_ctx: usize, seed: u64) {
             add(&mut made, &mut talk, &wish, &mut seed);
         }
     }
-    assert!(strategy == Strategy::Attention || talk.n_folded > 0, "60 turns of a sixth do not fit");
+    assert!(strategy == Strategy::Attention || talk.n_compacted > 0, "60 turns of a sixth do not fit");
 }
 
 /// What a prompt shows after earlier compactions.
 fn shown(talk: &Transcript) -> Vec<usize> {
     (0..talk.digests.len())
-        .filter(|&at| talk.digests[at].turns.end <= talk.n_folded)
+        .filter(|&at| talk.digests[at].turns.end <= talk.n_compacted)
         .filter(|&at| {
             let turns = &talk.digests[at].turns;
             let holds = |other: &TurnSummary| {
                 other.level > talk.digests[at].level
                     && other.turns.start <= turns.start
                     && turns.end <= other.turns.end
-                    && other.turns.end <= talk.n_folded
+                    && other.turns.end <= talk.n_compacted
             };
             !talk.digests.iter().any(holds)
         })
@@ -132,10 +132,10 @@ fn cuts_are_rare() {
     for _ in 0..200 {
         made.turns.push(20);
         talk.n_turns += 1;
-        if made.n_shown(&Fold { n_turns: talk.n_folded, digests: Vec::new() }) > room.budget {
+        if made.n_shown(&CompactedView { n_turns: talk.n_compacted, digests: Vec::new() }) > room.budget {
             let next = next(Strategy::Window, &talk, room, &mut |sketch| made.count(sketch)).unwrap();
-            let Next::Fold(fold) = next else { panic!("{next:?}") };
-            talk.n_folded = fold.n_turns;
+            let Next::Compact(view) = next else { panic!("{next:?}") };
+            talk.n_compacted = view.n_turns;
             n_cuts += 1;
         }
     }

@@ -5,7 +5,7 @@
 //! models attend to whatever they say (attention sinks), belong to the template and system prompt
 //! and always stay.
 
-use super::{Compressor, Fold, Next, PromptDraft, TokenBudget, Transcript, fewest};
+use super::{CompactedView, Compressor, Next, PromptDraft, TokenBudget, Transcript, fewest};
 
 pub struct Window;
 
@@ -16,8 +16,8 @@ impl Compressor for Window {
         room: TokenBudget,
         count: &mut dyn FnMut(&PromptDraft) -> Result<usize, E>,
     ) -> Result<Next, E> {
-        let fold = |n_turns| Fold { n_turns, digests: Vec::new() };
-        cut(talk, room, &fold, count)
+        let view = |n_turns| CompactedView { n_turns, digests: Vec::new() };
+        cut(talk, room, &view, count)
     }
 }
 
@@ -25,13 +25,13 @@ impl Compressor for Window {
 pub(super) fn cut<E>(
     talk: &Transcript,
     room: TokenBudget,
-    fold: &dyn Fn(usize) -> Fold,
+    view: &dyn Fn(usize) -> CompactedView,
     count: &mut dyn FnMut(&PromptDraft) -> Result<usize, E>,
 ) -> Result<Next, E> {
     let most = talk.n_turns.saturating_sub(1);
-    let mut counted = |n| count(&PromptDraft::Shown(&fold(n)));
-    let few = fewest(talk.n_folded + 1..most + 1, room.aim, &mut counted)?;
+    let mut counted = |n| count(&PromptDraft::Shown(&view(n)));
+    let few = fewest(talk.n_compacted + 1..most + 1, room.aim, &mut counted)?;
     let n_turns = few.unwrap_or(most);
     let n_least = counted(n_turns)?;
-    Ok(if n_least <= room.limit { Next::Fold(fold(n_turns)) } else { Next::TooLong { n_least } })
+    Ok(if n_least <= room.limit { Next::Compact(view(n_turns)) } else { Next::TooLong { n_least } })
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::CardPrecision;
+use crate::protocol::GpuPrecision;
 
 /// The user's choices for GPUs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,7 +15,7 @@ pub struct GpuRequest {
     pub memory: Option<u64>,
     /// Precision of matrix multiplications.
     #[serde(default)]
-    pub precision: CardPrecision,
+    pub precision: GpuPrecision,
     /// GPUs by number or by a part of their name. Empty: the best one.
     pub devices: Vec<String>,
     /// How several GPUs share a model.

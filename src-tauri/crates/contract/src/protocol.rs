@@ -1,17 +1,19 @@
 //! The worker protocol, requests and events: closed, plain, serialisable data, so that the worker
 //! can be a thread or a child process.
 
+mod compaction;
 mod contexts;
 mod count;
 mod embed;
 mod facts;
+mod fit;
 mod kv;
 mod load;
 mod look;
 mod profiled;
+mod prompt;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 pub use crate::CompactionMethod as Strategy;
 use crate::Error;
@@ -19,16 +21,19 @@ pub use crate::ModelFacts as Facts;
 use crate::limits::Bounds;
 pub use crate::types::Finish;
 pub use crate::{Sampling, Speculation};
+pub use compaction::{CompactedRange, Compression, SummaryTask, SummaryText};
 pub use contexts::{
     Checkpoints, ContextRetention, Hits, KvStats, ModelKv, PoolKv, PrefetchRequest, StoredFile,
 };
 pub use count::{CountRequest, TokenCounts};
 pub use embed::{EmbedAs, EmbedRequest, EmbeddingBatch};
 pub use facts::RunFacts;
+pub use fit::{FitOutcome, FitRequest};
 pub use kv::Kv;
 pub use load::{LoadSpec, Quantize};
 pub use look::{LookRequest, TokenAlternatives, TokenShare};
 pub use profiled::MeasuredAnswer;
+pub use prompt::{ChatOptions, Ids, Prompt, PromptMessage};
 
 /// The location of a model's bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,7 +68,7 @@ pub enum Backend {
 /// Operand precision of GPU matrix products: `kernels::Precision`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum CardPrecision {
+pub enum GpuPrecision {
     #[default]
     Auto,
     F32,
@@ -162,74 +167,6 @@ impl WorkerRequest {
     }
 }
 
-/// A conversation to shorten.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct FitRequest {
-    pub count: CountRequest,
-    /// Maximum tokens of the answer. None: as many as fit.
-    pub max_tokens: Option<usize>,
-    /// Leaves nothing out: only names a summary worth making.
-    pub ahead: bool,
-}
-
-/// The result of fitting a conversation into its context.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum FitOutcome {
-    /// It fits as it is.
-    Nothing,
-    Compacted {
-        folded: CompactedRange,
-    },
-    Wanting {
-        wanted: Box<SummaryTask>,
-    },
-}
-
-/// A conversation's strategy and its compactions so far.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Compression {
-    pub strategy: Strategy,
-    /// The message up to which it is hidden from the model.
-    pub folded: Option<String>,
-    pub summaries: Vec<SummaryText>,
-}
-
-/// A summary of the messages from `first` to `until`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SummaryText {
-    pub first: String,
-    pub until: String,
-    pub level: u32,
-    pub text: String,
-}
-
-/// The messages left out of a prompt.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CompactedRange {
-    pub strategy: Strategy,
-    pub first: String,
-    pub until: String,
-    /// Number of messages; 0: none in full.
-    pub messages: u32,
-    /// The summary that replaces them.
-    pub summary: Option<String>,
-    pub tokens_before: u32,
-    pub tokens_after: u32,
-    pub limit: u32,
-}
-
-/// A summary to make.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SummaryTask {
-    /// The prompt that requests it.
-    pub messages: Vec<PromptMessage>,
-    pub first: String,
-    pub until: String,
-    pub level: u32,
-    pub n_tokens: usize,
-}
-
 /// A turn to answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GenerateRequest {
@@ -274,76 +211,6 @@ pub struct Resume {
     pub ids: Vec<u32>,
     /// Wall-clock time of its request, so that the template renders the same date again.
     pub asked_ms: i64,
-}
-
-/// Chat template options besides the messages, and the reasoning budget.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct ChatOptions {
-    /// A list of tools as in OpenAI's requests, or null.
-    pub tools: Value,
-    /// Variables for the template, such as `enable_thinking` and `reasoning_effort`.
-    pub kwargs: Map<String, Value>,
-    /// Maximum reasoning tokens. None: unlimited.
-    pub reasoning_budget: Option<usize>,
-    /// The source of a template in place of the model's own.
-    pub template: Option<String>,
-    /// Uses the family's template if the model's is unusable.
-    pub template_fallback: bool,
-}
-
-/// The input of a turn: messages, raw text, or token ids.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Prompt {
-    /// Through the model's chat template.
-    Chat(Vec<PromptMessage>),
-    /// Verbatim, without a template.
-    Raw(String),
-    Ids(Vec<u32>),
-}
-
-impl Prompt {
-    /// The texts that its author wrote.
-    pub fn texts(&self) -> impl Iterator<Item = &str> {
-        let (messages, raw) = match self {
-            Self::Chat(messages) => (messages.as_slice(), None),
-            Self::Raw(text) => (&[][..], Some(text.as_str())),
-            Self::Ids(_) => (&[][..], None),
-        };
-        messages.iter().map(|message| message.content.as_str()).chain(raw)
-    }
-}
-
-/// A message of a prompt, in the form that chat templates take.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct PromptMessage {
-    /// `system`, `user`, `assistant` or `tool`.
-    pub role: String,
-    pub content: String,
-    #[serde(default)]
-    pub reasoning: String,
-    /// Calls as in OpenAI's messages.
-    #[serde(default)]
-    pub tool_calls: Vec<Value>,
-    /// The call that a tool's message answers, and the tool's name.
-    #[serde(default)]
-    pub tool_call_id: Option<String>,
-    #[serde(default)]
-    pub name: Option<String>,
-    /// Ids that models generated for `content`.
-    #[serde(default)]
-    pub logs: Vec<Ids>,
-    /// Ids of the stored messages it consists of.
-    #[serde(default)]
-    pub ids: Vec<String>,
-}
-
-/// Token ids, valid for the vocabulary with that fingerprint.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Ids {
-    /// Fingerprint of the vocabulary's model.
-    pub fingerprint: String,
-    pub ids: Vec<u32>,
 }
 
 /// An event from the worker.
@@ -405,7 +272,8 @@ pub enum Step {
     Loading {
         fraction: f32,
     },
-    /// The model has begun, with the exact text of the answer so far.
+    /// The model has begun, with the exact text of the answer so far. Comes again where text turns out to be
+    /// reasoning: this replaces what came before.
     Began {
         /// Tokens so far, with their vocabulary.
         had: Ids,
@@ -418,7 +286,7 @@ pub enum Step {
     },
     /// Something was left out of the prompt.
     Compacted {
-        folded: CompactedRange,
+        range: CompactedRange,
     },
     /// The turn needs a summary first; it has to be requested again.
     Wanting {

@@ -1,9 +1,9 @@
 //! The settings table: one row each. Storage, UI controls, terminal and REST are derived from the
 //! row. A stored value always lies in its row's range. Knows nothing of where values are stored.
 
-mod cards;
 mod contexts;
 mod downloads;
+mod gpus;
 mod library;
 mod limits;
 mod network;

@@ -1,18 +1,11 @@
 //! Decodes a file's bytes into text: PDF by its fonts, everything else by its encoding. What is not
 //! text is refused with a message. Knows nothing of messages, models or where the bytes come from.
 
-use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
-
 use contract::types::AttachmentKind;
 
 use crate::extract_error::{ExtractError, TEXT_MOST};
 use crate::pdf;
-
-/// Of a file that is looked at to see what it is.
-const LOOKED_AT: usize = 64 << 10;
-
-/// One control character per this many characters is tolerated; more means that it is no text.
-const CONTROLS: usize = 200;
+use crate::text_encoding::{self, DecodedText};
 
 /// A file that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +13,7 @@ pub struct ExtractedText {
     pub kind: AttachmentKind,
     /// Lines end with `\n`; pages of a PDF are parted by `pdf::PAGE_BREAK`.
     pub text: String,
-    /// The encoding, if it was guessed.
+    /// The encoding, if it was guessed or characters were replaced.
     pub guessed: Option<&'static str>,
 }
 
@@ -36,7 +29,9 @@ pub fn read(name: &str, bytes: &[u8]) -> Result<ExtractedText, ExtractError> {
     if let Some((what, remedy)) = known(name, bytes) {
         return Err(ExtractError::new(format!("it is {what}, not text"), remedy));
     }
-    let (text, guessed) = decoded(bytes)?;
+    let DecodedText { text, guessed } = text_encoding::decode(name, bytes).ok_or_else(|| {
+        ExtractError::new("its text can't be read", "Save it as text (UTF-8), PDF or CSV and attach that.")
+    })?;
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     if text.trim().is_empty() {
         return Err(ExtractError::new(
@@ -48,51 +43,6 @@ pub fn read(name: &str, bytes: &[u8]) -> Result<ExtractedText, ExtractError> {
         return Err(ExtractError::too_long(text.len()));
     }
     Ok(ExtractedText { kind: kind(name), text, guessed })
-}
-
-fn decoded(bytes: &[u8]) -> Result<(String, Option<&'static str>), ExtractError> {
-    let (encoding, skipped, is_guess) = match Encoding::for_bom(bytes) {
-        Some((encoding, n_bytes)) => (encoding, n_bytes, false),
-        None if !bytes.contains(&0) && std::str::from_utf8(bytes).is_ok() => (UTF_8, 0, false),
-        None => (guess(bytes), 0, true),
-    };
-    let (text, had_errors) = encoding.decode_without_bom_handling(&bytes[skipped..]);
-    let is_no_text = had_errors && encoding != UTF_8 || !reads_as_text(&text);
-    if is_no_text {
-        return Err(ExtractError::new(
-            "its text can't be read",
-            "Save it as text (UTF-8), PDF or CSV and attach that.",
-        ));
-    }
-    Ok((text.into_owned(), is_guess.then(|| encoding.name())))
-}
-
-/// Without a mark at its beginning: UTF-16 has zeros in every second byte of Western texts.
-fn guess(bytes: &[u8]) -> &'static Encoding {
-    let head = &bytes[..bytes.len().min(LOOKED_AT)];
-    let zeros = |odd: usize| head.iter().skip(odd).step_by(2).filter(|byte| **byte == 0).count();
-    let many = head.len() / 8;
-    match (zeros(0), zeros(1)) {
-        (first, second) if first > many && second * 8 < first => UTF_16BE,
-        (first, second) if second > many && first * 8 < second => UTF_16LE,
-        _ => WINDOWS_1252,
-    }
-}
-
-/// Few enough of its characters are none that texts have.
-fn reads_as_text(text: &str) -> bool {
-    let is_odd = |c: char| {
-        (c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\u{c}' | '\u{1b}')) || c == '\u{fffd}'
-    };
-    if text.contains('\0') {
-        return false;
-    }
-    let (mut n, mut n_odd) = (0, 0);
-    for c in text.chars() {
-        n += 1;
-        n_odd += usize::from(is_odd(c));
-    }
-    n_odd * CONTROLS <= n
 }
 
 /// By the ends of names that people know.
@@ -128,6 +78,18 @@ fn known(name: &str, bytes: &[u8]) -> Option<(&'static str, &'static str)> {
         (b"GIF8", "an image (GIF)", SEEN),
         (b"\x7fELF", "a program", SEEN),
         (b"MZ\x90\0", "a program", SEEN),
+        (b"\xcf\xfa\xed\xfe", "a program", SEEN),
+        (b"\xca\xfe\xba\xbe", "a program", SEEN),
+        (b"\0asm", "a program", SEEN),
+        (b"II*\0", "an image (TIFF)", SEEN),
+        (b"MM\0*", "an image (TIFF)", SEEN),
+        (b"BZh", "an archive (bzip2)", UNPACK),
+        (b"\xfd7zXZ\0", "an archive (xz)", UNPACK),
+        (b"\x28\xb5\x2f\xfd", "an archive (zstd)", UNPACK),
+        (b"fLaC", "a recording", SEEN),
+        (b"wOFF", "a font", SEEN),
+        (b"wOF2", "a font", SEEN),
+        (b"OTTO", "a font", SEEN),
         (b"\x1f\x8b", "an archive (gzip)", UNPACK),
         (b"7z\xbc\xaf\x27\x1c", "an archive (7z)", UNPACK),
         (b"Rar!", "an archive (RAR)", UNPACK),
@@ -147,6 +109,12 @@ fn known(name: &str, bytes: &[u8]) -> Option<(&'static str, &'static str)> {
     }
     if bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP") {
         return Some(("an image (WebP)", SEEN));
+    }
+    if bytes.starts_with(b"RIFF") && bytes.get(8..12).is_some_and(|kind| kind == b"WAVE" || kind == b"AVI ") {
+        return Some(("a recording", SEEN));
+    }
+    if bytes.get(4..8) == Some(b"ftyp") {
+        return Some(("a recording or image (MP4, HEIF)", SEEN));
     }
     signs.iter().find(|(sign, ..)| bytes.starts_with(sign)).map(|(_, what, remedy)| (*what, *remedy))
 }
@@ -173,6 +141,18 @@ mod tests {
             (b"caf\xe9 \x80 5", "café € 5", Some("windows-1252")),
             (b"a\r\nb\rc\n", "a\nb\nc\n", None),
         ];
+        // As they lie on other people's disks.
+        let files: [(&[u8], &str, &str); 5] = [
+            (include_bytes!("../tests/text/ja-sjis.csv"), "鈴木,35,大阪\n", "Shift_JIS"),
+            (include_bytes!("../tests/text/ru-1251.txt"), "Санкт-Петербург\n", "windows-1251"),
+            (include_bytes!("../tests/text/zh-gbk.csv"), "二〇二四年第三季度", "GBK"),
+            (include_bytes!("../tests/text/utf8-cut.txt"), "二〇二四年第三季度", "UTF-8"),
+            (include_bytes!("../tests/text/nul-in-log.txt"), "two\u{fffd}\nline three\n", "UTF-8"),
+        ];
+        for (bytes, part, guessed) in files {
+            let (text, found) = text("a.txt", bytes);
+            assert!(text.contains(part) && found == Some(guessed), "{found:?}: {text}");
+        }
         for (bytes, expected, guessed) in cases {
             assert_eq!(text("a.txt", bytes), ((*expected).to_owned(), *guessed), "{bytes:?}");
         }
@@ -190,6 +170,9 @@ mod tests {
             ("a.txt", &noise, "can't be read"),
             ("a.txt", b"text\0with zeros", "can't be read"),
             ("a.gguf", b"GGUF\x03\0\0\0", "model"),
+            ("a.mp4", b"\0\0\0\x18ftypmp42", "MP4"),
+            ("a.wav", b"RIFF\x24\0\0\0WAVEfmt ", "recording"),
+            ("a.xz", b"\xfd7zXZ\0\0", "xz"),
         ];
         for (name, bytes, why) in cases {
             let problem = read(name, bytes).unwrap_err();

@@ -16,6 +16,7 @@ mod embeds;
 mod hparams;
 mod keys;
 mod names;
+mod numbers;
 mod rope;
 mod stored_tensors;
 mod tensor_names;

@@ -21,7 +21,7 @@ const MAX_RESPONSE_BYTES: usize = 32 << 20;
 /// Time for name resolution and connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// WaitGuard before a list is asked for again.
+/// Waits before a list is asked for again.
 const RETRY_WAITS: [Duration; 3] =
     [Duration::from_millis(200), Duration::from_millis(600), Duration::from_millis(1800)];
 

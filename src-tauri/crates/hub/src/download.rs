@@ -339,7 +339,7 @@ impl Download {
         Ok(PlacedFile { path, bytes: resolved.bytes, sha256, was_there: false })
     }
 
-    /// WaitGuard until no other process fetches the same. Its progress is ours meanwhile.
+    /// Waits until no other process fetches the same. Its progress is ours meanwhile.
     async fn lock(
         &self,
         paths: &FilePaths,

@@ -1,6 +1,6 @@
 //! Converts the engine's types from and to the plain ones of `contract`.
 
-use contract::protocol::{CardPrecision, Kv};
+use contract::protocol::{GpuPrecision, Kv};
 use contract::types::Finish;
 use contract::{
     DraftLength, DraftSource, KvAging, KvLayerGroup, ModelSizes, Result, RopeScaling, Sampling, Speculation,
@@ -60,12 +60,12 @@ pub fn kv_dtype(kv: Kv) -> KvDType {
 }
 
 /// The engine's precision of GPU matrix multiplications.
-pub fn gpu_precision(precision: CardPrecision) -> engine::Precision {
+pub fn gpu_precision(precision: GpuPrecision) -> engine::Precision {
     match precision {
-        CardPrecision::Auto => engine::Precision::Auto,
-        CardPrecision::F32 => engine::Precision::F32,
-        CardPrecision::F16 => engine::Precision::F16,
-        CardPrecision::Matrices => engine::Precision::Matrices,
+        GpuPrecision::Auto => engine::Precision::Auto,
+        GpuPrecision::F32 => engine::Precision::F32,
+        GpuPrecision::F16 => engine::Precision::F16,
+        GpuPrecision::Matrices => engine::Precision::Matrices,
     }
 }
 

@@ -15,7 +15,7 @@ use contract::protocol::Kv;
 use contract::settings::DEFAULT_CONTEXT;
 use contract::types::{FitMeasured, FitNeeds, FitVerdict, ModelFit};
 
-pub use gpu::{Card, OnCard};
+pub use gpu::{GpuShare, TargetGpu};
 pub use published::sizes as published;
 
 /// Human reading speed, in tokens per second: slower answers keep people waiting.
@@ -38,7 +38,7 @@ pub struct MachineFacts {
     pub total_bytes: Option<u64>,
     pub speeds: MeasuredSpeeds,
     /// The GPU that would compute, if requested. None: there is none.
-    pub card: Option<Card>,
+    pub gpu: Option<TargetGpu>,
 }
 
 /// What was measured of this computer. Without formats: nothing was.
@@ -89,18 +89,18 @@ pub struct LoadDefaults {
     pub context: u32,
     pub kv: Kv,
     /// Requested layers on the GPU.
-    pub on_card: OnCard,
+    pub gpu_share: GpuShare,
     /// Bytes of it that a model may take at most. None: what it has room for.
-    pub card_limit: Option<u64>,
+    pub gpu_limit: Option<u64>,
 }
 
 impl Default for LoadDefaults {
     fn default() -> Self {
-        Self { context: DEFAULT_CONTEXT, kv: Kv::default(), on_card: OnCard::default(), card_limit: None }
+        Self { context: DEFAULT_CONTEXT, kv: Kv::default(), gpu_share: GpuShare::default(), gpu_limit: None }
     }
 }
 
-/// Where the memory_estimate come from.
+/// Where a memory estimate comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EstimateBasis {
     /// The file, or its header.

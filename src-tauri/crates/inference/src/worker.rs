@@ -4,7 +4,6 @@
 //! model's turns, and an idle worker sleeps.
 
 mod active_turn;
-mod attention_eviction;
 mod channel;
 pub mod checkpoint_store;
 mod count;

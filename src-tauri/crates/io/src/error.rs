@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::Fault;
+use crate::{Fault, FileLimit, SpecialFile};
 
 /// A failed file operation.
 #[derive(Debug, Error)]
@@ -24,6 +24,11 @@ impl IoError {
         Self { operation, path: path.to_owned(), source }
     }
 
+    /// What lies at the path, if it is no regular file.
+    pub fn special_file(&self) -> Option<SpecialFile> {
+        self.source.get_ref()?.downcast_ref().copied()
+    }
+
     /// Kind of the system's error.
     pub fn io_kind(&self) -> std::io::ErrorKind {
         self.source.kind()
@@ -32,6 +37,12 @@ impl IoError {
     /// Stable identifier, never translated.
     pub fn code(&self) -> &'static str {
         use std::io::ErrorKind as K;
+        if self.special_file().is_some() {
+            return "io.not_a_file";
+        }
+        if self.source.get_ref().is_some_and(|cause| cause.is::<FileLimit>()) {
+            return "io.too_large";
+        }
         match self.io_kind() {
             K::NotFound => "io.not_found",
             K::PermissionDenied | K::ReadOnlyFilesystem => "io.permission",
@@ -45,6 +56,10 @@ impl IoError {
         match self.code() {
             "io.not_found" => "Check that the path is right and the drive is connected.",
             "io.permission" => "Check the permissions of the folder, or choose another one in the settings.",
+            "io.not_a_file" => {
+                "Choose a regular file; save the data to one first if it comes from elsewhere."
+            }
+            "io.too_large" => "Choose a smaller file, or split it.",
             "io.no_space" => "Free some space on the drive, then try again.",
             _ => "Check the drive that holds the file, then try again.",
         }

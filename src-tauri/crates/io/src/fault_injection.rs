@@ -120,6 +120,10 @@ impl<I: Io> Io for FaultIo<I> {
         self.step("read", path)?.read(path)
     }
 
+    fn read_within(&self, path: &Path, max_bytes: u64) -> Result<Vec<u8>, IoError> {
+        self.step("read", path)?.read_within(path, max_bytes)
+    }
+
     fn read_start(&self, path: &Path, n: usize) -> Result<Vec<u8>, IoError> {
         self.step("read", path)?.read_start(path, n)
     }

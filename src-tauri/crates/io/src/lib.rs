@@ -16,6 +16,8 @@ mod power_loss;
 mod private;
 mod random;
 mod real;
+mod regular_file;
+mod special_file;
 
 use std::path::{Path, PathBuf};
 
@@ -29,6 +31,8 @@ pub use power_loss::{PowerCut, PowerLossIo};
 pub use private::make_private;
 pub use random::RandomFile;
 pub use real::RealIo;
+pub use regular_file::{open_regular_file, read_regular_file};
+pub use special_file::{FileLimit, SpecialFile};
 
 /// Callback that writes the contents of a file; see [`Io::write_stream`].
 pub type FillFn<'a> = dyn FnMut(&mut dyn std::io::Write) -> std::io::Result<()> + 'a;
@@ -44,8 +48,11 @@ pub struct DiskSpace {
 
 /// The file operations that the application needs. All paths are absolute or relative to the working directory.
 pub trait Io: Send + Sync {
-    /// Reads the whole file.
+    /// Reads the whole file. Only for files of our own, whose lengths are known; see [`Io::read_within`].
     fn read(&self, path: &Path) -> Result<Vec<u8>, IoError>;
+
+    /// Reads a whole file that somebody named. Errors if it is longer than `max_bytes` or no regular file.
+    fn read_within(&self, path: &Path, max_bytes: u64) -> Result<Vec<u8>, IoError>;
 
     /// Reads the first `n` bytes, or the whole file if it is shorter.
     fn read_start(&self, path: &Path, n: usize) -> Result<Vec<u8>, IoError>;

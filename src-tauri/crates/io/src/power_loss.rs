@@ -170,6 +170,10 @@ impl<I: Io> Io for PowerLossIo<I> {
         self.on("read", path)?.read(path)
     }
 
+    fn read_within(&self, path: &Path, max_bytes: u64) -> Result<Vec<u8>, IoError> {
+        self.on("read", path)?.read_within(path, max_bytes)
+    }
+
     fn read_start(&self, path: &Path, n: usize) -> Result<Vec<u8>, IoError> {
         self.on("read", path)?.read_start(path, n)
     }

@@ -11,7 +11,7 @@ use crate::IoError;
 /// Deepest folder below the data folder that is looked into: models lie in `models/OWNER/NAME/…`.
 const MAX_DEPTH: usize = 8;
 
-/// Entries that one start looks at. A folder that holds more is entered by nobody else anyway.
+/// Entries that one start looks at. Only the user enters a folder that holds more.
 const MAX_ENTRIES: usize = 100_000;
 
 /// Creates or opens a file as `options` say. In a private folder a new file is for the user alone.
@@ -57,7 +57,7 @@ pub(crate) fn create_folders(path: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Whether a folder is the user's and nobody else may enter it. Always false on Windows.
+/// Whether a folder is the user's and no one else may enter it. Always false on Windows.
 fn is_private_folder(folder: &Path) -> bool {
     unix::is_private(folder)
 }

@@ -50,7 +50,7 @@ impl RealFile {
     }
 
     pub fn open_to_read(path: &Path) -> Result<Self, IoError> {
-        let file = File::open(path).map_err(|e| IoError::new("open", path, e))?;
+        let file = crate::open_regular_file(path)?;
         Ok(Self { file, path: path.to_owned() })
     }
 

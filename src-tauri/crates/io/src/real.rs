@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::private::{create_folders, folder_of, open_private};
 use crate::random::RealFile;
-use crate::{DiskSpace, FillFn, Io, IoError, RandomFile};
+use crate::{DiskSpace, FillFn, Io, IoError, RandomFile, SpecialFile, open_regular_file, read_regular_file};
 
 /// [`Io`] on the machine's file system. Stateless.
 #[derive(Debug, Clone, Copy, Default)]
@@ -18,16 +18,18 @@ static NEXT_TEMP: AtomicU64 = AtomicU64::new(0);
 
 impl Io for RealIo {
     fn read(&self, path: &Path) -> Result<Vec<u8>, IoError> {
-        fs::read(path).map_err(|e| IoError::new("read", path, e))
+        read_regular_file(path, u64::MAX)
+    }
+
+    fn read_within(&self, path: &Path, max_bytes: u64) -> Result<Vec<u8>, IoError> {
+        read_regular_file(path, max_bytes)
     }
 
     fn read_start(&self, path: &Path, n: usize) -> Result<Vec<u8>, IoError> {
-        let read = || {
-            let mut bytes = Vec::with_capacity(n);
-            File::open(path)?.take(n as u64).read_to_end(&mut bytes)?;
-            Ok(bytes)
-        };
-        read().map_err(|e| IoError::new("read", path, e))
+        let mut bytes = Vec::with_capacity(n);
+        let read = open_regular_file(path)?.take(n as u64).read_to_end(&mut bytes);
+        read.map_err(|e| IoError::new("read", path, e))?;
+        Ok(bytes)
     }
 
     fn write_atomic(&self, path: &Path, bytes: &[u8]) -> Result<(), IoError> {
@@ -35,6 +37,8 @@ impl Io for RealIo {
     }
 
     fn write_stream(&self, path: &Path, fill: &mut FillFn<'_>) -> Result<(), IoError> {
+        // A rename would replace a device or a pipe by a file.
+        SpecialFile::check(path).map_err(|e| IoError::new("write", path, e))?;
         let temp = temp_path(path);
         let written = write_new(&temp, fill).and_then(|()| fs::rename(&temp, path));
         if let Err(e) = written {

@@ -32,7 +32,7 @@ fn timed(clock: &dyn Clock, run: impl FnOnce()) -> f64 {
     (clock.monotonic() - start).as_secs_f64()
 }
 
-/// BenchActivations in the format of a row.
+/// Activations in the format of a row.
 struct BenchActivations {
     x: Vec<f32>,
     q: Vec<i8>,

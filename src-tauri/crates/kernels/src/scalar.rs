@@ -36,7 +36,7 @@ pub struct Scalar {
     interrupt: Option<Interrupt>,
 }
 
-/// ScalarScratch memory, grown to the longest row and context.
+/// Scratch memory, grown to the longest row and context.
 #[derive(Default)]
 struct ScalarScratch {
     row: Vec<f32>,

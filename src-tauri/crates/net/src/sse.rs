@@ -1,12 +1,21 @@
 //! Parses server-sent events from chunks of bytes: split anywhere, with any line end. Bounded: an
-//! endless line is an error, not memory.
+//! endless line is an error, not memory. `Events::lenient` also reads what model servers write
+//! beside the specification.
 
 /// Longest event: a piece of an answer has a few hundred bytes, an answer sent as one a few hundred thousand.
 const MAX_EVENT_BYTES: usize = 8 << 20;
 
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// What has come and is not whole yet.
 #[derive(Debug, Default)]
 pub struct Events {
+    /// Objects without `data:`, `error:` lines, and events without an empty line between them count.
+    is_lenient: bool,
+    /// A line has been read: no byte order mark follows.
+    has_begun: bool,
+    /// The event is named `error`.
+    is_error: bool,
     /// Bytes of a line whose end has not come.
     line: Vec<u8>,
     /// The last line ended with `\r`: a `\n` that follows belongs to it.
@@ -21,6 +30,11 @@ pub struct Events {
 pub struct TooLong;
 
 impl Events {
+    /// Events of a model server.
+    pub fn lenient() -> Self {
+        Self { is_lenient: true, ..Self::default() }
+    }
+
     /// More bytes; the data of the events that are whole by now.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<String>, TooLong> {
         let mut whole = Vec::new();
@@ -41,29 +55,67 @@ impl Events {
         Ok(whole)
     }
 
-    /// The bytes have ended: an event whose empty line was left out counts all the same.
+    /// The bytes have ended: an event whose empty line was left out counts all the same. Lenient events are read by
+    /// calls until there is none.
     pub fn end(&mut self) -> Option<String> {
-        if !self.line.is_empty() {
-            self.end_line();
+        if !self.line.is_empty()
+            && let Some(before) = self.end_line()
+        {
+            return Some(before);
         }
-        self.end_line()
+        self.dispatch()
     }
 
     fn end_line(&mut self) -> Option<String> {
         let line = std::mem::take(&mut self.line);
+        let mut line = line.as_slice();
+        if !std::mem::replace(&mut self.has_begun, true) {
+            line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
+        }
+        if self.is_lenient {
+            line = line.trim_ascii_start();
+        }
         if line.is_empty() {
-            let data = std::mem::take(&mut self.data);
-            let has_data = std::mem::take(&mut self.has_data);
-            return has_data.then(|| String::from_utf8_lossy(&data).into_owned());
+            return self.dispatch();
         }
         // Other fields, and comments that keep the connection alive, say nothing to us.
         if let Some(data) = line.strip_prefix(b"data:") {
-            if std::mem::replace(&mut self.has_data, true) {
-                self.data.push(b'\n');
+            return self.add(data.strip_prefix(b" ").unwrap_or(data));
+        }
+        if self.is_lenient {
+            if let Some(name) = line.strip_prefix(b"event:") {
+                self.is_error = name.trim_ascii() == b"error";
+            } else if let Some(error) = line.strip_prefix(b"error:") {
+                // llama.cpp writes failures in a field of their own.
+                self.is_error = true;
+                return self.add(error.trim_ascii());
+            } else if line.starts_with(b"{") {
+                return self.add(line);
             }
-            self.data.extend_from_slice(data.strip_prefix(b" ").unwrap_or(data));
         }
         None
+    }
+
+    /// Adds a line of data. Returns the event before it, where the empty line between them was left out.
+    fn add(&mut self, data: &[u8]) -> Option<String> {
+        let begins = data.starts_with(b"{") || data.starts_with(b"[DONE]");
+        let is_whole = self.data.ends_with(b"}") && self.data.starts_with(b"{");
+        let before =
+            if self.is_lenient && self.has_data && is_whole && begins { self.dispatch() } else { None };
+        if std::mem::replace(&mut self.has_data, true) {
+            self.data.push(b'\n');
+        }
+        self.data.extend_from_slice(data);
+        before
+    }
+
+    fn dispatch(&mut self) -> Option<String> {
+        let data = std::mem::take(&mut self.data);
+        let (has_data, is_error) = (std::mem::take(&mut self.has_data), std::mem::take(&mut self.is_error));
+        let data = has_data.then(|| String::from_utf8_lossy(&data).into_owned())?;
+        // The words of a failure, where they are no object.
+        let is_text = is_error && !data.trim_start().starts_with('{');
+        Some(if is_text { serde_json::json!({ "error": data }).to_string() } else { data })
     }
 }
 
@@ -88,6 +140,45 @@ mod tests {
             let pieces = STREAM.as_bytes().chunks(n).map(<[u8]>::to_vec);
             assert_eq!(read(pieces), expected, "pieces of {n}");
         }
+    }
+
+    fn check_lenient(stream: &str, expected: &[&str]) {
+        for n in 1..=stream.len() {
+            let mut events = Events::lenient();
+            let pieces = stream.as_bytes().chunks(n);
+            let mut got: Vec<String> = pieces.flat_map(|piece| events.push(piece).unwrap()).collect();
+            got.extend(std::iter::from_fn(|| events.end()));
+            assert_eq!(got, expected, "{stream:?} by {n}");
+        }
+    }
+
+    #[test]
+    fn what_servers_write_beside_the_specification_is_read() {
+        check_lenient("\u{feff}data: {\"a\":1}\n\n", &["{\"a\":1}"]);
+        check_lenient(
+            "data: {\"a\":1}\ndata: {\"b\":2}\ndata: [DONE]\n",
+            &["{\"a\":1}", "{\"b\":2}", "[DONE]"],
+        );
+        check_lenient("data: {\"a\":\ndata: 1}\n\n", &["{\"a\":\n1}"]);
+        check_lenient(
+            "data: {\"a\":1}\n\nerror: {\"message\":\"no\"}\n\n",
+            &["{\"a\":1}", "{\"message\":\"no\"}"],
+        );
+        check_lenient("error: out of memory\n\n", &["{\"error\":\"out of memory\"}"]);
+        check_lenient(
+            "event: error\ndata: out of memory\n\ndata: x\n\n",
+            &["{\"error\":\"out of memory\"}", "x"],
+        );
+        check_lenient("{\"a\":1}\n{\"b\":2}\n", &["{\"a\":1}", "{\"b\":2}"]);
+        check_lenient(" data: x\n\nid: 1\nretry: 5\n\n: alive\n\n", &["x"]);
+        let mut strict = Events::default();
+        assert!(strict.push(b"{\"a\":1}\n\nerror: x\n\n").unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_byte_order_mark_belongs_to_no_event() {
+        let stream = "\u{feff}data: one\n\ndata: \u{feff}two\n\n";
+        assert_eq!(read(std::iter::once(stream.as_bytes().to_vec())), ["one", "\u{feff}two"]);
     }
 
     #[test]

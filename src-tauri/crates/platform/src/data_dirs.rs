@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use contract::{Error, ErrorKind, Result};
 
-/// The environment variable that doors read.
+/// The environment variable that frontends read.
 pub const DATA_DIR_VARIABLE: &str = "INGLENOOK_DATA_DIR";
 
 #[derive(Debug, Clone, PartialEq, Eq)]

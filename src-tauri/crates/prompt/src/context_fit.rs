@@ -4,7 +4,8 @@
 use std::ops::Range;
 
 use compaction::{
-    ASK, ASKED, Fold, Next, PromptDraft, Strategy, SummaryRequest, TokenBudget, Transcript, TurnSummary,
+    ASK, ASKED, CompactedView, Next, PromptDraft, Strategy, SummaryRequest, TokenBudget, Transcript,
+    TurnSummary,
 };
 use engine::AttentionEviction;
 use engine::model::OBSERVATION_TOKENS;
@@ -17,7 +18,11 @@ use contract::{Error, ErrorKind, Result};
 #[derive(Debug)]
 pub enum Fit {
     /// It is shown so.
-    Ready { messages: Vec<PromptMessage>, folded: Option<CompactedRange>, forget: Option<AttentionEviction> },
+    Ready {
+        messages: Vec<PromptMessage>,
+        compacted: Option<CompactedRange>,
+        forget: Option<AttentionEviction>,
+    },
     /// First a summary has to be made.
     Wanting(SummaryTask),
 }
@@ -81,8 +86,9 @@ impl<'a> Fitting<'a> {
         let turn_of = |id: &String| turns.iter().position(|turn| has(&messages[turn.clone()], id));
         // The last turn is always shown.
         let most = turns.len().saturating_sub(1);
-        let folded = compression.folded.as_ref().and_then(turn_of).map_or(0, |turn| turn + 1).min(most);
-        let mut talk = Transcript { n_turns: turns.len(), n_folded: folded, digests: Vec::new() };
+        let compacted =
+            compression.compacted_until.as_ref().and_then(turn_of).map_or(0, |turn| turn + 1).min(most);
+        let mut talk = Transcript { n_turns: turns.len(), n_compacted: compacted, digests: Vec::new() };
         let mut texts = Vec::new();
         for summary in &compression.summaries {
             let (Some(first), Some(last)) = (turn_of(&summary.first), turn_of(&summary.until)) else {
@@ -108,12 +114,12 @@ impl<'a> Fitting<'a> {
             compaction::next(self.compression.strategy, &self.talk, room, &mut |sketch| self.count(sketch))?;
         match next {
             // Where nothing more can go, nothing is done.
-            Next::Fold(fold) if why == Why::Asked && fold.n_turns <= self.talk.n_folded => {
+            Next::Compact(view) if why == Why::Asked && view.n_turns <= self.talk.n_compacted => {
                 Ok(self.ready(&shown, None, None))
             }
-            Next::Fold(fold) => {
-                let n_after = self.count(&PromptDraft::Shown(&fold))?;
-                Ok(self.ready(&fold, Some(self.folded(&fold, n_now, n_after)), None))
+            Next::Compact(view) => {
+                let n_after = self.count(&PromptDraft::Shown(&view))?;
+                Ok(self.ready(&view, Some(self.compacted_range(&view, n_now, n_after)), None))
             }
             Next::SummaryRequest(wish) => Ok(Fit::Wanting(self.wanted(&wish))),
             Next::Forget { n_most, n_keep, n_protected } => {
@@ -150,8 +156,8 @@ impl<'a> Fitting<'a> {
     }
 
     /// What is shown without further ado: as before.
-    fn shown_now(&self) -> Fold {
-        let n_turns = self.talk.n_folded;
+    fn shown_now(&self) -> CompactedView {
+        let n_turns = self.talk.n_compacted;
         let digests = &self.talk.digests;
         let is_in = |turns: &Range<usize>| turns.end <= n_turns;
         let within = |at: usize, other: usize| {
@@ -166,26 +172,31 @@ impl<'a> Fitting<'a> {
             .filter(|&at| !(0..digests.len()).any(|other| within(at, other)))
             .collect();
         shown.sort_by_key(|&at| digests[at].turns.start);
-        Fold { n_turns, digests: shown }
+        CompactedView { n_turns, digests: shown }
     }
 
-    fn ready(&self, fold: &Fold, folded: Option<CompactedRange>, forget: Option<AttentionEviction>) -> Fit {
-        Fit::Ready { messages: self.show(fold), folded, forget }
+    fn ready(
+        &self,
+        view: &CompactedView,
+        compacted: Option<CompactedRange>,
+        forget: Option<AttentionEviction>,
+    ) -> Fit {
+        Fit::Ready { messages: self.show(view), compacted, forget }
     }
 
     fn count(&self, sketch: &PromptDraft) -> Result<usize> {
         let messages = match sketch {
-            PromptDraft::Shown(fold) => self.show(fold),
+            PromptDraft::Shown(view) => self.show(view),
             PromptDraft::Asking(wish) => self.ask(wish),
         };
         self.counts.n_tokens(&messages, self.options)
     }
 
     /// The system prompt, summaries, and the turns that are left.
-    fn show(&self, fold: &Fold) -> Vec<PromptMessage> {
-        let start = self.turns.get(fold.n_turns).map_or(self.messages.len(), |turn| turn.start);
+    fn show(&self, view: &CompactedView) -> Vec<PromptMessage> {
+        let start = self.turns.get(view.n_turns).map_or(self.messages.len(), |turn| turn.start);
         let mut shown = self.head().to_vec();
-        shown.extend(self.told(&fold.digests));
+        shown.extend(self.told(&view.digests));
         shown.extend_from_slice(&self.messages[start..]);
         shown
     }
@@ -230,17 +241,17 @@ impl<'a> Fitting<'a> {
         SummaryTask { messages: self.ask(wish), first, until, level: wish.level, n_tokens: wish.n_tokens }
     }
 
-    fn folded(&self, fold: &Fold, n_before: usize, n_after: usize) -> CompactedRange {
-        let (first, until) = self.ends(0..fold.n_turns);
+    fn compacted_range(&self, view: &CompactedView, n_before: usize, n_after: usize) -> CompactedRange {
+        let (first, until) = self.ends(0..view.n_turns);
         // A stretch that had to go without a summary is left out, and said to be.
-        let told = fold.digests.last().map_or(0, |&at| self.talk.digests[at].turns.end);
-        let strategy = if told < fold.n_turns { Strategy::Window } else { self.compression.strategy };
+        let told = view.digests.last().map_or(0, |&at| self.talk.digests[at].turns.end);
+        let strategy = if told < view.n_turns { Strategy::Window } else { self.compression.strategy };
         CompactedRange {
             strategy,
             first,
             until,
-            messages: clamp(self.messages[..self.end(fold.n_turns)].iter().map(|it| it.ids.len()).sum()),
-            summary: self.told(&fold.digests).pop().map(|told| told.content),
+            messages: clamp(self.messages[..self.end(view.n_turns)].iter().map(|it| it.ids.len()).sum()),
+            summary: self.told(&view.digests).pop().map(|told| told.content),
             tokens_before: clamp(n_before),
             tokens_after: clamp(n_after),
             limit: clamp(self.room.limit),

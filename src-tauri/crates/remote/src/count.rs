@@ -6,10 +6,13 @@ use compaction::TokenBudget;
 use serde_json::{Value, json};
 
 use super::dialect::{CountRoute, Dialect};
-use super::http::{Fault, HttpCall};
+use super::fault::Fault;
+use super::http::HttpCall;
 use super::{RemoteContext, Server};
 use contract::Result;
-use contract::protocol::{ChatOptions, CountRequest, FitOutcome, FitRequest, PromptMessage, TokenCounts};
+use contract::protocol::{
+    ChatOptions, CountRequest, FitOutcome, FitRequest, GenerateRequest, Location, PromptMessage, TokenCounts,
+};
 use contract::types::ConnectionPurpose;
 use prompt::context_fit::{Counts, Fit, Fitting, Why};
 
@@ -92,8 +95,8 @@ pub(crate) fn fit(context: &RemoteContext, request: &FitRequest) -> Result<FitOu
         return Ok(fitting.ahead()?.map_or(FitOutcome::Nothing, wanting));
     }
     Ok(match fitting.fit(Why::Asked)? {
-        Fit::Ready { folded: Some(folded), .. } => FitOutcome::Compacted { folded },
-        Fit::Ready { folded: None, .. } => FitOutcome::Nothing,
+        Fit::Ready { compacted: Some(range), .. } => FitOutcome::Compacted { range },
+        Fit::Ready { compacted: None, .. } => FitOutcome::Nothing,
         Fit::Wanting(wanted) => wanting(wanted),
     })
 }
@@ -138,6 +141,18 @@ async fn by_text(context: &RemoteContext, server: &Server, messages: &Value) -> 
     let body = json!({ "content": prompt, "add_special": true, "parse_special": true });
     let tokens = post(context, server, "/tokenize", &body).await?;
     Ok(tokens.get("tokens").and_then(Value::as_array).map(|tokens| tokens.len() as u64))
+}
+
+/// By whichever server is next.
+pub(crate) async fn counted(
+    context: &RemoteContext,
+    request: &GenerateRequest,
+    messages: &[PromptMessage],
+) -> Option<usize> {
+    let Location::Remote { name, model } = &request.model.location else { return None };
+    let rows = context.directory.candidates(name, model).ok()?;
+    let server = rows.iter().find_map(|row| context.server_of(row).ok())?;
+    exactly(context, &server, model, messages, &request.chat).await
 }
 
 async fn post(context: &RemoteContext, server: &Server, path: &str, body: &Value) -> Result<Value, Fault> {

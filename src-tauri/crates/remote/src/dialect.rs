@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
+use contract::Sampling;
 use contract::protocol::{ChatOptions, GenerateRequest, PromptMessage};
 use contract::types::{EndpointModel, ServerKind};
 
@@ -83,9 +84,16 @@ impl Dialect {
         put("messages", self.messages(messages));
         put("stream", true.into());
         put("stream_options", json!({ "include_usage": true }));
-        let sampling = &request.sampling;
-        put("temperature", number(sampling.temperature));
-        put("top_p", number(sampling.top_p));
+        let (sampling, default) = (&request.sampling, Sampling::default());
+        // Servers know better what suits their models, and some refuse a field that is set at all.
+        for (key, value, default) in [
+            ("temperature", sampling.temperature, default.temperature),
+            ("top_p", sampling.top_p, default.top_p),
+        ] {
+            if value != default {
+                put(key, number(value));
+            }
+        }
         if let Some(seed) = sampling.seed {
             // Some servers keep it in a signed number.
             put("seed", (seed & (i64::MAX as u64)).into());
@@ -206,22 +214,30 @@ fn number(value: f32) -> Value {
 
 /// The models that a server lists, and what kind of server it is. None: this is no such list.
 pub fn models(list: &Value) -> Option<(ServerKind, Vec<EndpointModel>)> {
-    let data = list.get("data")?.as_array()?;
+    let lists = [Some(list), list.get("data"), list.get("models"), list.get("result")];
+    let entries = lists.into_iter().flatten().find_map(Value::as_array)?;
+    let id_of = |entry: &Value| {
+        let names = ["id", "name", "model"];
+        let name = entry.as_str().or_else(|| names.iter().find_map(|key| entry.get(*key)?.as_str()))?;
+        Some(name.trim().to_owned()).filter(|name| !name.is_empty())
+    };
     let model = |entry: &Value| {
-        let length = ["/max_model_len", "/meta/n_ctx", "/context_length", "/context_window"];
+        let length =
+            ["/max_model_len", "/meta/n_ctx", "/context_length", "/context_window", "/max_context_length"];
         let length = length.iter().find_map(|path| entry.pointer(path)?.as_u64());
         let context_length = length.map_or(0, |n| u32::try_from(n).unwrap_or(u32::MAX));
-        Some(EndpointModel { id: entry.get("id")?.as_str()?.to_owned(), context_length })
+        Some(EndpointModel { id: id_of(entry)?, context_length })
     };
-    let models: Vec<_> = data.iter().filter_map(model).take(MAX_MODELS).collect();
-    let owner = data.iter().find_map(|entry| entry.get("owned_by")?.as_str()).unwrap_or_default();
+    let models: Vec<_> = entries.iter().filter_map(model).take(MAX_MODELS).collect();
+    if models.is_empty() && !entries.is_empty() {
+        return None;
+    }
+    let owner = entries.iter().find_map(|entry| entry.get("owned_by")?.as_str()).unwrap_or_default();
     Some((server_kind(owner), models))
 }
 
 #[cfg(test)]
 mod tests {
-    use contract::Sampling;
-
     use super::*;
     use contract::protocol::{Location, ModelRef, Prompt};
 
@@ -232,7 +248,7 @@ mod tests {
             load: Default::default(),
             conversation: None,
             prompt: Prompt::Chat(Vec::new()),
-            sampling: Sampling { temperature: 0.7, top_k: 0, seed: Some(u64::MAX), ..Sampling::default() },
+            sampling: Sampling { temperature: 0.8, top_k: 0, seed: Some(u64::MAX), ..Sampling::default() },
             max_tokens: Some(9),
             stop: vec!["x".into()],
             ignore_eos: false,
@@ -256,7 +272,8 @@ mod tests {
         let body = |kind: ServerKind| Value::Object(Dialect(kind).body("m", &[], &asked));
         for kind in ServerKind::ALL {
             let body = body(kind);
-            assert_eq!((&body["temperature"], &body["stream"]), (&json!(0.7), &json!(true)));
+            assert_eq!((&body["temperature"], &body["stream"]), (&json!(0.8), &json!(true)));
+            assert_eq!(body.get("top_p"), None, "the default is the server's");
             assert_eq!((&body["seed"], &body["stop"]), (&json!(i64::MAX), &json!(["x"])));
             assert!(body.get("max_tokens").is_some() != body.get("max_completion_tokens").is_some());
             assert_eq!(body.get("chat_template_kwargs").is_some(), Dialect(kind).takes_kwargs());
@@ -298,6 +315,10 @@ mod tests {
         let ollama = json!({ "data": [{ "id": "llama3.2:1b", "owned_by": "library" }, { "no": "id" }, 7] });
         assert_eq!(read(ollama), one(ServerKind::Ollama, "llama3.2:1b", 0));
         assert_eq!(read(json!({ "data": [] })), Some((ServerKind::Other, Vec::new())));
-        assert_eq!([json!([]), json!({ "data": 1 }), json!(null)].map(read), [None, None, None]);
+        assert_eq!(read(json!([{ "id": "m" }, { "no": "id" }])), one(ServerKind::Other, "m", 0));
+        assert_eq!(read(json!({ "models": [{ "name": "m" }] })), one(ServerKind::Other, "m", 0));
+        assert_eq!(read(json!(["m"])), one(ServerKind::Other, "m", 0));
+        assert_eq!(read(json!([])), Some((ServerKind::Other, Vec::new())));
+        assert_eq!([json!([1, 2]), json!({ "data": 1 }), json!(null)].map(read), [None, None, None]);
     }
 }

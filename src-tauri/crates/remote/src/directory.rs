@@ -22,6 +22,8 @@ pub struct Endpoint {
     pub kind: ServerKind,
     /// The models that it listed last. Empty: it has not been asked, or has none.
     pub models: Vec<EndpointModel>,
+    /// The user typed names of models, since the server lists none.
+    pub has_typed: bool,
 }
 
 /// The application's endpoints.

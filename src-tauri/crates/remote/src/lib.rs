@@ -5,15 +5,27 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod answer_piece;
+mod content;
 mod count;
 mod delta;
 mod dialect;
 mod directory;
+mod fault;
+mod finish_reason;
 mod http;
+mod lenient;
 mod list_models;
+mod omitted_fields;
 mod pool;
+mod progress;
+mod reading;
 mod reasoning;
+mod refusal;
+mod remote_memory;
 mod request;
+mod server_words;
+mod tool_fragments;
 mod turn;
 
 use std::collections::{HashMap, VecDeque};
@@ -33,8 +45,10 @@ use tokio::sync::oneshot;
 
 pub use address::Address;
 pub use directory::{Endpoint, EndpointDirectory};
-use http::{Fault, Http, RetryAdvice};
-use pool::{Health, Pool};
+use fault::{Fault, RetryAdvice};
+use http::Http;
+use pool::Health;
+use remote_memory::RemoteMemory;
 
 /// Answers at once where no limit says otherwise.
 const MAX_AT_ONCE: usize = 256;
@@ -49,20 +63,6 @@ pub struct Remote {
     clock: Arc<dyn Clock>,
     known: Arc<RemoteMemory>,
     thread: Mutex<RemoteThread>,
-}
-
-/// What has been learned of servers; shared with the thread.
-#[derive(Default)]
-pub(crate) struct RemoteMemory {
-    known: Mutex<LearnedFacts>,
-}
-
-/// What has been learned since the program began.
-#[derive(Default)]
-struct LearnedFacts {
-    pool: Pool,
-    /// Tokens that a model's server counted for each that was estimated, by the model's id.
-    ratios: HashMap<String, f64>,
 }
 
 #[derive(Default)]
@@ -179,29 +179,9 @@ impl Remote {
         }
     }
 
-    /// Forgets how an endpoint did.
+    /// Forgets how an endpoint did, and what it refused.
     pub fn forget_health(&self, id: &str) {
-        self.known.known().pool.forget(id);
-    }
-}
-
-impl RemoteMemory {
-    fn known(&self) -> MutexGuard<'_, LearnedFacts> {
-        self.known.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
-    /// Tokens of a model for each that is estimated.
-    fn ratio(&self, model: &str) -> f64 {
-        self.known().ratios.get(model).copied().unwrap_or(1.0)
-    }
-
-    /// A server has counted `n_tokens` of a prompt that was estimated as `estimate`.
-    fn learn(&self, model: &str, estimate: f64, n_tokens: usize) {
-        // Short prompts are mostly markup: they teach nothing about the text.
-        if estimate >= 32.0 && n_tokens > 0 {
-            let ratio = (n_tokens as f64 / estimate).clamp(0.1, 10.0);
-            self.known().ratios.insert(model.to_owned(), ratio);
-        }
+        self.known.known().forget(id);
     }
 }
 
@@ -218,7 +198,7 @@ pub(crate) struct RemoteContext {
 
 impl RemoteContext {
     fn http(&self) -> Result<&Http, Fault> {
-        self.http.as_deref().map_err(|error| Fault { error: error.clone(), again: RetryAdvice::Never })
+        self.http.as_deref().map_err(|error| Fault::from_error(RetryAdvice::Never, error.clone()))
     }
 
     /// The longest that a server may say nothing.
@@ -260,7 +240,7 @@ impl RemoteContext {
 struct WaitingTurn {
     request: Box<GenerateRequest>,
     arrived: Duration,
-    /// The place that was progress last.
+    /// The position that was reported last.
     position: usize,
 }
 
@@ -325,7 +305,7 @@ impl AnswerQueue {
                 tokio::spawn(async move {
                     let looked = list_models::list_models(&context, &endpoint).await;
                     // the caller may have gone
-                    let _ = reply.send(looked.map_err(|fault| fault.error));
+                    let _ = reply.send(looked.map_err(|fault| *fault.error));
                 });
             }
             RemoteRequest::TurnGuard { turn, number } => {
@@ -418,7 +398,7 @@ impl AnswerQueue {
         self.running.insert(turn.clone(), (number, cancel));
         let (context, back) = (Arc::clone(&self.context), self.back.clone());
         tokio::spawn(async move {
-            // TurnProgress however it ends, by a panic too.
+            // Reports the end of the turn however it ends, by a panic too.
             let ended = TurnGuard { context: Arc::clone(&context), back, turn, number, is_told: false };
             turn::answer(&context, request, arrived, cancelled).await;
             ended.well();

@@ -5,11 +5,17 @@ use std::time::Duration;
 
 use super::RemoteContext;
 use super::dialect;
-use super::http::{Fault, HttpCall, RetryAdvice, malformed};
+use super::fault::{Fault, RetryAdvice, malformed};
+use super::http::HttpCall;
+use contract::ErrorKind;
 use contract::types::ConnectionPurpose;
 
 /// Timeout for a list; a server that takes longer counts as unreachable.
 const WITHIN: Duration = Duration::from_secs(10);
+
+/// Codes of servers that are there, but don't list their models.
+const HAS_NO_LIST: [&str; 5] =
+    ["remote.no_route", "remote.malformed", "remote.moved", "remote.web_page", "remote.model_gone"];
 
 /// Asks for the list and keeps it.
 pub async fn list_models(context: &RemoteContext, endpoint: &str) -> Result<(), Fault> {
@@ -39,7 +45,7 @@ pub fn list_in_background(context: &RemoteContext, endpoint: String) {
 }
 
 async fn list(context: &RemoteContext, endpoint: &str) -> Result<(), Fault> {
-    let elsewhere = |error| Fault { error, again: RetryAdvice::Elsewhere };
+    let elsewhere = |error| Fault::from_error(RetryAdvice::Elsewhere, error);
     let row = context.directory.endpoint(endpoint).map_err(elsewhere)?;
     let server = context.server_of(&row).map_err(elsewhere)?;
     let call = HttpCall {
@@ -50,9 +56,25 @@ async fn list(context: &RemoteContext, endpoint: &str) -> Result<(), Fault> {
         purpose: ConnectionPurpose::ModelList,
         silence: WITHIN,
     };
-    let list = context.http()?.ask(&context.gate, call).await?.json().await?;
-    let Some((server_kind, models)) = dialect::models(&list) else {
-        return Err(malformed(&server.address.place(), "it is not a list of models"));
+    let place = server.address.place();
+    let listed = async {
+        let list = context.http()?.ask(&context.gate, call).await?.json().await?;
+        dialect::models(&list).ok_or_else(|| malformed(&place, "it is not a list of models"))
     };
-    context.directory.keep_models(endpoint, server_kind, models).map_err(elsewhere)
+    match listed.await {
+        Ok((kind, models)) => context.directory.keep_models(endpoint, kind, models).map_err(elsewhere),
+        // It answers, and the user knows its models.
+        Err(fault) if row.has_typed && HAS_NO_LIST.contains(&fault.error.code()) => Ok(()),
+        Err(fault) if ["remote.no_route", "remote.malformed"].contains(&fault.error.code()) => {
+            Err(no_list(&place, fault))
+        }
+        Err(fault) => Err(fault),
+    }
+}
+
+/// The server may answer all the same.
+fn no_list(place: &str, fault: Fault) -> Fault {
+    let message = format!("{place} doesn't list its models. {}", fault.error.message());
+    let remedy = "Check the address (most end with /v1), or enter the name of a model (nook endpoints update ID --model NAME).";
+    Fault::new(fault.again, ErrorKind::NotFound, "remote.no_list", message, remedy)
 }

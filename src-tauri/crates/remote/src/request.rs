@@ -4,17 +4,19 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::delta::{Reply, Wrong};
+use super::delta::Reply;
 use super::dialect::{ContinuationStyle, Dialect};
-use super::http::{Answer, Fault, HttpCall, RetryAdvice, broken, malformed, quote, too_large};
-use super::turn::TurnProgress;
+use super::fault::{Fault, RetryAdvice, broken};
+use super::http::{Answer, HttpCall};
+use super::omitted_fields::MAX_OMISSIONS;
+use super::progress::TurnProgress;
+use super::reading::read_answer;
 use super::{Endpoint, RemoteContext, Server, list_models};
 use contract::protocol::{GenerateRequest, Location, PromptMessage};
 use contract::types::ConnectionPurpose;
 use contract::{Error, ErrorKind, Result};
-use net::sse::Events;
 
 /// How often all servers of a name are asked, with a pause before each round but the first.
 const MAX_ROUNDS: u32 = 4;
@@ -23,14 +25,14 @@ const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// A server that wants a longer pause is not waited for.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// A pause that people notice is progress.
+/// The user sees a notice of pauses from this length on.
 const NOTICED_PAUSE: Duration = Duration::from_secs(2);
 
 /// What continues an answer where nothing else does.
 const CONTINUE: &str = "Your last answer was cut off. Go on exactly where it ends, in the middle of the sentence if it \
                         ends there. Repeat nothing and explain nothing.";
 
-/// The whole answer has been progress where this is `Ok`.
+/// `Ok`: the whole answer has been reported.
 pub async fn attempts(
     context: &RemoteContext,
     request: &GenerateRequest,
@@ -56,10 +58,10 @@ pub async fn attempts(
                 context.failed(&rows[at].id, &fault.error);
             }
             if !progress.is_empty() {
-                return Err(midway(fault.error, &progress.place));
+                return Err(midway(*fault.error, &progress.place));
             }
             match fault.again {
-                RetryAdvice::Never => return Err(fault.error),
+                RetryAdvice::Never => return Err(*fault.error),
                 RetryAdvice::Elsewhere => {}
                 RetryAdvice::Later(wait) => {
                     let wait = wait.unwrap_or_default();
@@ -67,7 +69,7 @@ pub async fn attempts(
                 }
             }
             tracing::info!(code = fault.error.code(), turn = progress.turn, "asked again: {}", fault.error);
-            last = Some(fault.error);
+            last = Some(*fault.error);
         }
         let Some(wait) = later.map(|wait| wait.max(pause)).filter(|wait| *wait <= LONGEST_PAUSE) else {
             break;
@@ -113,24 +115,61 @@ async fn attempt(
     request: &GenerateRequest,
     progress: &mut TurnProgress<'_>,
 ) -> Result<(), Fault> {
-    let server = context.server_of(row).map_err(|error| Fault { error, again: RetryAdvice::Elsewhere })?;
-    let body = body(&server, model, request, progress);
+    let elsewhere = |error| Fault::from_error(RetryAdvice::Elsewhere, error);
+    let server = context.server_of(row).map_err(elsewhere)?;
     progress.place = server.address.place();
     progress.key.clone_from(&server.key);
     progress.reply = Reply::default();
-    let call = HttpCall {
-        address: &server.address,
-        url: server.address.route("/chat/completions"),
-        key: server.key.as_ref(),
-        body: Some(body),
-        purpose: ConnectionPurpose::Answer,
-        silence: context.silence(),
-    };
-    let mut answer = context.http()?.ask(&context.gate, call).await?;
-    if answer.is_stream() { stream(&mut answer, progress).await } else { whole(&mut answer, progress).await }
+    let mut answer = ask_without_refused_fields(context, row, &server, model, request, progress).await?;
+    read_answer(&mut answer, progress).await
 }
 
-fn body(server: &Server, model: &str, request: &GenerateRequest, progress: &TurnProgress) -> Vec<u8> {
+/// Asks a server. A field that it refuses is left out, and the server is asked once more.
+async fn ask_without_refused_fields(
+    context: &RemoteContext,
+    row: &Endpoint,
+    server: &Server,
+    model: &str,
+    request: &GenerateRequest,
+    progress: &TurnProgress<'_>,
+) -> Result<Answer, Fault> {
+    let full = body(server, model, request, progress);
+    let mut n_left = MAX_OMISSIONS;
+    loop {
+        let mut body = full.clone();
+        context.remote.omitted_fields(&row.id, model).apply(&mut body);
+        let call = HttpCall {
+            address: &server.address,
+            url: server.address.route("/chat/completions"),
+            key: server.key.as_ref(),
+            body: Some(Value::Object(body.clone()).to_string().into_bytes()),
+            purpose: ConnectionPurpose::Answer,
+            silence: context.silence(),
+        };
+        let fault = match context.http()?.ask(&context.gate, call).await {
+            Err(fault) if n_left > 0 => fault,
+            ended => return ended,
+        };
+        n_left -= 1;
+        let refused = fault.refused.as_deref();
+        let Some(field) = refused.and_then(|it| context.remote.omit_field(&row.id, model, it, &body)) else {
+            return Err(fault);
+        };
+        progress.notice(Error::new(
+            ErrorKind::Conflict,
+            "remote.field_omitted",
+            format!("{} doesn't accept \"{field}\" for this model, so it was left out.", progress.place),
+            "Reset this setting to its default, or choose another model.",
+        ));
+    }
+}
+
+fn body(
+    server: &Server,
+    model: &str,
+    request: &GenerateRequest,
+    progress: &TurnProgress,
+) -> Map<String, Value> {
     let mut messages = progress.messages.clone();
     let continuing = progress.had.as_ref().map(|had| (had, Dialect(server.kind).continuing()));
     if let Some((had, how)) = &continuing {
@@ -154,61 +193,7 @@ fn body(server: &Server, model: &str, request: &GenerateRequest, progress: &Turn
         )),
         Some((_, ContinuationStyle::Placed)) | None => {}
     }
-    Value::Object(body).to_string().into_bytes()
-}
-
-async fn stream(answer: &mut Answer, progress: &mut TurnProgress<'_>) -> Result<(), Fault> {
-    let place = progress.place.clone();
-    let mut events = Events::default();
-    while let Some(bytes) = answer.next().await? {
-        for data in events.push(&bytes).map_err(|_| too_large(&place))? {
-            take(progress, &place, |reply| reply.take(&data))?;
-        }
-        if progress.reply.is_done {
-            break;
-        }
-    }
-    if let Some(data) = events.end() {
-        take(progress, &place, |reply| reply.take(&data))?;
-    }
-    take(progress, &place, |reply| Ok(reply.rest()))?;
-    // Some servers leave the end mark out, but none the reason.
-    match progress.reply.is_done || progress.reply.reason.is_some() {
-        true => Ok(()),
-        false => Err(broken(&place, "it ended before the answer did")),
-    }
-}
-
-/// A server that doesn't stream answers at once.
-async fn whole(answer: &mut Answer, progress: &mut TurnProgress<'_>) -> Result<(), Fault> {
-    let place = progress.place.clone();
-    let value = answer.json().await?;
-    take(progress, &place, |reply| reply.take_value(&value, "message"))?;
-    take(progress, &place, |reply| Ok(reply.rest()))?;
-    match progress.reply.reason {
-        Some(_) => Ok(()),
-        None => Err(malformed(&place, "it has no finish_reason")),
-    }
-}
-
-fn take(
-    progress: &mut TurnProgress<'_>,
-    place: &str,
-    read: impl FnOnce(&mut Reply) -> std::result::Result<super::delta::Delta, Wrong>,
-) -> Result<(), Fault> {
-    let key = progress.key.clone();
-    let delta = read(&mut progress.reply).map_err(|wrong| match wrong {
-        Wrong::Malformed(why) => malformed(place, &why),
-        Wrong::TooLong => too_large(place),
-        Wrong::Server(words) => Fault::new(
-            RetryAdvice::Later(None),
-            ErrorKind::Device,
-            "remote.failing",
-            format!("{place} failed while answering{}", quote(&words, key.as_ref())),
-            "Try again. If it keeps happening, check the log of that server.",
-        ),
-    })?;
-    if progress.take(delta) { Ok(()) } else { Err(too_large(place)) }
+    body
 }
 
 /// What went wrong after the first word: the answer stays, and can go on.
@@ -216,6 +201,6 @@ fn midway(error: Error, place: &str) -> Error {
     match error.code() {
         "remote.too_large" => error,
         "remote.broken" => error,
-        _ => broken(place, error.message().trim_end_matches('.')).error,
+        _ => *broken(place, error.message().trim_end_matches('.')).error,
     }
 }

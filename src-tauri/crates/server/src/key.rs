@@ -13,6 +13,9 @@ const KEY_BYTES: usize = 32;
 /// Shortest key that a user may choose.
 const MIN_CHARS: usize = 8;
 
+/// Of the file that holds one; no key comes near it.
+const MAX_KEY_FILE_BYTES: u64 = 64 << 10;
+
 /// Validates a key from the command line.
 pub fn check(key: String) -> Result<String> {
     let is_fine = key.len() >= MIN_CHARS && key.bytes().all(|byte| byte.is_ascii_graphic());
@@ -31,7 +34,7 @@ pub fn load_or_create(data: &Path) -> Result<String> {
     let folder = data.join("keys");
     let path = folder.join("server.key");
     if RealIo.exists(&path)? {
-        let bytes = RealIo.read(&path)?;
+        let bytes = RealIo.read_within(&path, MAX_KEY_FILE_BYTES)?;
         if let Ok(key) = check(String::from_utf8_lossy(&bytes).trim().to_owned()) {
             return Ok(key);
         }

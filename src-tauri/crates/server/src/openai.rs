@@ -151,6 +151,7 @@ async fn until_accepted(watch: &mut Watch<TurnEvent>) -> Result<Vec<TurnEvent>, 
                 TurnEventKind::Prefill { .. }
                 | TurnEventKind::Text { .. }
                 | TurnEventKind::Reasoning { .. }
+                | TurnEventKind::Revised { .. }
                 | TurnEventKind::ToolCall { .. }
                 | TurnEventKind::Done { .. }
                 | TurnEventKind::Failed { .. } => is_accepted = true,

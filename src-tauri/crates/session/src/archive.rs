@@ -6,11 +6,13 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use io::Io;
+use io::{Io, RandomFile};
 use rusqlite::{Connection, TransactionBehavior};
 
 use crate::attachments::{IdRemap, searchable_text};
+use crate::backup;
 use crate::conversation::{Session, new_id};
+use crate::db::{self, inspect};
 use crate::error::{Result, SessionError};
 use crate::table::attachment::{self, MessageAttachments};
 use crate::table::conversation::{self, ConversationRow};
@@ -18,7 +20,6 @@ use crate::table::folder::{self, FolderRow};
 use crate::table::message::{self, MessageRow, MessageState};
 use crate::table::token_log::{self, TokenLog};
 use crate::table::{chunk, document, model, preset, search, setting};
-use crate::{backup, db};
 
 /// A conversation with all of its messages.
 #[derive(Debug, Clone, PartialEq)]
@@ -82,6 +83,13 @@ impl Session {
         backup::copy(&self.db, path, io)
     }
 
+    /// The next rolling backup, if it is due and there is something to keep.
+    pub fn backup_due(&self, io: &dyn Io) -> Result<Option<backup::BackupJob>> {
+        let due = backup::BackupJob::due(&self.folder, self.clock.now_utc_ms(), io)?;
+        let has_something = !self.conversations()?.is_empty();
+        Ok(due.filter(|_| has_something))
+    }
+
     /// Adds what a backup has and this folder lacks. Existing data is never changed, and is backed up first.
     pub fn restore_from(&mut self, path: &Path, io: &dyn Io) -> Result<RestoreCounts> {
         let from = self.read_backup(path, io)?;
@@ -130,18 +138,19 @@ impl Session {
     fn read_backup(&self, path: &Path, io: &dyn Io) -> Result<Connection> {
         let copy = self.folder.join(format!("restoring-{}.tmp", self.owner.id));
         let opened = (|| {
-            let bytes = io.read(path)?;
-            if !bytes.starts_with(b"SQLite format 3\0") {
+            // Opened and measured once: whatever lies at the path is a regular file, and is copied no further.
+            let source = io.open_to_read(path)?;
+            if !is_database(&*source)? {
                 return Err(SessionError::new(
                     "session.no_backup",
                     format!("{} is not an Inglenook backup.", path.display()),
                     "Choose a file created with \"Back up everything\".",
                 ));
             }
-            io.write_atomic(&copy, &bytes)?;
+            copy_backup(&*source, &copy, io)?;
             let mut from = Connection::open_in_memory()?;
-            let file = db::open_to_read(&copy)?;
-            db::quick_check(&file)?;
+            let file = inspect::open_to_read(&copy)?;
+            inspect::quick_check(&file)?;
             rusqlite::backup::Backup::new(&file, &mut from)?.run_to_completion(
                 PAGES_AT_ONCE,
                 std::time::Duration::ZERO,
@@ -168,6 +177,36 @@ impl Session {
 }
 
 const PAGES_AT_ONCE: i32 = 1024;
+
+/// Piece in which a backup is copied.
+const COPY_BYTES: usize = 1 << 20;
+
+/// First bytes of every SQLite database.
+const DATABASE_MAGIC: &[u8; 16] = b"SQLite format 3\0";
+
+fn is_database(file: &dyn RandomFile) -> Result<bool> {
+    let mut magic = [0; DATABASE_MAGIC.len()];
+    Ok(file.read_at(0, &mut magic)? == magic.len() && magic == *DATABASE_MAGIC)
+}
+
+/// Copies as many bytes as the file has at the start, piece by piece.
+fn copy_backup(from: &dyn RandomFile, to: &Path, io: &dyn Io) -> Result<()> {
+    let (n_bytes, mut piece) = (from.len()?, vec![0; COPY_BYTES]);
+    io.write_stream(to, &mut |out| {
+        let mut at = 0;
+        while at < n_bytes {
+            let most = (n_bytes - at).min(COPY_BYTES as u64) as usize;
+            let n_read = from.read_at(at, &mut piece[..most]).map_err(std::io::Error::other)?;
+            if n_read == 0 {
+                break;
+            }
+            out.write_all(&piece[..n_read])?;
+            at += n_read as u64;
+        }
+        Ok(())
+    })?;
+    Ok(())
+}
 
 fn has_conversations(db: &Connection) -> bool {
     db.prepare("SELECT id, title, leaf FROM conversation LIMIT 1").is_ok()

@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 use io::{Clock, Io};
 use rusqlite::Connection;
 
-use crate::conversation::Session;
-use crate::db;
+use crate::db::inspect;
 use crate::error::{Result, SessionError};
 
 /// Time between two rolling backups.
@@ -45,31 +44,15 @@ pub struct BackupJob {
     now_ms: i64,
 }
 
-impl Session {
-    /// The next rolling backup, if it is due. A clock that went backwards makes no extra backups: the newest file counts.
-    pub fn backup_due(&self, io: &dyn Io) -> Result<Option<BackupJob>> {
-        let now_ms = self.clock.now_utc_ms();
-        let newest = rolling(&self.folder, io)?.into_iter().map(|backup| backup.made_ms).max();
-        let is_due = newest.is_none_or(|newest| (now_ms - newest).abs() >= BACKUP_INTERVAL_MS);
-        let has_something = !self.conversations()?.is_empty();
-        let due = BackupJob { folder: self.folder.clone(), now_ms };
-        Ok((is_due && has_something).then_some(due))
-    }
-}
-
-impl Session {
-    /// For tests: stops the database from growing, as on a full disk, or allows it again.
-    #[doc(hidden)]
-    pub fn set_disk_full(&self, is_full: bool) -> Result<()> {
-        let n_pages: i64 = self.db.pragma_query_value(None, "page_count", |row| row.get(0))?;
-        let max_pages = if is_full { n_pages } else { i64::from(u32::MAX - 1) };
-        let _: i64 =
-            self.db.query_row(&format!("PRAGMA max_page_count = {max_pages}"), [], |row| row.get(0))?;
-        Ok(())
-    }
-}
-
 impl BackupJob {
+    /// The next rolling backup of `folder`, if it is due. A clock that went backwards makes no extra backups: the newest
+    /// file counts.
+    pub(crate) fn due(folder: &Path, now_ms: i64, io: &dyn Io) -> Result<Option<Self>> {
+        let newest = rolling(folder, io)?.into_iter().map(|backup| backup.made_ms).max();
+        let is_due = newest.is_none_or(|newest| (now_ms - newest).abs() >= BACKUP_INTERVAL_MS);
+        Ok(is_due.then(|| Self::new(folder, now_ms)))
+    }
+
     /// A backup of `folder`, due or not.
     pub(crate) fn new(folder: &Path, now_ms: i64) -> Self {
         Self { folder: folder.to_owned(), now_ms }
@@ -80,7 +63,7 @@ impl BackupJob {
         let folder = folder(&self.folder);
         io.create_dir_all(&folder)?;
         let path = folder.join(format!("{ROLLING_PREFIX}{}{EXTENSION}", self.now_ms));
-        copy(&db::open_to_read(&self.folder.join(db::FILE_NAME))?, &path, io)?;
+        copy(&inspect::open_to_read(&self.folder.join(inspect::FILE_NAME))?, &path, io)?;
         let mut all = rolling(&self.folder, io)?;
         all.sort_by_key(|backup| std::cmp::Reverse(backup.made_ms));
         for old in all.into_iter().skip(MAX_ROLLING) {
@@ -150,7 +133,7 @@ pub(crate) fn copy(from: &Connection, path: &Path, io: &dyn Io) -> Result<()> {
 /// Verifies a copy and flushes it: rewriting its header with `synchronous = FULL` flushes the whole file.
 fn check_and_flush(path: &Path) -> Result<()> {
     let db = Connection::open(path)?;
-    db::quick_check(&db)?;
+    inspect::quick_check(&db)?;
     db.pragma_update(None, "synchronous", "FULL")?;
     let version: u32 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
     db.pragma_update(None, "user_version", version)?;
@@ -184,7 +167,7 @@ pub(crate) fn newest_readable(data: &Path, io: &dyn Io) -> Option<BackupFile> {
     let mut all = all(data, io).ok()?;
     all.sort_by_key(|backup| std::cmp::Reverse(backup.made_ms));
     all.into_iter().find(|backup| {
-        let checked = db::open_to_read(&backup.path).and_then(|db| db::quick_check(&db));
+        let checked = inspect::open_to_read(&backup.path).and_then(|db| inspect::quick_check(&db));
         checked.is_ok()
     })
 }

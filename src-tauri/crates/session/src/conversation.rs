@@ -67,13 +67,23 @@ impl Session {
         if !others.is_any_alive {
             backup::remove_leftovers(folder, io)?;
         }
-        let (db, mut notices) = db::open(&folder.join(db::FILE_NAME), last, io, &*clock)?;
+        let (db, mut notices) = db::open(&folder.join(db::inspect::FILE_NAME), last, io, &*clock)?;
         let mut session =
             Self { db, owner, clock, folder: folder.to_owned(), is_alone: !others.is_any_alive };
         session.interrupt_orphaned_answers()?;
         search::complete(&mut session.db)?;
         notices.extend(session.empty_trash(io)?);
         Ok((session, notices))
+    }
+
+    /// For tests: stops the database from growing, as on a full disk, or allows it again.
+    #[doc(hidden)]
+    pub fn set_disk_full(&self, is_full: bool) -> Result<()> {
+        let n_pages: i64 = self.db.pragma_query_value(None, "page_count", |row| row.get(0))?;
+        let max_pages = if is_full { n_pages } else { i64::from(u32::MAX - 1) };
+        let _: i64 =
+            self.db.query_row(&format!("PRAGMA max_page_count = {max_pages}"), [], |row| row.get(0))?;
+        Ok(())
     }
 
     /// Marks answers whose writer died as `Interrupted` and returns their conversations.
@@ -241,4 +251,20 @@ pub(crate) fn new_id(clock: &dyn Clock) -> String {
     let ms = u64::try_from(clock.now_utc_ms()).unwrap_or(0);
     let nanos = (ms % 1000) as u32 * 1_000_000;
     Uuid::new_v7(Timestamp::from_unix(NoContext, ms / 1000, nanos)).to_string()
+}
+
+/// The conversation, if no answer is being written in it. Errors if it is in the trash.
+pub(crate) fn idle_conversation(db: &Connection, id: &str) -> Result<ConversationRow> {
+    let row = conversation::get(db, id)?;
+    if row.deleted_ms.is_some() {
+        return Err(SessionError::missing("conversation", id));
+    }
+    if turn::of_conversation(db, id)?.is_some() {
+        return Err(SessionError::new(
+            "session.answering",
+            "This chat is still generating an answer.",
+            "Wait until it is done, or stop it.",
+        ));
+    }
+    Ok(row)
 }

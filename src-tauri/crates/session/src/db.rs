@@ -2,17 +2,17 @@
 //!
 //! A damaged file is set aside, never emptied. Knows nothing of what the tables mean.
 
+pub(crate) mod inspect;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use io::{Clock, Io};
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::Connection;
 
 use crate::error::{Result, SessionError};
 use crate::{backup, recover, table};
-
-/// File name of the database in the data folder.
-pub(crate) const FILE_NAME: &str = "inglenook.db";
+use inspect::quick_check;
 
 /// Earlier SQLite versions could corrupt a database in WAL mode.
 const MIN_SQLITE_VERSION: i32 = 3_051_003;
@@ -145,35 +145,6 @@ fn configure(db: &Connection) -> Result<()> {
     Ok(())
 }
 
-/// Checks the whole file. If only the full-text index is inconsistent, rebuilds the index instead of failing.
-pub(crate) fn quick_check(db: &Connection) -> Result<()> {
-    let Err(error) = check(db, "quick_check(1)") else { return Ok(()) };
-    let tables = |is_index: bool| -> Result<Vec<String>> {
-        let sql = "SELECT name FROM sqlite_schema WHERE type = 'table' AND (name LIKE 'search%') = ?1 AND name != 'search'";
-        let mut statement = db.prepare(sql)?;
-        let names = statement.query_map([is_index], |row| row.get(0))?;
-        Ok(names.collect::<rusqlite::Result<_>>()?)
-    };
-    let index = tables(true)?;
-    if index.is_empty() {
-        return Err(error);
-    }
-    // If any page is damaged, nothing is changed.
-    for table in tables(false)?.iter().chain(&index) {
-        check(db, &format!("quick_check('{table}')")).map_err(|_| error.clone())?;
-    }
-    db.execute_batch(table::search::ADD_SEARCH_FORM)?;
-    check(db, "quick_check(1)")
-}
-
-fn check(db: &Connection, pragma: &str) -> Result<()> {
-    let verdict: String = db.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get(0))?;
-    if verdict == "ok" {
-        return Ok(());
-    }
-    Err(SessionError::new("session.damaged", format!("The chat database is damaged: {verdict}."), ""))
-}
-
 /// Schema version of this program.
 fn current_version() -> u32 {
     MIGRATIONS.len() as u32
@@ -253,11 +224,4 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
-}
-
-/// Opens a damaged file or a backup for reading only.
-pub(crate) fn open_to_read(path: &Path) -> Result<Connection> {
-    let db = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-    db.pragma_update(None, "trusted_schema", false)?;
-    Ok(db)
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
-use crate::db;
+use crate::db::inspect;
 
 /// Tables in an order that satisfies references. Turns are not recovered.
 const TABLES: &[&str] = &[
@@ -57,7 +57,7 @@ UPDATE conversation SET leaf =
 /// Copies every readable row of `from` that `into` lacks. Returns the number of conversations in `into`.
 pub(crate) fn copy_readable_rows(from: &Path, into: &Connection) -> u32 {
     let count = || into.query_row("SELECT COUNT(*) FROM conversation", [], |row| row.get(0)).unwrap_or(0);
-    let Ok(from) = db::open_to_read(from) else { return count() };
+    let Ok(from) = inspect::open_to_read(from) else { return count() };
     // Rows come in any order here. If these statements fail, nothing could be repaired anyway.
     let _ = into.pragma_update(None, "foreign_keys", false);
     for table in TABLES {

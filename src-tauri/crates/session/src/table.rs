@@ -17,6 +17,7 @@ pub mod model;
 pub mod model_folder;
 pub mod model_run;
 pub mod preset;
+pub mod role;
 pub mod search;
 pub mod setting;
 mod text_enum;

@@ -11,11 +11,10 @@ use io::Io;
 use rusqlite::TransactionBehavior;
 
 use crate::backup;
-use crate::conversation::Session;
+use crate::conversation::{Session, idle_conversation};
 use crate::error::{Result, SessionError};
 use crate::table::conversation::{self, ConversationRow, TitledBy};
 use crate::table::{attachment, chunk, compaction, document, message, search, setting, token_log, turn};
-use crate::turns::idle_conversation;
 
 /// How long deleted items can be restored.
 pub(crate) const TRASH_RETENTION_MS: i64 = 30 * 24 * 3600 * 1000;

@@ -5,12 +5,12 @@
 use rusqlite::{Connection, TransactionBehavior, params};
 
 use crate::attachments;
-use crate::conversation::{Session, new_id};
+use crate::conversation::{Session, idle_conversation, new_id};
 use crate::error::{Result, SessionError};
 use crate::table::conversation::{self, ConversationRow};
-use crate::table::message::{self, MessageRow, Role};
+use crate::table::message::{self, MessageRow};
+use crate::table::role::Role;
 use crate::table::{attachment, search, token_log};
-use crate::turns::idle_conversation;
 
 impl Session {
     /// Reads a message. Errors if it was removed.

@@ -6,11 +6,12 @@
 use rusqlite::{Connection, TransactionBehavior};
 
 use crate::attachments::{self, NewAttachments};
-use crate::conversation::{Session, new_id};
+use crate::conversation::{Session, idle_conversation, new_id};
 use crate::error::{Result, SessionError};
 use crate::table::chunk::{self, AnswerChunk};
 use crate::table::conversation::{self, ConversationRow};
-use crate::table::message::{self, MessageRow, MessageState, Role};
+use crate::table::message::{self, MessageRow, MessageState};
+use crate::table::role::Role;
 use crate::table::search;
 use crate::table::token_log::{self, TokenLog};
 use crate::table::turn::{self, TurnRow};
@@ -266,22 +267,6 @@ fn reopen_answer(db: &Connection, row: &MessageRow) -> Result<()> {
         },
     )?;
     message::reopen(db, &row.id)
-}
-
-/// The conversation, if no answer is being written in it. Errors if it is in the trash.
-pub(crate) fn idle_conversation(db: &Connection, id: &str) -> Result<ConversationRow> {
-    let row = conversation::get(db, id)?;
-    if row.deleted_ms.is_some() {
-        return Err(SessionError::missing("conversation", id));
-    }
-    if turn::of_conversation(db, id)?.is_some() {
-        return Err(SessionError::new(
-            "session.answering",
-            "This chat is still generating an answer.",
-            "Wait until it is done, or stop it.",
-        ));
-    }
-    Ok(row)
 }
 
 fn insert_user_message(

@@ -320,7 +320,7 @@ fn a_message_that_is_deleted_for_good_leaves_its_place_and_nothing_else() {
         say(&mut session, Some(&id), &format!("question {n}"), &format!("answer {n} ").repeat(n * 30));
     }
     let last = say(&mut session, Some(&id), "last", &format!("{MARKER} ").repeat(2000));
-    let fold = CompactionRow {
+    let compaction = CompactionRow {
         id: "fold".into(),
         first: first.user_message.clone(),
         message: last.user_message.clone(),
@@ -332,7 +332,7 @@ fn a_message_that_is_deleted_for_good_leaves_its_place_and_nothing_else() {
         tokens_after: 3,
         created_ms: 1,
     };
-    session.add_compaction(&fold).unwrap();
+    session.add_compaction(&compaction).unwrap();
     session.backup_due(&RealIo).unwrap().unwrap().make(&RealIo).unwrap();
     assert!(found_in(&folder.0, MARKER.as_bytes()).len() >= 2, "the test looks where it is");
     let n_before = branch(&session, &id).len();

@@ -145,7 +145,7 @@ fn sharded(folder: &Path) -> Result<(Vec<FilePart>, Vec<TensorInfo>), WeightsErr
 /// shard's header determines its length.
 #[derive(Default)]
 struct ShardIndex {
-    /// ShardIndex of `shards` by tensor.
+    /// Index of `shards` by tensor.
     shard_of: HashMap<String, usize>,
     /// File names in alphabetical order, which is their numbering.
     shards: Vec<String>,

@@ -4,6 +4,7 @@
 
 #![allow(unsafe_code)]
 
+#[cfg(target_os = "linux")]
 use std::fs::File;
 use std::ops::{Deref, Range};
 use std::path::Path;
@@ -70,11 +71,7 @@ impl Backing {
 impl SharedBytes {
     /// Maps a regular file. Errors as the system reports them, and for folders, pipes and devices.
     pub fn map(path: &Path) -> std::io::Result<Self> {
-        let metadata = std::fs::metadata(path)?; // before opening: opening a pipe would wait for a writer
-        if !metadata.is_file() {
-            return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "not a regular file"));
-        }
-        let file = File::open(path)?;
+        let file = io::open_regular_file(path).map_err(|error| error.source)?;
         if file.metadata()?.len() == 0 {
             return Ok(Self::from_static(&[]));
         }

@@ -8,6 +8,7 @@ describe('what is said of a file', () => {
     [{ kind: 'text', tokens: 1 }, 'Text · 3 bytes · 1 token'],
     [{ kind: 'csv', tokens: 1234, whole: true }, 'CSV · 3 bytes · 1,234 tokens'],
     [{ kind: 'code', tokens: 9, whole: false }, 'Code · 3 bytes · 9 tokens · searched'],
+    [{ kind: 'csv', guessed: 'Shift_JIS' }, 'CSV · Shift_JIS · 3 bytes'],
     [{ kind: 'markdown', tokens: 9, is_about: true }, 'Markdown · 3 bytes · about 9 tokens'],
   ] as const)('%o: %s', (over, expected) => {
     expect(summarizeFile(attachment('a', over), 'searched')).toBe(expected);

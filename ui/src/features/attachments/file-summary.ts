@@ -5,16 +5,17 @@ import { about, bytes } from '../../shared/format';
 
 type SummaryFields = Pick<
   Attachment,
-  'kind' | 'bytes' | 'whole' | 'tokens' | 'is_about' | 'findings'
+  'kind' | 'bytes' | 'whole' | 'tokens' | 'is_about' | 'guessed' | 'findings'
 >;
 
-/** Kind, size and token count of a file, with notes if it is searched or partly unreadable. */
+/** Kind, guessed encoding, size and token count of a file, with notes if it is searched or partly unreadable. */
 export function summarizeFile(file: SummaryFields, searched: string): string {
-  const { kind, bytes: size, whole, tokens: n, is_about } = file;
+  const { kind, bytes: size, whole, tokens: n, is_about, guessed, findings } = file;
   const tokens = n === undefined ? '' : about(t('common.tokens', { n }), is_about);
-  const isUnreadable = file.findings.some((it) => it.type === 'unreadable');
+  const isUnreadable = findings.some((it) => it.type === 'unreadable');
   return dotted([
     t(`files.${kind}`),
+    guessed ?? '',
     bytes(size),
     tokens,
     whole === false ? searched : '',

@@ -35,3 +35,32 @@ describe('findRanges', () => {
     expect(findRanges(root, 'the fire on').map(String)).toEqual(['the fire on']);
   });
 });
+
+describe('texts in other forms', () => {
+  it('are counted', () => {
+    const messages = [
+      message('a', 'Maße MASSE'),
+      message('b', 'مُحَمَّدٌ'),
+      message('c', '\u1106\u116e\u11ab'),
+    ];
+    expect(findHits(messages, 'maße')).toHaveLength(2);
+    expect(findHits(messages, 'محمد')).toEqual([{ message: 'b', nth: 0 }]);
+    expect(findHits(messages, '문')).toEqual([{ message: 'c', nth: 0 }]);
+  });
+
+  it('are marked where they stand, across elements', () => {
+    const root = document.createElement('div');
+    root.innerHTML = '<p>İ die Ma<b>ße</b> und <i>Ｍａ</i>SSE, מַסֶּה</p>';
+    expect(findRanges(root, 'masse').map(String)).toEqual(['Maße', 'ＭａSSE']);
+    expect(findRanges(root, 'מסה').map(String)).toEqual(['מַסֶּה']);
+    const [first] = findRanges(root, 'Masse');
+    expect([first?.endContainer.nodeValue, first?.endOffset]).toEqual(['ße', 2]);
+  });
+
+  it('are searched again once they have changed', () => {
+    const one = { id: 'a', role: 'user', text: 'old' };
+    expect(findHits([one], 'new')).toHaveLength(0);
+    one.text = 'new';
+    expect(findHits([one], 'new')).toHaveLength(1);
+  });
+});

@@ -1,4 +1,10 @@
-/** Find in chat: matches in the texts of messages and their ranges on the page. */
+/** Find in chat: matches in the texts of messages and their ranges on the page, by the search form of both. */
+import {
+  findForm,
+  searchableText,
+  searchForm,
+  type SearchableText,
+} from '../../shared/search-form';
 
 /** One match: its message, and its index within that message from 0. */
 export interface FindHit {
@@ -9,19 +15,31 @@ export interface FindHit {
 /** More matches are not counted. */
 export const MAX_HITS = 5_000;
 
-export function findHits(
-  messages: readonly { id: string; role: string; text: string }[],
-  query: string,
-): FindHit[] {
-  const wanted = lower(query);
+interface SearchedMessage {
+  readonly id: string;
+  readonly role: string;
+  readonly text: string;
+}
+
+/** Texts of messages are searched again with every letter of the query. */
+const known = new WeakMap<SearchedMessage, { text: string; searchable: SearchableText }>();
+
+function searchableMessage(message: SearchedMessage): SearchableText {
+  const { text } = message;
+  const before = known.get(message);
+  if (before?.text === text) return before.searchable;
+  const searchable = searchableText(text);
+  known.set(message, { text, searchable });
+  return searchable;
+}
+
+export function findHits(messages: readonly SearchedMessage[], query: string): FindHit[] {
+  const wanted = searchForm(query);
   const hits: FindHit[] = [];
-  if (wanted === '') return hits;
-  for (const { id, role, text } of messages) {
-    if (role === 'system') continue;
-    const places = indexesOf(text, wanted);
-    for (let nth = 0; nth < places.length && hits.length < MAX_HITS; nth++) {
-      hits.push({ message: id, nth });
-    }
+  for (const message of messages) {
+    if (message.role === 'system' || wanted === '') continue;
+    const count = findForm(searchableMessage(message), wanted, MAX_HITS - hits.length).length;
+    for (let nth = 0; nth < count; nth++) hits.push({ message: message.id, nth });
   }
   return hits;
 }
@@ -37,36 +55,22 @@ export function findRanges(root: Node, query: string): Range[] {
     nodes.push(node as Text);
     text += node.nodeValue ?? '';
   }
-  const place = (at: number): [Text, number] | null => {
-    let index = starts.length - 1;
-    while (index > 0 && (starts[index] ?? 0) > at) index--;
+  /** The last node that begins before `at`, or at it. */
+  let index = 0;
+  const place = (at: number, isEnd: boolean): [Text, number] | null => {
+    const isWithin = (start: number | undefined) =>
+      start !== undefined && (isEnd ? start < at : start <= at);
+    while (isWithin(starts[index + 1])) index++;
     const node = nodes[index];
     return node ? [node, Math.min(at - (starts[index] ?? 0), node.length)] : null;
   };
-  const wanted = lower(query);
-  return indexesOf(text, wanted).flatMap((at) => {
-    const [from, to] = [place(at), place(at + wanted.length)];
+  const found = findForm(searchableText(text), searchForm(query), MAX_HITS);
+  return found.flatMap(([start, end]) => {
+    const [from, to] = [place(start, false), place(end, true)];
     if (!from || !to) return [];
     const range = document.createRange();
     range.setStart(...from);
     range.setEnd(...to);
     return [range];
   });
-}
-
-function indexesOf(text: string, wanted: string): number[] {
-  const places: number[] = [];
-  if (wanted === '') return places;
-  const all = lower(text);
-  for (let at = all.indexOf(wanted); at >= 0; at = all.indexOf(wanted, at + wanted.length)) {
-    places.push(at);
-    if (places.length >= MAX_HITS) break;
-  }
-  return places;
-}
-
-/** A few letters change length in lower case; a text with such letters is compared as it is. */
-function lower(text: string): string {
-  const lowered = text.toLowerCase();
-  return lowered.length === text.length ? lowered : text;
 }

@@ -116,4 +116,19 @@ describe('reduce', () => {
     turn = reduce(turn, EVENTS.slice(6), 9000).turn;
     expect([turn.reasoningFromMs, turn.reasoningToMs]).toEqual([1000, 4000]);
   });
+
+  it('takes text for reasoning once its end tag says so', () => {
+    const kinds: TurnEventKind[] = [
+      { type: 'text', text: 'Hm.\n', ids: [] },
+      { type: 'revised', text: '', reasoning: 'Hm.' },
+      { type: 'text', text: 'Good day.', ids: [] },
+    ];
+    const events = kinds.map((kind, index) => ({ seq: index + 1, turn: 't', kind }));
+    expect(run([events], 7).turn).toMatchObject({
+      phase: 'answering',
+      text: 'Good day.',
+      reasoning: 'Hm.',
+      reasoningToMs: 7,
+    });
+  });
 });

@@ -114,6 +114,15 @@ function changeFor(turn: LiveTurn, kind: TurnEventKind, nowMs: number): Partial<
         text: turn.text + kind.text,
         ...endOfReasoning(turn, nowMs),
       };
+    case 'revised':
+      // What looked like the answer was reasoning.
+      return {
+        phase: 'answering',
+        text: kind.text,
+        reasoning: kind.reasoning,
+        reasoningFromMs: turn.reasoningFromMs ?? nowMs,
+        reasoningToMs: nowMs,
+      };
     case 'tool_call':
       return {
         phase: 'answering',

@@ -1,16 +1,12 @@
 //! Stored contexts: their retention policy, the fate of their files, and the named ones among them.
 //! The words of a conversation are in the database; a stored context only saves reading them again.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
 use contract::protocol::{
     ChatOptions, ContextRetention, Hits, KvStats, PoolKv, PrefetchRequest, StoredFile, WorkerRequest,
 };
 use contract::types::{CheckpointArgs, CheckpointInfo, ConversationSummary, KvInfo, KvPool, KvTier};
 use contract::{Error, ErrorKind, Responder, Result};
 use inference::model_file::not_here;
-use io::{CheckpointDir, Io};
-use platform::DataDirs;
 use prompt::history::history;
 use prompt::title_text;
 use session::KvFile;
@@ -22,33 +18,6 @@ use crate::retrieval::injected::with_files;
 use crate::settings::MB;
 use crate::settings::TypedSettings;
 
-/// Where the files lie, in the data folder.
-const FOLDER: &str = "contexts";
-
-/// The folder of checkpoint files, and how much it may hold.
-pub(crate) struct Checkpoints {
-    dir: CheckpointDir,
-    limits: Mutex<CheckpointLimits>,
-}
-
-#[derive(Default)]
-struct CheckpointLimits {
-    /// Bytes that the files may take.
-    disk_budget: u64,
-    /// The last one could not be stored, and the user knows.
-    has_failed: bool,
-}
-
-impl Checkpoints {
-    pub fn new(dirs: &DataDirs, io: Arc<dyn Io>) -> Self {
-        Self { dir: CheckpointDir::new(&dirs.data.join(FOLDER), io), limits: Mutex::default() }
-    }
-
-    fn limits(&self) -> MutexGuard<'_, CheckpointLimits> {
-        self.limits.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl App {
     /// What becomes of contexts after their turn, as the settings say.
     pub(crate) fn keeping(&self) -> Result<ContextRetention> {
@@ -57,7 +26,7 @@ impl App {
         Ok(ContextRetention {
             folder: every
                 .filter(|_| disk_bytes > 0)
-                .map(|_| self.services().checkpoints.dir.path().to_owned()),
+                .map(|_| self.services().checkpoints.dir().path().to_owned()),
             every: every.unwrap_or(u32::MAX),
             memory_bytes: self.ctx().settings.idle_memory()?.unwrap_or(0) * MB,
             idle_s: self.ctx().settings.idle_minutes()?.map(|minutes| minutes * 60),
@@ -69,8 +38,8 @@ impl App {
     pub(crate) fn tidy_contexts(&self) -> Result<()> {
         let most_bytes = self.ctx().settings.context_disk()?.unwrap_or(0) * MB;
         let checkpoints = &self.services().checkpoints;
-        let folder = &checkpoints.dir;
-        checkpoints.limits().disk_budget = most_bytes;
+        let folder = checkpoints.dir();
+        checkpoints.set_disk_budget(most_bytes);
         let mut store = self.store();
         let n_swept = store.sweep_contexts(folder)?;
         let n_evicted = store.evict_contexts(folder, most_bytes)?;
@@ -84,8 +53,8 @@ impl App {
     pub(crate) fn apply_disk_budget(&self) -> Result<()> {
         let most_bytes = self.ctx().settings.context_disk()?.unwrap_or(0) * MB;
         let checkpoints = &self.services().checkpoints;
-        let folder = &checkpoints.dir;
-        checkpoints.limits().disk_budget = most_bytes;
+        let folder = checkpoints.dir();
+        checkpoints.set_disk_budget(most_bytes);
         let mut store = self.store();
         store.evict_contexts(folder, most_bytes)?;
         Ok(())
@@ -95,7 +64,7 @@ impl App {
     /// deleted for good.
     pub fn conversation_forget_contexts(&self, conversation: &str) -> Result<usize> {
         self.ask(WorkerRequest::Forget { conversation: conversation.into() })?;
-        let folder = &self.services().checkpoints.dir;
+        let folder = self.services().checkpoints.dir();
         Ok(self.store().remove_contexts_of(folder, conversation)?)
     }
 
@@ -176,7 +145,7 @@ impl App {
 
     /// Forgets a name; the conversation stays.
     pub fn checkpoint_remove(&self, id: &str) -> Result<()> {
-        let folder = &self.services().checkpoints.dir;
+        let folder = self.services().checkpoints.dir();
         Ok(self.store().remove_checkpoint(folder, id)?)
     }
 
@@ -247,15 +216,15 @@ impl Services {
                 false => tracing::warn!(code = error.code(), "a stored context was dropped: {error}"),
             }
         } else if !written.is_empty() {
-            self.checkpoints.limits().has_failed = false;
+            self.checkpoints.clear_failure();
         }
         let file = |file: StoredFile| KvFile { name: file.key, bytes: file.bytes, position: file.position };
         let written: Vec<KvFile> = written.into_iter().map(file).collect();
-        let most_bytes = self.checkpoints.limits().disk_budget;
+        let most_bytes = self.checkpoints.disk_budget();
         let mut session = self.store();
         let kept = session.remove_context_rows(&gone);
         let kept = kept.and_then(|()| session.record_context_use(&conversation, &written, &read));
-        let kept = kept.and_then(|()| session.evict_contexts(&self.checkpoints.dir, most_bytes));
+        let kept = kept.and_then(|()| session.evict_contexts(self.checkpoints.dir(), most_bytes));
         if let Err(error) = kept {
             tracing::warn!(code = error.code(), "stored contexts were not accounted for: {error}");
         }
@@ -263,7 +232,7 @@ impl Services {
 
     /// Said once, until one can be written again.
     fn not_stored(&self, error: Error) {
-        if std::mem::replace(&mut self.checkpoints.limits().has_failed, true) {
+        if !self.checkpoints.is_first_failure() {
             return;
         }
         let message = format!("A chat's context was not saved to disk: {}", error.message());

@@ -52,9 +52,9 @@ impl App {
             })??;
             match fitted {
                 FitOutcome::Nothing => return Err(nothing()),
-                FitOutcome::Compacted { folded } => {
+                FitOutcome::Compacted { range } => {
                     let now_ms = self.ctx().clock.now_utc_ms();
-                    let info = keep_compaction(&mut self.store(), &folded, now_ms)?;
+                    let info = keep_compaction(&mut self.store(), &range, now_ms)?;
                     self.compaction_changed(id)?;
                     return Ok(info);
                 }

@@ -35,13 +35,13 @@ pub(crate) fn compression_of(
     let own = own_choice(session, conversation)?;
     let Some(strategy) = own.unwrap_or(default).strategy() else { return Ok(None) };
     let compactions = compactions(session, conversation, branch)?;
-    let folded = last_used(&compactions, branch, |row| row.strategy != Strategy::Attention.name());
-    let folded = folded.map(|row| row.message.clone());
+    let compacted_until = last_used(&compactions, branch, |row| row.strategy != Strategy::Attention.name());
+    let compacted_until = compacted_until.map(|row| row.message.clone());
     let summaries = compactions.into_iter().filter(|row| !row.is_used).filter_map(|row| {
         let CompactionRow { first, message: until, level, summary, .. } = row;
         summary.map(|text| SummaryText { first, until, level, text })
     });
-    Ok(Some(Compression { strategy, folded, summaries: summaries.collect() }))
+    Ok(Some(Compression { strategy, compacted_until, summaries: summaries.collect() }))
 }
 
 /// What a reader is shown of it.
@@ -56,19 +56,19 @@ pub(crate) fn compaction_info(
 /// Keeps the place up to which prompts leave messages out.
 pub(crate) fn keep_compaction(
     session: &mut Session,
-    folded: &CompactedRange,
+    range: &CompactedRange,
     now_ms: i64,
 ) -> Result<CompactionInfo> {
     let row = CompactionRow {
         id: session.new_id(),
-        first: folded.first.clone(),
-        message: folded.until.clone(),
-        strategy: folded.strategy.name().into(),
+        first: range.first.clone(),
+        message: range.until.clone(),
+        strategy: range.strategy.name().into(),
         level: 0,
-        summary: folded.summary.clone(),
+        summary: range.summary.clone(),
         is_used: true,
-        tokens_before: folded.tokens_before,
-        tokens_after: folded.tokens_after,
+        tokens_before: range.tokens_before,
+        tokens_after: range.tokens_after,
         created_ms: now_ms,
     };
     session.add_compaction(&row)?;
@@ -103,7 +103,7 @@ pub(crate) fn fit_request(session: &Session, setup: &TurnPlan, ahead: bool) -> R
     let compaction_strategy = compression_of(session, &setup.conversation, &branch, setup.default)?;
     let mut compaction_strategy = compaction_strategy.unwrap_or(Compression {
         strategy: Strategy::Window,
-        folded: None,
+        compacted_until: None,
         summaries: Vec::new(),
     });
     if compaction_strategy.strategy == Strategy::Attention {

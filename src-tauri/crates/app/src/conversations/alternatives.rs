@@ -66,7 +66,7 @@ impl App {
         self.start(conversation, model, NewTurn::Regenerate { message: &args.message }, Some(continued))
     }
 
-    /// What was token_logs for an answer that is over.
+    /// The token log of an answer that is over.
     fn log_of(&self, message: &str) -> Result<TokenLog> {
         let (row, logs) = {
             let store = self.store();

@@ -295,7 +295,7 @@ impl ContinuedFrom {
         Ids { fingerprint: self.fingerprint.clone(), ids: self.ids.clone() }
     }
 
-    /// For a server that doesn't know text_ids: the answer so far is the prompt's last message.
+    /// For a server, which doesn't know token ids: the answer so far is the prompt's last message.
     fn message(&self, responder: &Responder) -> Option<PromptMessage> {
         let message = PromptMessage {
             role: "assistant".into(),

@@ -6,7 +6,7 @@ use prompt::history::{call_value, result_message, with_system};
 use super::chat::check_message;
 use crate::App;
 use crate::Services;
-use crate::tools::rounds::stop_unfinished;
+use crate::tools::open_rounds::stop_unfinished;
 use crate::turns::turn_plan::NextAnswer;
 use contract::Result;
 use contract::protocol::{GenerateRequest, Prompt, PromptMessage, WorkerRequest};

@@ -1,37 +1,14 @@
-//! Titles that the model writes after a conversation's first answer, in a separate turn that yields
-//! to every answer. Until then, and for good if no usable title is written, the first words of the
-//! first message are the title. A title that the user set is never changed.
+//! Titles that are being written.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use contract::protocol::{GenerateRequest, Prompt, PromptMessage, Step, WorkerRequest};
-use contract::types::{AppEvent, Finish};
-use contract::{Result, Sampling};
-use prompt::title_text;
-use session::{MessageState, Role, Session, TitledBy};
-
-use crate::Services;
-use crate::context::summary;
-use crate::settings::TypedSettings;
-use crate::turns::turn_plan::TurnPlan;
-
-/// What of either message the model is shown, in characters: a title is about the beginning.
-const SHOWN_CHARS: usize = 1200;
-
-/// Longest title, in tokens; what is cut is none.
-const MAX_TOKENS: usize = 32;
-
-/// What has more words is a sentence, not a title.
-const MAX_WORDS: usize = 9;
-
-const ASK: &str = "Write a short title for this conversation: three to six words, in its language, without quotation \
-                   marks. Answer with the title only.";
-
 /// A title that is being written.
-struct TitleJob {
-    conversation: String,
-    text: String,
+#[derive(Default)]
+pub(super) struct TitleJob {
+    pub conversation: String,
+    /// What there is of it.
+    pub text: String,
 }
 
 /// Titles that are being written, by the turn that writes them.
@@ -41,7 +18,7 @@ pub(crate) struct Titles {
 }
 
 impl Titles {
-    fn jobs(&self) -> MutexGuard<'_, HashMap<String, TitleJob>> {
+    pub(super) fn jobs(&self) -> MutexGuard<'_, HashMap<String, TitleJob>> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -53,211 +30,5 @@ impl Titles {
     /// Gives up the titles of a conversation that are being written: their turns, which are to be cancelled.
     pub fn give_up(&self, conversation: &str) -> Vec<String> {
         self.jobs().extract_if(|_, job| job.conversation == conversation).map(|(id, _)| id).collect()
-    }
-}
-
-/// The first question and its answer, if the conversation is to be called after them.
-fn to_entitle(session: &Session, id: &str) -> Result<Option<(String, String)>> {
-    let branch = session.branch(id)?;
-    if branch.conversation.titled_by != TitledBy::Start {
-        return Ok(None);
-    }
-    let rows: Vec<_> = branch.messages.into_iter().map(|message| message.row).collect();
-    Ok(match rows.as_slice() {
-        // Between them there may be what tools were called for.
-        [question, between @ .., answer]
-            if question.role == Role::User
-                && between.iter().chain([answer]).all(|row| row.role == Role::Assistant)
-                && answer.state == MessageState::Complete
-                && !answer.text.trim().is_empty() =>
-        {
-            Some((beginning(&question.text), beginning(&answer.text)))
-        }
-        _ => None,
-    })
-}
-
-impl Services {
-    /// After an answer: has a title written where one is wanting and nothing else is to be done.
-    pub fn look_for_title(&self, setup: &TurnPlan) {
-        if let Err(error) = self.begin_title(setup) {
-            tracing::debug!("no title is written: {error}");
-        }
-    }
-
-    fn begin_title(&self, setup: &TurnPlan) -> Result<()> {
-        if !self.ctx.settings.titles()? {
-            return Ok(());
-        }
-        let store = self.store();
-        if !store.active_turns()?.is_empty() {
-            return Ok(());
-        }
-        let Some((question, answer)) = to_entitle(&store, &setup.conversation)? else { return Ok(()) };
-        let turn = store.new_id();
-        let job = TitleJob { conversation: setup.conversation.clone(), text: String::new() };
-        self.titles.jobs().insert(turn.clone(), job);
-        drop(store);
-        let message = |role: &str, content: String| PromptMessage {
-            role: role.into(),
-            content,
-            ..PromptMessage::default()
-        };
-        let messages =
-            vec![message("user", question), message("assistant", answer), message("user", ASK.into())];
-        let mut chat = setup.chat.clone();
-        chat.reasoning_budget = Some(0);
-        chat.tools = serde_json::Value::Null;
-        self.ctx.backends.ask(WorkerRequest::Generate(Box::new(GenerateRequest {
-            turn,
-            model: setup.model.clone(),
-            load: setup.load.clone(),
-            conversation: None,
-            prompt: Prompt::Chat(messages),
-            sampling: Sampling { temperature: 0.0, ..Sampling::default() },
-            max_tokens: Some(MAX_TOKENS),
-            stop: Vec::new(),
-            ignore_eos: false,
-            chat,
-            speculation: None,
-            had: None,
-            resume: None,
-            compression: None,
-            bounds: Default::default(),
-            keeping: None,
-            profile: false,
-        })))
-    }
-
-    /// A step of a turn that writes a title. It comes back where it is none of one.
-    pub fn title_step(&self, id: &str, step: Step) -> Result<(), Step> {
-        let mut jobs = self.titles.jobs();
-        let Some(job) = jobs.get_mut(id) else { return Err(step) };
-        match step {
-            Step::Token { text, .. } | Step::Rest { text, .. } => job.text.push_str(&text),
-            Step::Done(finished) => {
-                let job = jobs.remove(id);
-                drop(jobs);
-                let written = job.filter(|_| finished.finish == Finish::Stop);
-                if let Some((title, conversation)) =
-                    written.and_then(|job| Some((fit(&job.text)?, job.conversation)))
-                {
-                    self.keep_title(&conversation, &title);
-                }
-            }
-            Step::Failed { .. } => _ = jobs.remove(id),
-            Step::Queued { .. }
-            | Step::Loading { .. }
-            | Step::Began { .. }
-            | Step::Prefill { .. }
-            | Step::ToolCall { .. }
-            | Step::Notice { .. }
-            | Step::Compacted { .. }
-            | Step::Wanting { .. } => {}
-        }
-        Ok(())
-    }
-
-    fn keep_title(&self, conversation: &str, title: &str) {
-        let mut store = self.store();
-        let summary = match store.set_generated_title(conversation, title) {
-            Ok(row) => row.and_then(|row| summary(&store, row).ok()),
-            Err(error) => {
-                tracing::debug!("a title was not kept: {error}");
-                None
-            }
-        };
-        drop(store);
-        if let Some(conversation) = summary {
-            self.ctx.events.publish(AppEvent::ConversationChanged { conversation });
-        }
-    }
-}
-
-fn beginning(text: &str) -> String {
-    text.chars().take(SHOWN_CHARS).collect()
-}
-
-/// What the model wrote, if it is a title: its first line, without what models put around one.
-fn fit(text: &str) -> Option<String> {
-    let line = text.trim().lines().next()?;
-    let line = line.trim_start_matches(['#', '*', ' ']);
-    let line = line.strip_prefix("Title:").unwrap_or(line);
-    let bare = line.trim_matches(|c: char| c.is_whitespace() || "\"'“”„«»*`".contains(c));
-    let bare = bare.trim_end_matches(['.', ':', ' ']);
-    let n_words = bare.split_whitespace().count();
-    let is_fit = (1..=MAX_WORDS).contains(&n_words)
-        && bare.chars().count() <= title_text::MAX_CHARS
-        && bare.chars().any(char::is_alphanumeric);
-    is_fit.then(|| title_text::clean(bare))
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::{TitleJob, fit};
-    use crate::{App, AppConfig};
-    use contract::protocol::Step;
-    use contract::types::{AppEvent, SendArgs};
-
-    /// What a worker would say of a title that was written.
-    fn written(app: &App, conversation: &str, text: &str) {
-        let job = TitleJob { conversation: conversation.into(), text: String::new() };
-        app.services().titles.jobs().insert("t".into(), job);
-        let done = json!({
-            "finish": "stop", "called": false, "prompt_tokens": 1, "reused_tokens": 0, "generated_tokens": 1,
-            "drafted_tokens": 0, "accepted_tokens": 0, "context_limit": 9, "load_ms": 0.0, "ttft_ms": 0.0,
-            "prefill_tok_s": 0.0, "decode_tok_s": 0.0, "log": { "fingerprint": "", "ids": [] }
-        });
-        let token = Step::Token { id: 1, text: text.into(), reasoning: String::new() };
-        app.services().title_step("t", token).unwrap();
-        let done = Step::Done(serde_json::from_value(done).unwrap());
-        app.services().title_step("t", done).unwrap();
-        assert!(app.services().titles.jobs().is_empty());
-    }
-
-    #[test]
-    fn a_title_that_was_written_is_kept_and_told_unless_the_user_has_given_one() {
-        let folder = std::env::temp_dir().join(format!("inglenook-titles-{}", std::process::id()));
-        let app = App::open(AppConfig { data_dir: Some(folder.clone()), ..AppConfig::default() }).unwrap();
-        app.settings_set("titles", &json!(false)).unwrap();
-        app.settings_set("max_tokens", &json!(2)).unwrap();
-        let started = app.send(SendArgs { text: "Tell me of foxes".into(), ..SendArgs::default() }).unwrap();
-        app.watch_turn(&started.turn, 0).unwrap().for_each(drop);
-        let id = started.conversation;
-        let title = || app.conversation_get(&id).unwrap().summary.title;
-        assert_eq!(title(), "Tell me of foxes", "the first words, at once");
-        written(&app, &id, "This is far too long to be a title of anything at all");
-        assert_eq!(title(), "Tell me of foxes");
-        let told = app.watch_app();
-        written(&app, &id, "\"Foxes in winter\"\n");
-        assert_eq!(title(), "Foxes in winter");
-        app.conversation_rename(&id, "Mine").unwrap();
-        written(&app, &id, "Bears");
-        assert_eq!(title(), "Mine");
-        drop(app);
-        let is_told = |event: AppEvent| match event {
-            AppEvent::ConversationChanged { conversation } => conversation.title == "Foxes in winter",
-            _ => false,
-        };
-        assert!(told.flatten().any(is_told));
-        let _ = std::fs::remove_dir_all(folder);
-    }
-
-    #[test]
-    fn what_is_a_title() {
-        let cases = [
-            ("Adding a model", Some("Adding a model")),
-            ("\"Foxes in winter.\"\n\nI hope this helps", Some("Foxes in winter")),
-            ("Title: **Bears**", Some("Bears")),
-            ("東京の天気", Some("東京の天気")),
-            ("", None),
-            ("…", None),
-            ("To add a model, open the settings and choose the file that you want", None),
-        ];
-        for (text, expected) in cases {
-            assert_eq!(fit(text).as_deref(), expected, "{text:?}");
-        }
     }
 }

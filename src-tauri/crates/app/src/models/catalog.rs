@@ -33,6 +33,12 @@ pub fn search(query: &str) -> Result<Vec<&'static CatalogOffer>> {
 /// The list in the data folder.
 const OWN: &str = "catalog.toml";
 
+/// Of a list: the built-in one has less than 100 KB.
+const MAX_CATALOG_BYTES: u64 = 16 << 20;
+
+/// Of a signature: minisign's have less than 1 KB.
+const MAX_SIGNATURE_BYTES: u64 = 64 << 10;
+
 impl App {
     /// All offers: those of the data folder's list first, then those of plugins; of two with one id the first counts. Errors: a list whose
     /// signature doesn't hold, or that can't be read.
@@ -41,11 +47,12 @@ impl App {
         let io = &*self.ctx().io;
         let mut all = Vec::new();
         if io.exists(&path)? {
-            let bytes = io.read(&path)?;
+            let bytes = io.read_within(&path, MAX_CATALOG_BYTES)?;
             let signature = self.dirs().data.join(format!("{OWN}{}", hub::SIGNATURE_ENDING));
             let signer = match io.exists(&signature)? {
                 true => {
-                    let text = String::from_utf8_lossy(&io.read(&signature)?).into_owned();
+                    let text = String::from_utf8_lossy(&io.read_within(&signature, MAX_SIGNATURE_BYTES)?)
+                        .into_owned();
                     self.trusted_keys()?.signer(&bytes, &text, &path.display().to_string())?
                 }
                 false => None,

@@ -2,7 +2,6 @@
 //! runs taught.
 
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use contract::protocol::{Backend, Kv, LoadSpec, Location, RunFacts};
 use contract::settings::DEFAULT_CONTEXT;
@@ -12,7 +11,9 @@ use contract::types::{
 use contract::{Error, ErrorKind, Result};
 use engine::LoadOptions;
 use engine::memory_estimate::MemoryEstimate;
-use inference::estimate::{self, Card, EstimateBasis, LoadDefaults, MachineFacts as Machine, OnCard, offers};
+use inference::estimate::{
+    self, EstimateBasis, GpuShare, LoadDefaults, MachineFacts as Machine, TargetGpu, offers,
+};
 use inference::machine::speeds::{self, SpeedCache};
 use inference::machine::{self, Recall, gpus};
 use platform::memory;
@@ -20,6 +21,7 @@ use session::{ModelRunRow, Session};
 use weights::{SharedBytes, WeightFile};
 
 use super::catalog;
+use super::machine_facts::KnownFacts;
 use crate::App;
 use crate::Services;
 
@@ -28,28 +30,6 @@ const MIN_TOKENS: u32 = 16;
 
 /// No model's name: what holds for all of them.
 const ANY: &str = "";
-
-/// What is known about this computer, and how models are loaded unless the caller says otherwise.
-#[derive(Default)]
-pub(crate) struct MachineFacts {
-    known: Mutex<KnownFacts>,
-    /// The GPU, once drivers were looked for. None: there is none.
-    gpu: OnceLock<Option<kernels::gpu::AdapterInfo>>,
-    /// Held while the speed is measured.
-    measuring: Mutex<()>,
-}
-
-#[derive(Default)]
-struct KnownFacts {
-    defaults: LoadDefaults,
-    speeds: estimate::MeasuredSpeeds,
-}
-
-impl MachineFacts {
-    fn known(&self) -> MutexGuard<'_, KnownFacts> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 impl App {
     /// Whether a model runs here. Where this computer's speed with its formats is not known, it is measured first, which
@@ -198,19 +178,21 @@ impl Services {
             let known = self.machine.known();
             (known.speeds.clone(), known.defaults)
         };
-        let card = match asked.on_card {
-            OnCard::Nothing => None,
-            OnCard::IfFaster(_) => gpus::remembered(&*self.ctx.io, &self.ctx.dirs.data),
-            OnCard::Fitting | OnCard::Layers(_) => self.card(),
+        let gpu = match asked.gpu_share {
+            GpuShare::Nothing => None,
+            GpuShare::IfFaster(_) => gpus::remembered(&*self.ctx.io, &self.ctx.dirs.data),
+            GpuShare::Fitting | GpuShare::Layers(_) => self.gpu(),
         };
-        let card = card
-            .map(|(name, room)| Card { name, memory_bytes: room.into_iter().chain(asked.card_limit).min() });
-        Machine { free_bytes: memory::free_bytes(), total_bytes: memory::total_bytes(), speeds, card }
+        let gpu = gpu.map(|(name, room)| TargetGpu {
+            name,
+            memory_bytes: room.into_iter().chain(asked.gpu_limit).min(),
+        });
+        Machine { free_bytes: memory::free_bytes(), total_bytes: memory::total_bytes(), speeds, gpu }
     }
 
-    /// The graphics card that would be used, and how much of it a model may take; drivers are
+    /// The GPU that would be used, and how much of it a model may take; drivers are
     /// queried once.
-    fn card(&self) -> Option<(String, Option<u64>)> {
+    fn gpu(&self) -> Option<(String, Option<u64>)> {
         let first = self.machine.gpu.get_or_init(|| kernels::gpu::adapters().into_iter().next());
         first.as_ref().map(|info| (info.name.clone(), gpus::room(info, None)))
     }
@@ -286,13 +268,13 @@ impl Services {
 
 fn load_defaults(load: &LoadSpec) -> LoadDefaults {
     let context = load.context.and_then(|n| u32::try_from(n).ok()).unwrap_or(DEFAULT_CONTEXT);
-    let on_card = match (load.backend, load.cards.layers) {
-        (Backend::Cpu | Backend::Scalar, _) => OnCard::Nothing,
-        (Backend::Auto, n) => OnCard::IfFaster(n.map(|n| u32::try_from(n).unwrap_or(u32::MAX))),
-        (Backend::Gpu, None) => OnCard::Fitting,
-        (Backend::Gpu, Some(n)) => OnCard::Layers(u32::try_from(n).unwrap_or(u32::MAX)),
+    let gpu_share = match (load.backend, load.gpus.layers) {
+        (Backend::Cpu | Backend::Scalar, _) => GpuShare::Nothing,
+        (Backend::Auto, n) => GpuShare::IfFaster(n.map(|n| u32::try_from(n).unwrap_or(u32::MAX))),
+        (Backend::Gpu, None) => GpuShare::Fitting,
+        (Backend::Gpu, Some(n)) => GpuShare::Layers(u32::try_from(n).unwrap_or(u32::MAX)),
     };
-    LoadDefaults { context, kv: load.kv, on_card, card_limit: load.cards.memory }
+    LoadDefaults { context, kv: load.kv, gpu_share, gpu_limit: load.gpus.memory }
 }
 
 fn best_run(session: &Session, id: &str, kv: Kv) -> Result<Option<FitMeasured>> {
@@ -308,7 +290,7 @@ fn best_run(session: &Session, id: &str, kv: Kv) -> Result<Option<FitMeasured>> 
 }
 
 impl Services {
-    /// The fit of a library entry, from its stored memory_estimate. None: there are none.
+    /// The fit of a library entry, from its stored memory estimate. None: there is none.
     pub(crate) fn entry_fit(
         &self,
         id: &str,

@@ -28,7 +28,7 @@ const NETWORK_WAIT: Duration = Duration::from_secs(3);
 /// Threads of the runtime: connections wait most of the time; one may write while another asks.
 const THREADS: usize = 3;
 
-/// What the environment says. Read by doors.
+/// What the environment says. Frontends read it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HubAccess {
     /// `HF_ENDPOINT`

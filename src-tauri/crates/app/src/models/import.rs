@@ -105,7 +105,7 @@ impl App {
             if !std::mem::replace(&mut is_room_checked, true) {
                 check_room(folder, total - done)?;
             }
-            let mut source = std::fs::File::open(file).map_err(|error| IoError::new("read", file, error))?;
+            let mut source = io::open_regular_file(file)?;
             let mut buffer = vec![0; AT_ONCE];
             self.ctx()
                 .io

@@ -1,10 +1,8 @@
 //! The model library: the starter, and files that stay where the user has them.
 
-use std::collections::{HashMap, HashSet};
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use contract::protocol::{LoadState, Location, ModelRef, WorkerRequest};
+use contract::protocol::{Location, ModelRef, WorkerRequest};
 use contract::types::{AppEvent, ErrorInfo, ModelEntry, ModelSkills, ModelSource, ModelState, Thinking};
 use contract::{
     Error, ModelFacts, ModelSizes, Responder, Result, STARTER_ID, TemplateCapabilities, ThinkingSupport,
@@ -18,43 +16,6 @@ use crate::Services;
 
 /// Longest id made from a file name.
 const MAX_ID_CHARS: usize = 64;
-
-/// Current states of the models, and the requests made of them.
-#[derive(Default)]
-pub(crate) struct ModelStates {
-    /// What the worker last said about each model.
-    loaded: Mutex<HashMap<String, LoadState>>,
-    /// Facts about the starter model, once somebody asked.
-    starter: OnceLock<ModelFacts>,
-    /// Imports that the user has cancelled, by the path that was asked for.
-    cancelled_imports: Mutex<HashSet<String>>,
-    /// Held while folders are scanned.
-    pub scanning: Mutex<()>,
-}
-
-impl ModelStates {
-    fn loaded(&self) -> MutexGuard<'_, HashMap<String, LoadState>> {
-        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub fn set(&self, id: &str, state: LoadState) {
-        self.loaded().insert(id.to_owned(), state);
-    }
-
-    fn state(&self, id: &str) -> ModelState {
-        match self.loaded().get(id) {
-            Some(LoadState::Loading { fraction }) => ModelState::Loading { fraction: *fraction },
-            Some(LoadState::Ready) => ModelState::Ready,
-            Some(LoadState::Failed { error }) => ModelState::Unusable { error: error.info.clone() },
-            Some(LoadState::Unloaded) | None => ModelState::Unloaded,
-        }
-    }
-
-    /// Imports that the user has cancelled.
-    pub fn cancelled_imports(&self) -> MutexGuard<'_, HashSet<String>> {
-        self.cancelled_imports.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 impl App {
     /// The starter first, then files in the order in which they were added, then models of other servers.

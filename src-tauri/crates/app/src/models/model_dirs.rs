@@ -11,6 +11,9 @@ const MAX_DEPTH: usize = 8;
 /// Entries of one root: a home folder that was added by mistake must not keep the program busy for hours.
 const MAX_ENTRIES: usize = 50_000;
 
+/// Of a file that names a snapshot by its hash.
+const MAX_REF_BYTES: u64 = 4 << 10;
+
 /// A folder to look through.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelRoot {
@@ -67,7 +70,8 @@ impl Walk {
     /// Of several snapshots the one that is in use, else all: a file of the newest comes first by its real place.
     fn repository(&mut self, repository: &Path) {
         let snapshots = repository.join("snapshots");
-        let main = std::fs::read_to_string(repository.join("refs").join("main")).unwrap_or_default();
+        let main = io::read_regular_file(&repository.join("refs").join("main"), MAX_REF_BYTES);
+        let main = String::from_utf8(main.unwrap_or_default()).unwrap_or_default();
         let main = Some(main.trim()).filter(|name| is_plain(name)).map(|name| snapshots.join(name));
         match main.filter(|path| path.is_dir()) {
             Some(path) => self.folder(&path, MAX_DEPTH),

@@ -13,7 +13,7 @@ use io::Clock;
 use net::ConnectionGate;
 use remote::{Address, Endpoint, EndpointDirectory, Remote};
 use secrets::{Keys, Secret};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use session::{EndpointRow, Session};
 
 use crate::events::Events;
@@ -21,15 +21,10 @@ use crate::settings::{Settings, TypedSettings};
 use crate::store::Store;
 use crate::{App, Environment};
 
+use super::endpoint_listing::{EndpointListing, checked_models};
+
 /// Longest name of an endpoint.
 const MAX_NAME_CHARS: usize = 32;
-
-/// What a server listed when it was last asked.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-struct EndpointListing {
-    server: ServerKind,
-    models: Vec<EndpointModel>,
-}
 
 impl App {
     /// In the order in which they were added.
@@ -47,7 +42,7 @@ impl App {
             url: address.base().into(),
             key: written(&EndpointKey::None)?,
             enabled: true,
-            models: written(&EndpointListing::default())?,
+            models: written(&EndpointListing { typed: checked_models(args.models)?, ..Default::default() })?,
             added_ms: self.ctx().clock.now_utc_ms(),
         };
         let row = self.with_key(row, args.key.as_deref(), args.key_variable.as_deref())?;
@@ -72,6 +67,12 @@ impl App {
         }
         if let Some(enabled) = args.enabled {
             row.enabled = enabled;
+        }
+        if args.models.is_some() {
+            row.models = written(&EndpointListing {
+                typed: checked_models(args.models)?,
+                ..EndpointListing::of(&row)
+            })?;
         }
         let row = self.with_key(row, args.key.as_deref(), args.key_variable.as_deref())?;
         self.endpoints().remote.forget_health(&row.id);
@@ -228,8 +229,8 @@ impl Endpoints {
             ));
         }
         rows.retain(|row| {
-            let models = listed(row).models;
-            models.is_empty() || models.iter().any(|it| it.id == model)
+            let listing = EndpointListing::of(row);
+            listing.models.is_empty() || listing.all().iter().any(|it| it.id == model)
         });
         if rows.is_empty() {
             let message = format!("{name} has no model \"{model}\".");
@@ -286,7 +287,7 @@ impl Endpoints {
     }
 
     fn info(&self, row: &EndpointRow) -> Result<EndpointInfo> {
-        let (address, EndpointListing { server, models }) = (Address::parse(&row.url)?, listed(row));
+        let (address, listing) = (Address::parse(&row.url)?, EndpointListing::of(row));
         let health = match self.remote.health(&row.id) {
             None => EndpointHealth::Unknown,
             Some(Ok(())) => EndpointHealth::Up,
@@ -301,8 +302,9 @@ impl Endpoints {
             is_readable: address.is_readable(),
             key: key_of(row),
             enabled: row.enabled,
-            server,
-            models,
+            server: listing.server,
+            models: listing.all(),
+            typed_models: listing.typed,
             health,
         })
     }
@@ -363,8 +365,8 @@ impl EndpointDirectory for Endpoints {
 
     fn keep_models(&self, id: &str, kind: ServerKind, models: Vec<EndpointModel>) -> Result<()> {
         self.telling(|| {
-            let models = written(&EndpointListing { server: kind, models })?;
             let row = self.row(id)?;
+            let models = written(&EndpointListing { server: kind, models, ..EndpointListing::of(&row) })?;
             Ok(self.store().put_endpoint(&EndpointRow { models, ..row })?)
         })
     }
@@ -380,8 +382,9 @@ impl EndpointDirectory for Endpoints {
 
 /// A row as other servers' code needs it.
 fn endpoint(row: EndpointRow) -> Endpoint {
-    let (key, EndpointListing { server: kind, models }) = (key_of(&row), listed(&row));
-    Endpoint { id: row.id, name: row.name, url: row.url, key, kind, models }
+    let (key, listing) = (key_of(&row), EndpointListing::of(&row));
+    let (kind, models, has_typed) = (listing.server, listing.all(), !listing.typed.is_empty());
+    Endpoint { id: row.id, name: row.name, url: row.url, key, kind, models, has_typed }
 }
 
 fn entry(id: String, model: &EndpointModel, infos: &[EndpointInfo], name: &str) -> ModelEntry {
@@ -426,11 +429,6 @@ fn entry(id: String, model: &EndpointModel, infos: &[EndpointInfo], name: &str) 
         embeds: false,
         skills: None,
     }
-}
-
-/// Kept JSON that can't be read any more is as if nothing had been listed.
-fn listed(row: &EndpointRow) -> EndpointListing {
-    serde_json::from_str(&row.models).unwrap_or_default()
 }
 
 fn key_of(row: &EndpointRow) -> EndpointKey {

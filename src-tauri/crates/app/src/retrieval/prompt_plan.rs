@@ -296,8 +296,9 @@ impl PromptGround {
 
     /// Passages that the model is shown anyway: file and place. Those of messages that are left out are not.
     fn shown(&self) -> HashSet<(&str, usize)> {
-        let folded = self.compression.as_ref().and_then(|it| it.folded.as_ref());
-        let first = folded.and_then(|id| self.branch.iter().position(|message| message.row.id == *id));
+        let compacted_until = self.compression.as_ref().and_then(|it| it.compacted_until.as_ref());
+        let first =
+            compacted_until.and_then(|id| self.branch.iter().position(|message| message.row.id == *id));
         let left = self.branch.iter().skip(first.map_or(0, |at| at + 1));
         let passages = left.flat_map(|message| &message.attachments.passages);
         passages.map(|passage| (passage.attachment.as_str(), passage.start as usize)).collect()

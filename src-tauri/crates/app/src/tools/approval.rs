@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use super::OfferedTools;
+use super::open_rounds::ToolRound;
 use super::outcome::ToolOutcome;
-use super::rounds::ToolRound;
 use contract::{Error, ErrorKind, Result};
 use mcp::Stop;
 
@@ -33,7 +33,7 @@ impl App {
         };
         let permit = |tool: Option<String>| {
             let args = ToolPermitArgs { id: server.clone(), tool, allowed: Some(true), enabled: None };
-            services.permit(&server, &args).map(|()| services.tell_tool_server(&server))
+            services.tools.permit(&server, &args).map(|()| services.tools.announce(&server))
         };
         match args.decision {
             ToolDecision::Deny => {

@@ -96,15 +96,14 @@ impl App {
 
     fn read_plugin(&self, folder: &Path) -> Result<(Manifest, String)> {
         let (io, path) = (&*self.ctx().io, folder.join(FILE));
-        if io.len(&path)? > MAX_BYTES {
-            let message = format!("{} is too large for a manifest.", path.display());
-            return Err(Error::input(
-                "plugin.manifest",
-                message,
-                "Remove everything that doesn't belong in it.",
-            ));
-        }
-        let text = String::from_utf8(io.read(&path)?).map_err(|_| {
+        let bytes = io.read_within(&path, MAX_BYTES).map_err(|error| match error.code() {
+            "io.too_large" => {
+                let message = format!("{} is too large for a manifest.", path.display());
+                Error::input("plugin.manifest", message, "Remove everything that doesn't belong in it.")
+            }
+            _ => error.into(),
+        })?;
+        let text = String::from_utf8(bytes).map_err(|_| {
             let message = format!("{} is not UTF-8 text.", path.display());
             Error::input("plugin.manifest", message, "Save it as UTF-8.")
         })?;

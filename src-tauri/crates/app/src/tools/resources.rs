@@ -78,7 +78,7 @@ impl App {
 
     /// A server that is switched on: its name, and its client.
     pub(super) fn server_in_use(&self, id: &str) -> Result<(String, Arc<Client>)> {
-        let row = self.services().tool_server_row(id)?;
+        let row = self.services().tools.row(id)?;
         if !row.enabled {
             let message = format!("{} is turned off.", row.name);
             return Err(Error::new(ErrorKind::Conflict, "tools.off", message, "Turn it on first."));

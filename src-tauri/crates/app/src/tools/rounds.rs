@@ -5,11 +5,11 @@
 //! waits for approval again.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use contract::protocol::{GenerateRequest, WorkerRequest};
-use contract::types::{AppEvent, ToolCall, ToolRun, ToolRunState};
+use contract::types::{AppEvent, ToolCall, ToolRunState};
 use contract::{Error, ErrorKind, Result};
 use mcp::{Stop, was_stopped};
 use prompt::history::chat_prompt;
@@ -17,6 +17,7 @@ use serde_json::Value;
 use session::{NewTurn, Session};
 
 use super::offered_tools::OfferedTools;
+use super::open_rounds::ToolRound;
 use super::outcome::ToolOutcome;
 use super::stored_servers::StoredServer;
 use crate::Services;
@@ -33,82 +34,6 @@ const MAX_CALLS: usize = 32;
 
 /// Maximum rounds of temporary chats. A closed page sends no notice that its user has left.
 const MAX_TEMPORARY_ROUNDS: usize = 64;
-
-const CUT: &str = "The program ended before this call did.";
-
-/// Calls of one answer that have not all ended.
-pub(crate) struct ToolRound {
-    /// None: a chat that is kept nowhere.
-    pub(super) conversation: Option<String>,
-    /// The turn that called.
-    pub(super) turn: String,
-    pub(super) next: NextAnswer,
-    pub(super) calls: Vec<ToolCall>,
-    /// Of those that run, by call.
-    pub(super) stops: HashMap<String, Arc<Stop>>,
-}
-
-impl ToolRound {
-    pub(super) fn run(&mut self, call: &str) -> Option<&mut ToolRun> {
-        self.calls.iter_mut().find(|it| it.id == call)?.run.as_mut()
-    }
-
-    fn is_settled(&self) -> bool {
-        let open = [ToolRunState::Asking, ToolRunState::Running];
-        self.calls.iter().all(|call| call.run.as_ref().is_none_or(|run| !open.contains(&run.state)))
-    }
-
-    /// Stops everything that has not ended.
-    fn stop(&mut self) {
-        self.stops.values().for_each(|stop| stop.press());
-        stop_unfinished(&mut self.calls);
-    }
-}
-
-/// Marks the calls that have not ended as stopped.
-pub(crate) fn stop_unfinished(calls: &mut [ToolCall]) {
-    stop(calls, STOPPED);
-}
-
-fn stop(calls: &mut [ToolCall], why: &str) {
-    for run in calls.iter_mut().filter_map(|call| call.run.as_mut()) {
-        if matches!(run.state, ToolRunState::Asking | ToolRunState::Running) {
-            run.state = ToolRunState::Stopped;
-            run.result = why.into();
-        }
-    }
-}
-
-/// Rounds that have not ended, by the message that their calls stand in.
-#[derive(Default)]
-pub(crate) struct ToolRounds {
-    rounds: Mutex<HashMap<String, ToolRound>>,
-}
-
-impl ToolRounds {
-    pub(super) fn lock(&self) -> MutexGuard<'_, HashMap<String, ToolRound>> {
-        self.rounds.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Calls as they are now. `is_end`: the branch ends with their answer, so that they may still be allowed.
-    pub fn calls_now(&self, message: &str, mut calls: Vec<ToolCall>, is_end: bool) -> Vec<ToolCall> {
-        if let Some(round) = self.lock().get(message) {
-            return round.calls.clone();
-        }
-        for call in &mut calls {
-            let Some(run) = &call.run else { continue };
-            if run.state == ToolRunState::Running || (run.state == ToolRunState::Asking && !is_end) {
-                stop(std::slice::from_mut(call), CUT);
-            }
-        }
-        calls
-    }
-
-    /// The calls of a round; none where it has ended.
-    pub(super) fn calls(&self, message: &str) -> Vec<ToolCall> {
-        self.lock().get(message).map(|round| round.calls.clone()).unwrap_or_default()
-    }
-}
 
 /// Writes the state of calls to their message.
 fn save_calls(session: &mut Session, message: &str, calls: &[ToolCall]) {
@@ -149,7 +74,7 @@ impl Services {
     }
 
     /// Those that may run do.
-    pub(crate) fn begin_round(&self, message: &str) {
+    pub(crate) fn begin_round(self: &Arc<Self>, message: &str) {
         let calls = self.rounds.calls(message);
         let is_free =
             |call: &&ToolCall| !call.run.as_ref().is_some_and(|run| run.at_limit) && self.runs_unasked(call);
@@ -161,11 +86,11 @@ impl Services {
     /// result.
     pub(super) fn runs_unasked(&self, call: &ToolCall) -> bool {
         let Some(run) = call.run.as_ref().filter(|run| !run.server.is_empty()) else { return true };
-        self.tool_server_row(&run.server).is_ok_and(|row| StoredServer::of(&row).is_allowed(&run.tool))
+        self.tools.row(&run.server).is_ok_and(|row| StoredServer::of(&row).is_allowed(&run.tool))
     }
 
     /// Runs calls that may run, side by side.
-    pub(super) fn run_calls(&self, message: &str, ids: &[String]) {
+    pub(super) fn run_calls(self: &Arc<Self>, message: &str, ids: &[String]) {
         let mut begun = Vec::new();
         {
             let (mut store, mut rounds) = (self.store(), self.rounds.lock());
@@ -189,7 +114,7 @@ impl Services {
         self.tell_calls(message);
         for (at, call, offer, stop) in begun {
             let (id, began) = (call.id.clone(), self.ctx.clock.monotonic());
-            let Ok(services) = self.tools.services() else { return };
+            let services = Arc::clone(self);
             let of = message.to_owned();
             let work = move || {
                 let outcome = match at < MAX_CALLS {

@@ -4,9 +4,9 @@ use std::sync::PoisonError;
 
 use session::ToolServerRow;
 
+use super::ToolServers;
 use super::stored_servers::{Secrets, StoredServer, checked_name, pasted, sealed};
 use crate::App;
-use crate::Services;
 use contract::types::{
     AppEvent, ToolPermitArgs, ToolServerAddArgs, ToolServerInfo, ToolServerSpec, ToolServerUpdateArgs,
     ToolServersImported,
@@ -18,7 +18,7 @@ impl App {
     /// In the order in which they were added.
     pub fn tool_servers_list(&self) -> Result<Vec<ToolServerInfo>> {
         let rows = self.store().tool_servers()?;
-        Ok(rows.iter().map(|row| self.services().tool_server_info(row)).collect())
+        Ok(rows.iter().map(|row| self.services().tools.info(row)).collect())
     }
 
     /// Stored and switched on, whether it starts or not: `state` says which.
@@ -30,14 +30,14 @@ impl App {
     /// Starts it if it doesn't run, and asks for its tools. The error says why it can't be used.
     pub fn tool_server_test(&self, id: &str) -> Result<ToolServerInfo> {
         let (_, client) = self.server_in_use(id)?;
-        let row = self.services().tool_server_row(id)?;
-        self.services().keep_tools(&row.id, &client)?;
+        let row = self.services().tools.row(id)?;
+        self.services().tools.keep_tools(&row.id, &client)?;
         self.told_tool_server(&row.id)
     }
 
     pub fn tool_server_update(&self, args: ToolServerUpdateArgs) -> Result<ToolServerInfo> {
         let services = self.services();
-        let mut row = services.tool_server_row(&args.id)?;
+        let mut row = services.tools.row(&args.id)?;
         let mut kept = StoredServer::of(&row);
         if let Some(name) = &args.name {
             row.name = self.free_name(name, Some(&row.id))?;
@@ -65,15 +65,15 @@ impl App {
 
     /// Sets what runs without asking, and which tools the model is offered.
     pub fn tool_permit(&self, args: &ToolPermitArgs) -> Result<ToolServerInfo> {
-        let row = self.services().tool_server_row(&args.id)?;
-        self.services().permit(&row.id, args)?;
+        let row = self.services().tools.row(&args.id)?;
+        self.services().tools.permit(&row.id, args)?;
         self.told_tool_server(&row.id)
     }
 
     /// It ends. `tool_server_restore` brings it back while the program runs.
     pub fn tool_server_remove(&self, id: &str) -> Result<()> {
         let services = self.services();
-        let row = services.tool_server_row(id)?;
+        let row = services.tools.row(id)?;
         // What can't be read can't be had back either; it goes all the same.
         let secrets = Secrets::read(&services.ctx.keys, &row.id).unwrap_or_default();
         services.tools.end(&row.id);
@@ -158,13 +158,13 @@ impl App {
     }
 
     fn told_tool_server(&self, id: &str) -> Result<ToolServerInfo> {
-        self.services().tell_tool_server(id);
-        Ok(self.services().tool_server_info(&self.services().tool_server_row(id)?))
+        self.services().tools.announce(id);
+        Ok(self.services().tools.info(&self.services().tools.row(id)?))
     }
 }
 
-impl Services {
-    pub(super) fn tool_server_info(&self, row: &ToolServerRow) -> ToolServerInfo {
+impl ToolServers {
+    pub(super) fn info(&self, row: &ToolServerRow) -> ToolServerInfo {
         let kept = StoredServer::of(row);
         let (place, leaves_machine) = match (&kept.spec.command, &kept.spec.url) {
             (Some(command), _) => {
@@ -179,7 +179,7 @@ impl Services {
             name: row.name.clone(),
             place,
             enabled: row.enabled,
-            state: self.tools.state(&row.id),
+            state: self.state(&row.id),
             tools: kept.infos(),
             allowed: kept.allow_all,
             leaves_machine,
@@ -189,7 +189,7 @@ impl Services {
     }
 
     pub(super) fn permit(&self, id: &str, args: &ToolPermitArgs) -> Result<()> {
-        self.change_tool_server(id, |kept| match &args.tool {
+        self.change(id, |kept| match &args.tool {
             None => {
                 if let Some(allowed) = args.allowed {
                     kept.allow_all = allowed;

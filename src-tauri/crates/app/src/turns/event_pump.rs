@@ -13,7 +13,7 @@ use contract::types::{AppEvent, Finish, ToolCall, TurnEventKind};
 use contract::{Error, ErrorKind};
 use session::{MessageRow, MessageState, Session, TokenLog, TurnEnding};
 
-use super::partial_answer::Answer;
+use super::partial_answer::{Answer, AnswerStart};
 use super::turn::{AnswerPlace, Turn};
 use crate::Services;
 use crate::context::stored_compactions::keep_compaction;
@@ -21,11 +21,11 @@ use crate::context::summary;
 use crate::conversations::rows_to_types;
 use crate::tools::rounds::calls_event;
 
-/// How long after a failed save of a all_ids answer the next try comes.
+/// Time between a failed save of a whole answer and the next try.
 const SAVE_AGAIN: Duration = Duration::from_secs(2);
 
 /// Runs until the worker ends; turns it leaves unanswered are interrupted.
-pub fn run(services: &Services, events: &Receiver<WorkerEvent>) {
+pub fn run(services: &Arc<Services>, events: &Receiver<WorkerEvent>) {
     let mut pump = TurnEventPump { services, streaming: HashMap::new() };
     loop {
         let event = match pump.wait() {
@@ -42,7 +42,7 @@ pub fn run(services: &Services, events: &Receiver<WorkerEvent>) {
 }
 
 struct TurnEventPump<'a> {
-    services: &'a Services,
+    services: &'a Arc<Services>,
     streaming: HashMap<String, StreamingAnswer>,
 }
 
@@ -52,6 +52,8 @@ struct StreamingAnswer {
     calls: Vec<ToolCall>,
     /// When its reasoning began, and the last time that there was more of it.
     thought: Option<(Duration, Duration)>,
+    /// When its first words came.
+    first: Option<Duration>,
     /// The user has been told that it isn't saved.
     complained: bool,
 }
@@ -64,11 +66,12 @@ impl StreamingAnswer {
             }
             None => Answer::default(),
         };
-        Self { turn, answer, calls: Vec::new(), thought: None, complained: false }
+        Self { turn, answer, calls: Vec::new(), thought: None, first: None, complained: false }
     }
 
     /// Appends to the answer; returns the event that must precede it.
     fn push(&mut self, id: Option<u32>, text: &str, reasoning: &str, now: Duration) -> Option<TurnEventKind> {
+        self.first.get_or_insert(now);
         if !reasoning.is_empty() {
             self.thought = Some((self.thought.map_or(now, |(from, _)| from), now));
         }
@@ -188,17 +191,13 @@ impl TurnEventPump<'_> {
             Step::Queued { position } => turn.publish(TurnEventKind::Queued { position }),
             Step::Loading { fraction } => turn.publish(TurnEventKind::Loading { fraction }),
             Step::Began { had, text, reasoning } => {
-                let differs = streaming.answer.begin(text, reasoning, had.ids, had.fingerprint);
-                if let Some(place) = turn.place.as_ref().filter(|_| differs && turn.continued.is_some()) {
-                    let mut store = self.services.store();
-                    // Where this fails, what was kept stays; the end saves the answer as a all_ids.
-                    let _ = store.replace_chunks(&place.message, &streaming.answer.whole());
-                }
+                let start = streaming.answer.begin(text, reasoning, had.ids, had.fingerprint);
+                self.begun(id, start);
             }
             Step::Prefill { done, total } => turn.publish(TurnEventKind::Prefill { done, total }),
-            Step::Compacted { folded } => {
+            Step::Compacted { range } => {
                 let now_ms = self.services.ctx.clock.now_utc_ms();
-                let kept = keep_compaction(&mut self.services.store(), &folded, now_ms);
+                let kept = keep_compaction(&mut self.services.store(), &range, now_ms);
                 match kept {
                     Ok(compaction) => turn.publish(TurnEventKind::Compacted { compaction }),
                     // It is left out of this prompt all the same, and told again with the next one.
@@ -239,6 +238,21 @@ impl TurnEventPump<'_> {
             }
             Step::Done(finished) => self.done(id, *finished),
             Step::Failed { error } => self.failed(id, &error, MessageState::Failed),
+        }
+    }
+
+    /// Keeps and tells what an answer begins with, where that is something else than before.
+    fn begun(&mut self, id: &str, start: AnswerStart) {
+        let Some(streaming) = self.streaming.get_mut(id) else { return };
+        let (turn, now) = (&streaming.turn, self.services.ctx.clock.monotonic());
+        if let Some(event) = start.event {
+            streaming.thought = Some((streaming.first.unwrap_or(now), now));
+            turn.publish(event);
+        }
+        if let Some(place) = turn.place.as_ref().filter(|_| start.differs) {
+            let mut store = self.services.store();
+            // Where this fails, what was kept stays; the end saves the whole answer.
+            let _ = store.replace_chunks(&place.message, &streaming.answer.whole());
         }
     }
 
@@ -392,7 +406,7 @@ impl TurnEventPump<'_> {
             ErrorKind::Conflict,
             "app.closed",
             "Inglenook was closed while this answer was being written.",
-            "Ask again to have a all_ids answer.",
+            "Ask again to have a whole answer.",
         );
         self.services.ctx.backends.replies.close();
         for turn in self.services.turns.open_turns() {

@@ -24,8 +24,19 @@ pub struct Answer {
     /// Bytes of the texts and ids that are on disk.
     saved: (usize, usize, usize),
     untold: Untold,
+    /// Watchers have heard some of it.
+    is_told: bool,
     told_at: Option<Duration>,
     saved_at: Option<Duration>,
+}
+
+/// What the beginning of an answer means for what is kept and told of it.
+#[derive(Debug, PartialEq)]
+pub struct AnswerStart {
+    /// What is on disk is something else.
+    pub differs: bool,
+    /// What watchers must hear, since they have heard something else.
+    pub event: Option<TurnEventKind>,
 }
 
 #[derive(Debug, Default)]
@@ -48,15 +59,22 @@ impl Answer {
         }
     }
 
-    /// The model has begun, with exactly this. Whether that differs from what is on disk.
-    pub fn begin(&mut self, text: String, reasoning: String, ids: Vec<u32>, fingerprint: String) -> bool {
+    /// The model has begun, with exactly this.
+    pub fn begin(
+        &mut self,
+        text: String,
+        reasoning: String,
+        ids: Vec<u32>,
+        fingerprint: String,
+    ) -> AnswerStart {
         let differs = self.text != text || self.reasoning != reasoning || self.ids != ids;
-        self.untold = Untold { text: text.clone(), reasoning: reasoning.clone(), ids: ids.clone() };
-        *self = Self {
-            untold: std::mem::take(&mut self.untold),
-            ..Self::with(&text, &reasoning, &ids, &fingerprint)
-        };
-        differs
+        let is_told = self.is_told;
+        *self = Self { is_told, ..Self::with(&text, &reasoning, &ids, &fingerprint) };
+        if is_told && differs {
+            return AnswerStart { differs, event: Some(TurnEventKind::Revised { text, reasoning }) };
+        }
+        self.untold = Untold { text, reasoning, ids };
+        AnswerStart { differs, event: None }
     }
 
     /// All there is.
@@ -93,6 +111,7 @@ impl Answer {
     /// All that watchers have not heard yet, ids without text included.
     pub fn take_untold(&mut self) -> Option<TurnEventKind> {
         let Untold { text, reasoning, ids } = std::mem::take(&mut self.untold);
+        self.is_told |= !text.is_empty() || !reasoning.is_empty();
         if !reasoning.is_empty() {
             // A token may end the reasoning and begin the text: its id goes with the reasoning.
             self.untold.text = text;
@@ -180,6 +199,25 @@ mod tests {
         assert_eq!(answer.take_untold(), Some(TurnEventKind::Reasoning { text: "y".into(), ids: vec![4] }));
         assert_eq!(answer.take_untold(), text("x", &[]));
         assert_eq!((answer.text.as_str(), answer.reasoning.as_str()), ("Sayx", "thinky"));
+    }
+
+    #[test]
+    fn what_watchers_have_heard_is_replaced_where_it_is_something_else() {
+        let begin = |answer: &mut Answer, text: &str, reasoning: &str| {
+            answer.begin(text.into(), reasoning.into(), Vec::new(), String::new())
+        };
+        let mut answer = Answer::default();
+        assert_eq!(begin(&mut answer, "", ""), AnswerStart { differs: false, event: None });
+        answer.push(None, "Hm.", "");
+        assert_eq!(begin(&mut answer, "", "Hm."), AnswerStart { differs: true, event: None });
+        assert!(matches!(answer.take_untold(), Some(TurnEventKind::Reasoning { .. })));
+        answer.push(None, "So", "");
+        assert_eq!(answer.take_untold(), text("So", &[]));
+        let event = Some(TurnEventKind::Revised { text: "".into(), reasoning: "Hm. So".into() });
+        assert_eq!(begin(&mut answer, "", "Hm. So"), AnswerStart { differs: true, event });
+        assert_eq!(answer.take_untold(), None);
+        answer.push(None, "Yes", "");
+        assert_eq!(answer.take_untold(), text("Yes", &[]));
     }
 
     #[test]

@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use contract::protocol::{ChatOptions, GenerateRequest, LoadSpec, ModelRef};
+use contract::Sampling;
+use contract::protocol::{ChatOptions, GenerateRequest, LoadSpec, ModelRef, Prompt, PromptMessage};
 use contract::types::{CompactionStrategy, OneOffOptions, ToolCall, ToolRun, ToolRunState};
 
 use crate::tools::offered_tools::{OfferedTool, OfferedTools};
@@ -25,6 +26,38 @@ pub(crate) struct TurnPlan {
     pub one_off: Option<OneOffOptions>,
     /// How the results of tool calls are answered. None: no tools are offered.
     pub next: Option<Box<NextAnswer>>,
+}
+
+impl TurnPlan {
+    /// A request of the application itself, such as for a title. It leaves the conversation's context alone, and always
+    /// has the same answer. The model does not reason.
+    pub fn side_request(
+        &self,
+        turn: String,
+        messages: Vec<PromptMessage>,
+        max_tokens: usize,
+        chat: ChatOptions,
+    ) -> GenerateRequest {
+        GenerateRequest {
+            turn,
+            model: self.model.clone(),
+            load: self.load.clone(),
+            conversation: None,
+            prompt: Prompt::Chat(messages),
+            sampling: Sampling { temperature: 0.0, ..Sampling::default() },
+            max_tokens: Some(max_tokens),
+            stop: Vec::new(),
+            ignore_eos: false,
+            chat: ChatOptions { reasoning_budget: Some(0), ..chat },
+            speculation: None,
+            had: None,
+            resume: None,
+            compression: None,
+            bounds: Default::default(),
+            keeping: None,
+            profile: false,
+        }
+    }
 }
 
 /// What the next answer of a conversation is requested with.

@@ -60,6 +60,14 @@ pub fn json_body(body: &str) -> Say {
     with_status("200 OK", "", body)
 }
 
+/// A body of a content type.
+pub fn with_type(code: u16, kind: &str, body: &str) -> Say {
+    let n = body.len();
+    Say::Bytes(format!(
+        "HTTP/1.1 {code} X\r\ncontent-type: {kind}\r\ncontent-length: {n}\r\nconnection: close\r\n\r\n{body}"
+    ))
+}
+
 /// `headers` end with `\r\n` each.
 pub fn status(code: u16, headers: &str, body: &Value) -> Say {
     with_status(&format!("{code} X"), headers, &body.to_string())

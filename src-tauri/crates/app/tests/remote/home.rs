@@ -47,9 +47,12 @@ impl Home {
             match event.kind {
                 TurnEventKind::Text { text, .. } => outcome.text.push_str(&text),
                 TurnEventKind::Reasoning { text, .. } => outcome.reasoning.push_str(&text),
+                TurnEventKind::Revised { text, reasoning } => {
+                    (outcome.text, outcome.reasoning) = (text, reasoning);
+                }
                 TurnEventKind::ToolCall { call } => outcome.calls.push((call.id, call.name, call.arguments)),
                 TurnEventKind::Notice { error } => outcome.notices.push(error.code),
-                TurnEventKind::Compacted { .. } => outcome.folded = true,
+                TurnEventKind::Compacted { .. } => outcome.is_compacted = true,
                 TurnEventKind::Done { stats } => outcome.stats = Some(stats),
                 TurnEventKind::Failed { error } => outcome.error = Some(error.code),
                 TurnEventKind::Queued { .. }
@@ -89,7 +92,7 @@ pub struct Outcome {
     pub reasoning: String,
     pub calls: Vec<(String, String, String)>,
     pub notices: Vec<String>,
-    pub folded: bool,
+    pub is_compacted: bool,
     pub stats: Option<TurnStats>,
     pub error: Option<String>,
 }

@@ -6,6 +6,7 @@ mod answers;
 #[path = "../common/mod.rs"]
 mod common;
 mod fake;
+mod habits;
 mod home;
 mod rules;
 mod trouble;

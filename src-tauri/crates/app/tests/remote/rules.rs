@@ -96,15 +96,15 @@ fn long_conversations_are_folded_and_counted() {
     });
     home.add("lab", &fake);
     let (id, _) = home.send("lab/m", &"word ".repeat(30));
-    let mut folded = false;
+    let mut is_compacted = false;
     for _ in 0..4 {
         let args =
             SendArgs { conversation: Some(id.clone()), text: "word ".repeat(30), ..SendArgs::default() };
         let outcome = home.follow(&home.app.send(args).unwrap().turn);
         assert_eq!(outcome.error, None);
-        folded |= outcome.folded;
+        is_compacted |= outcome.is_compacted;
     }
-    assert!(folded, "the oldest turns are left out");
+    assert!(is_compacted, "the oldest turns are left out");
     assert!(fake.last().body["messages"].as_array().unwrap().len() < 9);
     let draft = home.app.draft_count(&DraftArgs {
         conversation: Some(id.clone()),

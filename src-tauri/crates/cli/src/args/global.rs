@@ -13,7 +13,7 @@ use contract::NumaPolicy;
 use contract::Result;
 use contract::RopeScaling;
 use contract::limits::LimitPreset;
-use contract::protocol::{Backend, CardPrecision, Kv, Speculate};
+use contract::protocol::{Backend, GpuPrecision, Kv, Speculate};
 use inference::supervisor::WorkerPlacement;
 use platform::DATA_DIR_VARIABLE;
 
@@ -144,7 +144,7 @@ impl Global {
             overrides: Overrides {
                 backend: self.has_backend_flag().then(|| self.backend()),
                 gpu_layers: self.gpu_layers.and_then(|GpuLayers(n)| n),
-                gpu_precision: self.gpu_precision.map(CardPrecision::from),
+                gpu_precision: self.gpu_precision.map(GpuPrecision::from),
                 gpu_devices: self.device.clone(),
                 gpu_spread: self.gpu_spread.map(GpuSpread::from),
                 gpu_fault: None,

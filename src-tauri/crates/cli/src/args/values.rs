@@ -7,7 +7,7 @@ use contract::GpuSpread;
 use contract::KvAging;
 use contract::NumaPolicy;
 use contract::limits::LimitPreset;
-use contract::protocol::{CardPrecision, Kv, Speculate};
+use contract::protocol::{GpuPrecision, Kv, Speculate};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum PresetArg {
@@ -54,7 +54,7 @@ pub enum GpuPrecisionArg {
     Matrices,
 }
 
-impl From<GpuPrecisionArg> for CardPrecision {
+impl From<GpuPrecisionArg> for GpuPrecision {
     fn from(precision: GpuPrecisionArg) -> Self {
         match precision {
             GpuPrecisionArg::Auto => Self::Auto,

@@ -5,7 +5,8 @@
 //! Both use the production strategies, the model's own template and its own summaries.
 
 use compaction::{
-    ASK, ASKED, Fold, Next, PromptDraft, Strategy, SummaryRequest, TokenBudget, Transcript, TurnSummary,
+    ASK, ASKED, CompactedView, Next, PromptDraft, Strategy, SummaryRequest, TokenBudget, Transcript,
+    TurnSummary,
 };
 use contract::Error;
 use contract::ErrorKind;
@@ -229,7 +230,7 @@ impl CompressionSubject<'_> {
             let (transcript, digests) = (self.transcript.clone(), self.digests.clone());
             let mut count = |sketch: &PromptDraft| self.count(turns, &digests, question, sketch);
             match compaction::next(strategy, &transcript, token_budget, &mut count)? {
-                Next::Fold(Fold { n_turns, digests: summaries }) => {
+                Next::Compact(CompactedView { n_turns, digests: summaries }) => {
                     let summaries: Vec<&str> = summaries.iter().map(|&at| digests[at].as_str()).collect();
                     return self.render(&chat_messages(&turns[n_turns..], &summaries, question));
                 }
@@ -249,8 +250,8 @@ impl CompressionSubject<'_> {
         let summaries =
             |summaries: &[usize]| summaries.iter().map(|&at| digests[at].as_str()).collect::<Vec<_>>();
         let messages = match sketch {
-            PromptDraft::Shown(fold) => {
-                chat_messages(&turns[fold.n_turns..], &summaries(&fold.digests), question)
+            PromptDraft::Shown(view) => {
+                chat_messages(&turns[view.n_turns..], &summaries(&view.digests), question)
             }
             PromptDraft::Asking(request) => {
                 chat_messages(&turns[request.turns.clone()], &summaries(&request.after), ASK)

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use contract::Result;
 use engine::{Chunk, LoadOptions, LogitsSelection, Model, SequenceId, shape};
 use io::{Clock, RealClock};
@@ -55,8 +56,20 @@ struct DecodeRow {
 const TURNS: usize = 7;
 
 /// Values of `--kernels`.
-pub const GROUPS: [&str; 8] =
+const GROUPS: [&str; 8] =
     ["all", "matmul", "attention", "activation", "other", "quantising", "pool", "decode"];
+
+/// Earlier name of the group `pool`, for scripts that were written for it.
+const EARLIER_POOL: &str = "team";
+
+/// Reads a value of `--kernels`.
+pub fn group_parser() -> impl TypedValueParser<Value = String> {
+    let values = GROUPS.map(|name| {
+        let value = PossibleValue::new(name);
+        if name == "pool" { value.alias(EARLIER_POOL) } else { value }
+    });
+    PossibleValuesParser::new(values).map(|name| if name == EARLIER_POOL { "pool".into() } else { name })
+}
 
 pub fn kernels(group: &str, global: &Global) -> Result<()> {
     let wanted = |name: &str| group == "all" || group == name;
@@ -368,4 +381,24 @@ fn tokens_per_second(model: &mut Model, seq: SequenceId, clock: &dyn Clock) -> R
     let seconds = (clock.monotonic() - start).as_secs_f64();
     model.truncate(seq, 0)?;
     Ok(TOKENS as f64 / seconds.max(1e-9))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Arg, Command};
+
+    use super::*;
+
+    #[test]
+    fn the_earlier_name_of_a_group_is_accepted() {
+        let command = Command::new("bench").arg(Arg::new("kernels").value_parser(group_parser()));
+        let read = |name: &str| {
+            let matches = command.clone().try_get_matches_from(["bench", name]).ok()?;
+            matches.get_one::<String>("kernels").cloned()
+        };
+        let cases = [("pool", Some("pool")), ("team", Some("pool")), ("matmul", Some("matmul")), ("x", None)];
+        for (name, group) in cases {
+            assert_eq!(read(name).as_deref(), group, "{name}");
+        }
+    }
 }

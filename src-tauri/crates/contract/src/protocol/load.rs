@@ -20,7 +20,7 @@ pub struct LoadSpec {
     pub backend: Backend,
     /// The GPU request, for GPU backends.
     #[serde(default)]
-    pub cards: GpuRequest,
+    pub gpus: GpuRequest,
     /// Threads and their placement.
     #[serde(default)]
     pub machine: CpuRequest,

@@ -3,7 +3,7 @@
 
 mod attachments;
 
-use super::{Setting, cards, contexts, downloads, library, limits, network, tools, window};
+use super::{Setting, contexts, downloads, gpus, library, limits, network, tools, window};
 
 /// Sections and the groups of rows in them, in the order in which a page shows them.
 const SECTIONS: &[(&str, &[&str])] = &[
@@ -22,7 +22,7 @@ const SECTIONS: &[(&str, &[&str])] = &[
 
 /// Rows of the child modules, in display order.
 pub fn rows() -> impl Iterator<Item = &'static Setting> {
-    let of_use = [library::ROWS, window::ROWS, cards::ROWS, contexts::ROWS, attachments::ROWS];
+    let of_use = [library::ROWS, window::ROWS, gpus::ROWS, contexts::ROWS, attachments::ROWS];
     of_use.into_iter().chain([limits::ROWS, downloads::ROWS, network::ROWS, tools::ROWS]).flatten()
 }
 

@@ -133,7 +133,7 @@ pub struct FitNeeds {
 
 /// The share of a GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
-pub struct FitCard {
+pub struct FitGpu {
     pub name: String,
     /// Memory that a model may take; the share held by other programs is unknown. Absent: the
     /// driver doesn't report it.
@@ -169,7 +169,7 @@ pub struct ModelFit {
     #[ts(type = "number | null")]
     pub total_bytes: Option<u64>,
     /// The GPU's share; absent: no GPU is requested.
-    pub card: Option<FitCard>,
+    pub card: Option<FitGpu>,
     /// The longest context that fits; absent: not even a short one.
     pub longest_context: Option<u32>,
     /// Tokens per second at the start of a conversation; absent: this computer's speed is unmeasured.

@@ -120,8 +120,10 @@ pub struct EndpointInfo {
     pub key: EndpointKey,
     pub enabled: bool,
     pub server: ServerKind,
-    /// As last listed.
+    /// As last listed, and as typed.
     pub models: Vec<EndpointModel>,
+    /// Model names that the user typed, since the server lists none.
+    pub typed_models: Vec<String>,
     pub health: EndpointHealth,
 }
 
@@ -150,6 +152,10 @@ pub struct EndpointAddArgs {
     #[serde(default)]
     #[ts(optional = nullable)]
     pub key_variable: Option<String>,
+    /// Names of models, for a server that lists none.
+    #[serde(default)]
+    #[ts(optional = nullable)]
+    pub models: Option<Vec<String>>,
 }
 
 /// Absent fields stay unchanged.
@@ -173,4 +179,8 @@ pub struct EndpointUpdateArgs {
     #[serde(default)]
     #[ts(optional = nullable)]
     pub enabled: Option<bool>,
+    /// Replaces the typed names of models.
+    #[serde(default)]
+    #[ts(optional = nullable)]
+    pub models: Option<Vec<String>>,
 }

@@ -206,11 +206,8 @@ fn read(path: &Path) -> Result<Value> {
         let message = format!("{}: {cause}", path.display());
         EngineError::new("adapter.config", message, "Keep adapter_config.json beside the adapter's weights.")
     };
-    let n = std::fs::metadata(path).map_err(|error| wrong(error.to_string()))?.len();
-    if n > MAX_CONFIG_BYTES {
-        return Err(wrong(format!("it has {n} bytes, too many")));
-    }
-    let bytes = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+    let bytes =
+        io::read_regular_file(path, MAX_CONFIG_BYTES).map_err(|error| wrong(error.source.to_string()))?;
     serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))
 }
 

@@ -14,6 +14,8 @@ use weights::write::OwnedValue;
 use weights::{Array, Container, WeightFile};
 
 pub(super) use super::keys::HParamKey;
+pub(super) use super::numbers::JsonNumbers;
+use super::numbers::{bounded, in_range, wrong};
 use super::{Family, keys, tensor_names};
 use crate::error::{DAMAGED, EngineError, Result};
 use crate::spec::Role;
@@ -159,7 +161,10 @@ impl<'a> HParams<'a> {
     pub(super) fn optional_unbounded(&self, key: HParamKey) -> Result<Option<u64>> {
         match self.config() {
             None if key.gguf.is_empty() => Ok(None),
-            None => Ok(self.file.metadata().opt_u64(&self.name(key))?),
+            None => match self.repeated(key)? {
+                Some(value) => self.converted(key, "counts", value.as_u64()),
+                None => Ok(self.file.metadata().opt_u64(&self.name(key))?),
+            },
             Some(config) => {
                 let found = JsonNumbers::new(config, "").optional_integer(key.hf)?;
                 let value = found.map(|n| u32::try_from(n).map_or(OwnedValue::U64(n), OwnedValue::U32));
@@ -179,8 +184,11 @@ impl<'a> HParams<'a> {
             None if key.gguf.is_empty() => Ok(None),
             None => {
                 let name = self.name(key);
-                let found = self.file.metadata().opt_f32(&name)?.map(f64::from);
-                found.map(|x| in_range(&name, x, min, max)).transpose()
+                let found = match self.repeated(key)? {
+                    Some(value) => self.converted(key, "numbers", value.as_f32())?,
+                    None => self.file.metadata().opt_f32(&name)?,
+                };
+                found.map(|x| in_range(&name, f64::from(x), min, max)).transpose()
             }
             Some(config) => {
                 let found = JsonNumbers::new(config, "").optional_real(key.hf, min, max)?;
@@ -203,9 +211,10 @@ impl<'a> HParams<'a> {
     /// Reads a flag of a GGUF's metadata.
     pub(super) fn optional_flag(&self, gguf: &'static str) -> Result<Option<bool>> {
         match self.file.container() {
-            Container::Gguf { .. } => {
-                Ok(self.file.metadata().opt_bool(&self.name(HParamKey { gguf, hf: "" }))?)
-            }
+            Container::Gguf { .. } => match self.repeated(HParamKey { gguf, hf: "" })? {
+                Some(value) => self.converted(HParamKey { gguf, hf: "" }, "flags", value.as_bool()),
+                None => Ok(self.file.metadata().opt_bool(&self.name(HParamKey { gguf, hf: "" }))?),
+            },
             Container::Safetensors => Ok(None),
         }
     }
@@ -245,7 +254,26 @@ impl<'a> HParams<'a> {
         tensor_names::find(self.file, self.family, role, layer).is_some()
     }
 
-    /// Reads a count per layer: one for all, or a list.
+    /// Returns the value of a GGUF array whose entries are all equal: some converters write each number per layer.
+    /// `None` for other values.
+    ///
+    /// Errors: the entries differ.
+    fn repeated(&self, key: HParamKey) -> Result<Option<weights::Value<'a>>> {
+        let array = self.array(key)?.filter(|array| array.is_scalars() && !array.is_empty());
+        let Some(array) = array.filter(|_| !keys::OF_THE_MODEL.contains(&key.gguf)) else { return Ok(None) };
+        match array.common_value() {
+            Some(value) => Ok(Some(value)),
+            None => Err(self.unsupported(&format!("values that differ between layers ({})", self.name(key)))),
+        }
+    }
+
+    /// Returns a value that was found in an array, unless it is of the wrong type.
+    fn converted<T>(&self, key: HParamKey, expected: &str, value: Option<T>) -> Result<Option<T>> {
+        let error = || wrong(&self.name(key), format!("its entries are not {expected}"));
+        value.map(Some).ok_or_else(error)
+    }
+
+    /// Reads a count per layer: one for all, or a list. A list of equal counts may have any length.
     ///
     /// Errors: a list of another length, a count above `max`.
     pub(super) fn counts_by_layer(
@@ -266,6 +294,10 @@ impl<'a> HParams<'a> {
                 None => return Ok(None),
             },
         };
+        let all = match all.first() {
+            Some(first) if all.iter().all(|n| n == first) => vec![*first; n_layers],
+            _ => all,
+        };
         if all.len() != n_layers {
             return Err(wrong(&name, format!("{} counts for {n_layers} layers", all.len())));
         }
@@ -277,6 +309,25 @@ impl<'a> HParams<'a> {
             _ => Err(wrong(&name, format!("{n} is above {max}"))),
         };
         all.into_iter().map(count).collect::<Result<_>>().map(Some)
+    }
+
+    /// Reads as [`HParams::counts_by_layer`] where every layer needs at least one.
+    ///
+    /// Errors: as there, and 0. Where only some layers have 0 they have another structure, which is not implemented.
+    pub(super) fn positive_counts_by_layer(
+        &self,
+        key: HParamKey,
+        n_layers: usize,
+        max: usize,
+    ) -> Result<Option<Vec<usize>>> {
+        let Some(counts) = self.counts_by_layer(key, n_layers, max)? else { return Ok(None) };
+        if counts.contains(&0) && counts.iter().any(|n| *n > 0) {
+            return Err(
+                self.unsupported(&format!("layers without a part of the others ({})", self.name(key)))
+            );
+        }
+        counts.iter().try_for_each(|n| bounded(&self.name(key), *n as u64, max).map(|_| ()))?;
+        Ok(Some(counts))
     }
 
     /// Reads a GGUF's flag per layer, if present.
@@ -413,69 +464,4 @@ fn language_part<'a>(config: &'a Value, defaults: &[(&str, f64)]) -> Cow<'a, Val
     let given = all.iter().chain(text.into_iter().flatten());
     merged.extend(given.map(|(key, value)| (key.clone(), value.clone())));
     Cow::Owned(Value::Object(merged))
-}
-
-/// Reads numbers of a JSON object. `path` precedes their keys in messages.
-pub(super) struct JsonNumbers<'a> {
-    object: &'a Value,
-    path: &'static str,
-}
-
-impl<'a> JsonNumbers<'a> {
-    pub(super) fn new(object: &'a Value, path: &'static str) -> Self {
-        Self { object, path }
-    }
-
-    /// Reads a non-negative integer. Null counts as absent.
-    pub(super) fn optional_integer(&self, key: &str) -> Result<Option<u64>> {
-        match self.object.get(key) {
-            None | Some(Value::Null) => Ok(None),
-            Some(value) => match value.as_u64() {
-                Some(n) => Ok(Some(n)),
-                None => Err(wrong(&self.name(key), format!("{value} is not a count"))),
-            },
-        }
-    }
-
-    /// Reads an optional count from 1 to `max`.
-    pub(super) fn optional_count(&self, key: &str, max: usize) -> Result<Option<usize>> {
-        self.optional_integer(key)?.map(|n| bounded(&self.name(key), n, max)).transpose()
-    }
-
-    pub(super) fn optional_real(&self, key: &str, min: f64, max: f64) -> Result<Option<f64>> {
-        match self.object.get(key) {
-            None | Some(Value::Null) => Ok(None),
-            Some(value) => match value.as_f64() {
-                Some(x) => in_range(&self.name(key), x, min, max).map(Some),
-                None => Err(wrong(&self.name(key), format!("{value} is not a number"))),
-            },
-        }
-    }
-
-    pub(super) fn real(&self, key: &str, min: f64, max: f64) -> Result<f64> {
-        self.optional_real(key, min, max)?.ok_or_else(|| wrong(&self.name(key), "it is missing".into()))
-    }
-
-    fn name(&self, key: &str) -> String {
-        format!("{}{key}", self.path)
-    }
-}
-
-fn bounded(name: &str, n: u64, max: usize) -> Result<usize> {
-    match usize::try_from(n) {
-        Ok(n) if (1..=max).contains(&n) => Ok(n),
-        _ => Err(wrong(name, format!("{n} is not between 1 and {max}"))),
-    }
-}
-
-fn in_range(name: &str, x: f64, min: f64, max: f64) -> Result<f64> {
-    // NaN is in no range.
-    if (min..=max).contains(&x) {
-        return Ok(x);
-    }
-    Err(wrong(name, format!("{x} is not between {min:?} and {max:?}")))
-}
-
-fn wrong(key: &str, message: String) -> EngineError {
-    EngineError::new("model.hyperparameter", format!("{key}: {message}"), DAMAGED)
 }

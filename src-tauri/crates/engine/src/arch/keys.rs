@@ -27,3 +27,8 @@ pub(super) const EXPERT_D_FF: HParamKey =
     HParamKey { gguf: "expert_feed_forward_length", hf: "moe_intermediate_size" };
 pub(super) const SHARED_D_FF: HParamKey =
     HParamKey { gguf: "expert_shared_feed_forward_length", hf: "shared_expert_intermediate_size" };
+
+/// Keys that describe the whole model: a list of them is damage, even of equal values.
+pub(super) const OF_THE_MODEL: &[&str] = &[N_LAYERS.gguf, D_MODEL.gguf, CONTEXT.gguf];
+/// The same in config.json.
+pub(super) const OF_THE_MODEL_HF: &[&str] = &[N_LAYERS.hf, D_MODEL.hf, CONTEXT.hf, "vocab_size"];

@@ -26,15 +26,22 @@ impl Architecture for Llama {
     }
 }
 
-/// Reads the structure that llama's hyperparameters describe, the same in every layer. `tied` is the family's default
+/// Reads the structure that llama's hyperparameters describe. Layers may differ in heads and widths. `tied` is the family's default
 /// for tied embeddings.
 pub(super) fn spec(hparams: &HParams<'_>, architecture: &'static str, tied: bool) -> Result<ModelSpec> {
-    let ffn = Ffn::Gated(Dense {
-        d_ff: hparams.count(keys::D_FF, MAX_WIDTH)?,
+    let n_layers = hparams.count(keys::N_LAYERS, MAX_LAYERS)?;
+    let widths = hparams.positive_counts_by_layer(keys::D_FF, n_layers, MAX_WIDTH)?;
+    let widths = widths.ok_or_else(|| hparams.missing(&hparams.name(keys::D_FF)))?;
+    let dense = Dense {
+        d_ff: widths[0],
         activation: hparams.activation("hidden_act", Activation::Silu)?,
         bias: hparams.has_bias("mlp_bias", Role::GateBias)?,
-    });
-    spec_with(hparams, architecture, tied, ffn)
+    };
+    let mut spec = spec_with(hparams, architecture, tied, Ffn::Gated(dense))?;
+    for (layer, d_ff) in spec.layers.iter_mut().zip(widths) {
+        layer.ffn = Ffn::Gated(Dense { d_ff, ..dense });
+    }
+    Ok(spec)
 }
 
 /// Reads the structure as `spec` does, with another feed-forward part.
@@ -47,24 +54,25 @@ pub(super) fn spec_with(
     let n_layers = hparams.count(keys::N_LAYERS, MAX_LAYERS)?;
     let d_model = hparams.count(keys::D_MODEL, MAX_WIDTH)?;
     let norm = Norm::rms(hparams.real(keys::RMS_EPS, 0.0, 1.0)? as f32);
-    let layer = LayerSpec {
+    let layer = |attention| LayerSpec {
         norms: NormPosition::Before,
         mixer_norm: norm,
-        mixer: Mixer::Attention(attention(hparams, d_model)?),
+        mixer: Mixer::Attention(attention),
         mixer_post_norm: None,
         ffn_norm: norm,
-        ffn,
+        ffn: ffn.clone(),
         ffn_post_norm: None,
         per_layer_input: None,
         output_scale: false,
     };
+    let attentions = attentions(hparams, d_model, n_layers)?;
     Ok(ModelSpec {
         architecture,
         n_vocab: hparams.n_vocab()?,
         d_model,
         context_length: hparams.count(keys::CONTEXT, MAX_POSITIONS)?,
         embedding: Embedding::PLAIN,
-        layers: vec![layer; n_layers],
+        layers: attentions.into_iter().map(layer).collect(),
         output_norm: norm,
         tied_embeddings: hparams.tied_embeddings(tied)?,
         output_softcap: None,
@@ -72,13 +80,16 @@ pub(super) fn spec_with(
     })
 }
 
-fn attention(hparams: &HParams<'_>, d_model: usize) -> Result<Attention> {
-    let heads = AttentionHeads::read(hparams, d_model)?;
-    Ok(Attention {
-        qkv_bias: hparams.has_bias("attention_bias", Role::QueryBias)?,
-        out_bias: hparams.has_bias("attention_bias", Role::AttentionOutBias)?,
-        ..plain_attention(heads, Rope::Rotary(rope::rotary(hparams, heads.head_dim)?))
-    })
+/// Reads the attention of each layer.
+fn attentions(hparams: &HParams<'_>, d_model: usize, n_layers: usize) -> Result<Vec<Attention>> {
+    let heads = AttentionHeads::read_by_layer(hparams, d_model, n_layers)?;
+    let qkv_bias = hparams.has_bias("attention_bias", Role::QueryBias)?;
+    let out_bias = hparams.has_bias("attention_bias", Role::AttentionOutBias)?;
+    // All layers have the same head size.
+    let rope = Rope::Rotary(rope::rotary(hparams, heads[0].head_dim)?);
+    let attention =
+        |heads| Attention { qkv_bias, out_bias, ..plain_attention(heads, rope.clone()) };
+    Ok(heads.into_iter().map(attention).collect())
 }
 
 /// Attention with these heads and no extras.
@@ -112,10 +123,21 @@ pub(super) struct AttentionHeads {
 }
 
 impl AttentionHeads {
-    pub(super) fn read(hparams: &HParams<'_>, d_model: usize) -> Result<Self> {
-        let n_heads = hparams.count(keys::N_HEADS, MAX_HEADS)?;
-        let n_kv_heads = hparams.optional_count(keys::N_KV_HEADS, n_heads)?.unwrap_or(n_heads);
-        Self { n_heads, n_kv_heads, head_dim: head_dim(hparams, d_model, n_heads)? }.checked(hparams)
+    /// Reads the heads of each layer. Their size is the same in all.
+    pub(super) fn read_by_layer(
+        hparams: &HParams<'_>,
+        d_model: usize,
+        n_layers: usize,
+    ) -> Result<Vec<Self>> {
+        let n_heads = hparams.positive_counts_by_layer(keys::N_HEADS, n_layers, MAX_HEADS)?;
+        let n_heads = n_heads.ok_or_else(|| hparams.missing(&hparams.name(keys::N_HEADS)))?;
+        let n_kv_heads = hparams.positive_counts_by_layer(keys::N_KV_HEADS, n_layers, MAX_HEADS)?;
+        let n_kv_heads = n_kv_heads.unwrap_or_else(|| n_heads.clone());
+        let head_dim = head_dim(hparams, d_model, n_heads[0])?;
+        let heads = n_heads.into_iter().zip(n_kv_heads);
+        heads
+            .map(|(n_heads, n_kv_heads)| Self { n_heads, n_kv_heads, head_dim }.checked(hparams))
+            .collect()
     }
 
     /// Checks the heads.

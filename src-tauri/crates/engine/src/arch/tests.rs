@@ -62,7 +62,104 @@ fn counts_outside_their_bounds_are_refused() {
     for key in ["block_count", "attention.head_count_kv", "context_length", "embedding_length"] {
         check_key(key, OwnedValue::I32(-1), "weights.key_invalid");
         check_key(key, OwnedValue::Str("9".into()), "weights.key_invalid");
+        check_key(
+            key,
+            OwnedValue::U32s(vec![]),
+            if key.ends_with("_kv") { "model.hyperparameter" } else { "weights.key_invalid" },
+        );
+    }
+    for key in ["block_count", "context_length", "embedding_length"] {
         check_key(key, OwnedValue::U32s(vec![9; 9]), "weights.key_invalid");
+    }
+}
+
+#[test]
+fn a_number_may_stand_once_per_layer() {
+    let plain = llama();
+    let expected = read(&plain).unwrap();
+    let n_layers = expected.layers.len();
+    let (first, d_ff) = (attention(&expected, 0).clone(), dense_width(&expected, 0));
+    let counts = [
+        ("attention.head_count", first.n_heads),
+        ("attention.head_count_kv", first.n_kv_heads),
+        ("attention.key_length", first.head_dim),
+        ("attention.value_length", first.head_dim),
+        ("rope.dimension_count", first.head_dim),
+        ("feed_forward_length", d_ff),
+        ("expert_count", 0),
+    ];
+    for (key, n) in counts {
+        // some converters count the layers of a draft head too
+        for len in [n_layers, n_layers + 1] {
+            let value = OwnedValue::U32s(vec![n as u32; len]);
+            let found = read(llama().set(&format!("llama.{key}"), value));
+            assert_eq!(found.unwrap_or_else(|error| panic!("{key}: {error}")), expected, "{key}");
+        }
+    }
+    let base = read(llama().set("llama.rope.freq_base", OwnedValue::F32(5e5))).unwrap();
+    let bases = OwnedValue::F32s(vec![5e5; n_layers]);
+    assert_eq!(read(llama().set("llama.rope.freq_base", bases)).unwrap(), base);
+}
+
+#[test]
+fn numbers_that_differ_between_layers_are_used_or_named() {
+    let unequal = |first: u32, other: u32| OwnedValue::U32s([vec![first], vec![other; 8]].concat());
+    // What the engine has one value of: the remedy is not to download the file again.
+    for key in ["rope.dimension_count", "attention.key_length", "expert_count"] {
+        let error = read(llama().set(&format!("llama.{key}"), unequal(64, 32))).unwrap_err();
+        assert_eq!(error.code(), "model.feature_unsupported", "{key}: {error}");
+        assert!(error.to_string().contains(&format!("llama.{key}")), "{error}");
+        assert_eq!(error.remedy(), "Choose another model.");
+    }
+    let none = read(llama().set("llama.attention.head_count_kv", unequal(2, 0))).unwrap_err();
+    assert_eq!(none.code(), "model.feature_unsupported", "{none}");
+    let few = read(llama().set("llama.attention.head_count_kv", OwnedValue::U32s(vec![1, 2]))).unwrap_err();
+    assert_eq!(few.code(), "model.hyperparameter", "{few}");
+
+    let mut writer = GgufWriter::new();
+    writer.set("general.architecture", OwnedValue::Str("llama".into()));
+    for (key, n) in [("block_count", 2), ("context_length", 64), ("embedding_length", 64)] {
+        writer.set(&format!("llama.{key}"), OwnedValue::U32(n));
+    }
+    writer.set("llama.attention.layer_norm_rms_epsilon", OwnedValue::F32(1e-5));
+    writer.set("llama.attention.key_length", OwnedValue::U32(16));
+    let per_layer = [
+        ("attention.head_count", [4, 2]),
+        ("attention.head_count_kv", [2, 1]),
+        ("feed_forward_length", [32, 96]),
+    ];
+    for (key, counts) in per_layer {
+        writer.set(&format!("llama.{key}"), OwnedValue::U32s(counts.to_vec()));
+    }
+    let mut put = |name: String, shape: &[usize]| {
+        writer.encode(&name, DType::F32, shape, &vec![0.5; shape.iter().product()]);
+    };
+    put("token_embd.weight".into(), &[8, 64]);
+    put("output_norm.weight".into(), &[64]);
+    for (layer, (heads, kv, d_ff)) in [(4, 2, 32), (2, 1, 96)].into_iter().enumerate() {
+        let tensors: [(&str, &[usize]); 9] = [
+            ("attn_norm", &[64]),
+            ("attn_q", &[heads * 16, 64]),
+            ("attn_k", &[kv * 16, 64]),
+            ("attn_v", &[kv * 16, 64]),
+            ("attn_output", &[64, heads * 16]),
+            ("ffn_norm", &[64]),
+            ("ffn_gate", &[d_ff, 64]),
+            ("ffn_up", &[d_ff, 64]),
+            ("ffn_down", &[64, d_ff]),
+        ];
+        tensors.iter().for_each(|(name, shape)| put(format!("blk.{layer}.{name}.weight"), shape));
+    }
+    let spec = read(&writer).unwrap();
+    let heads = |layer| (attention(&spec, layer).n_heads, attention(&spec, layer).n_kv_heads);
+    assert_eq!([heads(0), heads(1)], [(4, 2), (2, 1)]);
+    assert_eq!([dense_width(&spec, 0), dense_width(&spec, 1)], [32, 96]);
+}
+
+fn dense_width(spec: &ModelSpec, layer: usize) -> usize {
+    match &spec.layers[layer].ffn {
+        crate::spec::Ffn::Gated(dense) => dense.d_ff,
+        _ => panic!("llama's are gated"),
     }
 }
 

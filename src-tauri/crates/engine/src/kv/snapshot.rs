@@ -15,16 +15,19 @@ use super::cache::KvCache;
 use super::pool::PageTable;
 use super::requantize::{KvRequantize, Requantized};
 use super::sequence_id::SequenceId;
-use super::size::KvUnitBytes;
+use super::size::{Geometry, KvUnitBytes};
 use crate::TokenId;
-use crate::error::Result;
+use crate::error::{EngineError, Result};
 
 mod format;
 mod key;
 
-pub use format::{FORMAT_VERSION, HEAD_PREVIEW_BYTES};
+pub use format::HEAD_PREVIEW_BYTES;
 use format::{HEADER_LEN, PieceLabel, RecordKind, check, refused, seal};
 pub use key::ChunkKey;
+
+/// Version of the format of pieces. Increased whenever the layout or the meaning of page bytes changes.
+pub const FORMAT_VERSION: u64 = 5;
 
 /// Error code of a valid piece that follows other tokens.
 pub const PREFIX_MISMATCH: &str = "snapshot.prefix";
@@ -321,7 +324,7 @@ pub fn reach(
     let n_chunks = if identity.bytes.page > 0 { base / CHECKPOINT_CHUNK_TOKENS } else { 0 };
     match is_there && is_after && n > 0 {
         true => Ok(ChunkMatch { n_tokens: n, chunks: keys.chunk_names(n_chunks, head.requantized.n_chunks) }),
-        false => Err(refused(PREFIX_MISMATCH, "the checkpoint piece follows other tokens".into())),
+        false => Err(other_prefix()),
     }
 }
 
@@ -338,24 +341,8 @@ pub fn restore(
     read: &mut dyn FnMut(&str) -> Result<Vec<u8>>,
 ) -> Result<SequenceId> {
     let n = tokens.len();
-    let foreign = || refused(PREFIX_MISMATCH, "the checkpoint piece follows other tokens".into());
     let contents = head.map(|bytes| check(identity, cache.geometry(), bytes)).transpose()?;
-    // Windows and states are in heads only.
-    let is_bare = cache.geometry().window.is_none() && !cache.geometry().recurrent;
-    let first = match &contents {
-        Some(head) => {
-            let end = head.base + head.tokens.len();
-            let is_state = !cache.geometry().recurrent || n == end;
-            let is_there = head.kind == RecordKind::Head && head.base <= n && n <= end && is_state;
-            let covered = cache.geometry().is_covered(head.first_window_page, n);
-            if !is_there || !covered || head.tokens[..n - head.base] != tokens[head.base..] {
-                return Err(foreign());
-            }
-            head.first_window_page.max(cache.geometry().first_window_page(n))
-        }
-        None if n.is_multiple_of(CHECKPOINT_CHUNK_TOKENS) && n > 0 && is_bare => 0,
-        None => return Err(foreign()),
-    };
+    let first = first_restored_page(cache.geometry(), tokens, contents.as_ref())?;
     let base = contents.as_ref().map_or(n, |head| head.base);
     let requantize = cache.geometry().requantize.when;
     let mut requantized = match &contents {
@@ -367,39 +354,82 @@ pub fn restore(
     let (n_requantized, keys) =
         (requantized.n_chunks, ChunkKeys::of(identity, requantize, &tokens[..base], &requantized));
     if contents.as_ref().is_some_and(|head| keys.actual.last() != Some(&head.before)) {
-        return Err(foreign());
+        return Err(other_prefix());
     }
     let seq = cache.create_held(tokens, first, requantized)?;
-    let mut fill = || -> Result<()> {
-        if let Some(head) = &contents {
-            fill_head(identity, cache, executor, seq, head)?;
-        }
-        for index in 0..if identity.bytes.page > 0 { keys.n_chunks() } else { 0 } {
-            let has_requantized = index < n_requantized;
-            let requantized = if has_requantized { read(&keys.requantized_chunk(index)).ok() } else { None };
-            let bytes = requantized.map_or_else(|| read(&keys.chunk(index)), Ok)?;
-            let chunk = check(identity, cache.geometry(), &bytes)?;
-            let own = index * CHECKPOINT_CHUNK_TOKENS..(index + 1) * CHECKPOINT_CHUNK_TOKENS;
-            let is_kind = chunk.kind == RecordKind::Chunk
-                || has_requantized && chunk.kind == RecordKind::RequantizedChunk;
-            let is_it = is_kind && chunk.base == own.start;
-            if !is_it || chunk.before != keys.actual[index] || chunk.tokens != tokens[own.clone()] {
-                return Err(foreign());
-            }
-            let page = |n| cache.geometry().pages_for(n);
-            let pages = &cache.pages(seq)?[page(own.start)..page(own.end)];
-            match has_requantized && chunk.kind == RecordKind::Chunk {
-                true => requantize_pages(executor, pages, chunk.pages)?,
-                false => fill_pages(executor, Retention::All, pages, chunk.pages)?,
-            }
-        }
-        Ok(())
+    let filled = match &contents {
+        Some(head) => fill_head(identity, cache, executor, seq, head),
+        None => Ok(()),
     };
-    let filled = fill();
+    let filled =
+        filled.and_then(|()| fill_chunks(identity, cache, executor, seq, &keys, n_requantized, read));
     if filled.is_err() {
         cache.free(seq);
     }
     filled.map(|()| seq)
+}
+
+fn other_prefix() -> EngineError {
+    refused(PREFIX_MISMATCH, "the checkpoint piece follows other tokens".into())
+}
+
+/// Returns the first window page of a sequence restored from `head` and the chunks before it.
+///
+/// Errors: `PREFIX_MISMATCH` if they cannot hold `tokens`.
+fn first_restored_page(
+    geometry: &Geometry,
+    tokens: &[TokenId],
+    head: Option<&format::PieceContents>,
+) -> Result<usize> {
+    let n = tokens.len();
+    let Some(head) = head else {
+        // Windows and states are in heads only.
+        let is_bare = geometry.window.is_none() && !geometry.recurrent;
+        return match n.is_multiple_of(CHECKPOINT_CHUNK_TOKENS) && n > 0 && is_bare {
+            true => Ok(0),
+            false => Err(other_prefix()),
+        };
+    };
+    let end = head.base + head.tokens.len();
+    let is_state = !geometry.recurrent || n == end;
+    let is_there = head.kind == RecordKind::Head && head.base <= n && n <= end && is_state;
+    let covered = geometry.is_covered(head.first_window_page, n);
+    if !is_there || !covered || head.tokens[..n - head.base] != tokens[head.base..] {
+        return Err(other_prefix());
+    }
+    Ok(head.first_window_page.max(geometry.first_window_page(n)))
+}
+
+/// Fills the pages of the whole chunks of `seq`. Requantized pieces are preferred where the sequence is requantized.
+fn fill_chunks(
+    identity: &CheckpointIdentity,
+    cache: &KvCache,
+    executor: &mut Executor,
+    seq: SequenceId,
+    keys: &ChunkKeys,
+    n_requantized: usize,
+    read: &mut dyn FnMut(&str) -> Result<Vec<u8>>,
+) -> Result<()> {
+    let geometry = cache.geometry();
+    for index in 0..if identity.bytes.page > 0 { keys.n_chunks() } else { 0 } {
+        let has_requantized = index < n_requantized;
+        let requantized = if has_requantized { read(&keys.requantized_chunk(index)).ok() } else { None };
+        let bytes = requantized.map_or_else(|| read(&keys.chunk(index)), Ok)?;
+        let chunk = check(identity, geometry, &bytes)?;
+        let own = index * CHECKPOINT_CHUNK_TOKENS..(index + 1) * CHECKPOINT_CHUNK_TOKENS;
+        let is_kind =
+            chunk.kind == RecordKind::Chunk || has_requantized && chunk.kind == RecordKind::RequantizedChunk;
+        let is_it = is_kind && chunk.base == own.start;
+        if !is_it || chunk.before != keys.actual[index] || chunk.tokens != cache.tokens(seq)?[own.clone()] {
+            return Err(other_prefix());
+        }
+        let pages = &cache.pages(seq)?[geometry.pages_for(own.start)..geometry.pages_for(own.end)];
+        match has_requantized && chunk.kind == RecordKind::Chunk {
+            true => requantize_pages(executor, pages, chunk.pages)?,
+            false => fill_pages(executor, Retention::All, pages, chunk.pages)?,
+        }
+    }
+    Ok(())
 }
 
 fn fill_head(

@@ -55,7 +55,7 @@ impl GpuHealth {
         is_disabled.then(|| {
             EngineError::new(
                 GPU_GIVEN_UP,
-                "the graphics card failed twice within ten minutes and is not used until Inglenook restarts",
+                "the GPU failed twice within ten minutes and is not used until Inglenook restarts",
                 "A newer driver may help.",
             )
         })

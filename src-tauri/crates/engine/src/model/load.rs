@@ -1,5 +1,7 @@
 //! Loads a validated file as a model: family, spec, tensors, devices.
 
+mod weight_upload;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -8,9 +10,8 @@ use kernels::backends::BackendOptions;
 use kernels::cpu::isa::IsaLevel;
 use kernels::{
     Backend, BackendKind, Capacity, CpuOptions, DeviceId, Executor, Interrupt, KvDType, Precision, Retention,
-    Tensor,
 };
-use weights::{Advice, Container, WeightFile};
+use weights::{Container, WeightFile};
 
 use super::context::{RopeScaling, limit_windows, longest};
 use super::gpu_fallback::{self, GpuFallback, GpuIncident};
@@ -21,16 +22,17 @@ use super::replica::{GatheredLogits, Replica};
 use super::{DEFAULT_CTX, Devices, LoadOptions, Model, ModelInfo, multi_gpu};
 use crate::adapter::AdapterUpdate;
 use crate::arch::{self, ContextFit, Family, LocatedTensor};
-use crate::decoder::{self, LowRankUpdate, Placement, WeightSource};
+use crate::decoder::{self, Placement};
 use crate::error::{DAMAGED, EngineError, Result};
 use crate::kv::cache::KvCache;
 use crate::kv::checksum::xxh64;
 use crate::kv::requantize::KvRequantize;
 use crate::kv::size::{KvBytes, KvUnitBytes, check_precision};
 use crate::kv::snapshot::CheckpointIdentity;
-use crate::spec::{ModelSpec, Role};
+use crate::spec::ModelSpec;
 use crate::template::ChatTemplate;
 use crate::tokenizer::Tokenizer;
+use weight_upload::{PageInPolicy, WeightUpload};
 
 /// Progress once the spec is checked, once the weights for a GPU are read, and once all weights are in place.
 const CHECKED: f32 = 0.05;
@@ -77,13 +79,7 @@ pub(super) fn load(
 fn load_on(file: Arc<WeightFile>, options: &LoadOptions, progress: &mut dyn FnMut(f32)) -> Result<Model> {
     progress(0.0);
     let family = arch::find(&file)?;
-    let n_ctx = options.ctx.unwrap_or(DEFAULT_CTX);
-    let fit = ContextFit { n_ctx, rope_factor: options.rope_scaling.map(RopeScaling::factor) };
-    let mut spec = arch::spec_for(&file, family, fit)?;
-    if let Some(window) = options.kv_window {
-        limit_windows(&mut spec, window)?;
-    }
-    check_precision(&decoder::kv_layout(&spec, options.kv))?;
+    let spec = requested_spec(&file, family, options)?;
     let placed = arch::tensors(&file, family, &spec)?;
     progress(CHECKED);
     let (placement, kinds) = placement(&options.devices, spec.layers.len())?;
@@ -94,13 +90,13 @@ fn load_on(file: Arc<WeightFile>, options: &LoadOptions, progress: &mut dyn FnMu
     let until = if kinds.contains(&BackendKind::Gpu) { READ } else { UPLOADED };
     let mut upload = WeightUpload::new(&placed, &devices, (n_weight_bytes, until), progress);
     upload.reading = PageInPolicy::of(&file, options);
-    let (words, graph) = in_parallel(
+    let (text_assets, graph) = in_parallel(
         || TextAssets::read(&file, &spec),
         || decoder::build(&spec, &placement, options.kv, &mut upload),
     );
-    let (TextAssets { tokenizer, template }, graph) = (words?, graph?);
+    let (TextAssets { tokenizer, template }, graph) = (text_assets?, graph?);
     let longest = longest(&spec, options.rope_scaling);
-    let n_ctx = n_ctx.clamp(1, longest);
+    let n_ctx = options.ctx.unwrap_or(DEFAULT_CTX).clamp(1, longest);
     let requantize = if spec.is_bidirectional() { KvRequantize::Off } else { options.kv_requantize };
     let n_devices = devices.len();
     let plan_input =
@@ -144,6 +140,18 @@ fn load_on(file: Arc<WeightFile>, options: &LoadOptions, progress: &mut dyn FnMu
         interrupt: Interrupt::default(),
         gathered: GatheredLogits::default(),
     })
+}
+
+/// Reads the spec of a file, with the context, window and precision that the options ask for.
+fn requested_spec(file: &WeightFile, family: Family, options: &LoadOptions) -> Result<ModelSpec> {
+    let n_ctx = options.ctx.unwrap_or(DEFAULT_CTX);
+    let fit = ContextFit { n_ctx, rope_factor: options.rope_scaling.map(RopeScaling::factor) };
+    let mut spec = arch::spec_for(file, family, fit)?;
+    if let Some(window) = options.kv_window {
+        limit_windows(&mut spec, window)?;
+    }
+    check_precision(&decoder::kv_layout(&spec, options.kv))?;
+    Ok(spec)
 }
 
 /// Returns whether weights may move to large pages: only the CPU reads them there.
@@ -397,100 +405,4 @@ fn identity(
 
 fn share(n_done: u64, n_all: u64) -> f32 {
     (n_done as f32 / n_all.max(1) as f32).min(1.0)
-}
-
-/// Uploads tensors as the decoder requests them, and reports progress.
-struct WeightUpload<'a> {
-    placed: &'a [LocatedTensor],
-    adapter_updates: &'a [AdapterUpdate],
-    devices: &'a [Box<dyn Backend>],
-    reading: PageInPolicy,
-    n_weight_bytes: u64,
-    n_done: u64,
-    /// Progress at the end of the upload.
-    until: f32,
-    progress: &'a mut dyn FnMut(f32),
-}
-
-/// When weights are read from disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum PageInPolicy {
-    /// On first use: they do not all fit into memory, or are there already.
-    WhenNeeded,
-    /// During the upload. The system uses large pages and reads ahead by itself.
-    Now,
-    NowAndAhead,
-}
-
-impl PageInPolicy {
-    fn of(file: &WeightFile, options: &LoadOptions) -> Self {
-        match options.resident {
-            Some(_) => {
-                // Large pages left by another process would be mapped whole, far beyond the requested bound.
-                file.advise(Advice::Forget);
-                Self::WhenNeeded
-            }
-            None if !options.small_pages && file.advise(Advice::Often) => Self::Now,
-            None => Self::NowAndAhead,
-        }
-    }
-}
-
-impl<'a> WeightUpload<'a> {
-    fn new(
-        placed: &'a [LocatedTensor],
-        devices: &'a [Box<dyn Backend>],
-        (n_weight_bytes, until): (u64, f32),
-        progress: &'a mut dyn FnMut(f32),
-    ) -> Self {
-        let (adapter_updates, reading) = (&[][..], PageInPolicy::WhenNeeded);
-        Self { placed, adapter_updates, devices, reading, n_weight_bytes, n_done: 0, until, progress }
-    }
-}
-
-impl WeightSource for WeightUpload<'_> {
-    fn get(&mut self, role: Role, layer: Option<usize>, device: DeviceId) -> Result<Tensor> {
-        let [tensor] = <[Tensor; 1]>::try_from(self.experts(role, layer, device)?)
-            .expect("only expert matrices have several parts");
-        Ok(tensor)
-    }
-
-    fn experts(&mut self, role: Role, layer: Option<usize>, device: DeviceId) -> Result<Vec<Tensor>> {
-        let found = self.placed.iter().find(|p| p.role == role && p.layer == layer);
-        let LocatedTensor { parts, .. } =
-            found.expect("the spec lists every tensor that the decoder requests");
-        let mut tensors = Vec::with_capacity(parts.len());
-        for part in parts {
-            match self.reading {
-                PageInPolicy::WhenNeeded => {}
-                PageInPolicy::Now => fault_in(&part.data),
-                PageInPolicy::NowAndAhead => {
-                    part.data.advise(Advice::Soon);
-                    fault_in(&part.data);
-                }
-            }
-            self.n_done += part.data.len() as u64;
-            tensors.push(self.devices[device.0].upload(&part.view())?);
-        }
-        let share = share(self.n_done, self.n_weight_bytes);
-        (self.progress)(CHECKED + share * (self.until - CHECKED));
-        Ok(tensors)
-    }
-
-    fn adapters(&mut self, role: Role, layer: Option<usize>, device: DeviceId) -> Result<Vec<LowRankUpdate>> {
-        let device = &self.devices[device.0];
-        let mine = self.adapter_updates.iter().filter(|added| added.role == role && added.layer == layer);
-        let upload = |AdapterUpdate { a, b, scale, .. }: &AdapterUpdate| {
-            Ok(LowRankUpdate { a: device.upload(&a.view())?, b: device.upload(&b.view())?, scale: *scale })
-        };
-        mine.map(upload).collect()
-    }
-}
-
-/// Touches the pages, so that the disk is read here, in order and with progress. Cached data is mapped 64 KiB per
-/// touch on the systems we know; other data is read ahead.
-fn fault_in(bytes: &[u8]) {
-    const AROUND: usize = 64 << 10;
-    let sum = bytes.iter().step_by(AROUND).fold(0u8, |sum, byte| sum.wrapping_add(*byte));
-    std::hint::black_box(sum);
 }

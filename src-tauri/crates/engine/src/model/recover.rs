@@ -158,7 +158,7 @@ fn read_next(
 fn forgotten() -> EngineError {
     EngineError::new(
         "kv.forgotten",
-        "the graphics card failed, and a context whose older part had been evicted was lost with it",
+        "the GPU failed, and a context whose older part had been evicted was lost with it",
         "Ask again: the conversation is then recomputed.",
     )
 }

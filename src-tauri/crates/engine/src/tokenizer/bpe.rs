@@ -2,7 +2,8 @@
 
 use super::TokenId;
 use super::merge::{MergeScratch, NONE};
-use super::vocab::Vocab;
+use super::vocab::{TokenKind, Vocab, broken};
+use crate::error::{EngineError, Result};
 
 /// Merges of a model, and the treatment of text without tokens.
 #[derive(Debug)]
@@ -45,6 +46,49 @@ impl Merges {
         let at = rows.binary_search_by_key(&left_bytes, |(left, _)| *left).ok()?;
         Some(rows[at].1)
     }
+}
+
+/// Merges that are read to judge their form: those of a sound file are good from the first.
+const MERGES_JUDGED: usize = 1000;
+
+/// Checks that a vocabulary has merges, and that they are pairs of its tokens. A few bad ones are dropped later; without
+/// any that can be used every text would be split into bytes, and answers would make no sense. `name` is the list's.
+///
+/// Errors: `tokenizer.merges_missing`, `tokenizer.broken`.
+pub fn check_merges<'a>(
+    vocab: &Vocab,
+    merges: impl ExactSizeIterator<Item = (&'a [u8], &'a [u8])>,
+    name: &str,
+) -> Result<()> {
+    // Vocabularies of single characters have nothing to merge.
+    let is_long = |text: &[u8]| std::str::from_utf8(text).map_or(text.len(), |text| text.chars().count()) > 1;
+    let needs = || vocab.ids().any(|(_, text, kind)| kind == TokenKind::Normal && is_long(text));
+    let n = merges.len();
+    if n == 0 {
+        if !needs() {
+            return Ok(());
+        }
+        return Err(EngineError::new(
+            "tokenizer.merges_missing",
+            format!("{name}: the file has no merges, so its text cannot be split into tokens"),
+            "Download another conversion of this model, or convert it again with a newer converter.",
+        ));
+    }
+    let judged = merges.take(MERGES_JUDGED);
+    let is_usable = |(left, right): (&[u8], &[u8])| {
+        !right.is_empty()
+            && vocab.find(left).is_some()
+            && vocab.find(right).is_some()
+            && vocab.find(&[left, right].concat()).is_some()
+    };
+    let n_judged = n.min(MERGES_JUDGED);
+    let n_usable = judged.filter(|merge| is_usable(*merge)).count();
+    if n_usable * 2 <= n_judged && needs() {
+        return Err(broken(format!(
+            "{name}: only {n_usable} of the first {n_judged} entries are pairs of this vocabulary's tokens"
+        )));
+    }
+    Ok(())
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -111,18 +155,15 @@ impl Bpe {
                 continue;
             }
             let bytes = &piece.as_bytes()[symbol.start as usize..symbol.end as usize];
-            match (vocab.byte_ids(), self.options.unknown) {
-                (Some(ids), _) if self.options.byte_fallback => {
-                    out.extend(bytes.iter().map(|b| ids[*b as usize]))
-                }
-                (_, Some(unknown)) => {
-                    if !(after_unknown && self.options.fuse_unknown) {
-                        out.push(unknown);
-                    }
-                    after_unknown = true;
-                }
-                (_, None) => {}
+            let unknown = self.options.unknown;
+            if self.options.byte_fallback && vocab.fall_back(bytes, unknown, out) {
+                after_unknown = false;
+                continue;
             }
+            if !(after_unknown && self.options.fuse_unknown) {
+                out.extend(unknown);
+            }
+            after_unknown = unknown.is_some();
         }
     }
 }

@@ -41,9 +41,8 @@ impl CharPairs {
     /// token.
     fn are_strangers(&self, vocab: &Vocab, a: char, b: char) -> bool {
         let [a, b] = [a, b].map(space_to_mark);
-        let is_known = |c: char| {
-            vocab.byte_ids().is_some() || vocab.find(c.encode_utf8(&mut [0; 4]).as_bytes()).is_some()
-        };
+        let is_known =
+            |c: char| vocab.has_byte_ids() || vocab.find(c.encode_utf8(&mut [0; 4]).as_bytes()).is_some();
         // Some vocabularies split off line ends, a run of them as one piece.
         a != '\n'
             && b != '\n'

@@ -1,6 +1,6 @@
 //! Builds a tokenizer from GGUF metadata.
 
-use super::bpe::{Bpe, BpeOptions};
+use super::bpe::{self, Bpe, BpeOptions};
 use super::json::split_merge;
 use super::pre::{NamedPreTokenizer, Splitter, split};
 use super::sentencepiece::SentencePieceModel;
@@ -98,7 +98,7 @@ fn vocabulary(source: &GgufVocab<'_>, decoding: Decoding, roles: &TokenRoles) ->
     Ok(vocab)
 }
 
-fn merges<'a>(source: &GgufVocab<'a>) -> impl ExactSizeIterator<Item = (&'a [u8], &'a [u8])> {
+fn merges<'a>(source: &GgufVocab<'a>) -> impl ExactSizeIterator<Item = (&'a [u8], &'a [u8])> + Clone {
     source.merges.iter().map(|both| split_merge(both))
 }
 
@@ -107,6 +107,7 @@ fn byte_level(source: &GgufVocab<'_>) -> Result<Tokenizer> {
     let roles = source.roles(pre.add_bos);
     let vocab = vocabulary(source, Decoding::ByteLevel, &roles)?;
     let options = BpeOptions { ignore_merges: pre.ignore_merges, ..BpeOptions::default() };
+    bpe::check_merges(&vocab, merges(source), "tokenizer.ggml.merges")?;
     let bpe = Bpe::new(&vocab, merges(source), options);
     let added = added_by_kind(&vocab);
     let mut tokenizer =
@@ -134,6 +135,7 @@ fn spaced_bpe(source: &GgufVocab<'_>) -> Result<Tokenizer> {
     };
     let options =
         BpeOptions { ignore_merges: false, byte_fallback: true, unknown: source.unknown, fuse_unknown: true };
+    bpe::check_merges(&vocab, merges(source), "tokenizer.ggml.merges")?;
     let bpe = Bpe::new(&vocab, merges(source), options);
     let added = added_by_kind(&vocab);
     Ok(Tokenizer::assemble(vocab, MergeModel::Bpe { splitter, bpe }, added, roles))

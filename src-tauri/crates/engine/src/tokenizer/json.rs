@@ -8,9 +8,9 @@ use serde_json::Value;
 use tokenizers::{NormalizerWrapper, PreTokenizerWrapper};
 
 use super::added::AddedToken;
-use super::bpe::{Bpe, BpeOptions};
+use super::bpe::{self, Bpe, BpeOptions};
 use super::pre::Splitter;
-use super::source::TokenRoles;
+use super::source::{TokenRoles, misnamed_marks};
 use super::unigram::Unigram;
 use super::vocab::{Decoding, TokenKind, Vocab, broken, parse_byte};
 use super::{MergeModel, RestartPoints, TokenId, Tokenizer};
@@ -119,18 +119,24 @@ impl Tokenizer {
             serde_json::from_slice(bytes).map_err(|e| broken(format!("tokenizer.json: {e}")))?;
         let decoding = decoding(file.decoder.as_ref(), file.pre_tokenizer.as_ref());
         let splitter = splitter(file.normalizer, file.pre_tokenizer, decoding)?;
-        let (vocab, mut added) = vocabulary(&file.model, file.added_tokens, decoding)?;
+        let (mut vocab, mut added) = vocabulary(&file.model, file.added_tokens, decoding)?;
+        let marks = misnamed_marks(&vocab);
+        if !marks.is_empty() {
+            marks.iter().for_each(|id| vocab.set_kind(*id, TokenKind::Control));
+            vocab.reindex();
+        }
         let merging = match file.model.kind.as_deref() {
             Some("Unigram") => unigram(&vocab, &file.model, splitter)?,
             Some("BPE") | None => {
-                let bpe = bpe(&vocab, &file.model);
+                let bpe = bpe(&vocab, &file.model)?;
                 MergeModel::Bpe { splitter, bpe }
             }
             Some(other) => return Err(unsupported(other)),
         };
         let roles = roles(&vocab, file.post_processor.as_ref(), side);
         for token in &mut added {
-            token.is_control |= roles.eos == Some(token.id) || roles.bos == Some(token.id);
+            let has_role = roles.eos == Some(token.id) || roles.bos == Some(token.id);
+            token.is_control |= has_role || marks.contains(&token.id);
         }
         Ok(Self::assemble(vocab, merging, added, roles))
     }
@@ -190,7 +196,7 @@ fn vocabulary(
     Ok((vocab, added))
 }
 
-fn bpe(vocab: &Vocab, model: &ModelJson) -> Bpe {
+fn bpe(vocab: &Vocab, model: &ModelJson) -> Result<Bpe> {
     let options = BpeOptions {
         ignore_merges: model.ignore_merges,
         byte_fallback: model.byte_fallback,
@@ -201,7 +207,8 @@ fn bpe(vocab: &Vocab, model: &ModelJson) -> Bpe {
         MergeJson::Pair(left, right) => (left.as_bytes(), right.as_bytes()),
         MergeJson::Joined(both) => split_merge(both.as_bytes()),
     });
-    Bpe::new(vocab, merges, options)
+    bpe::check_merges(vocab, merges.clone(), "merges of tokenizer.json")?;
+    Ok(Bpe::new(vocab, merges, options))
 }
 
 /// `"Ġ t"` → `("Ġ", "t")`. The left part is never empty, since a token may be a space.

@@ -1,6 +1,5 @@
 //! Loads a tokenizer from a model file, or from a vocabulary alone.
 
-use std::fs;
 use std::path::Path;
 
 use weights::{Container, Metadata, WeightFile};
@@ -82,11 +81,7 @@ fn read(path: &Path) -> Result<Vec<u8>> {
             "Check the path and the file's permissions.",
         )
     };
-    let n = fs::metadata(path).map_err(|error| unreadable(error.to_string()))?.len();
-    if n > MAX_BYTES {
-        return Err(unreadable(format!("a tokenizer of {n} bytes is too large")));
-    }
-    fs::read(path).map_err(|error| unreadable(error.to_string()))
+    io::read_regular_file(path, MAX_BYTES).map_err(|error| unreadable(error.source.to_string()))
 }
 
 /// Reads the keys `tokenizer.ggml.*`.

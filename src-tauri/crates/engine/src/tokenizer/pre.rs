@@ -263,7 +263,7 @@ impl NamedPreTokenizer {
         let row = PRE_TOKENIZERS.iter().find(|row| row.names.contains(&name)).ok_or_else(|| {
             EngineError::new(
                 "tokenizer.unknown_pre",
-                format!("the pre-tokenizer `{name}` is unknown"),
+                format!("the pre-tokenizer `{name}` (tokenizer.ggml.pre) is unknown"),
                 "This model is newer than this program: update it, or choose another model.",
             )
         })?;

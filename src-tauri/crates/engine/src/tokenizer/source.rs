@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use super::added::{AddedToken, AddedTokens};
-use super::vocab::{TokenKind, Vocab};
+use super::vocab::{Decoding, TokenKind, Vocab, parse_byte};
 use super::{MergeModel, TokenId, Tokenizer};
 
 /// Tokens with a role in the file. Ids that do not exist are dropped.
@@ -37,6 +37,10 @@ const END_NAMES: &[&str] = &[
     "<｜end▁of▁sentence｜>",
 ];
 
+/// Texts that begin, end or stand in for a sequence. Where one of a group is a control token, all are: Phi-3's files
+/// call `</s>` an ordinary added token. In Gemma's `<s>` and `</s>` are HTML, and both are ordinary.
+const SEQUENCE_MARKS: &[&[&str]] = &[&["<s>", "</s>"], &["<bos>", "<eos>"], &["[BOS]", "[EOS]"]];
+
 /// Where one of these exists, `<|end|>` ends only one message of several.
 const MESSAGES_ENDS: &[&str] = &["<|return|>", "<|flush|>"];
 
@@ -68,8 +72,13 @@ impl Tokenizer {
     }
 }
 
-/// Marks tokens that steer the model as control tokens where a careless conversion calls them normal.
+/// Byte tokens of a vocabulary that must be there before they are taken for what they look like.
+const MIN_BYTE_TOKENS: usize = 200;
+
+/// Gives tokens the kinds that a careless conversion left out: those that steer the model are control tokens, and
+/// `<0x0A>` is a byte where SentencePiece writes so.
 pub fn mend_kinds(vocab: &mut Vocab, roles: &TokenRoles) {
+    mend_bytes(vocab);
     let named: Vec<TokenId> = vocab
         .ids()
         .filter(|(_, text, kind)| {
@@ -80,7 +89,7 @@ pub fn mend_kinds(vocab: &mut Vocab, roles: &TokenRoles) {
         .collect();
     let given = roles.bos.iter().chain(&roles.eos).chain(&roles.ends).copied();
     let mut changed = false;
-    for id in given.chain(named) {
+    for id in given.chain(named).chain(misnamed_marks(vocab)) {
         let is_markup = vocab.text(id).starts_with(b"<") || vocab.text(id).starts_with(b"[");
         if matches!(vocab.kind(id), Some(TokenKind::Normal | TokenKind::UserDefined)) && is_markup {
             vocab.set_kind(id, TokenKind::Control);
@@ -88,6 +97,33 @@ pub fn mend_kinds(vocab: &mut Vocab, roles: &TokenRoles) {
         }
     }
     if changed {
+        vocab.reindex();
+    }
+}
+
+/// Returns sequence marks that are ordinary tokens though others of their group are control tokens.
+pub fn misnamed_marks(vocab: &Vocab) -> Vec<TokenId> {
+    let mut found: Vec<Vec<(TokenId, TokenKind)>> = vec![Vec::new(); SEQUENCE_MARKS.len()];
+    for (id, text, kind) in vocab.ids() {
+        let group = SEQUENCE_MARKS.iter().position(|group| group.iter().any(|mark| mark.as_bytes() == text));
+        group.into_iter().for_each(|group| found[group].push((id, kind)));
+    }
+    found.retain(|group| group.iter().any(|(_, kind)| *kind == TokenKind::Control));
+    let marks = found.into_iter().flatten().filter(|(_, kind)| *kind != TokenKind::Control);
+    marks.map(|(id, _)| id).collect()
+}
+
+/// Files without token types call the bytes of SentencePiece normal.
+fn mend_bytes(vocab: &mut Vocab) {
+    let is_byte = |text: &[u8], kind| kind == TokenKind::Normal && parse_byte(text).is_some();
+    let is_spaced = matches!(vocab.decoding, Decoding::SentencePiece { .. });
+    if vocab.has_byte_ids() || !is_spaced {
+        return;
+    }
+    let bytes: Vec<TokenId> =
+        vocab.ids().filter(|(_, text, kind)| is_byte(text, *kind)).map(|(id, _, _)| id).collect();
+    if bytes.len() >= MIN_BYTE_TOKENS {
+        bytes.into_iter().for_each(|id| vocab.set_kind(id, TokenKind::Byte));
         vocab.reindex();
     }
 }

@@ -31,8 +31,8 @@ impl Spm {
                 continue;
             }
             let bytes = &text.as_bytes()[symbol.start as usize..symbol.end as usize];
-            if let Some(ids) = vocab.byte_ids() {
-                out.extend(bytes.iter().map(|b| ids[*b as usize]));
+            if vocab.fall_back(bytes, self.unknown, out) {
+                after_unknown = false;
             } else if let Some(unknown) = self.unknown.filter(|_| !after_unknown) {
                 out.push(unknown);
                 after_unknown = true;

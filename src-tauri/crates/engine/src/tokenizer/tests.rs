@@ -177,7 +177,7 @@ fn hostile_vocabularies_are_clear_errors_or_harmless() {
         tokenizer.decode(&ids);
         assert_eq!((tokenizer.bos(), tokenizer.decode(&[4_000_000_000])), (None, String::new()));
     };
-    harmless(bpe().merges(&["x y", "ab", "", " ", "a  b", "abc abc"]));
+    harmless(bpe().merges(&["b c", "a b", "a bc", "x y", "ab"]));
     harmless(bpe().set("bos_token_id", OwnedValue::U32(4_000_000_000)));
     harmless(bpe().set("token_type", OwnedValue::I32s(vec![99; 10])));
     harmless(&mut VocabWriter::new("gpt2", &[("", 0.0, CONTROL), ("", 0.0, NORMAL), ("", f32::NAN, USER)]));
@@ -185,6 +185,142 @@ fn hostile_vocabularies_are_clear_errors_or_harmless() {
         "llama",
         &[("ab", f32::NAN, NORMAL), ("a", f32::NAN, NORMAL), ("b", f32::INFINITY, BYTE)],
     ));
+}
+
+#[test]
+fn the_list_that_is_missing_or_wrong_is_named() {
+    let refused = |source: &VocabWriter, code: &str, name: &str| {
+        let error = source.build().expect_err(name);
+        assert_eq!(error.code(), code, "{error}");
+        assert!(error.to_string().contains(name) && !error.remedy().is_empty(), "{error}");
+    };
+    let merges = "tokenizer.ggml.merges";
+    refused(bpe().merges(&[]), "tokenizer.merges_missing", merges);
+    let mut none = VocabWriter::new("gpt2", &[("a", 0.0, NORMAL), ("b", 0.0, NORMAL), ("ab", 0.0, NORMAL)]);
+    refused(&none, "tokenizer.merges_missing", merges);
+    refused(none.set("model", OwnedValue::Str("gemma4".into())), "tokenizer.merges_missing", merges);
+    refused(bpe().set("merges", OwnedValue::Str("a b".into())), "weights.key_invalid", merges);
+    refused(bpe().set("merges", OwnedValue::U32s(vec![1, 2])), "weights.key_invalid", merges);
+    refused(bpe().merges(&["x y", "ab", "", " ", "a  b", "abc abc"]), "tokenizer.broken", merges);
+    refused(bpe().merges(&["bc", "ab", "abc"]), "tokenizer.broken", merges);
+    refused(bpe().set("scores", OwnedValue::F32s(vec![0.0])), "tokenizer.broken", "tokenizer.ggml.scores");
+    refused(
+        bpe().set("token_type", OwnedValue::I32s(vec![1])),
+        "tokenizer.broken",
+        "tokenizer.ggml.token_type",
+    );
+    refused(
+        bpe().set("pre", OwnedValue::Str("nonesuch".into())),
+        "tokenizer.unknown_pre",
+        "tokenizer.ggml.pre",
+    );
+    refused(spm().set("scores", OwnedValue::F32s(vec![])), "tokenizer.broken", "tokenizer.ggml.scores");
+    refused(spm().set("tokens", OwnedValue::Strs(vec![])), "tokenizer.broken", "tokenizer.ggml.scores");
+
+    // Characters alone have nothing to merge.
+    let letters =
+        VocabWriter::new("gpt2", &[("a", 0.0, NORMAL), ("é", 0.0, NORMAL), ("<|end|>", 0.0, CONTROL)]);
+    check(&letters.build().expect("needs no merges"), "aa", Special::Plain, &[0, 0]);
+
+    let json = |merges: &str| {
+        let text = format!(
+            r#"{{"model": {{"type": "BPE", "vocab": {{"a": 0, "b": 1, "ab": 2}}, "merges": {merges}}}}}"#
+        );
+        Tokenizer::from_json(text.as_bytes(), Default::default()).map(|it| it.encode("ab", Special::Plain))
+    };
+    assert_eq!(json(r#"["a b"]"#).expect("sound"), [2]);
+    assert_eq!(json("[]").expect_err("none").code(), "tokenizer.merges_missing");
+    assert_eq!(json(r#"["ab"]"#).expect_err("no pair").code(), "tokenizer.broken");
+    assert_eq!(json(r#"[["x", "y"]]"#).expect_err("no tokens").code(), "tokenizer.broken");
+}
+
+/// As Gemma's: a tab is a token, and its byte has none.
+fn gemma_like_json(missing: &[u8]) -> String {
+    let mut vocab = vec![("<unk>".to_owned(), 0), ("a".into(), 1), ("\t".into(), 2)];
+    for byte in (0..=255).filter(|byte| !missing.contains(byte)) {
+        vocab.push((format!("<0x{byte:02X}>"), vocab.len() as u32));
+    }
+    let vocab: std::collections::BTreeMap<_, _> = vocab.into_iter().collect();
+    serde_json::json!({
+        "added_tokens": [{"id": 0, "content": "<unk>", "special": true, "single_word": false, "lstrip": false,
+            "rstrip": false, "normalized": false}],
+        "decoder": {"type": "Sequence", "decoders": [{"type": "ByteFallback"}, {"type": "Fuse"}]},
+        "model": {"type": "BPE", "vocab": vocab, "merges": [], "unk_token": "<unk>", "fuse_unk": true,
+            "byte_fallback": true, "ignore_merges": false}
+    })
+    .to_string()
+}
+
+#[test]
+fn bytes_that_have_a_token_are_used_where_others_have_none() {
+    use tokenizers::Tokenizer as Reference;
+    let json = gemma_like_json(&[0x09]);
+    let ours = Tokenizer::from_json(json.as_bytes(), Default::default()).expect("builds");
+    let theirs: Reference = json.parse().expect("builds");
+    for text in ["ᚠ", "🫠", "\0", "\t", "a\t\u{7f}a", "é\té", "\u{10ffff}\0\t\0"] {
+        let expected = theirs.encode(text, false).expect("encodes").get_ids().to_vec();
+        assert_eq!(ours.encode(text, Special::Plain), expected, "{text:?}");
+        assert_eq!(ours.decode(&expected), text);
+        assert!(!expected.contains(&0), "{text:?} is known to the reference");
+    }
+    // Only the byte without a token is unknown.
+    let holed = Tokenizer::from_json(gemma_like_json(&[0x09, 0xa0]).as_bytes(), Default::default());
+    let ids = holed.expect("builds").encode("\u{16a0}", Special::Plain);
+    assert_eq!(ids.iter().filter(|id| **id == 0).count(), 1, "{ids:?}");
+    assert_eq!(ids.len(), 3, "e1 9a a0: {ids:?}");
+
+    // The same vocabulary in a GGUF, by score.
+    let mut tokens =
+        vec![("<unk>".to_owned(), 0.0, UNKNOWN), ("\t".into(), -1.0, NORMAL), ("▁".into(), -1.0, NORMAL)];
+    tokens.extend((0..256).filter(|b| *b != 9).map(|b| (format!("<0x{b:02X}>"), 0.0, BYTE)));
+    let build = |kind: Option<i32>| {
+        let tokens: Vec<_> =
+            tokens.iter().map(|(text, score, own)| (text.as_str(), *score, kind.unwrap_or(*own))).collect();
+        let mut source = VocabWriter::new("llama", &tokens);
+        source.set("add_space_prefix", OwnedValue::Bool(false)).build().expect("builds")
+    };
+    for tokenizer in [build(None), build(Some(NORMAL))] {
+        for text in ["ᚠ", "🫠", "\0", "\t", "\t🫠\0"] {
+            let ids = tokenizer.encode(text, Special::Plain);
+            assert_eq!(tokenizer.decode(&ids), text, "{ids:?}");
+            assert!(!ids.contains(&0), "{ids:?}");
+        }
+    }
+}
+
+#[test]
+fn a_typed_sequence_mark_is_text() {
+    // As Phi-3's tokenizer.json has it: `</s>` is an added token that is not special.
+    let letters = ["<", "/", "s", ">", "</", "s>", "▁"];
+    let mut vocab: Vec<(&str, u32)> = vec![("<unk>", 0), ("<s>", 1), ("</s>", 2)];
+    vocab.extend((3..).zip(letters).map(|(id, text)| (text, id)));
+    let vocab: std::collections::BTreeMap<_, _> = vocab.into_iter().collect();
+    let added = |id: u32, text: &str, special: bool| serde_json::json!({"id": id, "content": text, "special": special, "rstrip": !special});
+    let file = |begin_is_special: bool| {
+        let text = serde_json::json!({
+            "added_tokens": [added(0, "<unk>", true), added(1, "<s>", begin_is_special), added(2, "</s>", false)],
+            "model": {"type": "BPE", "vocab": vocab, "merges": ["< /", "s >", "</ s>"], "unk_token": "<unk>"}
+        });
+        Tokenizer::from_json(text.to_string().as_bytes(), Default::default()).expect("builds")
+    };
+    let phi = file(true);
+    check(&phi, "</s>", Special::Plain, &[7, 8]);
+    check(&phi, "</s>", Special::Parse, &[2]);
+    assert!(phi.is_control(2));
+    // Inside a message and outside of one.
+    let span = ContentSpan { message: Some(0), range: 4..8, is_content: true };
+    let rendered = RenderedPrompt { text: "</s></s>".into(), content_spans: vec![span] };
+    assert_eq!(phi.encode_rendered(&rendered, &[]), [2, 7, 8]);
+    // In Gemma's vocabulary both are HTML.
+    check(&file(false), "</s>", Special::Plain, &[2]);
+
+    // The same in a GGUF, whose converters take over the type; merging must not make it either.
+    let mut tokens = vec![("<unk>", 0.0, UNKNOWN), ("<s>", 0.0, CONTROL), ("</s>", 0.0, USER)];
+    tokens.extend(letters.map(|text| (text, -1.0, NORMAL)));
+    let mut source = VocabWriter::new("llama", &tokens);
+    let tokenizer = source.set("add_space_prefix", OwnedValue::Bool(false)).build().expect("builds");
+    check(&tokenizer, "</s>", Special::Plain, &[7, 8]);
+    check(&tokenizer, "</s>", Special::Parse, &[2]);
 }
 
 #[test]

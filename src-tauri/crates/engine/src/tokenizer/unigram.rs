@@ -61,13 +61,12 @@ impl Unigram {
         }
         let mut after_unknown = false;
         for (step, end) in path.into_iter().rev() {
-            match (step.id, vocab.byte_ids()) {
-                (Some(id), _) => out.push(id),
-                (None, Some(bytes)) => {
-                    out.extend(text.as_bytes()[step.from..end].iter().map(|byte| bytes[*byte as usize]));
-                }
-                (None, None) if !after_unknown => out.extend(self.unknown),
-                (None, None) => {}
+            let bytes = &text.as_bytes()[step.from..end];
+            match step.id {
+                Some(id) => out.push(id),
+                None if vocab.fall_back(bytes, self.unknown, out) => {}
+                None if !after_unknown => out.extend(self.unknown),
+                None => {}
             }
             after_unknown = step.id.is_none();
         }

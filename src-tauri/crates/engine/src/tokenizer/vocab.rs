@@ -66,6 +66,7 @@ pub struct Vocab {
     longest: usize,
     /// Whether two tokens have equal texts, so that an id alone does not tell which one lookup returns.
     has_twins: bool,
+    /// Tokens that stand for one byte: `EMPTY` where there is none. `None` if no byte has one.
     byte_ids: Option<Box<[TokenId; 256]>>,
     pub decoding: Decoding,
 }
@@ -163,9 +164,24 @@ impl Vocab {
             .or_else(|| self.ids().find(|(_, t, _)| *t == text.as_bytes()).map(|(id, _, _)| id))
     }
 
-    /// Returns the tokens `<0x00>` … `<0xFF>` if all of them exist.
-    pub fn byte_ids(&self) -> Option<&[TokenId; 256]> {
-        self.byte_ids.as_deref()
+    /// Returns whether characters without a token can be written as bytes. Some bytes may have no token.
+    pub fn has_byte_ids(&self) -> bool {
+        self.byte_ids.is_some()
+    }
+
+    /// Returns the token of a byte: `<0x0A>`, or the token of this one character where that is missing.
+    pub fn byte_id(&self, byte: u8) -> Option<TokenId> {
+        self.byte_ids.as_ref().map(|ids| ids[byte as usize]).filter(|id| *id != EMPTY)
+    }
+
+    /// Appends a character without a token as byte tokens. A byte without one becomes `unknown`.
+    ///
+    /// Returns false and appends nothing if there are no byte tokens at all.
+    pub fn fall_back(&self, bytes: &[u8], unknown: Option<TokenId>, out: &mut Vec<TokenId>) -> bool {
+        if self.has_byte_ids() {
+            out.extend(bytes.iter().filter_map(|byte| self.byte_id(*byte).or(unknown)));
+        }
+        self.has_byte_ids()
     }
 
     /// Changes a token's kind. Until [`Vocab::reindex`], lookup uses the old one.
@@ -221,6 +237,7 @@ impl Vocab {
         self.longest = self.longest.max(n);
     }
 
+    /// Vocabularies may lack the byte token of a character that is a token itself: Gemma's has a tab and no `<0x09>`.
     fn find_bytes(&self) -> Option<Box<[TokenId; 256]>> {
         let mut found = Box::new([EMPTY; 256]);
         for (id, text, _) in self.ids().filter(|(_, _, kind)| *kind == TokenKind::Byte) {
@@ -228,7 +245,15 @@ impl Vocab {
                 found[byte as usize] = id;
             }
         }
-        (!found.contains(&EMPTY)).then_some(found)
+        if found.iter().all(|id| *id == EMPTY) {
+            return None;
+        }
+        for byte in 0..0x80u8 {
+            if found[byte as usize] == EMPTY {
+                found[byte as usize] = self.find(&[byte]).unwrap_or(EMPTY);
+            }
+        }
+        Some(found)
     }
 }
 

@@ -4,11 +4,11 @@
 use engine::memory_estimate::MemoryEstimate;
 
 use super::{LoadDefaults, MachineFacts, gigabytes};
-use contract::types::FitCard;
+use contract::types::FitGpu;
 
 /// A GPU that would compute.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Card {
+pub struct TargetGpu {
     pub name: String,
     /// What a model may take of it. None: the driver doesn't say.
     pub memory_bytes: Option<u64>,
@@ -16,7 +16,7 @@ pub struct Card {
 
 /// The work requested of a GPU.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum OnCard {
+pub enum GpuShare {
     #[default]
     Nothing,
     /// The first N layers (None: as many as fit) on the GPU, if it was faster than the processor.
@@ -35,21 +35,21 @@ pub fn share(
     n_ctx: usize,
     here: &MachineFacts,
     asked: LoadDefaults,
-) -> Option<FitCard> {
-    let card = here.card.as_ref()?;
+) -> Option<FitGpu> {
+    let gpu = here.gpu.as_ref()?;
     let all = Some(memory_estimate.layer_weights.len()).filter(|n| *n > 0);
     let kv = crate::engine_types::kv_dtype(asked.kv);
-    let fits = card.memory_bytes.and_then(|bytes| memory_estimate.layers_within(bytes, n_ctx, kv));
-    let n_asked = match asked.on_card {
-        OnCard::Nothing => return None,
-        OnCard::IfFaster(None) | OnCard::Fitting => fits.or(all),
-        OnCard::IfFaster(Some(n)) | OnCard::Layers(n) => all.map(|all| all.min(n as usize)),
+    let fits = gpu.memory_bytes.and_then(|bytes| memory_estimate.layers_within(bytes, n_ctx, kv));
+    let n_asked = match asked.gpu_share {
+        GpuShare::Nothing => return None,
+        GpuShare::IfFaster(None) | GpuShare::Fitting => fits.or(all),
+        GpuShare::IfFaster(Some(n)) | GpuShare::Layers(n) => all.map(|all| all.min(n as usize)),
     };
     let on_card_bytes = n_asked.and_then(|n| memory_estimate.first_layers(n, n_ctx, kv));
     let count = |n: Option<usize>| n.and_then(|n| u32::try_from(n).ok());
-    Some(FitCard {
-        name: card.name.clone(),
-        memory_bytes: card.memory_bytes,
+    Some(FitGpu {
+        name: gpu.name.clone(),
+        memory_bytes: gpu.memory_bytes,
         layers: count(all),
         layers_asked: count(n_asked),
         layers_fit: count(fits),
@@ -59,13 +59,13 @@ pub fn share(
 }
 
 /// What stays in system memory, if the GPU surely holds the rest.
-pub fn surely_stays(card: &FitCard) -> Option<u64> {
+pub fn surely_stays(card: &FitGpu) -> Option<u64> {
     let fits = card.layers_asked? <= card.layers_fit?;
     card.stays_bytes.filter(|_| fits)
 }
 
 /// As a sentence.
-pub fn said(card: &FitCard) -> String {
+pub fn said(card: &FitGpu) -> String {
     let name = &card.name;
     let (Some(asked), Some(all)) = (card.layers_asked, card.layers) else {
         return format!("How much of it fits on {name} is known after the download.");
@@ -105,19 +105,19 @@ mod tests {
     }
 
     /// The estimate for the given free memory and GPU memory.
-    fn fit(free: u64, memory_bytes: Option<u64>, on_card: OnCard) -> ModelFit {
+    fn fit(free: u64, memory_bytes: Option<u64>, gpu_share: GpuShare) -> ModelFit {
         let speeds =
             MeasuredSpeeds { formats: [("Q4_K".to_owned(), 50e9)].into(), ..MeasuredSpeeds::default() };
-        let card = Some(Card { name: "Card X".into(), memory_bytes });
-        let here = MachineFacts { free_bytes: Some(free), total_bytes: Some(2 * free), speeds, card };
-        let asked = LoadDefaults { context: 8192, on_card, ..LoadDefaults::default() };
+        let gpu = Some(TargetGpu { name: "Card X".into(), memory_bytes });
+        let here = MachineFacts { free_bytes: Some(free), total_bytes: Some(2 * free), speeds, gpu };
+        let asked = LoadDefaults { context: 8192, gpu_share, ..LoadDefaults::default() };
         estimate(&memory_estimate(), EstimateBasis::Exactly, &here, asked, None)
     }
 
     #[test]
     fn a_card_holds_what_fits_and_says_what_stays() {
-        assert_eq!(fit(16 * GB, Some(24 * GB), OnCard::Nothing).card, None, "nobody asked it");
-        let whole = fit(16 * GB, Some(24 * GB), OnCard::Fitting);
+        assert_eq!(fit(16 * GB, Some(24 * GB), GpuShare::Nothing).card, None, "nobody asked it");
+        let whole = fit(16 * GB, Some(24 * GB), GpuShare::Fitting);
         let card = whole.card.unwrap();
         assert_eq!((card.layers, card.layers_asked, card.layers_fit), (Some(32), Some(32), Some(32)));
         let (on_card, stays) = (card.on_card_bytes.unwrap(), card.stays_bytes.unwrap());
@@ -128,34 +128,34 @@ mod tests {
             whole.reason
         );
 
-        let part = fit(16 * GB, Some(4 * GB), OnCard::Fitting).card.unwrap();
+        let part = fit(16 * GB, Some(4 * GB), GpuShare::Fitting).card.unwrap();
         let n = part.layers_fit.unwrap();
         assert!((10..30).contains(&n) && part.layers_asked == Some(n), "as many as fit: {part:?}");
-        let all = fit(16 * GB, Some(4 * GB), OnCard::Layers(32));
+        let all = fit(16 * GB, Some(4 * GB), GpuShare::Layers(32));
         assert!(all.reason.contains(&format!("{n} of 32 fit (--gpu-layers {n})")), "{}", all.reason);
-        let fewer = fit(16 * GB, Some(4 * GB), OnCard::Layers(n));
+        let fewer = fit(16 * GB, Some(4 * GB), GpuShare::Layers(n));
         let card = fewer.card.unwrap();
         assert!(card.on_card_bytes.unwrap() <= 4 * GB && card.stays_bytes.unwrap() > GB, "{card:?}");
-        assert_eq!(fit(16 * GB, Some(24 * GB), OnCard::Layers(99)).card.unwrap().layers_asked, Some(32));
+        assert_eq!(fit(16 * GB, Some(24 * GB), GpuShare::Layers(99)).card.unwrap().layers_asked, Some(32));
     }
 
     #[test]
     fn memory_that_nobody_knows_is_called_unknown_and_counts_for_nothing() {
-        let unknown = fit(5 * GB, None, OnCard::Fitting);
+        let unknown = fit(5 * GB, None, GpuShare::Fitting);
         let card = unknown.card.unwrap();
         assert_eq!((card.memory_bytes, card.layers_fit), (None, None));
         assert!(unknown.reason.contains("unknown"), "{}", unknown.reason);
         assert_eq!(unknown.verdict, FitVerdict::WontFit, "as if there were no card");
         assert_ne!(
-            fit(5 * GB, Some(24 * GB), OnCard::Fitting).verdict,
+            fit(5 * GB, Some(24 * GB), GpuShare::Fitting).verdict,
             FitVerdict::WontFit,
             "the card holds it"
         );
         assert_ne!(
-            fit(5 * GB, Some(3 * GB), OnCard::IfFaster(None)).verdict,
+            fit(5 * GB, Some(3 * GB), GpuShare::IfFaster(None)).verdict,
             FitVerdict::WontFit,
             "both hold it"
         );
-        assert_eq!(fit(5 * GB, Some(2 * GB), OnCard::Layers(32)).verdict, FitVerdict::WontFit, "it can't");
+        assert_eq!(fit(5 * GB, Some(2 * GB), GpuShare::Layers(32)).verdict, FitVerdict::WontFit, "it can't");
     }
 }

@@ -87,7 +87,7 @@ mod tests {
                     formats: [("Q4_K".to_owned(), gb_s * 1e9)].into(),
                     ..MeasuredSpeeds::default()
                 },
-                card: None,
+                gpu: None,
             };
             let of = |facts| {
                 let asked = LoadDefaults { context: 4096, ..LoadDefaults::default() };

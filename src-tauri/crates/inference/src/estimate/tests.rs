@@ -16,7 +16,7 @@ fn sizes(name: &str, mix: &str) -> MemoryEstimate {
 fn here(free: u64, gb_s: f64) -> MachineFacts {
     let speeds = ["Q4_K", "Q6_K", "Q8_0", "MXFP4", "F16"].map(|format| (format.to_owned(), gb_s * 1e9));
     let speeds = MeasuredSpeeds { formats: speeds.into(), ..MeasuredSpeeds::default() };
-    MachineFacts { free_bytes: Some(free), total_bytes: Some(2 * free), speeds, card: None }
+    MachineFacts { free_bytes: Some(free), total_bytes: Some(2 * free), speeds, gpu: None }
 }
 
 fn asked(context: u32) -> LoadDefaults {

@@ -29,8 +29,8 @@ use cache::GpuRecord;
 pub use detect::Finder;
 pub use layer_split::room;
 
-/// Where looks are taken, and what is gpu_cache of it kept.
-pub struct Cards<'a> {
+/// How GPUs are looked for, and where findings are kept.
+pub struct GpuPlanner<'a> {
     pub io: &'a dyn Io,
     pub clock: &'a dyn Clock,
     /// None: nothing is cached, and no GPU is chosen automatically.
@@ -65,14 +65,14 @@ const MIN_BYTES: u64 = 64 << 20;
 /// Unfinished probes from which on no GPU is used.
 const MAX_UNFINISHED: u32 = 2;
 
-impl<'a> Cards<'a> {
+impl<'a> GpuPlanner<'a> {
     /// For models that are loaded so.
     pub fn of(machine: &'a CpuRequest, asked: &'a GpuRequest, clock: &'a dyn Clock) -> Self {
         Self { io: &RealIo, clock, folder: machine.folder.as_deref(), asked, finder: Finder::SYSTEM }
     }
 }
 
-impl Cards<'_> {
+impl GpuPlanner<'_> {
     /// The devices for a model, written into `options`, where threads and the like are already. Errors: no family knows
     /// the model.
     pub fn place(
@@ -307,12 +307,12 @@ impl Choice {
     }
 }
 
-/// How a model was placed, and what was gpu_cache before.
+/// How a model was placed, and what was known of its GPUs before.
 #[derive(Debug, Default)]
 pub struct GpuPlacement {
     pub notice: Option<Error>,
     pub why: String,
-    /// What is gpu_cache of its gpus, as it is found out.
+    /// What is known of its GPUs; the load adds to it.
     gpu_cache: GpuCache,
     before: BTreeMap<GpuKey, GpuFacts>,
     keys: Vec<GpuKey>,

@@ -39,7 +39,7 @@ struct Counts {
     tokens: usize,
     calls: usize,
     notices: usize,
-    folds: usize,
+    compactions: usize,
     rests: usize,
 }
 
@@ -178,7 +178,7 @@ impl Turn {
             Step::Token { .. } => (&mut self.said.tokens, &mut self.told.tokens),
             Step::ToolCall { .. } => (&mut self.said.calls, &mut self.told.calls),
             Step::Notice { .. } => (&mut self.said.notices, &mut self.told.notices),
-            Step::Compacted { .. } => (&mut self.said.folds, &mut self.told.folds),
+            Step::Compacted { .. } => (&mut self.said.compactions, &mut self.told.compactions),
             Step::Rest { .. } => (&mut self.said.rests, &mut self.told.rests),
         };
         *said += 1;

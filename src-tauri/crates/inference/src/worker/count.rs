@@ -90,8 +90,8 @@ impl Counter {
             );
         }
         Ok(match fitting.fit(Why::Asked)? {
-            Fit::Ready { folded: Some(folded), .. } => FitOutcome::Compacted { folded },
-            Fit::Ready { folded: None, .. } => FitOutcome::Nothing,
+            Fit::Ready { compacted: Some(range), .. } => FitOutcome::Compacted { range },
+            Fit::Ready { compacted: None, .. } => FitOutcome::Nothing,
             Fit::Wanting(wanted) => FitOutcome::Wanting { wanted: Box::new(wanted) },
         })
     }

@@ -178,8 +178,8 @@ impl Embedder {
             Backend::Scalar => {}
         }
         // texts run one after the other: a second GPU with the whole model would be idle
-        let asked = GpuRequest { spread: GpuSpread::Layers, ..load.cards.clone() };
-        let cards = gpus::Cards::of(&load.machine, &asked, clock);
+        let asked = GpuRequest { spread: GpuSpread::Layers, ..load.gpus.clone() };
+        let cards = gpus::GpuPlanner::of(&load.machine, &asked, clock);
         let placed = cards.place(load.backend, &file, &mut options)?;
         let loaded = Model::load(Arc::new(file), &options, &mut |_| {});
         cards.keep(&placed, loaded.is_ok());

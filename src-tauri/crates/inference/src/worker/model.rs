@@ -1,5 +1,6 @@
 //! A loaded model with its active turns and cached contexts.
 
+mod attention_eviction;
 pub mod gpu_notices;
 pub mod logprobs;
 mod profiling;
@@ -16,13 +17,14 @@ use io::{Clock, RealIo};
 
 use compaction::TokenBudget;
 
+use attention_eviction::Reading;
+
 use super::active_turn::{ActiveTurn, Context, Times};
-use super::attention_eviction::Reading;
 use super::guarded;
 use super::kv_contexts::Contexts;
 use super::resume;
 use crate::convert::on_load;
-use crate::machine::gpus::{Cards, GpuPlacement};
+use crate::machine::gpus::{GpuPlacement, GpuPlanner};
 use crate::machine::{self, Recall};
 use crate::{engine_types, memory_budget};
 use contract::protocol::{
@@ -69,7 +71,7 @@ pub(super) fn devices(load: &LoadSpec) -> Devices {
     match load.backend {
         Backend::Auto => Devices::Auto,
         Backend::Cpu => Devices::Cpu,
-        Backend::Gpu => Devices::Gpu { layers: load.cards.layers },
+        Backend::Gpu => Devices::Gpu { layers: load.gpus.layers },
         Backend::Scalar => Devices::Scalar,
     }
 }
@@ -123,7 +125,7 @@ impl LoadedModel {
             }
             Backend::Scalar => None,
         };
-        let cards = Cards::of(&load.machine, &load.cards, clock);
+        let cards = GpuPlanner::of(&load.machine, &load.gpus, clock);
         let backend = match (&reference.location, load.backend) {
             // it has answered before a GPU is opened
             (Location::BuiltIn, Backend::Auto) => Backend::Cpu,
@@ -194,14 +196,14 @@ impl LoadedModel {
         let had = request.had.as_ref();
         let had = had.map(|had| resume::tokens(had, vocabulary.fingerprint, tokenizer)).transpose()?;
         let had = had.unwrap_or_default();
-        let (folded, forget) = match self.fit(&vocabulary, &request, had.len())? {
+        let (compacted, forget) = match self.fit(&vocabulary, &request, had.len())? {
             None => (None, None),
             Some(Fit::Wanting(wanted)) => {
                 return Ok(vec![Step::Wanting { request: Box::new(request), wanted: Box::new(wanted) }]);
             }
-            Some(Fit::Ready { messages, folded, forget }) => {
+            Some(Fit::Ready { messages, compacted, forget }) => {
                 request.prompt = Prompt::Chat(messages);
-                (folded, forget)
+                (compacted, forget)
             }
         };
         let mut prepared = vocabulary.prepare(&request.prompt, &request.chat)?;
@@ -246,7 +248,7 @@ impl LoadedModel {
         self.running.push(running);
         self.profile_turn((request.profile, number), clock);
         let mut steps = vec![began];
-        steps.extend(folded.map(|folded| Step::Compacted { folded }));
+        steps.extend(compacted.map(|range| Step::Compacted { range }));
         steps.extend(self.notices(prepared.notices).map(|error| Step::Notice { error }));
         Ok(steps)
     }
@@ -360,11 +362,11 @@ impl LoadedModel {
     pub fn tune_some(&mut self, clock: &dyn Clock) -> bool {
         let Some(placed) = &self.placed else { return false };
         let is_left = self.model.tune(&|| clock.monotonic()).unwrap_or_else(|error| {
-            tracing::info!(code = error.code(), "the graphics card was not tuned: {error}");
+            tracing::info!(code = error.code(), "the GPU was not tuned: {error}");
             false
         });
         if !is_left {
-            Cards::of(&self.load.machine, &self.load.cards, clock).keep(placed, true);
+            GpuPlanner::of(&self.load.machine, &self.load.gpus, clock).keep(placed, true);
             self.placed = None;
         }
         is_left

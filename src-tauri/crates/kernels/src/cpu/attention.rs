@@ -1,4 +1,4 @@
-//! Attention on the thread pool. PageQueries that share a KV head are processed together, so that keys and values
+//! Attention on the thread pool. Queries that share a KV head are processed together, so that keys and values
 //! are unpacked once for all of them.
 //! A prompt is divided by tiles of rows and KV heads. A few rows with a long context are divided by chunks of
 //! positions; the last task to finish merges the partial results in order. Both ways do the same arithmetic

@@ -63,7 +63,7 @@ fn converse(starter: &Starter, strategy: Strategy, n_ctx: usize, mut state: u64)
     let options = ChatOptions::default();
     let room = TokenBudget::new(n_ctx, None);
     let mut messages = vec![said("system", "s", 6, &mut state)];
-    let mut compression = Compression { strategy, folded: None, summaries: Vec::new() };
+    let mut compression = Compression { strategy, compacted_until: None, summaries: Vec::new() };
     let mut n_folds = 0;
     for turn in 0..24 {
         if turn % 9 == 8 {
@@ -77,10 +77,10 @@ fn converse(starter: &Starter, strategy: Strategy, n_ctx: usize, mut state: u64)
             assert!(n_steps < 100, "it comes to an end");
             let fitting = Fitting::new(&vocabulary, &options, &compression, &messages, room);
             match fitting.fit(Why::Need).unwrap() {
-                Fit::Ready { messages, folded, .. } => {
-                    if let Some(folded) = folded {
-                        assert!(folded.tokens_after < folded.tokens_before, "{folded:?}");
-                        compression.folded = Some(folded.until);
+                Fit::Ready { messages, compacted, .. } => {
+                    if let Some(compacted) = compacted {
+                        assert!(compacted.tokens_after < compacted.tokens_before, "{compacted:?}");
+                        compression.compacted_until = Some(compacted.until);
                         n_folds += 1;
                     }
                     break messages;
@@ -103,10 +103,10 @@ fn converse(starter: &Starter, strategy: Strategy, n_ctx: usize, mut state: u64)
     }
     assert!(n_folds > 0, "{strategy:?} in {n_ctx} tokens");
     // Taken back, everything is as it was.
-    compression.folded = None;
+    compression.compacted_until = None;
     let roomy = TokenBudget::new(1 << 20, None);
     let whole = Fitting::new(&vocabulary, &options, &compression, &messages, roomy).fit(Why::Need).unwrap();
-    let Fit::Ready { messages: shown, folded: None, .. } = whole else { panic!("{whole:?}") };
+    let Fit::Ready { messages: shown, compacted: None, .. } = whole else { panic!("{whole:?}") };
     assert_eq!(shown, messages);
 }
 
@@ -129,7 +129,7 @@ fn a_question_that_never_fits_is_told_with_both_numbers() {
     let starter = Starter::new();
     let (vocabulary, options) = (starter.vocabulary(), ChatOptions::default());
     for strategy in [Strategy::Window, Strategy::Summary] {
-        let compression = Compression { strategy, folded: None, summaries: Vec::new() };
+        let compression = Compression { strategy, compacted_until: None, summaries: Vec::new() };
         let messages = [said("user", "a", 3, &mut 1), said("user", "b", 900, &mut 2)];
         let fitting =
             Fitting::new(&vocabulary, &options, &compression, &messages, TokenBudget::new(256, None));

@@ -84,6 +84,10 @@ impl StreamWriter {
             TurnEventKind::Text { text, .. } if text.is_empty() => String::new(),
             TurnEventKind::Text { text, .. } => self.chunk(&json!({ "content": text }), None),
             TurnEventKind::Reasoning { text, .. } => self.chunk(&json!({ "reasoning_content": text }), None),
+            // What was sent can't be taken back, but clients know the tag.
+            TurnEventKind::Revised { text, .. } => {
+                self.chunk(&json!({ "content": format!("</think>\n\n{text}") }), None)
+            }
             TurnEventKind::ToolCall { call } => {
                 let mut delta = call_value(&call);
                 delta["index"] = self.n_calls.into();
@@ -148,6 +152,7 @@ impl CompletionBuilder {
             TurnEventKind::ToolCall { call } => self.calls.push(call_value(&call)),
             TurnEventKind::Text { text, .. } => self.text.push_str(&text),
             TurnEventKind::Reasoning { text, .. } => self.reasoning.push_str(&text),
+            TurnEventKind::Revised { text, reasoning } => (self.text, self.reasoning) = (text, reasoning),
             TurnEventKind::Done { stats } => self.stats = Some(stats),
             TurnEventKind::Failed { error } => return Err(failed(&error)),
         }

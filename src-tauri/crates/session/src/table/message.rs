@@ -6,6 +6,7 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::error::{Result, SessionError};
+use crate::table::role::Role;
 use crate::table::search;
 use crate::table::text_enum::text_enum;
 
@@ -39,18 +40,6 @@ ALTER TABLE message ADD COLUMN gone TEXT;
 ALTER TABLE message ADD COLUMN gone_ms INTEGER;
 CREATE INDEX message_gone ON message(gone) WHERE gone IS NOT NULL;
 ";
-
-text_enum! {
-    /// Author of a message.
-    Role {
-        /// The system prompt.
-        System = "system",
-        /// The user.
-        User = "user",
-        /// The model.
-        Assistant = "assistant",
-    }
-}
 
 text_enum! {
     /// State of a message.

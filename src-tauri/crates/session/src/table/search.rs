@@ -8,6 +8,7 @@ use rusqlite::{Connection, TransactionBehavior, params};
 use crate::error::Result;
 use crate::search_form::{has_no_spaces, search_form, words};
 use crate::snippet::{SearchPhrase, SnippetPieces, snippet_around, snippet_of};
+use crate::table::role::Role;
 
 pub const CREATE: &str = "
 CREATE VIRTUAL TABLE search USING fts5(text, tokenize = 'unicode61 remove_diacritics 2', prefix = '1 2 3');
@@ -34,7 +35,7 @@ pub struct SearchHit {
     pub conversation: String,
     pub title: String,
     pub message: String,
-    pub role: super::message::Role,
+    pub role: Role,
     pub created_ms: i64,
     /// Excerpt of its text in pieces; true marks a match.
     pub snippet: SnippetPieces,
@@ -165,7 +166,7 @@ fn hit(row: &rusqlite::Row, snippet: SnippetPieces) -> rusqlite::Result<SearchHi
         conversation: row.get(0)?,
         title: row.get(1).unwrap_or_default(),
         message: row.get(2)?,
-        role: row.get(3).unwrap_or(super::message::Role::Assistant),
+        role: row.get(3).unwrap_or(Role::Assistant),
         created_ms: row.get(4).unwrap_or_default(),
         snippet,
     })

@@ -9,14 +9,11 @@ use super::super::checksum::xxh64;
 use super::super::requantize::{KvRequantize, Requantized, RequantizedView};
 use super::super::size::{Geometry, KvUnitBytes};
 use super::key::ChunkKey;
-use super::{CheckpointIdentity, PREFIX_MISMATCH};
+use super::{CheckpointIdentity, FORMAT_VERSION, PREFIX_MISMATCH};
 use crate::TokenId;
 use crate::error::{EngineError, Result};
 
 const MAGIC: [u8; 8] = *b"INGLEKV\0";
-
-/// Format version. Increased whenever the layout or the meaning of page bytes changes.
-pub const FORMAT_VERSION: u64 = 5;
 
 /// Kind of a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

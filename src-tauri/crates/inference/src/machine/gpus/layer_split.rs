@@ -382,7 +382,7 @@ mod tests {
         assert_eq!(
             options.devices,
             Devices::Gpu { layers: None },
-            "the layers' memory_estimate are not known"
+            "the layers' memory estimates are not known"
         );
     }
 

@@ -16,9 +16,9 @@ use super::*;
 const SOFTWARE: Finder =
     Finder { look: |_| adapters(), all: adapters, layers: || speeds::few_layers("q4_k_s"), software: true };
 
-fn cards<'a>(folder: &'a Path, asked: &'a GpuRequest, finder: Finder) -> Cards<'a> {
+fn cards<'a>(folder: &'a Path, asked: &'a GpuRequest, finder: Finder) -> GpuPlanner<'a> {
     static CLOCK: std::sync::OnceLock<RealClock> = std::sync::OnceLock::new();
-    Cards { io: &RealIo, clock: CLOCK.get_or_init(RealClock::new), folder: Some(folder), asked, finder }
+    GpuPlanner { io: &RealIo, clock: CLOCK.get_or_init(RealClock::new), folder: Some(folder), asked, finder }
 }
 
 fn asked(folder: &Path) -> GpuRequest {
@@ -140,7 +140,7 @@ fn a_look_that_ends_the_program_is_not_taken_for_ever() {
             0
         }
     }
-    let ending = Cards { clock: &Ends, ..cards(folder.path(), &asked, SOFTWARE) };
+    let ending = GpuPlanner { clock: &Ends, ..cards(folder.path(), &asked, SOFTWARE) };
     for n in 1..=MAX_UNFINISHED {
         let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             ending.choose(Recall::Remember, &processor());

@@ -81,7 +81,7 @@ impl LoadedModel {
     /// If a GPU has no memory for timestamps, steps are timed as they end.
     fn set_step_timing(&mut self, wanted: bool) {
         if let Err(error) = self.model.set_step_timing(wanted) {
-            tracing::warn!(code = error.code(), "the graphics card doesn't time its steps: {error}");
+            tracing::warn!(code = error.code(), "the GPU doesn't time its steps: {error}");
         }
     }
 }

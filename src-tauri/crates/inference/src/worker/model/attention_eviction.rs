@@ -3,7 +3,7 @@
 
 use engine::{AttentionEviction, EvictingPrefill, Finish, GenEvent, GenerationStats, Request, TokenId};
 
-use super::model::LoadedModel;
+use super::LoadedModel;
 use contract::{Error, ErrorKind, Result};
 
 /// A turn whose prompt is being read.

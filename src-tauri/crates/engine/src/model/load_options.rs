@@ -1,0 +1,129 @@
+//! How to load a model: devices, memory limits, precision and context.
+
+use kernels::cpu::isa::IsaLevel;
+use kernels::{
+    BackendKind, FaultPlan, GpuCache, GpuSelector, KvDType, LaneReduction, Precision, VerificationScope,
+    WeightBudget,
+};
+
+use super::{GpuHealth, RopeScaling};
+use crate::kv::requantize::KvRequantize;
+
+/// About ten states of a model with four billion parameters. Only what is used is allocated.
+pub const DEFAULT_REWIND_BYTES: u64 = 512 << 20;
+
+/// Default context: enough for a long conversation, modest in memory.
+pub const DEFAULT_CTX: usize = 8192;
+
+/// Where layers run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Devices {
+    /// No preference: the CPU.
+    Auto,
+    /// The scalar reference kernels.
+    Scalar,
+    /// The CPU computes.
+    Cpu,
+    /// The first layers on a GPU (hardware or software), the others on the CPU. `None` puts all layers on the GPU.
+    /// Falls back to the CPU if the GPU is missing or fails.
+    Gpu {
+        /// Layers on the GPU; `None`: as many as fit.
+        layers: Option<usize>,
+    },
+    /// That many layers on each device, in order. Together all layers of the model.
+    Split(Vec<(BackendKind, usize)>),
+    /// All layers on each device: sequences are distributed, and the others continue if a GPU fails.
+    Replicas(Vec<BackendKind>),
+}
+
+/// How to load a model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoadOptions {
+    /// Devices that compute.
+    pub devices: Devices,
+    /// GPUs to use, in the order of the devices. Empty: any.
+    pub gpus: Vec<GpuSelector>,
+    /// Precision of GPU matrix multiplications. A GPU that lacks it or computes wrongly in it falls back, with a
+    /// notice.
+    pub gpu_precision: Precision,
+    /// How GPU lanes exchange values. A GPU that computes wrongly with subgroups does without, with a notice.
+    pub gpu_lane_reduction: LaneReduction,
+    /// Known facts about GPUs, extended by what this load finds out.
+    pub gpu_cache: GpuCache,
+    /// Whether GPU kernels are verified.
+    pub gpu_verification: VerificationScope,
+    /// GPU faults to inject, for tests.
+    pub faults: FaultPlan,
+    /// GPU failures of this session.
+    pub gpu_health: GpuHealth,
+    /// CPU worker threads. `None`: as many as the process may use.
+    pub threads: Option<usize>,
+    /// How many of them work on a few tokens. `None`: all.
+    pub few_threads: Option<usize>,
+    /// CPU cores that the threads are bound to. Empty: unbound.
+    pub cpus: Vec<usize>,
+    /// Instruction set of the CPU kernels. `None`: the best available, or `INGLENOOK_ISA`.
+    pub isa: Option<IsaLevel>,
+    /// Bound on weights in memory at once; the rest is read from the file when needed. `None`: unbounded.
+    pub resident: Option<WeightBudget>,
+    /// Reads weights in small pages, even where the system has large ones for files.
+    pub small_pages: bool,
+    /// Moves weights to large pages after the first run. They are read faster there, but the system can no longer
+    /// evict them like file pages.
+    pub promote_large_pages: bool,
+    /// Precision of keys and values.
+    pub kv: KvDType,
+    /// When old keys and values are requantized. `ModelInfo::kv_requantize` has what is in effect.
+    pub kv_requantize: KvRequantize,
+    /// Sliding window imposed on layers with rotary positions, in tokens. Changes the model: older tokens are lost to
+    /// them. `None`: as trained.
+    pub kv_window: Option<usize>,
+    /// Context extension beyond the trained positions. May lower quality even below them. `None`: as trained.
+    pub rope_scaling: Option<RopeScaling>,
+    /// Bytes for rewind points, where windows or recurrent layers need them.
+    pub rewind_bytes: u64,
+    /// Maximum tokens per sequence, at most the model's. `None`: `DEFAULT_CTX`.
+    pub ctx: Option<usize>,
+    /// Maximum sequences alive at once.
+    pub max_sequences: usize,
+    /// Bytes for keys, values and states of all sequences. One context always fits. `None`: enough for all to be
+    /// full.
+    pub kv_bytes: Option<u64>,
+    /// Bytes for weights, contexts, activations and vocabulary together. A model that cannot fit is refused. `None`:
+    /// unbounded.
+    pub memory: Option<u64>,
+    /// Rows of one run; longer batches are split. `None`: `DEFAULT_MAX_ROWS`.
+    pub max_rows: Option<usize>,
+}
+
+impl Default for LoadOptions {
+    fn default() -> Self {
+        Self {
+            devices: Devices::Auto,
+            gpus: Vec::new(),
+            gpu_precision: Precision::default(),
+            gpu_lane_reduction: LaneReduction::default(),
+            gpu_cache: GpuCache::default(),
+            gpu_verification: VerificationScope::default(),
+            faults: FaultPlan::default(),
+            gpu_health: GpuHealth::default(),
+            threads: None,
+            few_threads: None,
+            cpus: Vec::new(),
+            isa: None,
+            resident: None,
+            small_pages: false,
+            promote_large_pages: false,
+            kv: KvDType::F16,
+            kv_requantize: KvRequantize::Off,
+            kv_window: None,
+            rope_scaling: None,
+            rewind_bytes: DEFAULT_REWIND_BYTES,
+            ctx: None,
+            max_sequences: 4,
+            kv_bytes: None,
+            memory: None,
+            max_rows: None,
+        }
+    }
+}

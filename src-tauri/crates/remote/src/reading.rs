@@ -1,0 +1,197 @@
+//! Reads an answer as it comes: events, objects without events, or one object, whatever its content
+//! type says. A web page or plain words in its place are named as such.
+
+use super::answer_piece::{Delta, Wrong};
+use super::delta::Reply;
+use super::fault::{Fault, broken, malformed, too_large, web_page};
+use super::http::Answer;
+use super::lenient;
+use super::progress::TurnProgress;
+use super::refusal::failed_in_stream;
+use super::server_words::is_web_page;
+use net::sse::{Events, TooLong};
+
+/// Longest answer that comes as one.
+const MAX_WHOLE_BYTES: usize = 8 << 20;
+
+/// As much of a web page as its title is looked for in.
+const MAX_PAGE_BYTES: usize = 64 << 10;
+
+/// As much of the beginning as the error message shows.
+const MAX_OPENING_CHARS: usize = 200;
+
+/// How the bytes of an answer are put together.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Framing {
+    /// Only white space so far.
+    #[default]
+    Unknown,
+    Events,
+    /// One object, or several without `data:`.
+    Objects,
+    WebPage,
+}
+
+/// Takes the bytes of an answer, and gives the data of its events.
+#[derive(Debug, Default)]
+struct AnswerReader {
+    framing: Framing,
+    /// What isn't read as events, or not yet.
+    head: Vec<u8>,
+    events: Events,
+    opening: String,
+}
+
+impl AnswerReader {
+    fn push(&mut self, bytes: &[u8]) -> Result<Vec<String>, TooLong> {
+        if self.framing == Framing::Events {
+            return self.events.push(bytes);
+        }
+        self.head.extend_from_slice(bytes);
+        if self.framing == Framing::Unknown {
+            self.framing = framing_of(&self.head);
+        }
+        match self.framing {
+            Framing::Events => {
+                let head = std::mem::take(&mut self.head);
+                self.opening = String::from_utf8_lossy(&head).chars().take(MAX_OPENING_CHARS).collect();
+                self.events = Events::lenient();
+                return self.events.push(&head);
+            }
+            Framing::WebPage => self.head.truncate(MAX_PAGE_BYTES),
+            Framing::Unknown | Framing::Objects if self.head.len() > MAX_WHOLE_BYTES => return Err(TooLong),
+            Framing::Unknown | Framing::Objects => {}
+        }
+        Ok(Vec::new())
+    }
+
+    /// Ends the answer: the data of the events that have not been given yet.
+    fn end(&mut self) -> Result<Vec<String>, TooLong> {
+        let mut events = std::mem::take(&mut self.events);
+        let mut data = Vec::new();
+        if self.framing == Framing::Objects {
+            let text = String::from_utf8_lossy(&self.head).into_owned();
+            if lenient::parse(text.trim_start_matches('\u{feff}')).is_ok() {
+                return Ok(vec![text]);
+            }
+            events = Events::lenient();
+            data = events.push(&self.head)?;
+        }
+        data.extend(std::iter::from_fn(|| events.end()));
+        Ok(data)
+    }
+
+    fn page(&self) -> Option<String> {
+        (self.framing == Framing::WebPage).then(|| String::from_utf8_lossy(&self.head).into_owned())
+    }
+}
+
+fn framing_of(head: &[u8]) -> Framing {
+    let text = String::from_utf8_lossy(head);
+    let text = text.trim_start_matches('\u{feff}').trim_start();
+    match text.chars().next() {
+        None => Framing::Unknown,
+        Some('{' | '[') => Framing::Objects,
+        Some('<') if is_web_page(text) => Framing::WebPage,
+        Some(_) => Framing::Events,
+    }
+}
+
+/// `Ok`: the whole answer has been reported.
+pub async fn read_answer(answer: &mut Answer, progress: &mut TurnProgress<'_>) -> Result<(), Fault> {
+    let place = progress.place.clone();
+    let mut reader = AnswerReader::default();
+    while let Some(bytes) = answer.next().await? {
+        for data in reader.push(&bytes).map_err(|_| too_large(&place))? {
+            take(progress, &place, |reply| reply.take(&data))?;
+        }
+        if progress.reply.is_done {
+            break;
+        }
+    }
+    for data in reader.end().map_err(|_| too_large(&place))? {
+        take(progress, &place, |reply| reply.take(&data))?;
+    }
+    take(progress, &place, |reply| Ok(reply.rest()))?;
+    check_end(&reader, progress)
+}
+
+/// Some servers leave the end mark out, but none the reason.
+fn check_end(reader: &AnswerReader, progress: &TurnProgress<'_>) -> Result<(), Fault> {
+    let (place, reply) = (&progress.place, &progress.reply);
+    if let Some(page) = reader.page() {
+        return Err(web_page(place, &page));
+    }
+    if let Some(word) = &reply.interruption {
+        return Err(broken(place, &format!("the server gave up ({word})")));
+    }
+    if reply.is_whole() {
+        return Ok(());
+    }
+    match (reader.framing, progress.is_empty()) {
+        (Framing::Objects, false) => Ok(()),
+        (Framing::Objects, true) => Err(malformed(place, "it holds no answer")),
+        (Framing::Events, true) if !reply.has_heard() => {
+            let stray = if reply.stray.is_empty() { &reader.opening } else { &reply.stray };
+            let words = stray.split_whitespace().collect::<Vec<_>>().join(" ");
+            Err(malformed(place, &format!("it says \"{words}\"")))
+        }
+        _ => Err(broken(place, "it ended before the answer did")),
+    }
+}
+
+fn take(
+    progress: &mut TurnProgress<'_>,
+    place: &str,
+    read: impl FnOnce(&mut Reply) -> Result<Delta, Wrong>,
+) -> Result<(), Fault> {
+    let delta = read(&mut progress.reply).map_err(|wrong| match wrong {
+        Wrong::Malformed(why) => malformed(place, &why),
+        Wrong::TooLong => too_large(place),
+        Wrong::Server(said) => failed_in_stream(place, &said, progress.key.as_ref()),
+    })?;
+    if progress.take(delta) { Ok(()) } else { Err(too_large(place)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The data of an answer, however its bytes are cut.
+    fn check(answer: &str, expected: &[&str]) {
+        for n in [1, 2, 3, 7, answer.len().max(1)] {
+            let mut reader = AnswerReader::default();
+            let pieces = answer.as_bytes().chunks(n);
+            let mut got: Vec<String> = pieces.flat_map(|piece| reader.push(piece).unwrap()).collect();
+            got.extend(reader.end().unwrap());
+            assert_eq!(got, expected, "{answer:?} by {n}");
+        }
+    }
+
+    #[test]
+    fn answers_are_read_by_what_they_are() {
+        check("data: {\"a\":1}\n\ndata: [DONE]\n\n", &["{\"a\":1}", "[DONE]"]);
+        check("\u{feff}data: {\"a\":1}\n\n", &["{\"a\":1}"]);
+        check("\n\n: alive\n\ndata: {\"a\":1}", &["{\"a\":1}"]);
+        check("{\"a\":\n1}", &["{\"a\":\n1}"]);
+        check("{\"a\":1}\n{\"b\":2}\n", &["{\"a\":1}\n{\"b\":2}\n"]);
+        check("{\"a\":1}\n\ndata: {\"b\":2}\n\n", &["{\"a\":1}", "{\"b\":2}"]);
+        check("", &[]);
+        check("Service unavailable", &[]);
+        for page in ["<!doctype html><title>Sign in</title>", "\n<html>"] {
+            let mut reader = AnswerReader::default();
+            assert!(reader.push(page.as_bytes()).unwrap().is_empty() && reader.end().unwrap().is_empty());
+            assert_eq!(reader.page().as_deref(), Some(page));
+        }
+    }
+
+    #[test]
+    fn what_never_ends_is_refused() {
+        let piece = vec![b' '; 1 << 20];
+        let mut reader = AnswerReader::default();
+        assert!((0..10).any(|_| reader.push(&piece).is_err()));
+        let mut reader = AnswerReader::default();
+        reader.push(b"[").unwrap();
+        assert!((0..10).any(|_| reader.push(&piece).is_err()));
+    }
+}
