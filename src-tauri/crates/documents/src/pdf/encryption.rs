@@ -112,7 +112,7 @@ mod tests {
     fn dictionaries_end_where_they_end() {
         for (text, expected) in [
             ("<</O<AB>/U<CD>>>>>", Some(16)),
-            (r"<</O(a)>>\))/P -4>> rest", Some(19)),
+            (r"<</O((a)>>\))/P -4>> rest", Some(20)),
             ("<</CF<</A<</B 1>>>>/U<00>>>>>", Some(27)),
             ("<</O<AB", None),
             ("<</O(", None),
@@ -133,8 +133,8 @@ mod tests {
             b"trailer<</Size 3/Root 1 0 R/Encrypt<</EncryptMetadata true/P -4>>>>\nstartxref\n9\n%%EOF";
         let moved = String::from_utf8(with_encryption_object(file).unwrap()).unwrap();
         let (_, added) = moved.split_at(file.len() + 1);
-        let expected = "3 0 obj\n<</EncryptMetadata true/P -4>>\nendobj\nxref\n3 1\n0000000089 00000 n \ntrailer\n\
-            <</Size 4/Root 1 0 R/Prev 9/Encrypt 3 0 R/ID [()()]>>\nstartxref\n135\n%%EOF\n";
+        let expected = "3 0 obj\n<</EncryptMetadata true/P -4>>\nendobj\nxref\n3 1\n0000000086 00000 n \ntrailer\n\
+            <</Size 4/Root 1 0 R/Prev 9/Encrypt 3 0 R/ID [()()]>>\nstartxref\n132\n%%EOF\n";
         assert_eq!(added, expected);
     }
 }

@@ -7,7 +7,7 @@ const SPACE: f32 = 0.13;
 const LINE: f32 = 0.5;
 /// Farther than this the next line begins a paragraph.
 const PARAGRAPH: f32 = 1.9;
-/// A piece that begins farther before the last one, in heights, is on another line. Accents stand a little back.
+/// Accents, and letters that stand before each other, are at most one height apart.
 const BACK: f32 = 1.0;
 /// Letters drawn twice for bold stand closer than this part of their height.
 const TWICE: f32 = 0.08;
@@ -61,6 +61,8 @@ impl Lines {
             let aside = (across - last.across).abs();
             let is_turned = ux * last.direction.0 + uy * last.direction.1 < SAME_DIRECTION;
             let is_left_neighbour = begin < last.begin && (end - last.begin).abs() < high * BACK;
+            let is_narrow = last.end - last.begin <= high * BACK;
+            let is_accent = is_narrow && begin >= last.begin - high * BACK;
             let is_twice = (begin - last.begin).abs() < high * TWICE
                 && aside < high * TWICE
                 && self.text.get(last.at..) == Some(piece);
@@ -70,7 +72,7 @@ impl Lines {
             if is_turned || aside > high * PARAGRAPH {
                 self.end_line();
                 self.end_paragraph();
-            } else if aside > high * LINE || begin < last.begin - high * BACK && !is_left_neighbour {
+            } else if aside > high * LINE || begin <= last.begin && !is_accent && !is_left_neighbour {
                 self.end_line();
             } else if begin > last.end + high * SPACE || is_left_neighbour && end < last.begin - high * SPACE
             {

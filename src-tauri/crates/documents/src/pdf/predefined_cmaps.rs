@@ -104,7 +104,7 @@ mod tests {
         for (ordering, cid, expected) in [
             ("Japan1", 34, "A"),
             ("Japan1", 843, "あ"),
-            ("Japan1", 1200, "亜"),
+            ("Japan1", 1125, "亜"),
             ("GB1", 34, "A"),
             ("GB1", 4559, "中"),
             ("CNS1", 595, "一"),

@@ -92,7 +92,7 @@ fn composite_fonts_are_read_by_their_own_map_of_codes() {
     let embedded = font(Object::Reference((1, 0)), "Japan1");
     assert_eq!(text(page(embedded, map(own), b"A\x82\xa0")), "ああ");
     let identity = font("Identity-H".into(), "Japan1");
-    assert_eq!(text(page(identity, map(""), b"\x03\x4b\x04\xb0")), "あ亜");
+    assert_eq!(text(page(identity, map(""), b"\x03\x4b\x04\x65")), "あ亜");
     let unknown = font("Identity-H".into(), "Identity");
     assert_eq!(text(page(unknown, map(""), b"\x00\x05\x00\x06")), "\u{fffd}\u{fffd}");
 }
