@@ -12,6 +12,7 @@ import sys
 import time
 import traceback
 
+from attacks import a_hostile_chat_does_nothing, a_hostile_link_only_asks, a_runaway_answer_blanks_nothing
 from habits import (
     first_steps_then_a_chat,
     keys_the_palette_and_the_window_are_kept,
@@ -298,6 +299,9 @@ SCENARIOS = [
     without_a_panel_a_closed_window_ends_the_program,
     without_a_tray_a_closed_window_ends_the_program,
     the_page_is_fenced_in,
+    a_hostile_chat_does_nothing,
+    a_runaway_answer_blanks_nothing,
+    a_hostile_link_only_asks,
     killed_in_mid_answer,
     closed_in_mid_answer,
     closing_in_mid_answer_is_asked_about,

@@ -129,7 +129,15 @@ fn hostile_templates_end_with_an_error() {
         "{% if %}",
         "{{",
         "{% include 'other' %}",
+        "{% set x = namespace(a=[]) %}{% for i in range(100000) %}{% set x.a = x.a + [i] %}{% endfor %}",
+        "{% set x = namespace(a='x') %}{% for i in range(99) %}{% set x.a = x.a ~ x.a %}{% endfor %}",
+        "{% set x = namespace(a='x') %}{% for i in range(99) %}{% set x.a = (x.a * 2)|upper %}{% endfor %}",
+        "{% set x = namespace(a=[1]) %}{% for i in range(99) %}{% set x.a = (x.a + x.a)|sort %}{% endfor %}",
+        "{% set x = namespace(a='x') %}{% for i in range(99) %}{% set x.a = [x.a, x.a]|tojson %}{% endfor %}",
+        "{% set x = namespace(a='x') %}{% for i in range(99) %}{% set x.a = x.a|replace('x', 'xx') %}{% endfor %}",
     ];
+    let minus = format!("{{{{ {}1 }}}}", "-".repeat(20_000));
+    let sources: Vec<&str> = sources.into_iter().chain([minus.as_str()]).collect();
     for source in sources {
         let rendered = ChatTemplate::from_source(source).and_then(|template| render(&template, &case));
         let error = rendered.expect_err(source);

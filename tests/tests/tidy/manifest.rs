@@ -62,11 +62,13 @@ pub const RULES: &[Rule] = &[
 /// Crate → our crates that it may name.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("io", &[]),
+    ("tls", &[]),
     ("weights", &["io"]),
     ("kernels", &["io", "weights"]),
-    ("engine", &["io", "weights", "kernels"]),
+    ("jinja", &[]),
+    ("engine", &["io", "weights", "kernels", "jinja"]),
     ("session", &["io"]),
-    ("hub", &["io", "weights"]),
+    ("hub", &["io", "weights", "tls"]),
     ("contract", &["io"]),
     ("platform", &["io", "contract"]),
     ("net", &["contract"]),
@@ -75,9 +77,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("compaction", &["contract"]),
     ("prompt", &["contract", "compaction", "documents", "engine", "weights"]),
     ("inference", &["io", "weights", "kernels", "engine", "contract", "platform", "compaction", "prompt"]),
-    ("remote", &["io", "hub", "contract", "platform", "net", "secrets", "compaction", "prompt"]),
-    ("mcp", &["io", "contract", "platform", "net", "secrets"]),
+    ("remote", &["io", "tls", "hub", "contract", "platform", "net", "secrets", "compaction", "prompt"]),
+    ("mcp", &["io", "tls", "contract", "platform", "net", "secrets"]),
     ("interchange", &["io", "session", "contract", "platform", "documents", "prompt"]),
+    ("guide", &["contract"]),
     (
         "app",
         &[
@@ -98,6 +101,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "remote",
             "mcp",
             "interchange",
+            "guide",
         ],
     ),
     ("server", &["io", "contract", "platform", "prompt", "documents", "app"]),
@@ -114,6 +118,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "compaction",
             "prompt",
             "inference",
+            "guide",
             "app",
             "server",
         ],
@@ -134,7 +139,6 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("clap", &["cli"]),
     ("memmap2", &["weights"]),
     ("tokenizers", &["engine"]),
-    ("minijinja", &["engine"]),
     ("directories", &["platform"]),
     ("keyring-core", &["secrets"]),
 ];

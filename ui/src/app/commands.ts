@@ -58,6 +58,7 @@ const COMMANDS: Record<CommandId, Command> = {
   chat: always((app) => app.ui.showChat()),
   trash: always((app) => app.openTrash()),
   shortcuts: always((app) => (app.ui.shortcuts = !app.ui.shortcuts)),
+  help: always((app) => app.ui.toggle('help')),
   palette: always((app) => (app.ui.palette = !app.ui.palette)),
   search: always((app) => app.ui.focusSearch()),
   find: ({ ui, chat }) => {

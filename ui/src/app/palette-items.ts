@@ -10,7 +10,7 @@ import type { Inglenook } from './inglenook.svelte';
 
 export interface PaletteItem {
   readonly id: string;
-  readonly kind: 'chats' | 'messages' | 'models' | 'commands' | 'settings';
+  readonly kind: 'chats' | 'messages' | 'models' | 'commands' | 'settings' | 'help';
   readonly icon: IconName;
   readonly label: string;
   /** Secondary text after the label. */
@@ -70,7 +70,18 @@ export function paletteItems(app: Inglenook): PaletteItem[] {
     hint: sectionName(it.section),
     run: () => app.ui.showSetting(it.section, it.key),
   }));
-  return [...chats, ...commands, ...models, ...settings];
+  const help = app.help.articles.map((it): PaletteItem => ({
+    id: `help-${it.id}`,
+    kind: 'help',
+    icon: 'help',
+    label: it.title,
+    hint: t('help.title'),
+    run: () => {
+      app.help.show(it.id);
+      app.ui.view = 'help';
+    },
+  }));
+  return [...chats, ...commands, ...models, ...settings, ...help];
 }
 
 /** Search hits in messages, with the matched positions of their snippets. */

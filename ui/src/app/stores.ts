@@ -11,6 +11,7 @@ import { Selection } from '../features/conversations/selection.svelte';
 import { ConversationsState } from '../features/conversations/store.svelte';
 import { DownloadsState } from '../features/downloads/store.svelte';
 import { EndpointsState } from '../features/endpoints/store.svelte';
+import { HelpState } from '../features/help/store.svelte';
 import { HubState } from '../features/models/hub.svelte';
 import { LibraryState } from '../features/models/library.svelte';
 import { ModelsState } from '../features/models/store.svelte';
@@ -42,6 +43,7 @@ export class Stores extends BackendOwner {
   readonly downloads = new DownloadsState(this.backend);
   readonly endpoints = new EndpointsState(this.backend);
   readonly folders = new FoldersState(this.backend);
+  readonly help = new HelpState(this.backend);
   readonly hub = new HubState(this.backend);
   readonly performance = new PerformanceState(this.backend);
   readonly tokenInspector = new TokenInspectorState(this.backend);

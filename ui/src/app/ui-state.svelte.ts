@@ -8,7 +8,7 @@ export const SIDEBAR_PX = { min: 200, default: 260, max: 480 } as const;
 export const NARROW_PX = 760;
 
 export type ModelsTab = 'here' | 'discover' | 'servers';
-export type View = 'chat' | 'models' | 'settings' | 'trash';
+export type View = 'chat' | 'models' | 'settings' | 'trash' | 'help';
 
 const clampWidth = (px: number): number =>
   Number.isFinite(px)

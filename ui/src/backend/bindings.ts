@@ -790,6 +790,72 @@ attachments?: Array<string>,
 tool_calls?: Array<ToolCall>, };
 
 /**
+ * Asks for the guide in a language.
+ */
+export type HelpArgs = { 
+/**
+ * Code of ISO 639-1; English where the guide does not speak it.
+ */
+language: string, };
+
+/**
+ * Asks which articles answer a question.
+ */
+export type HelpSearchArgs = { 
+/**
+ * Code of ISO 639-1; English where the guide does not speak it.
+ */
+language: string, 
+/**
+ * A question, or a few words of it.
+ */
+question: string, };
+
+/**
+ * A group of articles.
+ */
+export type HelpTopic = { heading: string, articles: Array<HelpArticle>, };
+
+/**
+ * An article.
+ */
+export type HelpArticle = { 
+/**
+ * The same in every language.
+ */
+id: string, title: string, 
+/**
+ * Markdown, with the names of settings, keys and commands filled in.
+ */
+text: string, 
+/**
+ * Ids of articles to read next.
+ */
+related: Array<string>, 
+/**
+ * Places that the article is about.
+ */
+targets: Array<HelpTarget>, };
+
+/**
+ * A place that a button under an article opens.
+ */
+export type HelpTarget = { "kind": "section", key: string, } | { "kind": "setting", key: string, } | { "kind": "command", id: string, };
+
+/**
+ * Articles that are like a question, best first.
+ */
+export type HelpSearchResult = { 
+/**
+ * Ids of articles.
+ */
+articles: Array<string>, 
+/**
+ * Whether the first one answers the question.
+ */
+is_answered: boolean, };
+
+/**
  * An application event, apart from those of turns.
  */
 export type AppEvent = { "type": "conversation_changed", conversation: ConversationSummary, } | { "type": "conversation_removed", id: string, } | { "type": "folder_changed", folder: Folder, } | { "type": "folder_removed", id: string, } | { "type": "model_changed", model: ModelEntry, } | { "type": "model_removed", id: string, } | { "type": "model_import", progress: ImportProgress, } | { "type": "setting_changed", row: SettingRow, } | { "type": "preset_changed", preset: Preset, } | { "type": "preset_removed", id: string, } | { "type": "download_changed", download: Download, } | { "type": "download_removed", id: string, } | { "type": "tool_calls", 
@@ -2115,6 +2181,8 @@ export type Calls = {
   conversation_pin: { args: PinArgs; result: ConversationSummary };
   conversation_move: { args: MoveArgs; result: ConversationSummary };
   conversation_forget: { args: IdArgs; result: null };
+  help_topics: { args: HelpArgs; result: Array<HelpTopic> };
+  help_search: { args: HelpSearchArgs; result: HelpSearchResult };
   trash_list: { args: NoArgs; result: Array<ConversationSummary> };
   trash_empty: { args: NoArgs; result: Count };
   folders_list: { args: NoArgs; result: Array<Folder> };

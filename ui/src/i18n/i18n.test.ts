@@ -30,7 +30,7 @@ const rust = (folder: string): string[] =>
 const RUST = rust(CRATES);
 
 /** The rows of the Rust table: keys, choices, and whether an empty field has a meaning. */
-const SETTINGS = RUST.flatMap((source) => source.split(/\bSetting \{\s*key: /).slice(1)).map(
+const SETTINGS = RUST.flatMap((source) => source.split(/\bSetting \{\s*key: (?=")/).slice(1)).map(
   (text) => {
     const row = text.slice(0, text.search(/\n {4}\},/));
     const choices = /choice\(&\[([^]*?)\]\)/.exec(row)?.[1] ?? '';

@@ -16,7 +16,7 @@ import {
 export type Typeset = (tex: string, display: boolean) => string | null;
 
 /** A display formula on its own lines. */
-const OWN_LINE = /\n {0,3}(?:\$\$|\\\[)/;
+const OWN_LINE = /\n {0,3}(?:\$\$|\\\[)/g;
 /** A display formula that begins at the end of a line. */
 const LINE_END = /(?<![\\$])(?:\$\$|\\\[)[ \t]*\n/g;
 const BLANK_LINE = /\n[ \t]*\n/;
@@ -50,15 +50,17 @@ function blockStart(source: string, lexer: unknown): number | undefined {
   const window = source.slice(0, MAX_START_CHARS);
   const blank = BLANK_LINE.exec(window);
   const paragraph = blank ? window.slice(0, blank.index + 1) : window;
-  const own = OWN_LINE.exec(paragraph)?.index ?? Infinity;
+  const restAt = (at: number) => source.slice(at, at + MAX_FORMULA_CHARS + 4);
+  const isFormulaAt = (at: number) =>
+    blockFormula(restAt(at)) !== null || isOpen(restAt(at), lexer);
+  const own = [...paragraph.matchAll(OWN_LINE)].find(({ index }) => isFormulaAt(index + 1))?.index;
   for (const { index } of paragraph.matchAll(LINE_END)) {
-    if (index >= own) break;
-    const rest = source.slice(index, index + MAX_FORMULA_CHARS + 1);
-    const formula = blockFormula(rest);
+    if (own !== undefined && index >= own) break;
+    const formula = blockFormula(restAt(index));
     const hasBlankLine = formula && BLANK_LINE.test(formula.tex);
-    if (hasBlankLine || (mayBeClosed(lexer) && isOpen(rest, lexer))) return index;
+    if (hasBlankLine || (mayBeClosed(lexer) && isOpen(restAt(index), lexer))) return index;
   }
-  return own < Infinity ? own : undefined;
+  return own;
 }
 
 /** Makes formulas part of the grammar. */

@@ -28,6 +28,7 @@ export type CommandId =
   | 'toggle-sidebar'
   | 'settings'
   | 'shortcuts'
+  | 'help'
   | 'zoom-in'
   | 'zoom-out'
   | 'zoom-reset';
@@ -81,6 +82,7 @@ export const SHORTCUTS: readonly Shortcut[] = [
     ['toggle-sidebar', 'Mod+B'],
     ['settings', 'Mod+,'],
     ['shortcuts', 'Mod+/'],
+    ['help', 'Mod+Shift+/'],
     ['zoom-in', 'Mod+Plus', 'Mod+='],
     ['zoom-out', 'Mod+-'],
     ['zoom-reset', 'Mod+0'],

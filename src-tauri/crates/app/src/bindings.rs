@@ -100,6 +100,12 @@ fn measuring(config: &Config) -> Vec<String> {
         PickArgs,
         TemporaryArgs,
         TemporaryMessage,
+        HelpArgs,
+        HelpSearchArgs,
+        HelpTopic,
+        HelpArticle,
+        HelpTarget,
+        HelpSearchResult,
         AppEvent,
     ]
 }

@@ -16,7 +16,7 @@ use tokio::sync::watch;
 
 use crate::App;
 use crate::Services;
-use crate::models::hub_client::repository;
+use crate::models::hub_client::{repository, with_address};
 use contract::types::{AppEvent, Download, DownloadStartArgs, DownloadState, ErrorInfo, Trust};
 use contract::{Error, Result};
 use queue::LiveDownload;
@@ -51,6 +51,7 @@ impl App {
 
     /// Puts a model into the queue. One that is there already is gone on with.
     pub fn download_start(&self, args: &DownloadStartArgs) -> Result<Download> {
+        let args = &with_address(args);
         let (repository, offer) = self.named(&args.repository)?;
         if let Some(path) = &args.path
             && let Some(found) = self.queued(&repository, path)?
@@ -59,10 +60,8 @@ impl App {
             return self.download_resume(&found.id);
         }
         let listing = self.listing(&repository, args.revision.clone(), offer)?;
-        let wanted = match &args.path {
-            Some(path) => {
-                listing.items.iter().position(|item| item.files.iter().any(|file| file.path == *path))
-            }
+        let wanted = match args.path.as_deref().filter(|path| !hub::is_latest(path)) {
+            Some(path) => find_item(&listing.items, path),
             None => listing.recommended,
         };
         let Some(item) = wanted.and_then(|index| listing.items.get(index)) else {
@@ -314,10 +313,17 @@ fn layout_name(layout: Layout) -> &'static str {
     }
 }
 
+/// The model that has a file, or that a tag such as `Q4_K_M` means.
+fn find_item(items: &[hub::ModelFiles], path: &str) -> Option<usize> {
+    let of_file = items.iter().position(|item| item.files.iter().any(|file| file.path == path));
+    let paths: Vec<&str> = items.iter().map(|item| item.path.as_str()).collect();
+    of_file.or_else(|| hub::find_file(&paths, path))
+}
+
 fn no_such_file(repository: &Repository, path: Option<&str>, items: &[hub::ModelFiles]) -> Error {
     let names: Vec<&str> = items.iter().map(|item| item.path.as_str()).collect();
     let message = match path {
-        Some(path) => format!("{repository} has no model file named {path}."),
+        Some(path) => format!("{repository} has no model file named or tagged {path}."),
         None => format!("{repository} has no compatible model file."),
     };
     let remedy = match names.as_slice() {

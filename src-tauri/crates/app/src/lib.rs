@@ -13,6 +13,7 @@ pub mod desktop;
 mod downloads;
 mod environment;
 mod events;
+mod help;
 pub mod models;
 mod network;
 mod retrieval;

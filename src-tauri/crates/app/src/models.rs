@@ -9,6 +9,7 @@ mod import;
 pub mod library;
 pub(crate) mod machine_facts;
 pub mod model_dirs;
+mod model_reference;
 pub mod model_settings;
 pub(crate) mod model_states;
 mod removal;

@@ -54,6 +54,8 @@ pub enum Command {
     Plugins(crate::tools::PluginsArgs),
     /// List every network connection: time, destination, purpose and bytes
     Connections(crate::endpoints::ConnectionsFlags),
+    /// Answer a question about Inglenook from the user guide, without a model
+    Guide(crate::guide::GuideArgs),
     /// Manage saved chats
     Sessions(crate::sessions::SessionsArgs),
     /// Back up chats, trash and settings to one file

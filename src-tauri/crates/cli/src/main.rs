@@ -12,6 +12,7 @@ mod convert;
 mod devices;
 mod embed;
 mod endpoints;
+mod guide;
 mod input;
 mod inspect;
 mod interrupt;
@@ -89,6 +90,7 @@ fn perform(cli: Cli) -> Result<()> {
         Command::Endpoints(args) => endpoints::endpoints(&global, &args),
         Command::Tools(args) => tools::tools(&global, args),
         Command::Plugins(args) => tools::plugins(&global, &args),
+        Command::Guide(args) => guide::guide(&global, &args),
         Command::Connections(args) => endpoints::connections(&global, &args),
         Command::Sessions(args) => sessions::sessions(&global, &args),
         Command::Backup(args) => sessions::backup(&global, &args),

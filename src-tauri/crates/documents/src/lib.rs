@@ -10,6 +10,7 @@ pub mod extract;
 pub mod extract_error;
 pub mod file_name;
 mod hash;
+pub mod lenient_json;
 pub mod parts;
 pub mod pdf;
 pub mod prompt_injection;

@@ -5,10 +5,12 @@
 //! as text, after a notice.
 
 mod calls;
+mod elements;
 mod format;
 mod harmony;
 mod literal;
 mod marked;
+mod open_argument;
 mod recipients;
 mod styles;
 mod tags;

@@ -1,27 +1,25 @@
 //! Renders messages to a prompt by the model's chat template.
 //!
-//! Templates are Jinja as Python renders it. They come from files, so instructions, recursion and output are bounded.
+//! Templates are Jinja as Python renders it. They come from files, so time, memory and depth are bounded.
 //! Rendering also reports which spans are the words of people, files and tools, so that control tokens typed there
 //! stay text.
 
 use std::collections::HashSet;
-use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
-use minijinja::Environment;
+use jinja::{Failure, RenderError, Template, Variable};
 use serde_json::{Map, Value};
 use weights::{Container, WeightFile};
 
 use crate::error::{EngineError, Result};
+use kernels::Interrupt;
 
-mod environment;
-mod json;
-mod methods;
-mod python;
-mod rewrite;
+mod budget;
 mod spans;
 mod strftime;
-mod values;
+
+use budget::RenderBudget;
 
 /// Input of a template. Messages are objects as templates expect them: `role`, `content`, and other known fields
 /// (`reasoning_content`, `tool_calls` …).
@@ -62,12 +60,11 @@ pub struct RenderedPrompt {
 }
 
 /// A compiled chat template.
+#[derive(Debug)]
 pub struct ChatTemplate {
-    environment: Environment<'static>,
+    template: Template,
     source: String,
 }
-
-const NAME: &str = "chat_template";
 
 /// A template has a few kilobytes; the longest known has 40.
 const MAX_SOURCE_BYTES: usize = 1 << 20;
@@ -87,22 +84,27 @@ impl ChatTemplate {
                 format!("the chat template has {} bytes, more than a template may have", source.len());
             return Err(EngineError::new("template.syntax", message, BROKEN));
         }
-        let mut environment = environment::new();
-        let text = rewrite::rewrite(source);
-        environment.add_template_owned(NAME, text).map_err(|error| {
-            let line = error.line().map_or(String::new(), |line| format!(", line {line}"));
+        let template = Template::parse(source).map_err(|error| {
             let message =
-                format!("the chat template has a syntax error{line}: {}", environment::cause(&error));
+                format!("the chat template has a syntax error, line {}: {}", error.line, error.message);
             EngineError::new("template.syntax", message, BROKEN)
         })?;
-        Ok(Self { environment, source: source.to_string() })
+        Ok(Self { template, source: source.to_string() })
     }
 
     /// Renders a prompt.
     ///
-    /// Errors: `template.raised` with the template's own message, `template.failed` otherwise.
+    /// Errors: `template.raised` with the template's own message, `template.limit` if it takes too long or too much
+    /// memory, `template.failed` otherwise.
     pub fn render(&self, input: &RenderInput<'_>) -> Result<RenderedPrompt> {
-        spans::render(self, input)
+        spans::render(self, input, None)
+    }
+
+    /// Renders a prompt as [`ChatTemplate::render`], until `interrupt` is requested.
+    ///
+    /// Errors: as there, and `template.cancelled`.
+    pub fn render_until(&self, input: &RenderInput<'_>, interrupt: &Interrupt) -> Result<RenderedPrompt> {
+        spans::render(self, input, Some(interrupt))
     }
 
     /// Returns the template's source.
@@ -112,29 +114,58 @@ impl ChatTemplate {
 
     /// Returns the variables that the template reads and does not set.
     pub fn variables(&self) -> HashSet<String> {
-        let template = self.environment.get_template(NAME);
-        template.map(|template| template.undeclared_variables(false)).unwrap_or_default()
+        self.template.variables()
     }
 
-    fn render_text(&self, input: &RenderInput<'_>, messages: &[Value], tools: &Value) -> Result<String> {
-        let template = self.environment.get_template(NAME).map_err(|error| environment::failure(&error))?;
-        let mut variables = values::variables(input.kwargs);
+    fn render_text(
+        &self,
+        input: &RenderInput<'_>,
+        messages: &[Value],
+        tools: &Value,
+        budget: &RenderBudget,
+    ) -> Result<String> {
+        let now = input.now.and_then(strftime::LocalTime::parse);
+        let mut variables: Vec<(&str, Variable<'_>)> =
+            input.kwargs.iter().map(|(name, value)| (name.as_str(), Variable::Json(value))).collect();
         variables.extend([
-            ("messages".into(), values::list(messages)),
-            ("tools".into(), values::value(tools)),
-            ("documents".into(), minijinja::Value::from(())),
-            ("bos_token".into(), input.bos_token.into()),
-            ("eos_token".into(), input.eos_token.into()),
-            ("strftime_now".into(), environment::strftime_now(input.now)),
+            ("messages", Variable::List(messages)),
+            ("tools", Variable::Json(tools)),
+            ("documents", Variable::Json(&Value::Null)),
+            ("bos_token", Variable::Text(input.bos_token)),
+            ("eos_token", Variable::Text(input.eos_token)),
         ]);
-        let variables = minijinja::Value::from_pairs(variables);
-        environment::render(&template, variables)
+        if let Some(now) = now {
+            let format = Arc::new(move |format: &str| now.format(format));
+            variables.push(("strftime_now", Variable::Function(format)));
+        }
+        let limits = budget.limits(input, messages, tools);
+        let rendered = self.template.render(&variables, &limits).map_err(|error| failed(&error))?;
+        budget.note(rendered.work);
+        Ok(rendered.text)
     }
 }
 
-impl fmt::Debug for ChatTemplate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ChatTemplate").field("source", &self.source).finish()
+fn failed(error: &RenderError) -> EngineError {
+    let limit = |what: &str, limit: String| {
+        let message = format!("the chat template {what} and was stopped (limit: {limit})");
+        EngineError::new("template.limit", message, BROKEN)
+    };
+    match &error.failure {
+        Failure::Raised(message) => EngineError::new(
+            "template.raised",
+            message.clone(),
+            "Change the conversation as the message says, or choose another model.",
+        ),
+        Failure::Invalid(message) => EngineError::new(
+            "template.failed",
+            format!("the chat template failed, line {}: {message}", error.line),
+            "This model's template does not support such a conversation: start a new one, or choose another model.",
+        ),
+        Failure::TooSlow => limit("takes too long", format!("{} ms", budget::DEADLINE.as_millis())),
+        Failure::TooLarge => limit("needs too much memory", format!("{} MB", budget::MAX_BYTES >> 20)),
+        Failure::Cancelled => {
+            EngineError::new("template.cancelled", "the answer was cancelled", "Ask again.")
+        }
     }
 }
 

@@ -81,8 +81,6 @@ impl Client {
     /// Errors for an invalid endpoint, or a system without certificates.
     pub fn new(options: ClientOptions) -> Result<Self> {
         let ClientOptions { endpoint, token, user_agent, stall, gate } = options;
-        // Fails if another part of the program has installed the provider already.
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let text = endpoint.as_deref().map(str::trim).filter(|text| !text.is_empty()).unwrap_or(HUGGING_FACE);
         let wrong = || {
             HubError::new(
@@ -92,20 +90,23 @@ impl Client {
             )
         };
         let hub = HubUrl::parse(text).ok_or_else(wrong)?;
+        let unusable = |why: String| {
+            HubError::new(
+                "hub.client",
+                format!("Downloads are not possible: {why}."),
+                "Check the proxy settings and the certificates of the system.",
+            )
+        };
+        let trust = tls::client_config().map_err(|error| unusable(error.to_string()))?;
         let http = reqwest::Client::builder()
+            .tls_backend_preconfigured(trust)
             .user_agent(user_agent)
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(CONNECT_TIMEOUT)
             // HTTP/1 only: each run of a file gets its own connection.
             .http1_only()
             .build()
-            .map_err(|error| {
-                HubError::new(
-                    "hub.client",
-                    format!("Downloads are not possible: {}.", error_chain(&error)),
-                    "Check the proxy settings and the certificates of the system.",
-                )
-            })?;
+            .map_err(|error| unusable(error_chain(&error)))?;
         let token = token.and_then(|token| {
             let mut value = HeaderValue::try_from(format!("Bearer {token}")).ok()?;
             value.set_sensitive(true);

@@ -126,8 +126,9 @@ fn split(path: &str) -> Option<(&str, usize, usize)> {
 }
 
 /// Quantization in a file name: `Q4_K_M` of `model-Q4_K_M.gguf`. The last matching piece counts.
-fn quantisation(path: &str) -> Option<String> {
-    let stem = split(path).map_or_else(|| path.get(..path.len() - 5).unwrap_or(path), |(stem, ..)| stem);
+pub(crate) fn quantisation(path: &str) -> Option<String> {
+    let unsplit = || path.len().checked_sub(5).and_then(|n| path.get(..n)).unwrap_or(path);
+    let stem = split(path).map_or_else(unsplit, |(stem, ..)| stem);
     let pieces = file_name(stem).rsplit(['-', '.']).map(str::to_ascii_uppercase);
     pieces.into_iter().find(|piece| bits(piece).is_some())
 }

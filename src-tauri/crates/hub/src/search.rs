@@ -150,7 +150,8 @@ impl Client {
         let mut url = self.hub.join(&["api", "models"]);
         {
             let mut pairs = url.query_pairs_mut();
-            let words = query.text.replace('/', " ");
+            let address = ModelAddress::parse(&query.text).map(|address| address.repository.to_string());
+            let words = address.as_ref().unwrap_or(&query.text).replace('/', " ");
             if !words.trim().is_empty() {
                 pairs.append_pair("search", words.trim());
             }

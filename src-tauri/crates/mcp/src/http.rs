@@ -92,10 +92,18 @@ impl Http {
         place: ServerUrl,
         headers: &[(String, Secret)],
     ) -> Result<Self> {
-        // Another part of the program may have chosen the same already.
-        let _ = rustls::crypto::ring::default_provider().install_default();
+        let unusable = |why: String| {
+            let message = format!("No server can be reached: {why}.");
+            Error::input(
+                "tools.client",
+                message,
+                "Check the proxy settings and the certificates of the system.",
+            )
+        };
+        let trust = tls::client_config().map_err(|error| unusable(error.to_string()))?;
         let builder = || {
             let builder = Client::builder()
+                .tls_backend_preconfigured(trust.clone())
                 .user_agent(concat!("inglenook/", env!("CARGO_PKG_VERSION")))
                 // A key is sent only to the server that it belongs to.
                 .redirect(Policy::none())
@@ -104,16 +112,7 @@ impl Http {
             // No proxy stands between two programs of one computer.
             if place.is_here { builder.no_proxy() } else { builder }
         };
-        // A system without certificates still reaches what needs none.
-        let client =
-            builder().build().or_else(|_| builder().tls_certs_only([]).build()).map_err(|error| {
-                let message = format!("No server can be reached: {}.", cause(&error));
-                Error::input(
-                    "tools.client",
-                    message,
-                    "Check the proxy settings and the certificates of the system.",
-                )
-            })?;
+        let client = builder().build().map_err(|error| unusable(cause(&error)))?;
         let mut all = HeaderMap::new();
         for (name, value) in headers {
             let wrong = || {

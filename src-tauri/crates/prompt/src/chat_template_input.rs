@@ -37,6 +37,10 @@ pub fn render(
         let rendered = render(&values);
         let is_well = match &rendered {
             Ok(rendered) => !way.objects || !shows_python(&rendered.text, &values),
+            // A template that was stopped would be stopped again.
+            Err(error) if ["template.limit", "template.cancelled"].contains(&error.code()) => {
+                return rendered;
+            }
             Err(_) => false,
         };
         let has_calls = messages.iter().any(|message| !message.tool_calls.is_empty());

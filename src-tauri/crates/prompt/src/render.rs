@@ -1,12 +1,12 @@
 //! Renders messages to prompt ids: by the model's chat template, a named one instead, or its
 //! family's.
 
-use engine::TokenId;
 use engine::arch::built_in_template;
 use engine::budget::ReasoningBudget;
 use engine::reply::ReplyFormat;
 use engine::template::{ChatTemplate, RenderInput, RenderedPrompt};
 use engine::tokenizer::{IncrementalEncoder, KnownIds, Special, Tokenizer};
+use engine::{Interrupt, TokenId};
 use serde_json::{Map, Value, json};
 
 use crate::chat_template_input as messages;
@@ -33,6 +33,8 @@ pub struct Vocabulary<'a> {
     pub fingerprint: &'a str,
     /// `2026-01-15T12:00:00`.
     pub now: &'a str,
+    /// Ends a rendering early, with `template.cancelled`.
+    pub interrupt: Option<&'a Interrupt>,
 }
 
 /// Checks that a chat template compiles.
@@ -175,17 +177,21 @@ impl<'a> Vocabulary<'a> {
         kwargs.extend(options.kwargs.clone());
         let name = |id: Option<TokenId>| id.and_then(|id| self.tokenizer.token_text(id)).unwrap_or_default();
         let render = |values: &[Value]| {
-            template.render(&RenderInput {
+            let input = RenderInput {
                 messages: values,
                 tools: &options.tools,
                 kwargs: &kwargs,
                 bos_token: name(self.tokenizer.bos()),
                 eos_token: name(self.tokenizer.eos()),
                 now: Some(self.now),
-            })
+            };
+            match self.interrupt {
+                Some(interrupt) => template.render_until(&input, interrupt),
+                None => template.render(&input),
+            }
         };
         messages::render(messages, template.source(), &render).map_err(|error| match error.code() {
-            "template.failed" => unusable(&error),
+            "template.failed" | "template.limit" => unusable(&error),
             _ => error.into(),
         })
     }
@@ -229,7 +235,7 @@ impl<'a> Vocabulary<'a> {
 }
 
 fn is_template_failure(error: &Error) -> bool {
-    ["template.syntax", "template.failed"].contains(&error.code())
+    ["template.syntax", "template.failed", "template.limit"].contains(&error.code())
 }
 
 /// The model's template can't be used: what can be done about it.

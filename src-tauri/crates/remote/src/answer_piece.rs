@@ -1,5 +1,7 @@
 //! What an event of an answer can say, and what is wrong with one that can't be used.
 
+use serde_json::Value;
+
 use super::server_words::ServerFailure;
 
 /// What an event says.
@@ -45,6 +47,8 @@ pub struct Call {
     pub id: String,
     pub name: String,
     pub arguments: String,
+    /// What the server wants back with this call, such as Gemini's signature of a thought.
+    pub extra: Option<Value>,
 }
 
 /// What can't be used.

@@ -1,11 +1,11 @@
 //! The pieces of a streamed answer: text, reasoning, tool calls in fragments, finish reason, usage.
 
+use prompt::lenient_json::{self, ParsedJson, SurrogateJoiner};
 use serde_json::Value;
 
 use super::answer_piece::{Call, Delta, Reason, Usage, Wrong};
 use super::content::{self, PieceContent};
 use super::finish_reason::{FinishWord, finish_word};
-use super::lenient::{self, ParsedJson, SurrogateJoiner};
 use super::reasoning::Thinking;
 use super::server_words::ServerFailure;
 use super::tool_fragments::CallFragments;
@@ -31,6 +31,8 @@ pub struct Reply {
     /// All that has come, since a message may repeat it.
     seen: PieceContent,
     has_heard: bool,
+    /// Text came in pieces, not as messages.
+    has_deltas: bool,
 }
 
 impl Reply {
@@ -44,7 +46,7 @@ impl Reply {
             self.is_done = true;
             return Ok(Delta::default());
         }
-        match lenient::parse(data) {
+        match lenient_json::parse(data) {
             Ok(parsed) => self.take_values(&parsed),
             Err(_) if data.contains('\n') => {
                 let mut delta = Delta::default();
@@ -76,7 +78,7 @@ impl Reply {
 
     fn take_object(&mut self, value: &Value, has_lone: bool) -> Result<Delta, Wrong> {
         if let Some(mut failure) = ServerFailure::of_event(value) {
-            failure.words = lenient::without_stand_ins(&failure.words);
+            failure.words = lenient_json::without_stand_ins(&failure.words);
             return Err(Wrong::Server(Box::new(failure)));
         }
         self.has_heard |= value.get("choices").is_some() || value.get("usage").is_some();
@@ -109,11 +111,15 @@ impl Reply {
     }
 
     fn take_content(&mut self, said: PieceContent, is_message: bool, has_lone: bool) -> Delta {
-        let ends = self.reason.is_some();
+        let (ends, has_deltas) = (self.reason.is_some(), self.has_deltas);
+        self.has_deltas |= !is_message && !said.text.is_empty();
         let news = |seen: &mut String, said: String| {
             let repeats = is_message && !seen.is_empty() && (ends || said.len() > seen.len());
+            let is_known = repeats && ends && has_deltas && seen.trim().ends_with(said.trim());
             let news = match said.strip_prefix(seen.as_str()).filter(|_| repeats) {
                 Some(rest) => rest.to_owned(),
+                // It was trimmed, or its reasoning was taken out.
+                None if is_known => String::new(),
                 None => said,
             };
             seen.push_str(&news);
@@ -227,6 +233,7 @@ mod tests {
             id: id.into(),
             name: name.into(),
             arguments: arguments.into(),
+            extra: None,
         };
         assert_eq!(
             reply.calls(),
@@ -285,6 +292,12 @@ mod tests {
             &[],
         );
         check(&[message("Hello", None), message("Hello world", None)], "Hello world", "", &[]);
+        check(
+            &[delta(" Hello "), delta("world\n"), message("Hello world", Some("stop"))],
+            " Hello world\n",
+            "",
+            &[],
+        );
         check(&[message("Hello ", None), message("world", None)], "Hello world", "", &[]);
         let both = json!({ "delta": { "content": "world" }, "message": { "content": "Hello world" } });
         check(&[delta("Hello "), of(both)], "Hello world", "", &[]);

@@ -56,10 +56,18 @@ pub struct Answer {
 
 impl Http {
     pub fn new() -> Result<Self> {
-        // Another part of the program may have chosen the same already.
-        let _ = rustls::crypto::ring::default_provider().install_default();
+        let unusable = |why: String| {
+            let message = format!("Other servers can't be reached: {why}.");
+            Error::input(
+                "remote.client",
+                message,
+                "Check the proxy settings and the certificates of the system.",
+            )
+        };
+        let trust = tls::client_config().map_err(|error| unusable(error.to_string()))?;
         let builder = || {
             Client::builder()
+                .tls_backend_preconfigured(trust.clone())
                 .user_agent(concat!("inglenook/", env!("CARGO_PKG_VERSION")))
                 // A key is sent only to the server that it belongs to.
                 .redirect(Policy::none())
@@ -67,20 +75,9 @@ impl Http {
                 .pool_idle_timeout(KEPT_IDLE)
                 .http1_only()
         };
-        let failed = |error: reqwest::Error| {
-            let message = format!("Other servers can't be reached: {}.", cause(&error));
-            Error::input(
-                "remote.client",
-                message,
-                "Check the proxy settings and the certificates of the system.",
-            )
-        };
-        // A system without certificates still reaches what needs none.
-        let elsewhere =
-            builder().build().or_else(|_| builder().tls_certs_only([]).build()).map_err(failed)?;
-        let here = builder().no_proxy();
-        let here =
-            here.build().or_else(|_| builder().no_proxy().tls_certs_only([]).build()).map_err(failed)?;
+        let failed = |error: reqwest::Error| unusable(cause(&error));
+        let elsewhere = builder().build().map_err(failed)?;
+        let here = builder().no_proxy().build().map_err(failed)?;
         Ok(Self { elsewhere, here })
     }
 

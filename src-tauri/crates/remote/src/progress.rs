@@ -129,7 +129,10 @@ impl<'a> TurnProgress<'a> {
     pub async fn end(mut self, request: &GenerateRequest, finish: Option<Finish>) {
         self.begin();
         if finish.is_none() {
-            for Call { id, name, arguments } in self.reply.calls() {
+            for Call { id, name, arguments, extra } in self.reply.calls() {
+                if let Some(extra) = extra {
+                    self.context.remote.keep_call_extra(&self.place, &id, extra);
+                }
                 let arguments = if arguments.trim().is_empty() { "{}".into() } else { arguments };
                 self.called = true;
                 self.context.tell(self.turn, Step::ToolCall { id, name, arguments });

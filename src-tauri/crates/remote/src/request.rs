@@ -133,7 +133,8 @@ async fn ask_without_refused_fields(
     request: &GenerateRequest,
     progress: &TurnProgress<'_>,
 ) -> Result<Answer, Fault> {
-    let full = body(server, model, request, progress);
+    let mut full = body(server, model, request, progress);
+    context.remote.add_call_extras(&progress.place, &mut full);
     let mut n_left = MAX_OMISSIONS;
     loop {
         let mut body = full.clone();

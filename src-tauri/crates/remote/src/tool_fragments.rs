@@ -3,10 +3,10 @@
 
 use std::collections::HashSet;
 
+use prompt::lenient_json::{self, SurrogateJoiner};
 use serde_json::Value;
 
 use super::answer_piece::{Call, Wrong};
-use super::lenient::{self, SurrogateJoiner};
 
 /// Most calls of one answer, and the longest arguments of one.
 const MAX_CALLS: usize = 128;
@@ -31,6 +31,7 @@ struct OpenCall {
     name: String,
     arguments: String,
     pairs: SurrogateJoiner,
+    extra: Option<Value>,
 }
 
 /// What one fragment says.
@@ -39,6 +40,7 @@ struct CallFragment<'a> {
     id: String,
     name: String,
     arguments: Option<&'a Value>,
+    extra: Option<&'a Value>,
 }
 
 impl CallFragments {
@@ -139,7 +141,7 @@ impl OpenCall {
         let is_repeated = match fragment.arguments {
             Some(Value::String(text)) => text.trim().is_empty() || text.starts_with(&self.arguments),
             Some(object @ Value::Object(_)) => {
-                lenient::parse_object(&self.arguments).as_ref() == Some(object)
+                lenient_json::parse_object(&self.arguments).as_ref() == Some(object)
             }
             _ => true,
         };
@@ -150,12 +152,15 @@ impl OpenCall {
     /// Whether its arguments are an object.
     fn is_whole(&self) -> bool {
         let text = self.arguments.trim();
-        text.starts_with('{') && text.ends_with('}') && lenient::parse_object(text).is_some()
+        text.starts_with('{') && text.ends_with('}') && lenient_json::parse_object(text).is_some()
     }
 
     fn add(&mut self, fragment: &CallFragment<'_>, has_lone: bool) {
         if self.index.is_none() {
             self.index = fragment.index;
+        }
+        if let Some(extra) = fragment.extra {
+            self.extra = Some(extra.clone());
         }
         if self.id.is_empty() {
             self.id.clone_from(&fragment.id);
@@ -181,7 +186,7 @@ impl OpenCall {
                 }
             }
             Some(object @ Value::Object(map)) if !map.is_empty() || self.arguments.is_empty() => {
-                self.arguments = lenient::without_stand_ins(&object.to_string());
+                self.arguments = lenient_json::without_stand_ins(&object.to_string());
             }
             Some(_) | None => {}
         }
@@ -189,8 +194,8 @@ impl OpenCall {
 
     fn end(mut self) -> Call {
         self.arguments.push_str(self.pairs.rest());
-        let Self { id, name, arguments, .. } = self;
-        Call { id, name, arguments: object_text(arguments) }
+        let Self { id, name, arguments, extra, .. } = self;
+        Call { id, name, arguments: object_text(arguments), extra }
     }
 }
 
@@ -203,13 +208,13 @@ fn object_text(arguments: String) -> String {
     if serde_json::from_str::<Value>(text).is_ok_and(|value| value.is_object()) {
         return arguments;
     }
-    let Ok(parsed) = lenient::parse(text) else { return arguments };
+    let Ok(parsed) = lenient_json::parse(text) else { return arguments };
     let object = parsed.values.iter().rev().find_map(|value| match value {
         Value::Object(_) => Some(value.clone()),
-        Value::String(inner) => lenient::parse_object(inner),
+        Value::String(inner) => lenient_json::parse_object(inner),
         _ => None,
     });
-    object.map_or(arguments, |object| lenient::without_stand_ins(&object.to_string()))
+    object.map_or(arguments, |object| lenient_json::without_stand_ins(&object.to_string()))
 }
 
 /// The fragments of a field: a list, one object, or objects by their index.
@@ -237,7 +242,8 @@ fn fragment(item: &Value) -> CallFragment<'_> {
     let index = index.and_then(Value::as_u64).or_else(|| index?.as_str()?.trim().parse().ok());
     let keys = ["arguments", "parameters", "input", "args"];
     let arguments = keys.iter().find_map(|key| function.get(*key).filter(|value| !value.is_null()));
-    CallFragment { index, id: text(item.get("id")), name: text(function.get("name")), arguments }
+    let extra = item.get("extra_content").filter(|extra| extra.is_object());
+    CallFragment { index, id: text(item.get("id")), name: text(function.get("name")), arguments, extra }
 }
 
 #[cfg(test)]
@@ -356,7 +362,7 @@ mod tests {
         take(&mut calls, json!({ "function_call": { "name": null, "arguments": ":1}" } }));
         assert!(calls.are_whole());
         let arguments = "{\"x\":1}".to_owned();
-        assert_eq!(calls.end(), [Call { id: "call_0".into(), name: "add".into(), arguments }]);
+        assert_eq!(calls.end(), [Call { id: "call_0".into(), name: "add".into(), arguments, extra: None }]);
         let both = json!({ "function_call": { "name": "add" }, "tool_calls": [f(None, Some("a"), Some("add"), "{}")] });
         take(&mut calls, both);
         assert_eq!(calls.end().len(), 1);

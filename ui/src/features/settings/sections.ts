@@ -10,7 +10,7 @@ interface Section {
   readonly key: SectionKey | null;
 }
 
-const SECTIONS = [
+export const SECTIONS = [
   { name: 'General', icon: 'gear', key: 'general' },
   { name: 'Appearance', icon: 'look', key: 'appearance' },
   { name: 'Chat', icon: 'chat', key: 'chat' },
@@ -60,6 +60,10 @@ const GROUPS = {
 
 const keyOf = (name: string): SectionKey | null =>
   SECTIONS.find((it) => it.name === name)?.key ?? null;
+
+/** The application's English name of a section by the key of its translation. */
+export const sectionKeyName = (key: string): string =>
+  SECTIONS.find((it) => it.key === key)?.name ?? key;
 
 export function sectionName(name: string): string {
   const key = keyOf(name);

@@ -34,6 +34,7 @@ export const commands: Messages['commands'] = {
   'toggle-sidebar': 'إظهار الشريط الجانبي أو إخفاؤه',
   settings: 'الإعدادات',
   shortcuts: 'اختصارات لوحة المفاتيح',
+  help: 'المساعدة',
   'zoom-in': 'تكبير',
   'zoom-out': 'تصغير',
   'zoom-reset': 'الحجم الفعلي',

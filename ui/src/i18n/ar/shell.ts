@@ -15,6 +15,7 @@ export const shell: Messages['shell'] = {
   messages: 'الرسائل',
   models: 'النماذج',
   commands: 'الأوامر',
+  help: 'المساعدة',
   settings: 'الإعدادات',
   in_use: 'قيد الاستخدام',
 

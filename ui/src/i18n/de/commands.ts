@@ -34,6 +34,7 @@ export const commands: Messages['commands'] = {
   'toggle-sidebar': 'Seitenleiste ein- oder ausblenden',
   settings: 'Einstellungen',
   shortcuts: 'Tastenkürzel',
+  help: 'Hilfe',
   'zoom-in': 'Vergrößern',
   'zoom-out': 'Verkleinern',
   'zoom-reset': 'Originalgröße',

@@ -15,6 +15,7 @@ export const shell: Messages['shell'] = {
   messages: 'Nachrichten',
   models: 'Modelle',
   commands: 'Befehle',
+  help: 'Hilfe',
   settings: 'Einstellungen',
   in_use: 'aktiv',
 

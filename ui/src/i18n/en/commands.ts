@@ -33,6 +33,7 @@ export const commands = {
   'toggle-sidebar': 'Show or hide sidebar',
   settings: 'Settings',
   shortcuts: 'Keyboard shortcuts',
+  help: 'Help',
   'zoom-in': 'Zoom in',
   'zoom-out': 'Zoom out',
   'zoom-reset': 'Actual size',

@@ -4,6 +4,7 @@ import { commands } from './commands';
 import { common } from './common';
 import { files } from './files';
 import { format } from './format';
+import { help } from './help';
 import { instruments } from './instruments';
 import { models } from './models';
 import { servers } from './servers';
@@ -20,6 +21,7 @@ export const en = {
   common,
   files,
   format,
+  help,
   instruments,
   models,
   servers,

@@ -14,6 +14,7 @@ export const shell = {
   messages: 'Messages',
   models: 'Models',
   commands: 'Commands',
+  help: 'Help',
   settings: 'Settings',
   in_use: 'active',
 

@@ -34,6 +34,7 @@ export const commands: Messages['commands'] = {
   'toggle-sidebar': 'サイドバーの表示を切り替える',
   settings: '設定',
   shortcuts: 'キーボードショートカット',
+  help: 'ヘルプ',
   'zoom-in': '拡大',
   'zoom-out': '縮小',
   'zoom-reset': '実際のサイズ',

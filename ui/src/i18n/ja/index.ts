@@ -9,6 +9,7 @@ import { common } from './common';
 import { errors } from './errors';
 import { files } from './files';
 import { format } from './format';
+import { help } from './help';
 import { instruments } from './instruments';
 import { machine } from './machine';
 import { models } from './models';
@@ -28,6 +29,7 @@ export const catalogue: Catalogue = {
     common,
     files,
     format,
+    help,
     instruments,
     models,
     servers,

@@ -15,6 +15,7 @@ export const shell: Messages['shell'] = {
   messages: 'メッセージ',
   models: 'モデル',
   commands: 'コマンド',
+  help: 'ヘルプ',
   settings: '設定',
   in_use: '使用中',
 

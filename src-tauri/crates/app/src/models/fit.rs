@@ -24,6 +24,7 @@ use super::catalog;
 use super::machine_facts::KnownFacts;
 use crate::App;
 use crate::Services;
+use crate::models::model_reference::find_row;
 
 /// Runs of fewer tokens say little about speed.
 const MIN_TOKENS: u32 = 16;
@@ -215,7 +216,7 @@ impl Services {
         if id == contract::STARTER_ID {
             return Ok(MemoryEstimate::of(&inference::model_file::open(&Location::BuiltIn)?)?);
         }
-        let row = self.store().models()?.into_iter().find(|row| row.id == id);
+        let row = find_row(&self.store().models()?, id).cloned();
         let row = row.ok_or_else(|| {
             let message = format!("There is no model \"{id}\" in the library.");
             Error::not_found("model.unknown", message, "See `nook models list`.")

@@ -245,19 +245,26 @@ impl App {
     }
 }
 
-/// What a person types for a model to fetch: an id of the catalogue, `owner/name`, `owner/name:file`, an address.
+/// What a person types for a model to fetch: an id of the catalogue, `owner/name`, `owner/name:file`,
+/// `owner/name:Q4_K_M`, an address.
 pub fn download_args(text: &str) -> DownloadStartArgs {
-    match ModelAddress::parse(text) {
-        Some(ModelAddress { repository, revision, path }) => {
-            DownloadStartArgs { repository: repository.to_string(), path, revision }
-        }
-        None => DownloadStartArgs { repository: text.trim().into(), path: None, revision: None },
+    with_address(&DownloadStartArgs { repository: text.trim().into(), path: None, revision: None })
+}
+
+/// Takes the repository of an address apart from the file and the revision that it names.
+pub(crate) fn with_address(args: &DownloadStartArgs) -> DownloadStartArgs {
+    let Some(address) = ModelAddress::parse(&args.repository) else { return args.clone() };
+    let ModelAddress { repository, revision, path } = address;
+    DownloadStartArgs {
+        repository: repository.to_string(),
+        path: args.path.clone().or(path),
+        revision: args.revision.clone().or(revision),
     }
 }
 
-/// `owner/name`, as rows have it.
+/// Reads `owner/name`, or an address of it.
 pub(crate) fn repository(text: &str) -> Result<Repository> {
-    Repository::parse(text).ok_or_else(|| {
+    ModelAddress::parse(text).map(|address| address.repository).ok_or_else(|| {
         Error::input(
             "hub.repository",
             format!("\"{text}\" is neither a model in the catalog nor OWNER/NAME on Hugging Face."),
@@ -270,7 +277,11 @@ impl App {
     /// `owner/name` or an id of the catalogue, and what that says of it.
     pub(crate) fn named(&self, text: &str) -> Result<(Repository, Option<CatalogOffer>)> {
         let text = text.trim();
-        let offer = self.catalogue()?.into_iter().find(|offer| offer.id == text || offer.repository == text);
+        let address = ModelAddress::parse(text).map(|address| address.repository.to_string());
+        let is_meant = |offer: &CatalogOffer| {
+            offer.id == text || offer.repository == text || address.as_ref() == Some(&offer.repository)
+        };
+        let offer = self.catalogue()?.into_iter().find(is_meant);
         let name = offer.as_ref().map_or(text, |offer| offer.repository.as_str());
         Ok((repository(name)?, offer))
     }

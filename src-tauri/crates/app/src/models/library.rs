@@ -13,6 +13,7 @@ use session::ModelRow;
 use super::model_dirs;
 use crate::App;
 use crate::Services;
+use crate::models::model_reference::find_row;
 
 /// Longest id made from a file name.
 const MAX_ID_CHARS: usize = 64;
@@ -24,8 +25,12 @@ impl App {
     }
 
     pub fn model_get(&self, id: &str) -> Result<ModelEntry> {
-        let found = self.models_list()?.into_iter().find(|entry| entry.id == id);
-        found.ok_or_else(|| self.unknown_model(id))
+        let entries = self.models_list()?;
+        let is_known = entries.iter().any(|entry| entry.id == id);
+        let row =
+            if is_known { None } else { find_row(&self.store().models()?, id).map(|row| row.id.clone()) };
+        let id = row.as_deref().unwrap_or(id);
+        entries.into_iter().find(|entry| entry.id == id).ok_or_else(|| self.unknown_model(id))
     }
 
     /// Adds a GGUF file or a safetensors folder after checking it wholly. A path that is there already is
@@ -71,22 +76,36 @@ impl App {
         if model == STARTER_ID {
             return Ok(Responder::Local(ModelRef { id: model.into(), location: Location::BuiltIn }));
         }
-        let row = self.store().models()?.into_iter().find(|row| row.id == model);
+        let rows = self.store().models()?;
+        let row = rows.iter().find(|row| row.id == model);
         if row.is_none()
             && let Some(reference) = self.remote_model(model)?
         {
             return Ok(Responder::Remote(reference));
         }
-        let path = match row {
-            Some(row) => row.path,
-            None if Path::new(model).exists() => model.to_owned(),
-            None => return Err(self.unknown_model(model)),
+        let (id, path) = match row {
+            Some(row) => (row.id.as_str(), row.path.clone()),
+            None if Path::new(model).exists() => (model, model.to_owned()),
+            None => {
+                let row = find_row(&rows, model).ok_or_else(|| self.unknown_model(model))?;
+                (row.id.as_str(), row.path.clone())
+            }
         };
-        Ok(Responder::Local(ModelRef { id: model.into(), location: Location::Path(path) }))
+        Ok(Responder::Local(ModelRef { id: id.into(), location: Location::Path(path) }))
     }
 
     pub(crate) fn unknown_model(&self, id: &str) -> Error {
         let rows = self.store().models().unwrap_or_default();
+        if let Some(address) = hub::ModelAddress::parse(id) {
+            let repository = &address.repository;
+            return Error::not_found(
+                "model.unknown",
+                format!("There is no model \"{id}\" in the library, and no file with that name."),
+                format!(
+                    "If you mean {repository} on Hugging Face, download it first (nook models pull {id})."
+                ),
+            );
+        }
         let ids: Vec<_> = std::iter::once(STARTER_ID).chain(rows.iter().map(|row| row.id.as_str())).collect();
         Error::not_found(
             "model.unknown",

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use session::ModelRow;
 
 use crate::models::library::source_of;
+use crate::models::model_reference::find_row;
 use contract::protocol::WorkerRequest;
 use contract::types::{AppEvent, Count, LibraryUse, ModelEntry, ModelSource, ModelUse, RemovedModel};
 use contract::{Error, ErrorKind, Result};
@@ -40,7 +41,9 @@ impl App {
             ));
         }
         let rows = self.store().models()?;
-        let Some(row) = rows.into_iter().find(|row| row.id == id) else { return Err(self.unknown_model(id)) };
+        let Some(row) = find_row(&rows, id).cloned() else { return Err(self.unknown_model(id)) };
+        let id = row.id.clone();
+        let id = id.as_str();
         self.ask(WorkerRequest::Unload { model: id.into() })?;
         // What was made of it can be made again.
         on_load::forget(&*self.ctx().io, &self.dirs().data, &row.path);

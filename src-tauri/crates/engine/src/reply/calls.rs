@@ -2,8 +2,11 @@
 //!
 //! The text itself tells the notation: JSON, XML, Python, or a vendor's own. A body is parsed wholly or not at all.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
+use super::elements;
 use super::literal::LiteralReader;
 use super::styles;
 use super::tool_call::{self, ToolCall, ToolSchemas, object};
@@ -12,17 +15,29 @@ pub const DEEPSEEK_PREFIX: &str = "｜DSML｜";
 
 /// Parses the calls of a body. `None` unless all of it is calls.
 pub fn parse(body: &str, tools: &ToolSchemas) -> Option<Vec<ToolCall>> {
-    // DeepSeek writes XML with a prefix in every tag.
-    let body = body.replace(DEEPSEEK_PREFIX, "");
+    let body = without_prefix(body);
     let body = body.trim();
     let calls = styles::read(body, tools)
         .or_else(|| json(body))
-        .or_else(|| xml(body, tools))
+        .or_else(|| elements::xml(body, tools))
         .or_else(|| vendor(body))
-        .or_else(|| keyed(body, tools))
+        .or_else(|| elements::keyed(body, tools))
         .or_else(|| named(body))
         .or_else(|| python(body))?;
     (!calls.is_empty()).then_some(calls)
+}
+
+/// Returns the body without the prefix that DeepSeek writes in every tag. Other tags are part of an argument.
+pub fn without_prefix(body: &str) -> Cow<'_, str> {
+    if !body.contains(DEEPSEEK_PREFIX) {
+        return Cow::Borrowed(body);
+    }
+    let mut body = body.to_owned();
+    for tag in ["<", "</"].iter().flat_map(|open| ["invoke", "parameter"].map(|tag| (open, tag))) {
+        let (open, tag) = tag;
+        body = body.replace(&format!("{open}{DEEPSEEK_PREFIX}{tag}"), &format!("{open}{tag}"));
+    }
+    Cow::Owned(body)
 }
 
 /// Parses objects one after another, or in a list.
@@ -72,63 +87,6 @@ fn described(value: Value) -> Option<ToolCall> {
     Some(ToolCall { id, ..ToolCall::new(&name, object(arguments)?)? })
 }
 
-/// `<function=f><parameter=x>1</parameter></function>`, `<invoke name="f"><parameter name="x">1</parameter></invoke>`,
-/// and `<function=f>{"x": 1}</function>`.
-fn xml(body: &str, tools: &ToolSchemas) -> Option<Vec<ToolCall>> {
-    let mut rest = body;
-    let mut calls = Vec::new();
-    while !rest.is_empty() {
-        let call_of = element(rest, "function").or_else(|| element(rest, "invoke"))?;
-        let call = match call_of.inner.trim() {
-            inner if inner.starts_with('{') => tool_call::parse_arguments(call_of.name, inner)?,
-            inner => ToolCall::new(call_of.name, parameters(call_of.name, inner, tools)?)?,
-        };
-        calls.push(call);
-        rest = call_of.after.trim_start();
-    }
-    Some(calls)
-}
-
-fn parameters(function: &str, mut inner: &str, tools: &ToolSchemas) -> Option<Map<String, Value>> {
-    let mut map = Map::new();
-    while !inner.is_empty() {
-        let XmlElement { name, attributes, inner: text, after } =
-            element(inner, "parameter").or_else(|| element(inner, "param"))?;
-        // A line break after the tag and before the next belongs to the notation.
-        let text = text.strip_prefix('\n').unwrap_or(text);
-        let text = text.strip_suffix('\n').unwrap_or(text);
-        let data = text.trim().strip_prefix("<![CDATA[").and_then(|text| text.strip_suffix("]]>"));
-        let value = match data {
-            Some(text) => Value::String(text.into()),
-            None if attributes.contains("string=\"true\"") => Value::String(text.into()),
-            None => tools.value(function, name, text),
-        };
-        map.insert(name.into(), value);
-        inner = after.trim_start();
-    }
-    Some(map)
-}
-
-/// `<tag=name>inner</tag>after` or `<tag name="name" attributes>inner</tag>after`.
-struct XmlElement<'a> {
-    name: &'a str,
-    attributes: &'a str,
-    inner: &'a str,
-    after: &'a str,
-}
-
-/// Parses the element at the start of a text. The last end tag may be missing.
-fn element<'a>(text: &'a str, tag: &str) -> Option<XmlElement<'a>> {
-    let rest = text.strip_prefix('<')?.strip_prefix(tag)?;
-    let (head, rest) = rest.split_once('>')?;
-    let head = head.strip_prefix('=').or_else(|| head.trim_start().strip_prefix("name="))?.trim();
-    let quoted = head.strip_prefix('"').and_then(|head| head.split_once('"'));
-    let (name, attributes) = quoted.unwrap_or((head.trim_matches('\''), ""));
-    let close = format!("</{tag}>");
-    let (inner, after) = rest.split_once(close.as_str()).unwrap_or((rest, ""));
-    Some(XmlElement { name, attributes, inner, after })
-}
-
 /// Calls between vendor tags, with a name, a separator and JSON: DeepSeek, Kimi, Mistral, Gemma.
 fn vendor(body: &str) -> Option<Vec<ToolCall>> {
     if body.contains("<｜tool▁sep｜>") {
@@ -152,44 +110,58 @@ fn vendor(body: &str) -> Option<Vec<ToolCall>> {
     (!calls.is_empty() && reader.is_done()).then_some(calls)
 }
 
-fn each(body: &str, open: &str, close: &str, read: fn(&str) -> Option<ToolCall>) -> Option<Vec<ToolCall>> {
-    let parts = body.split(open).map(str::trim).filter(|part| !part.is_empty());
-    parts.map(|part| read(part.strip_suffix(close).unwrap_or(part))).collect()
+fn each(
+    body: &str,
+    open: &str,
+    close: &str,
+    read: fn(&mut LiteralReader<'_>) -> Option<ToolCall>,
+) -> Option<Vec<ToolCall>> {
+    let mut reader = LiteralReader::new(body);
+    let mut calls = Vec::new();
+    while !reader.is_done() {
+        reader.take(open);
+        let call = read(&mut reader)?;
+        let is_last = !reader.take(close) && !reader.rest.starts_with(open);
+        calls.push(call);
+        if is_last && !reader.is_done() {
+            return None;
+        }
+    }
+    Some(calls)
 }
 
 /// `name<sep>{…}`, or `function<sep>name` and JSON in a code block.
-fn deepseek(part: &str) -> Option<ToolCall> {
-    let (head, tail) = part.split_once("<｜tool▁sep｜>")?;
-    let Some((name, block)) = tail.split_once("```json") else {
-        return tool_call::parse_arguments(head, tail);
-    };
-    tool_call::parse_arguments(name, block.trim().trim_end_matches("```"))
+fn deepseek(reader: &mut LiteralReader<'_>) -> Option<ToolCall> {
+    let head = before(reader, "<｜tool▁sep｜>")?;
+    if reader.is_done() || reader.rest.starts_with(['{', '<']) {
+        return ToolCall::new(head, arguments(reader)?);
+    }
+    let name = before(reader, "```json")?;
+    let arguments = arguments(reader)?;
+    reader.take("```");
+    ToolCall::new(name, arguments)
 }
 
 /// `functions.name:0<argument>{…}`.
-fn kimi(part: &str) -> Option<ToolCall> {
-    let (id, arguments) = part.split_once("<|tool_call_argument_begin|>")?;
-    let name = id.trim().rsplit_once(':').map_or(id.trim(), |(name, _)| name);
-    Some(ToolCall { id: Some(id.trim().to_string()), ..tool_call::parse_arguments(name, arguments)? })
+fn kimi(reader: &mut LiteralReader<'_>) -> Option<ToolCall> {
+    let id = before(reader, "<|tool_call_argument_begin|>")?.trim();
+    let name = id.rsplit_once(':').map_or(id, |(name, _)| name);
+    Some(ToolCall { id: Some(id.to_string()), ..ToolCall::new(name, arguments(reader)?)? })
 }
 
-/// `name`, then `<arg_key>x</arg_key><arg_value>1</arg_value>` per argument: GLM.
-fn keyed(body: &str, tools: &ToolSchemas) -> Option<Vec<ToolCall>> {
-    let (name, mut rest) = body.split_at(body.find("<arg_key>")?);
-    let mut map = Map::new();
-    let between = |text: &mut &str, tag: &str| -> Option<String> {
-        let (inner, after) =
-            text.trim_start().strip_prefix(&format!("<{tag}>"))?.split_once(&format!("</{tag}>"))?;
-        *text = after;
-        Some(inner.to_string())
-    };
-    while !rest.trim().is_empty() {
-        let key = between(&mut rest, "arg_key")?.trim().to_string();
-        let text = between(&mut rest, "arg_value")?;
-        let value = tools.value(name.trim(), &key, &text);
-        map.insert(key, value);
+/// Reads up to a separator, and the separator.
+fn before<'a>(reader: &mut LiteralReader<'a>, separator: &str) -> Option<&'a str> {
+    let (before, after) = reader.rest.split_once(separator)?;
+    reader.rest = after.trim_start();
+    Some(before)
+}
+
+/// Reads an object. Its strings may contain tags. Nothing is an empty object.
+pub fn arguments(reader: &mut LiteralReader<'_>) -> Option<Map<String, Value>> {
+    if reader.is_done() || reader.rest.starts_with('<') {
+        return Some(Map::new());
     }
-    Some(vec![ToolCall::new(name, map)?])
+    object(strict(reader).or_else(|| reader.value())?)
 }
 
 /// `name` and its arguments as JSON.
@@ -317,6 +289,47 @@ mod tests {
         ] {
             check(body, &[]);
         }
+    }
+
+    #[test]
+    fn tags_inside_arguments_are_text() {
+        let check = |body: &str, text: &str| check(body, &[("f", json!({"x": text}))]);
+        let parameter =
+            |text: &str| format!("<function=f>\n<parameter=x>\n{text}\n</parameter>\n</function>");
+        for text in [
+            "a </tool_call> b",
+            "a </parameter> b",
+            "a </function> b",
+            "<tool_call>{\"name\": \"g\"}</tool_call>",
+            "<parameter=y>1</parameter> c",
+        ] {
+            check(&parameter(text), text);
+            check(&format!("f\n<arg_key>x</arg_key>\n<arg_value>{text}</arg_value>\n"), text);
+            let quoted = Value::from(text);
+            check(&format!("{{\"name\": \"f\", \"arguments\": {{\"x\": {quoted}}}}}"), text);
+            check(&format!("<function=f>{{\"x\": {quoted}}}</function>"), text);
+            check(&format!("f(x={quoted})"), text);
+        }
+        check("f\n<arg_key>x</arg_key>\n<arg_value>a </arg_value> b</arg_value>", "a </arg_value> b");
+        for text in
+            ["a <｜tool▁call▁end｜> b", "a <｜tool▁call▁begin｜>g<｜tool▁sep｜>{} b", "```json\n{}\n```"]
+        {
+            let quoted = Value::from(text);
+            check(
+                &format!("<｜tool▁call▁begin｜>f<｜tool▁sep｜>{{\"x\": {quoted}}}<｜tool▁call▁end｜>"),
+                text,
+            );
+            check(
+                &format!(
+                    "<｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{{\"x\": {quoted}}}\n```<｜tool▁call▁end｜>"
+                ),
+                text,
+            );
+        }
+        check(
+            "<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{\"x\": \"<|tool_call_end|>\"}<|tool_call_end|>",
+            "<|tool_call_end|>",
+        );
     }
 
     #[test]

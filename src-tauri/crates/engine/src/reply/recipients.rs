@@ -30,6 +30,9 @@ pub struct RecipientParser {
     /// Whole lines that begin a message.
     lines: Vec<String>,
     held: String,
+    /// Text was shown before: another message of it begins a paragraph.
+    has_said: bool,
+    begins_paragraph: bool,
 }
 
 impl RecipientParser {
@@ -38,7 +41,7 @@ impl RecipientParser {
         let lines = names.map(|name| format!("{OPEN}{name}\n")).collect();
         let state =
             if prompt.trim_end().ends_with(OPEN) { RecipientState::Name } else { RecipientState::Text };
-        Self { state, lines, held: String::new() }
+        Self { state, lines, held: String::new(), has_said: false, begins_paragraph: false }
     }
 
     pub fn push(&mut self, piece: &str, show: &mut ReplySink<'_>) {
@@ -49,8 +52,8 @@ impl RecipientParser {
     pub fn finish(&mut self, show: &mut ReplySink<'_>) {
         let held = std::mem::take(&mut self.held);
         match std::mem::replace(&mut self.state, RecipientState::Text) {
-            RecipientState::Name | RecipientState::Text => say(&held, show),
-            RecipientState::Call(name) => call(&name, &held, show),
+            RecipientState::Name | RecipientState::Text => self.say(&held, show),
+            RecipientState::Call(name) => self.call(&name, &held, show),
         }
     }
 
@@ -60,21 +63,21 @@ impl RecipientParser {
             RecipientState::Name => self.step_name(),
             RecipientState::Text => {
                 if let Some(next) = self.next_message() {
-                    say(next.before.trim_end(), show);
-                    self.state = next.state;
+                    self.say(next.before.trim_end(), show);
+                    self.begin(next.state);
                     return true;
                 }
                 let held = self.lines.iter().map(|line| held_suffix(&self.held, line)).max().unwrap_or(0);
                 let solid = self.held[..self.held.len() - held].trim_end().len();
-                say(&self.held[..solid], show);
-                self.held.drain(..solid);
+                let said: String = self.held.drain(..solid).collect();
+                self.say(&said, show);
                 false
             }
             RecipientState::Call(name) => {
                 let name = name.clone();
                 let Some(next) = self.next_message() else { return false };
-                call(&name, &next.before, show);
-                self.state = next.state;
+                self.call(&name, &next.before, show);
+                self.begin(next.state);
                 true
             }
         }
@@ -111,6 +114,33 @@ impl RecipientParser {
         self.held.drain(..at + n_line);
         Some(NextMessage { before, state })
     }
+
+    fn begin(&mut self, state: RecipientState) {
+        self.begins_paragraph = state == RecipientState::Text && self.has_said;
+        self.state = state;
+    }
+
+    fn call(&mut self, name: &str, arguments: &str, show: &mut ReplySink<'_>) {
+        match tool_call::parse_arguments(name, &marked::written(arguments)) {
+            Some(call) => show(ReplyPiece::Call(call)),
+            None => {
+                show(ReplyPiece::Malformed(
+                    "The model tried to call a tool, but its arguments are not a JSON object.",
+                ));
+                self.say(&format!("{name}\n{arguments}"), show);
+            }
+        }
+    }
+
+    fn say(&mut self, text: &str, show: &mut ReplySink<'_>) {
+        let text = marked::shown(text);
+        if text.is_empty() {
+            return;
+        }
+        self.has_said = true;
+        let gap = if std::mem::take(&mut self.begins_paragraph) { "\n\n" } else { "" };
+        show(ReplyPiece::Text(&[gap, &text].concat()));
+    }
 }
 
 struct NextMessage {
@@ -120,23 +150,4 @@ struct NextMessage {
 
 fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "_.-".contains(c))
-}
-
-fn call(name: &str, arguments: &str, show: &mut ReplySink<'_>) {
-    match tool_call::parse_arguments(name, &marked::written(arguments)) {
-        Some(call) => show(ReplyPiece::Call(call)),
-        None => {
-            show(ReplyPiece::Malformed(
-                "The model tried to call a tool, but its arguments are not a JSON object.",
-            ));
-            say(&format!("{name}\n{arguments}"), show);
-        }
-    }
-}
-
-fn say(text: &str, show: &mut ReplySink<'_>) {
-    let text = marked::shown(text);
-    if !text.is_empty() {
-        show(ReplyPiece::Text(&text));
-    }
 }

@@ -9,6 +9,7 @@ mod kimi_k3;
 mod minimax_m3;
 mod solar;
 
+use super::elements;
 use super::tool_call::{ToolCall, ToolSchemas};
 
 /// How a vendor's models write replies with calls.
@@ -48,6 +49,16 @@ pub fn read(body: &str, tools: &ToolSchemas) -> Option<Vec<ToolCall>> {
 /// Splits a text into the content of the element it begins with, and the rest.
 fn between<'a>(text: &'a str, open: &str, close: &str) -> Option<(&'a str, &'a str)> {
     text.trim_start().strip_prefix(open)?.split_once(close)
+}
+
+/// As `between`, where the content may contain the end tag: the real one is followed by one of `follow`, or nothing.
+fn between_followed<'a>(
+    text: &'a str,
+    open: &str,
+    close: &str,
+    follow: &[&str],
+) -> Option<(&'a str, &'a str)> {
+    elements::split_at_end(text.trim_start().strip_prefix(open)?, close, follow)
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@ use weights::{SharedBytes, WeightFile};
 use super::*;
 use crate::tokenizer::{Special, Tokenizer};
 
+mod embedded;
+
 /// Text, reasoning, calls as `name(arguments)`, number of notices.
 type ReplyParts = (String, String, Vec<String>, usize);
 
@@ -418,11 +420,12 @@ fn functionary_names_recipients_in_a_line() {
     functionary.check("f\n{\"x\": \"a\"}", "", "", &F);
     functionary.check("f\n{\"x\": \"a\"}>>>f\n{\"x\": \"a\"}", "", "", &[F[0], F[0]]);
     functionary.check("all\nI look.>>>f\n{\"x\": \"a\"}<|eot_id|>", "I look.", "", &F);
+    functionary.check("all\nI look.>>>f\n{\"x\": \"a\"}>>>all\nDone.", "I look.\n\nDone.", "", &F);
     // Text like Python's prompt; a message without a recipient is for the user.
     functionary.check("all\n>>> print(1)\n>>>g\n", ">>> print(1)\n>>>g\n", "", &[]);
     functionary.check("Just some words.\nAnd more.", "Just some words.\nAnd more.", "", &[]);
     functionary.check("al", "al", "", &[]);
     functionary.check_all("f\n{\"x\": ", "f\n{\"x\": ", "", &[], 1);
-    functionary.check_all("all\na>>>f\nwords>>>all\nb", "af\nwordsb", "", &[], 1);
+    functionary.check_all("all\na>>>f\nwords>>>all\nb", "af\nwords\n\nb", "", &[], 1);
     TestModel { prompt: "", ..functionary }.check("Hello.>>>f\n{\"x\": \"a\"}", "Hello.", "", &F);
 }

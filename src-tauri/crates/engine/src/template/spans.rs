@@ -5,9 +5,10 @@
 //!
 //! A span may be reported where none is needed. Control tokens that the template itself writes are never inside one.
 
+use kernels::Interrupt;
 use serde_json::Value;
 
-use super::{ChatTemplate, ContentSpan, RenderInput, RenderedPrompt, json, python};
+use super::{ChatTemplate, ContentSpan, RenderBudget, RenderInput, RenderedPrompt};
 use crate::error::Result;
 
 /// A placeholder is `open`, a number, `close`: characters absent from the prompt, so that no text can forge one.
@@ -25,6 +26,9 @@ impl MarkChars {
     }
 }
 
+/// Codes of renderings that did not come to an end.
+const STOPPED: &[&str] = &["template.limit", "template.cancelled"];
+
 /// Texts that are tried alone: each costs a rendering.
 const MAX_RENDERED_ALONE: usize = 64;
 
@@ -36,8 +40,12 @@ struct TextLeaf {
     is_content: bool,
 }
 
-pub fn render(template: &ChatTemplate, input: &RenderInput<'_>) -> Result<RenderedPrompt> {
-    let text = template.render_text(input, input.messages, input.tools)?;
+pub fn render(
+    template: &ChatTemplate,
+    input: &RenderInput<'_>,
+    interrupt: Option<&Interrupt>,
+) -> Result<RenderedPrompt> {
+    let text = template.render_text(input, input.messages, input.tools, &RenderBudget::new(interrupt))?;
     let mut leaves = Vec::new();
     let Some(marks) = MarkChars::absent_from(&text) else {
         // All 42,720 rare letters occur: certainly an attempt to evade this.
@@ -48,17 +56,22 @@ pub fn render(template: &ChatTemplate, input: &RenderInput<'_>) -> Result<Render
     if leaves.is_empty() {
         return Ok(RenderedPrompt { text, content_spans: Vec::new() });
     }
-    let with_marks = template.render_text(input, &messages, &tools).ok();
-    let content_spans = with_marks
-        .and_then(|marked| align(marks, &marked, &text, &leaves))
-        .unwrap_or_else(|| one_by_one(template, input, marks, &text, &leaves));
+    // One that was stopped may not pass for one that is impossible: what people wrote would not be found.
+    let with_marks = match template.render_text(input, &messages, &tools, &RenderBudget::new(interrupt)) {
+        Err(error) if STOPPED.contains(&error.code()) => return Err(error),
+        rendered => rendered.ok(),
+    };
+    let content_spans =
+        with_marks.and_then(|marked| align(marks, &marked, &text, &leaves)).unwrap_or_else(|| {
+            one_by_one(template, (input, &RenderBudget::new(interrupt)), marks, &text, &leaves)
+        });
     Ok(RenderedPrompt { text, content_spans })
 }
 
 /// Tries each text alone, then searches for the rest.
 fn one_by_one(
     template: &ChatTemplate,
-    input: &RenderInput<'_>,
+    (input, budget): (&RenderInput<'_>, &RenderBudget),
     marks: MarkChars,
     text: &str,
     leaves: &[TextLeaf],
@@ -69,7 +82,7 @@ fn one_by_one(
         let by_itself =
             (at < MAX_RENDERED_ALONE).then(|| marked(input, marks, &mut Vec::new(), &|leaf| leaf == at));
         let found = by_itself
-            .and_then(|(messages, tools)| template.render_text(input, &messages, &tools).ok())
+            .and_then(|(messages, tools)| template.render_text(input, &messages, &tools, budget).ok())
             .and_then(|marked| align(marks, &marked, text, leaves));
         match found {
             Some(found) => {
@@ -141,9 +154,9 @@ fn forms(text: &str) -> Vec<String> {
     add(text.trim_end().to_string());
     add(text.trim_matches('\n').to_string());
     for text in [text, text.trim()] {
-        add(json::escaped(text));
-        let shown = python::repr(&text.into());
-        add(shown[1..shown.len() - 1].to_string());
+        add(jinja::escaped(text));
+        let shown = jinja::repr_json(&text.into());
+        add(shown.get(1..shown.len().saturating_sub(1)).unwrap_or(text).to_string());
     }
     forms
 }

@@ -109,6 +109,7 @@ impl Counter {
             architecture: self.architecture,
             fingerprint: &self.fingerprint,
             now,
+            interrupt: None,
         }
     }
 

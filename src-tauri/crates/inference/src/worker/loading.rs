@@ -74,6 +74,10 @@ impl Worker<'_> {
                 LoadPlan::Start => {
                     let Some(waiting) = self.waiting.remove(at) else { break };
                     self.start(waiting, Duration::ZERO);
+                    // What cannot wait is heard before the next prompt is rendered.
+                    if self.requests.interrupt().is_requested() {
+                        break;
+                    }
                 }
                 LoadPlan::Load => {
                     let Some(waiting) = self.waiting.remove(at) else { break };
@@ -222,8 +226,10 @@ impl Worker<'_> {
         let model = self.models.last_mut().expect("it was pushed");
         let clock = &*self.clock;
         let turn = request.turn.clone();
+        let again = WaitingTurn { request: request.clone(), arrived, position: 0, need: None };
         match guarded(|| model.submit(request, arrived, loading, clock)) {
             Ok(steps) => steps.into_iter().for_each(|step| self.tell(&turn, step)),
+            Err(error) if error.code() == "template.cancelled" => self.waiting.push_front(again),
             Err(error) => self.tell(&turn, Step::Failed { error }),
         }
     }

@@ -65,6 +65,8 @@ pub struct LoadedModel {
     pub n_taken: u32,
     /// Bytes that the process held before the model was loaded, where the system says.
     pub used_before: Option<u64>,
+    /// Ends a batch or the rendering of a prompt early.
+    interrupt: Interrupt,
 }
 
 pub(super) fn devices(load: &LoadSpec) -> Devices {
@@ -137,7 +139,7 @@ impl LoadedModel {
         let mut model = loaded?;
         model.check_generates()?;
         model.adapt(&load.lora)?;
-        model.set_interrupt(interrupt);
+        model.set_interrupt(interrupt.clone());
         let mut scheduler = Scheduler::new();
         if let Some(draft) = &load.draft {
             let file = crate::model_file::open(&draft.location)?;
@@ -149,15 +151,14 @@ impl LoadedModel {
         }
         let notices =
             machine.into_iter().chain(placed.notice.clone()).chain(gpu_notices::loaded(&mut model)).collect();
-        let (running, contexts) = (Vec::new(), Contexts::default());
         Ok(Self {
             reference,
             load,
             model,
             scheduler,
-            running,
+            running: Vec::new(),
             reading: VecDeque::new(),
-            contexts,
+            contexts: Contexts::default(),
             placed: Some(placed),
             next_number: 0,
             notices,
@@ -167,6 +168,7 @@ impl LoadedModel {
             unload_after: None,
             n_taken: 0,
             used_before,
+            interrupt,
         })
     }
 
@@ -182,6 +184,8 @@ impl LoadedModel {
 
     /// Takes a turn; its steps come from `step`. Returns those that come before: what was left out of its prompt, or
     /// what is wanting; what the user should know though nothing failed.
+    ///
+    /// Errors: `template.cancelled` if a request that cannot wait arrived; nothing has happened then.
     pub fn submit(
         &mut self,
         mut request: GenerateRequest,
@@ -191,7 +195,7 @@ impl LoadedModel {
     ) -> Result<Vec<Step>> {
         let asked_ms = request.resume.as_ref().map_or_else(|| clock.now_utc_ms(), |it| it.asked_ms);
         let now = calendar::date_time(asked_ms);
-        let vocabulary = self.vocabulary(&now)?;
+        let vocabulary = Vocabulary { interrupt: Some(&self.interrupt), ..self.vocabulary(&now)? };
         let tokenizer = vocabulary.tokenizer;
         let had = request.had.as_ref();
         let had = had.map(|had| resume::tokens(had, vocabulary.fingerprint, tokenizer)).transpose()?;
@@ -299,7 +303,14 @@ impl LoadedModel {
         let tokenizer = self.model.tokenizer().ok_or_else(|| no_vocabulary(&self.reference.id))?;
         let info = self.model.info();
         let (architecture, fingerprint) = (info.architecture, &*info.fingerprint);
-        Ok(Vocabulary { tokenizer, template: self.model.template(), architecture, fingerprint, now })
+        Ok(Vocabulary {
+            tokenizer,
+            template: self.model.template(),
+            architecture,
+            fingerprint,
+            now,
+            interrupt: None,
+        })
     }
 
     /// Nothing is cut silently: a prompt that doesn't fit is refused with its numbers.

@@ -38,6 +38,75 @@ fn generate(turn: &str) -> WorkerRequest {
     }))
 }
 
+/// A template that would take minutes.
+const SLOW: &str =
+    "{% set x = namespace(a=[]) %}{% for i in range(100000) %}{% set x.a = x.a + [i] %}{% endfor %}";
+
+/// A turn whose prompt is rendered by another template.
+fn generate_by(turn: &str, template: &str) -> WorkerRequest {
+    let WorkerRequest::Generate(mut request) = generate(turn) else { panic!("it is one that generates") };
+    request.chat.template = Some(template.into());
+    WorkerRequest::Generate(request)
+}
+
+#[test]
+fn a_slow_template_fails_its_turn_alone() {
+    let (send, requests) = channel();
+    send.send(generate("a")).unwrap();
+    send.send(generate_by("slow", SLOW)).unwrap();
+    send.send(generate("b")).unwrap();
+    let (mut ends, mut ids) = (Vec::new(), Vec::new());
+    let end = run(&requests, Arc::new(RealClock::new()), &mut |event| {
+        match event {
+            WorkerEvent::Turn { turn, step: Step::Done(finished) } => {
+                ends.push((turn, "done".to_owned()));
+                ids.push(finished.log.ids);
+            }
+            WorkerEvent::Turn { turn, step: Step::Failed { error } } => {
+                assert!(!error.remedy().is_empty());
+                ends.push((turn, error.code().to_owned()));
+            }
+            _ => {}
+        }
+        if ends.len() == 3 {
+            send.send(WorkerRequest::Stop).unwrap();
+        }
+        true
+    });
+    assert_eq!(end, End::Stopped);
+    ends.sort();
+    let ended = [("a", "done"), ("b", "done"), ("slow", "template.limit")];
+    assert_eq!(ends, ended.map(|(turn, end)| (turn.to_owned(), end.to_owned())));
+    assert_eq!(ids[0], ids[1], "the others answer as ever");
+}
+
+#[test]
+fn a_turn_can_be_cancelled_while_its_prompt_is_rendered() {
+    let (send, requests) = channel();
+    send.send(generate("a")).unwrap();
+    let mut ended = Vec::new();
+    run(&requests, Arc::new(RealClock::new()), &mut |event| {
+        match event {
+            // Both requests are there before the prompt is rendered.
+            WorkerEvent::Turn { turn, step: Step::Done(_) } if turn == "a" => {
+                send.send(generate_by("slow", SLOW)).unwrap();
+                send.send(WorkerRequest::Cancel { turn: "slow".into() }).unwrap();
+            }
+            WorkerEvent::Turn { turn, step } if turn == "slow" => {
+                match step {
+                    Step::Done(_) => ended.push("done".to_owned()),
+                    Step::Failed { error } => ended.push(error.code().to_owned()),
+                    _ => return true,
+                }
+                send.send(WorkerRequest::Stop).unwrap();
+            }
+            _ => {}
+        }
+        true
+    });
+    assert_eq!(ended, ["done"], "cancelled, not stopped for its time");
+}
+
 /// How a turn ended: what it generated, or the code of its error.
 type TurnEnd = (String, std::result::Result<Vec<u32>, String>);
 

@@ -35,6 +35,7 @@ impl Starter {
             architecture: self.architecture,
             fingerprint: "",
             now: "2026-01-15T12:00:00",
+            interrupt: None,
         }
     }
 }

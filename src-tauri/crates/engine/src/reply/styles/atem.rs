@@ -3,7 +3,7 @@
 
 use serde_json::Map;
 
-use super::{CallStyle, between};
+use super::{CallStyle, between_followed};
 use crate::reply::tool_call::{ToolCall, ToolSchemas};
 
 pub const STYLE: CallStyle = CallStyle {
@@ -15,17 +15,20 @@ pub const STYLE: CallStyle = CallStyle {
     read,
 };
 
+const INVOKE: &str = "<atem:invoke name=\"";
+const PARAMETER: &str = "<atem:parameter name=\"";
+
 fn read(body: &str, tools: &ToolSchemas) -> Option<Vec<ToolCall>> {
     let body = body.trim();
     let body = body.strip_prefix(STYLE.calls.0).unwrap_or(body);
     let mut rest = body.strip_suffix(STYLE.calls.1).unwrap_or(body).trim();
     let mut calls = Vec::new();
     while !rest.is_empty() {
-        let (inner, after) = between(rest, "<atem:invoke name=\"", "</atem:invoke>")?;
+        let (inner, after) = between_followed(rest, INVOKE, "</atem:invoke>", &[INVOKE])?;
         let (name, mut inner) = inner.split_once("\">")?;
         let mut arguments = Map::new();
         while !inner.trim().is_empty() {
-            let (parameter, next) = between(inner, "<atem:parameter name=\"", "</atem:parameter>")?;
+            let (parameter, next) = between_followed(inner, PARAMETER, "</atem:parameter>", &[PARAMETER])?;
             let (key, text) = parameter.split_once("\">")?;
             // White space is part of a text.
             arguments.insert(key.into(), tools.value(name, key, text));
@@ -50,6 +53,10 @@ mod tests {
         check(&format!("<atem:function_calls>\n{one}\n</atem:function_calls>"), &expected);
         check(&format!("{one}\n{one}"), &[expected[0], expected[0]]);
         check("<atem:invoke name=\"f\">\n</atem:invoke>", &["f({})"]);
+        check(
+            &one.replace(" a <c>", " a </atem:parameter> <c>"),
+            &[r#"f({"n":1,"x":" a </atem:parameter> <c>\n"})"#],
+        );
         for half in [
             "<atem:invoke name=\"f\">",
             "<atem:invoke name=\"f\"><atem:parameter name=\"x\">a",

@@ -2,7 +2,7 @@
 
 use serde_json::Map;
 
-use super::{CallStyle, between};
+use super::{CallStyle, between, between_followed};
 use crate::reply::tool_call::{ToolCall, ToolSchemas};
 
 pub const STYLE: CallStyle = CallStyle {
@@ -10,32 +10,28 @@ pub const STYLE: CallStyle = CallStyle {
     reasoning: Some(("<think:opensource>", "</think:opensource>")),
     calls: ("<tool_calls:opensource>", "</tool_calls:opensource>"),
     fences: &[],
-    inner: &[
-        OPEN,
-        CLOSE,
-        SEP,
-        "<arg_key:opensource>",
-        "</arg_key:opensource>",
-        "<arg_value:opensource>",
-        "</arg_value:opensource>",
-    ],
+    inner: &[OPEN, CLOSE, SEP, KEY_OPEN, KEY_CLOSE, VALUE_OPEN, VALUE_CLOSE],
     read,
 };
 
 const OPEN: &str = "<tool_call:opensource>";
 const CLOSE: &str = "</tool_call:opensource>";
 const SEP: &str = "<tool_sep:opensource>";
+const KEY_OPEN: &str = "<arg_key:opensource>";
+const KEY_CLOSE: &str = "</arg_key:opensource>";
+const VALUE_OPEN: &str = "<arg_value:opensource>";
+const VALUE_CLOSE: &str = "</arg_value:opensource>";
 
 fn read(body: &str, tools: &ToolSchemas) -> Option<Vec<ToolCall>> {
     let mut rest = body.trim();
     let mut calls = Vec::new();
     while !rest.is_empty() {
-        let (call, after) = between(rest, OPEN, CLOSE)?;
+        let (call, after) = between_followed(rest, OPEN, CLOSE, &[OPEN])?;
         let (name, mut inner) = call.split_once(SEP)?;
         let mut arguments = Map::new();
         while !inner.trim().is_empty() {
-            let (key, next) = between(inner, "<arg_key:opensource>", "</arg_key:opensource>")?;
-            let (text, next) = between(next, "<arg_value:opensource>", "</arg_value:opensource>")?;
+            let (key, next) = between(inner, KEY_OPEN, KEY_CLOSE)?;
+            let (text, next) = between_followed(next, VALUE_OPEN, VALUE_CLOSE, &[KEY_OPEN])?;
             arguments.insert(key.trim().into(), tools.value(name.trim(), key.trim(), text));
             inner = next;
         }
@@ -58,6 +54,9 @@ mod tests {
         check(one, &expected);
         check(&format!("{one}\n{one}\n"), &[expected[0], expected[0]]);
         check("<tool_call:opensource>f<tool_sep:opensource>\n</tool_call:opensource>", &["f({})"]);
+        let tagged = "<tool_call:opensource>f<tool_sep:opensource><arg_key:opensource>x</arg_key:opensource>\
+                      <arg_value:opensource>a </arg_value:opensource> b</arg_value:opensource></tool_call:opensource>";
+        check(tagged, &[r#"f({"x":"a </arg_value:opensource> b"})"#]);
         for half in [
             "<tool_call:opensource>f<tool_sep:opensource>",
             "<tool_call:opensource>f</tool_call:opensource>",

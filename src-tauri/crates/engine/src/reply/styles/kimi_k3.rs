@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{CallStyle, between};
+use super::{CallStyle, between, between_followed};
 use crate::reply::tool_call::{self, ToolCall, ToolSchemas};
 
 pub const STYLE: CallStyle = CallStyle {
@@ -15,11 +15,14 @@ pub const STYLE: CallStyle = CallStyle {
     read,
 };
 
+const CALL: &str = "<|open|>call ";
+const ARGUMENT: &str = "<|open|>argument ";
+
 fn read(body: &str, _: &ToolSchemas) -> Option<Vec<ToolCall>> {
     let mut rest = body.trim();
     let mut calls = Vec::new();
     while !rest.is_empty() {
-        let (call, after) = between(rest, "<|open|>call ", "<|close|>call<|sep|>")?;
+        let (call, after) = between_followed(rest, CALL, "<|close|>call<|sep|>", &[CALL])?;
         let (head, inner) = call.split_once("<|sep|>")?;
         let name = attribute(head, "tool")?;
         calls.push(match between(inner, "<|open|>json ", "<|close|>json<|sep|>") {
@@ -37,7 +40,7 @@ fn read(body: &str, _: &ToolSchemas) -> Option<Vec<ToolCall>> {
 fn arguments(mut inner: &str) -> Option<Map<String, Value>> {
     let mut map = Map::new();
     while !inner.trim().is_empty() {
-        let (argument, after) = between(inner, "<|open|>argument ", "<|close|>argument<|sep|>")?;
+        let (argument, after) = between_followed(inner, ARGUMENT, "<|close|>argument<|sep|>", &[ARGUMENT])?;
         let (head, text) = argument.split_once("<|sep|>")?;
         let value = match attribute(head, "type")?.as_str() {
             "string" => Value::String(text.into()),
@@ -80,6 +83,8 @@ mod tests {
         check(&call("<|open|>json type=\"object\"<|sep|>{\"n\": 1}<|close|>json<|sep|>"), &[r#"f({"n":1})"#]);
         check(&call(&argument("a&amp;&quot;b", "array", "[1, 2]")), &[r#"f({"a&\"b":[1,2]})"#]);
         check(&call(""), &["f({})"]);
+        let tagged = argument("x", "string", "a <|close|>argument<|sep|> b <|close|>call<|sep|> c");
+        check(&call(&tagged), &[r#"f({"x":"a <|close|>argument<|sep|> b <|close|>call<|sep|> c"})"#]);
         for half in [
             "<|open|>call tool=\"f\" index=\"1\"<|sep|>".to_owned(),
             call(&argument("n", "number", "one")),

@@ -1,8 +1,10 @@
 //! Solar Open: `<|tool_call:begin|>id<|tool_call:name|>f<|tool_call:args|>{…}<|tool_call:end|>`, in a message between
 //! those of reasoning and text.
 
-use super::{CallStyle, between};
-use crate::reply::tool_call::{self, ToolCall, ToolSchemas};
+use super::CallStyle;
+use crate::reply::calls;
+use crate::reply::literal::LiteralReader;
+use crate::reply::tool_call::{ToolCall, ToolSchemas};
 
 pub const STYLE: CallStyle = CallStyle {
     sign: "<|tool_call:args|>",
@@ -20,16 +22,21 @@ const CLOSE: &str = "<|tool_call:end|>";
 
 fn read(body: &str, _: &ToolSchemas) -> Option<Vec<ToolCall>> {
     let mut rest = body.trim();
-    let mut calls = Vec::new();
+    let mut found = Vec::new();
     while !rest.is_empty() {
-        let (call, after) = between(rest, OPEN, CLOSE)?;
-        let (id, call) = call.split_once(NAME)?;
-        let (name, arguments) = call.split_once(ARGUMENTS)?;
+        let (id, call) = rest.strip_prefix(OPEN)?.split_once(NAME)?;
+        let (name, text) = call.split_once(ARGUMENTS)?;
+        // Arguments may contain the tags, so their end is where the object ends.
+        let mut reader = LiteralReader::new(text);
+        let arguments = calls::arguments(&mut reader)?;
+        if !reader.take(CLOSE) {
+            return None;
+        }
         let id = Some(id.trim()).filter(|id| !id.is_empty()).map(str::to_owned);
-        calls.push(ToolCall { id, ..tool_call::parse_arguments(name, arguments)? });
-        rest = after.trim_start();
+        found.push(ToolCall { id, ..ToolCall::new(name, arguments)? });
+        rest = reader.rest;
     }
-    (!calls.is_empty()).then_some(calls)
+    (!found.is_empty()).then_some(found)
 }
 
 #[cfg(test)]
@@ -48,6 +55,7 @@ mod tests {
         check(&one, &expected);
         check(&[one.clone(), one].concat(), &[expected[0], expected[0]]);
         check(&call(""), &["f({})"]);
+        check(&call("{\"x\": \"a <|tool_call:end|> b\"}"), &[r#"f({"x":"a <|tool_call:end|> b"})"#]);
         for half in [
             call("{\"x\": "),
             call("3"),

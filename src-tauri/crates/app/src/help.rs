@@ -1,0 +1,75 @@
+//! The user guide for the interface: its articles, and the search for one that answers a question.
+
+use contract::types::{HelpArgs, HelpArticle, HelpSearchArgs, HelpSearchResult, HelpTarget, HelpTopic};
+use guide::{Article, Guide, Language, OpenTarget};
+
+/// Articles that a search offers.
+const MAX_RESULTS: usize = 12;
+
+fn guide_in(language: &str) -> &'static Guide {
+    Guide::in_language(Language::from_code(language).unwrap_or(Language::English))
+}
+
+/// All articles in reading order.
+pub fn topics(args: &HelpArgs) -> Vec<HelpTopic> {
+    let guide = guide_in(&args.language);
+    let topic = |(heading, articles): (&str, &[Article])| HelpTopic {
+        heading: heading.into(),
+        articles: articles.iter().map(|article| article_of(guide, article)).collect(),
+    };
+    guide.topics().map(topic).collect()
+}
+
+/// Articles that are like the question.
+pub fn search(args: &HelpSearchArgs) -> HelpSearchResult {
+    let guide = guide_in(&args.language);
+    let found = guide.search(&args.question, MAX_RESULTS);
+    HelpSearchResult {
+        is_answered: guide.answer(&args.question).is_some(),
+        articles: found.into_iter().map(|it| it.article).collect(),
+    }
+}
+
+fn article_of(guide: &Guide, article: &Article) -> HelpArticle {
+    HelpArticle {
+        id: article.id.clone(),
+        title: article.title.clone(),
+        text: guide.text(article),
+        related: guide.related(article),
+        targets: guide.targets(article).into_iter().map(target_of).collect(),
+    }
+}
+
+fn target_of(target: &OpenTarget) -> HelpTarget {
+    match target {
+        OpenTarget::Section(key) => HelpTarget::Section { key: key.clone() },
+        OpenTarget::Setting(key) => HelpTarget::Setting { key: key.clone() },
+        OpenTarget::Command(id) => HelpTarget::Command { id: id.clone() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_language_has_the_same_articles_with_places_to_open() {
+        let ids = |language: &str| -> Vec<(String, usize)> {
+            let topics = topics(&HelpArgs { language: language.into() });
+            topics.into_iter().flat_map(|it| it.articles).map(|it| (it.id, it.targets.len())).collect()
+        };
+        let english = ids("en");
+        assert!(english.contains(&("print-a-chat".into(), 1)));
+        assert_eq!(ids("ja"), english);
+        assert_eq!(ids("xx"), english, "English where the language is unknown");
+    }
+
+    #[test]
+    fn a_question_finds_its_article() {
+        let search =
+            |question: &str| search(&HelpSearchArgs { language: "en".into(), question: question.into() });
+        let found = search("Can I print a chat to PDF?");
+        assert_eq!((found.articles[0].as_str(), found.is_answered), ("print-a-chat", true));
+        assert!(!search("Who won the football match yesterday?").is_answered);
+    }
+}

@@ -1,0 +1,108 @@
+//! Tells whether a call breaks off inside an argument: an end tag there belongs to the argument.
+
+use super::calls::without_prefix;
+use super::elements;
+
+/// Gemma's quote, which `"` and `'` inside do not end.
+const GEMMA_QUOTE: &str = "<|\"|>";
+
+/// Returns whether the body of a call ends inside a string or inside the element of an argument.
+pub fn is_open(body: &str) -> bool {
+    let body = without_prefix(body);
+    match elements::is_argument_open(&body) {
+        Some(is_open) => is_open,
+        None => is_string_open(&body),
+    }
+}
+
+/// Returns whether a text of JSON or Python ends inside a string. A quote opens a string only where a value or a key
+/// may stand, so that an apostrophe in plain words opens none.
+fn is_string_open(text: &str) -> bool {
+    let mut rest = text;
+    let mut before = '{';
+    while let Some(c) = rest.chars().next() {
+        if let Some(inner) = rest.strip_prefix(GEMMA_QUOTE) {
+            let Some((_, after)) = inner.split_once(GEMMA_QUOTE) else { return true };
+            (rest, before) = (after, '"');
+            continue;
+        }
+        rest = &rest[c.len_utf8()..];
+        if matches!(c, '"' | '\'') && "{[(,:=>".contains(before) {
+            let Some(after) = after_string(rest, c) else { return true };
+            (rest, before) = (after, c);
+        } else if !c.is_whitespace() {
+            before = c;
+        }
+    }
+    false
+}
+
+/// Returns the text after the end of a string. None: it does not end.
+fn after_string(text: &str, quote: char) -> Option<&str> {
+    let mut is_escaped = false;
+    for (at, c) in text.char_indices() {
+        match c {
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = true,
+            c if c == quote => return Some(&text[at + 1..]),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Returns whether a text may be the beginning of a call's body, as far as it has come. Plain words are none.
+pub fn may_be_body(text: &str) -> bool {
+    let text = text.trim_start();
+    let name = text.trim_start_matches(|c: char| c.is_alphanumeric() || "_.-:".contains(c));
+    let begins_name = text.starts_with(|c: char| c.is_alphanumeric() || c == '_');
+    if !begins_name {
+        return text.is_empty() || text.starts_with(['{', '[', '<', ']']);
+    }
+    let after = name.trim_start();
+    after.is_empty() || after.starts_with(['{', '[', '<', '('])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_and_elements_are_told_from_the_rest() {
+        let check = |body: &str, expected: bool| assert_eq!(is_open(body), expected, "{body}");
+        check("{\"name\": \"f\", \"arguments\": {\"x\": \"a ", true);
+        check("{\"name\": \"f\", \"arguments\": {\"x\": \"a \\\" ", true);
+        check("{\"name\": \"f\", \"arguments\": {\"x\": \"a\"}}", false);
+        check("{\"name\": ", false);
+        check("{\"x\": \"it's\"}", false);
+        check("{'x': 'a ", true);
+        check("I don't know", false);
+        check("never", false);
+        check("", false);
+        check("f(x=\"a ", true);
+        check("f(x='a', y=\"b\")", false);
+        check("call:f{x:<|\"|>a \" ", true);
+        check("call:f{x:<|\"|>a<|\"|>}", false);
+        check("<function=f><parameter=x>a ", true);
+        check("<function=f><parameter=x>a</parameter></function>", false);
+        check("<function=f><parameter=x>a </parameter> b ", true);
+        check("<function=f><parameter=x>a</function>", false);
+        check("<function=f>{\"x\": \"a ", true);
+        check("<function=f>{\"x\": \"a\"}</function>", false);
+        check("<｜DSML｜invoke name=\"f\"><｜DSML｜parameter name=\"x\" string=\"true\">a ", true);
+        check("f\n<arg_key>x</arg_key>\n<arg_value>a ", true);
+        check("f\n<arg_key>x</arg_key>\n<arg_value>a</arg_value>\n", false);
+    }
+
+    #[test]
+    fn bodies_are_told_from_plain_words() {
+        for text in
+            ["", " ", "{", "[f", "<function", "f", "f\n<arg_key>", "f(", "call:f{", "functions.f:0<|x|>"]
+        {
+            assert!(may_be_body(text), "{text}");
+        }
+        for text in [" tags and", "> is the tag", "f is called", ".", ", then", "`"] {
+            assert!(!may_be_body(text), "{text}");
+        }
+    }
+}

@@ -1,0 +1,10 @@
+import type { Messages } from '../types';
+
+export const help: Messages['help'] = {
+  title: 'المساعدة',
+  search: 'اسأل أو ابحث',
+  contents: 'كل المقالات',
+  results: 'النتائج',
+  related: 'انظر أيضًا',
+  open: 'فتح «{name}»',
+};

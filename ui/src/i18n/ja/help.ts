@@ -1,0 +1,10 @@
+import type { Messages } from '../types';
+
+export const help: Messages['help'] = {
+  title: 'ヘルプ',
+  search: '質問または検索',
+  contents: 'すべての記事',
+  results: '検索結果',
+  related: '関連項目',
+  open: '「{name}」を開く',
+};
