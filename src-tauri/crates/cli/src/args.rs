@@ -272,7 +272,7 @@ pub enum ModelsVerb {
         #[arg(long, value_enum, default_value_t)]
         sort: crate::pull::SortBy,
     },
-    /// Download a model: catalog id, OWNER/NAME, OWNER/NAME:FILE, or page URL
+    /// Download a model: catalog id, OWNER/NAME, OWNER/NAME:FILE, OWNER/NAME:Q4_K_M, or page URL
     Pull { what: String },
     /// Verify a model's files against the hashes recorded at download
     Verify { id: String },
