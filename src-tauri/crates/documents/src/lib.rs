@@ -14,6 +14,7 @@ pub mod lenient_json;
 pub mod parts;
 pub mod pdf;
 pub mod prompt_injection;
+pub mod readability;
 pub mod text_encoding;
 
 pub use extract::ExtractedText;
