@@ -356,7 +356,7 @@ mod tests {
             std::thread::yield_now();
         }
         for _ in 0..3 {
-            // It is told so, unless its request is still on the way: then the connection is reset.
+            // The refusal arrives, unless the request is still on the way: then the connection is reset.
             let answer = server.ask(HELLO);
             assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 503"), "{answer}");
         }
