@@ -54,8 +54,7 @@ const BEATS: &str = r#"while read -r line; do case "$line" in "") echo;; *stop*)
 fn a_process_that_gives_signs_of_life_may_take_its_time() {
     assert_eq!(outcome(BEATS, INTERVAL, INTERVAL * 10), None, "it beats, though it says nothing");
     // It never speaks, but computes.
-    let busy =
-        r#"while read -r line; do case "$line" in *stop*) kill $$; exit;; esac; done <&0 & while :; do :; done"#;
+    let busy = r#"while read -r line; do case "$line" in *stop*) kill $$; exit;; esac; done <&0 & while :; do :; done"#;
     assert_eq!(outcome(busy, FOREVER, INTERVAL * 10), None);
 }
 
