@@ -38,7 +38,8 @@ pub struct TrayEnabled(AtomicBool);
 
 /// Shows or removes the icon. Error `window.tray`: the desktop has no tray; closing the window then quits.
 pub fn set(app: &AppHandle, labels: Option<Labels>) -> Result<(), ErrorInfo> {
-    let (send, done) = mpsc::channel();
+    // One outcome, so that the main thread never waits.
+    let (send, done) = mpsc::sync_channel(1);
     let on_main = app.clone();
     let set = move || {
         let is_enabled = labels.is_some();

@@ -195,12 +195,36 @@ class Server:
         return {"jsonrpc": "2.0", "id": request, key: value}
 
 
+def written(message, habit):
+    """A message as servers with this habit write it."""
+    result = message.get("result")
+    content = isinstance(result, dict) and result.get("content")
+    if habit == "null-error" and "result" in message:
+        message = {**message, "error": None}
+    if habit == "string-id" and "result" in message:
+        message = {**message, "id": str(message["id"])}
+    if content and habit == "one-part":
+        message = {**message, "result": {**result, "content": content[0]}}
+    if content and habit == "bare-text":
+        message = {**message, "result": {**result, "content": content[0]["text"]}}
+    line = json.dumps(message)
+    if content and habit == "nan":
+        line = line.replace('"content"', '"score": NaN, "content"')
+    if content and habit == "surrogate":
+        line = line.replace('"text": "', '"text": "\\ud83d')
+    if content and habit == "cut":
+        line = line[:-8]
+    if habit == "words-before":
+        line = "loading ... " + line
+    return line
+
+
 def over_stdio(server):
     lines = queue.Queue()
 
     def write():
         while (message := lines.get()) is not None:
-            sys.stdout.write(json.dumps(message) + "\n")
+            sys.stdout.write(written(message, server.flags.habit) + "\n")
             sys.stdout.flush()
 
     threading.Thread(target=write, daemon=True).start()
@@ -240,6 +264,10 @@ def over_http(server):
             self.reply(204)
 
         def do_POST(self):
+            to = server.flags.redirect
+            if to and self.path != "/mcp/":
+                self.rfile.read(int(self.headers["content-length"]))
+                return self.reply(server.flags.redirect_status, location=to)
             message = json.loads(self.rfile.read(int(self.headers["content-length"])))
             method = message.get("method")
             if server.flags.key and self.headers.get("authorization") != f"Bearer {server.flags.key}":
@@ -257,7 +285,7 @@ def over_http(server):
                 server.answer(message, None)
                 return self.reply(202)
             if not server.flags.stream:
-                body = json.dumps(server.answer(message, lambda _: None)).encode()
+                body = written(server.answer(message, lambda _: None), server.flags.habit).encode()
                 return self.reply(200, body, content_type="application/json", mcp_session_id=Handler.session)
             self.send_response(200)
             self.send_header("content-type", "text/event-stream")
@@ -266,7 +294,7 @@ def over_http(server):
             self.end_headers()
 
             def say(message):
-                self.wfile.write(b": a comment\nevent: message\ndata: " + json.dumps(message).encode() + b"\n\n")
+                self.wfile.write(b": a comment\nevent: message\ndata: " + written(message, server.flags.habit).encode() + b"\n\n")
                 self.wfile.flush()
 
             say({"jsonrpc": "2.0", "method": "notifications/progress", "params": {}})
@@ -291,6 +319,9 @@ def main():
     parser.add_argument("--no-templates", action="store_true")
     parser.add_argument("--no-prompts", action="store_true")
     parser.add_argument("--revision", default=REVISION)
+    parser.add_argument("--habit", help="how messages are written, see `written`")
+    parser.add_argument("--redirect", help="where every address but /mcp/ leads")
+    parser.add_argument("--redirect-status", type=int, default=307)
     parser.add_argument("--deaf", action="store_true", help="never answers the greeting")
     parser.add_argument("--chatty", action="store_true", help="prints a greeting that is no message")
     parser.add_argument("--broken", action="store_true", help="ends at once")

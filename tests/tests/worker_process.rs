@@ -2,8 +2,9 @@
 //! stood, word for word.
 
 use std::fs::{File, OpenOptions};
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use app::App;
@@ -208,6 +209,57 @@ fn a_model_file_that_is_cut_short_ends_the_turn_only() {
     std::fs::write(&model, whole).expect("it is whole again");
     let turn = ask(&app, Some(&model), greedy());
     assert_eq!(follow(&app, &turn, &mut |_| {}).end, Some(Ok((Finish::Length, N_TOKENS as u32))));
+}
+
+#[test]
+fn a_model_file_that_is_cut_short_ends_an_answer_of_the_terminal_with_its_reason() {
+    let home = WorkerHome::new("terminal");
+    let model = home.0.join("endless.gguf");
+    crate::kill9::write_model(&model);
+    let mut command = Command::new(nook());
+    command.args([
+        "run",
+        "--raw",
+        "--prompt",
+        "Once",
+        "--max-tokens",
+        "2000",
+        "--ignore-eos",
+        "--temperature",
+        "0",
+    ]);
+    command.arg("--model").arg(&model).arg("--data-dir").arg(&home.0);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut running = command.spawn().expect("nook starts");
+    let mut stdout = running.stdout.take().expect("piped");
+    stdout.read_exact(&mut [0; 1]).expect("the answer begins");
+    let file = OpenOptions::new().write(true).open(&model).expect("it is there");
+    file.set_len(100_000).expect("it can be cut");
+    let reading = std::thread::spawn(move || stdout.read_to_end(&mut Vec::new()));
+    let output = running.wait_with_output().expect("nook ends");
+    reading.join().expect("no panic").expect("it ends with nook");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(matches!(output.status.code(), Some(2..=5)), "{:?}: {said}", output.status);
+    assert!(said.contains("truncated"), "{said}");
+}
+
+#[test]
+fn a_stopped_worker_is_replaced_within_seconds_though_patience_is_long() {
+    let home = WorkerHome::new("stopped");
+    let expected = whole(&home.open(WorkerPlacement::Thread), greedy());
+    let app = home.open(home.worker("", FOREVER));
+    let turn = ask(&app, None, greedy());
+    let mut stopped = None;
+    let seen = follow(&app, &turn, &mut |seen| {
+        if stopped.is_none() && seen.ids.len() >= 20 {
+            home.signal("-STOP");
+            stopped = Some(Instant::now());
+        }
+    });
+    assert_eq!(seen.text, expected.text);
+    assert!(seen.notices[0].message.contains("stopped responding"), "{:?}", seen.notices);
+    // ten seconds to replace it, the others to write the rest on a busy machine
+    assert!(stopped.expect("it was stopped").elapsed() < Duration::from_secs(40));
 }
 
 #[test]

@@ -356,7 +356,11 @@ at: number,
 /**
  * The beginning of the text.
  */
-quote: string, };
+quote: string, } | { "type": "unreadable", 
+/**
+ * Of all letters.
+ */
+percent: number, };
 
 /**
  * Names a file or folder on disk.

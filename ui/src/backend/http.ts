@@ -10,6 +10,7 @@ import {
 } from './backend';
 import type { AppEvent, ErrorInfo, TurnEvent } from './bindings';
 import { readEvents } from './sse';
+import { wellFormed } from './well-formed';
 
 const KEY_NAME = 'inglenook.key';
 
@@ -71,7 +72,7 @@ export class HttpBackend implements Backend {
   async call<N extends CallName>(name: N, args: ArgsOf<N>): Promise<ResultOf<N>> {
     const response = await this.#fetch(`/api/${name}`, {
       method: 'POST',
-      body: JSON.stringify(args),
+      body: JSON.stringify(wellFormed(args)),
       headers: { 'content-type': 'application/json' },
     });
     const text = await response.text();

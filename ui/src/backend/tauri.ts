@@ -12,12 +12,13 @@ import {
   type TrayLabels,
 } from './backend';
 import type { AppEvent, TurnEvent } from './bindings';
+import { wellFormed } from './well-formed';
 
 export const inWindow = (): boolean => isTauri();
 
 async function invokeCommand<T>(command: string, args: Record<string, unknown>): Promise<T> {
   try {
-    return await invoke<T>(command, args);
+    return await invoke<T>(command, wellFormed(args));
   } catch (thrown) {
     throw new BackendError(asErrorInfo(thrown));
   }

@@ -216,4 +216,24 @@ describe('the language', () => {
     await i18n.choose('en');
     expect(localizeError(error)).toBe(error);
   });
+
+  it('puts the values of a recovered database into the translation', async () => {
+    const message =
+      'The chat database was damaged. 7 chats were recovered. Missing: 1 titles, at least 2 messages; 3 places could not be read. The damaged file is kept as /home/a/inglenook.db.damaged-5.';
+    const error = { code: 'session.damaged', message, remedy: 'Nothing was deleted.' };
+    for (const language of ['de', 'ja', 'ar'] as const) {
+      await i18n.choose(language);
+      const text = localizeError(error).message;
+      for (const value of ['7', '1', '2', '3', '/home/a/inglenook.db.damaged-5']) {
+        expect(text, language).toContain(value);
+      }
+      expect(text, language).not.toContain('{');
+      // Where it says more, the English text stays.
+      expect(localizeError({ ...error, message: 'Something else.' }).message).toBe(
+        'Something else.',
+      );
+    }
+    await i18n.choose('en');
+    expect(localizeError(error)).toBe(error);
+  });
 });

@@ -22,9 +22,23 @@ function kindOf(kind: SettingKind, text: SettingText): SettingKind {
   return kind;
 }
 
+/** Where the values stand in the English text of an error whose translations name them. */
+const VALUES: Readonly<Partial<Record<ErrorCode, RegExp>>> = {
+  'session.damaged':
+    /^The chat database was damaged\. (?<chats>\d+) chats were recovered\. Missing: (?<titles>\d+) titles, at least (?<messages>\d+) messages; (?<places>\d+) places could not be read\. The damaged file is kept as (?<file>.*)\.$/,
+};
+
 /** Translates an error by its code if that loses nothing; else keeps the application's text. */
-export const localizeError = (error: Pick<ErrorInfo, 'code' | 'message' | 'remedy'>): ErrorText =>
-  i18n.catalogue.errors[error.code as ErrorCode] ?? error;
+export function localizeError(error: Pick<ErrorInfo, 'code' | 'message' | 'remedy'>): ErrorText {
+  const code = error.code as ErrorCode;
+  const text = i18n.catalogue.errors[code];
+  const pattern = VALUES[code];
+  if (!text || !pattern) return text ?? error;
+  const values = pattern.exec(error.message)?.groups;
+  if (!values) return error;
+  const message = text.message.replace(/\{(\w+)\}/g, (hole, name: string) => values[name] ?? hole);
+  return { message, remedy: text.remedy };
+}
 
 /** Message and remedy in one line. */
 export function localizeErrorInline(error: Pick<ErrorInfo, 'code' | 'message' | 'remedy'>): string {

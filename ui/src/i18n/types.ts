@@ -38,7 +38,10 @@ export interface ErrorText {
   readonly remedy: string;
 }
 
-/** Codes of errors whose English text contains no file, number or name, so that a translation by code loses nothing. */
+/**
+ * Codes of errors whose English text contains no file, number or name, so that a translation by code loses nothing; or
+ * whose text has the form that `localize.ts` knows.
+ */
 export const ERROR_CODES = [
   'ui.unreachable',
   'ui.unauthorized',
@@ -59,11 +62,13 @@ export const ERROR_CODES = [
   'model.removed',
   'preset.no_name',
   'session.busy',
+  'session.damaged',
   'session.disk_full',
   'session.empty',
   'session.not_a_question',
   'session.not_the_end',
   'session.nothing_to_retry',
+  'session.read_only',
   'turn.unknown',
   'worker.file_gone',
   'worker.hung',

@@ -14,3 +14,4 @@ pub mod rows_to_types;
 mod temporary;
 pub(crate) mod title_jobs;
 mod trash;
+mod written_title;

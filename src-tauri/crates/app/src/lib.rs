@@ -24,7 +24,7 @@ mod tools;
 mod turns;
 
 use std::path::PathBuf;
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, SyncSender};
 use std::sync::{Arc, MutexGuard};
 use std::thread::JoinHandle;
 
@@ -96,7 +96,7 @@ struct RunningApp {
     logging: Option<Logging>,
     threads: Vec<JoinHandle<()>>,
     /// The thread of the daily backup ends when its channel does.
-    backup: Option<(Sender<()>, JoinHandle<()>)>,
+    backup: Option<(SyncSender<()>, JoinHandle<()>)>,
 }
 
 impl App {
@@ -109,15 +109,13 @@ impl App {
         let AppConfig { data_dir, overrides, log, worker: placement, hub, environment, others, keychain } =
             config;
         let dirs = DataDirs::resolve(data_dir)?;
+        // Where it fails, opening the database says why.
+        let _ = dirs.make_private();
         network::server_status::forget_dead(&dirs.data, &*io);
         let (session, notices) = Session::open(&dirs.data, &*io, Arc::clone(&clock))?;
         let logging = match log {
             LogTo::Nowhere => None,
-            LogTo::StderrAndFile => {
-                // Without the folder there is no file; stderr still gets its warnings.
-                let _ = io.create_dir_all(&dirs.logs);
-                Some(Logging::start(&dirs.logs))
-            }
+            LogTo::StderrAndFile => Some(Logging::start(&dirs.logs)),
         };
         let (requests, inbox) = worker::channel();
         let keys = secrets::Keys::new(&dirs.data, Arc::clone(&io), keychain);
@@ -126,7 +124,8 @@ impl App {
             services.ctx.events.notice(Error::from(notice).info);
         }
         let threads = start_threads(&services, inbox, placement)?;
-        let (keep_on, stopped) = mpsc::channel();
+        // Nothing is ever sent: the thread ends when this end is dropped.
+        let (keep_on, stopped) = mpsc::sync_channel(1);
         let backed_up = services.ctx.clone();
         let alone = Arc::clone(&services.copying);
         let backup = spawn("backup", move || backups::run(&backed_up, &alone, &stopped))?;
@@ -144,7 +143,9 @@ impl App {
         app.tidy_contexts()?;
         app.apply_load_defaults();
         app.tidy_imports();
-        app.tidy_models()?;
+        if !app.store().is_read_only() {
+            app.tidy_models()?;
+        }
         tracing::info!(data = %app.dirs().data.display(), "opened");
         Ok(app)
     }

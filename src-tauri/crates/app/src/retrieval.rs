@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use contract::types::{Attachment, AttachmentCost, AttachmentKind, AttachmentText, Citation, SendArgs};
 use contract::{Error, ErrorKind, Finding, Result};
-use documents::{ExtractError, base64, blocks, extract, file_name, prompt_injection, sha256};
+use documents::{ExtractError, base64, blocks, extract, file_name, prompt_injection, readability, sha256};
 use io::SpecialFile;
 use session::{AttachmentRow, MessageAttachments, NewAttachments, Session};
 
@@ -239,7 +239,9 @@ impl App {
         let read = extract::read(&name, bytes).map_err(|problem| refused(&name, &problem))?;
         self.guard_text(&read.text)?;
         let marks = self.ctx().settings.guard_marks()?;
-        let findings = if marks { prompt_injection::scan(&read.text) } else { Vec::new() };
+        let mut findings = if marks { prompt_injection::scan(&read.text) } else { Vec::new() };
+        let unreadable = readability::unreadable_percent(&read.text);
+        findings.extend(unreadable.map(|percent| Finding::Unreadable { percent }));
         let hides = findings.iter().any(|finding| matches!(finding, Finding::Hidden { .. }));
         let text = if hides { prompt_injection::reveal_hidden(&read.text) } else { read.text };
         let id = self.store().new_id();

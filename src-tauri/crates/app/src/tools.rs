@@ -6,6 +6,7 @@ mod approval;
 pub mod offered_tools;
 pub mod open_rounds;
 mod outcome;
+mod pasted_config;
 mod plugin_manifest;
 pub mod plugins;
 mod prompts;
@@ -15,15 +16,16 @@ mod servers;
 mod stored_servers;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::io::IsTerminal;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use contract::types::{AppEvent, ToolServerState};
 use contract::{Error, ErrorKind, Result};
 pub use mcp::Stop as CallStop;
-use mcp::{Client, Core, Http, ServerUrl};
+use mcp::{Client, Core, Http, ServerUrl, login_shell_path};
 use session::ToolServerRow;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Handle, Runtime};
 
 use crate::context::Context;
 pub use offered_tools::OfferedTools;
@@ -45,7 +47,9 @@ pub(crate) struct ToolServers {
     live: Mutex<Live>,
     /// Somebody's start has ended.
     started: Condvar,
-    runtime: Mutex<Option<Arc<Runtime>>>,
+    runtime: Mutex<Option<Runtime>>,
+    /// See `program_path`.
+    path: OnceLock<String>,
     /// Removed since the program began, with what was sealed of them: they can be had back.
     removed: Mutex<HashMap<String, (ToolServerRow, Secrets)>>,
 }
@@ -73,6 +77,7 @@ impl ToolServers {
             live: Mutex::default(),
             started: Condvar::new(),
             runtime: Mutex::default(),
+            path: OnceLock::new(),
             removed: Mutex::default(),
         }
     }
@@ -96,7 +101,7 @@ impl ToolServers {
         let waited = self.started.wait_timeout_while(self.live(), ENDING, |live| live.n_starting > 0);
         drop(waited);
         let runtime = self.runtime.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(runtime) = runtime.and_then(|runtime| Arc::try_unwrap(runtime).ok()) {
+        if let Some(runtime) = runtime {
             runtime.shutdown_background();
         }
     }
@@ -181,32 +186,56 @@ impl ToolServers {
             Some(ToolServer::Starting(waiting)) => *waiting = Some(Arc::clone(&core)),
             Some(ToolServer::Ready(_) | ToolServer::Failed(_)) | None => return Err(left(&row.name)),
         }
-        let client = match (kept.launch(&secrets, self.ctx.environment.0), &kept.spec.url) {
-            (Some(launch), _) => Client::launch(&launch, core)?,
-            (None, Some(url)) => {
-                let place = ServerUrl::parse(url)?;
-                let http = Http::new(self.ctx.gate.clone(), self.runtime()?, place, &secrets.headers())?;
-                Client::reach(http, core)?
-            }
-            (None, None) => return Err(Error::bug("a server of tools is nowhere")),
-        };
+        let client =
+            match (kept.launch(&secrets, self.ctx.environment.0, self.program_path()), &kept.spec.url) {
+                (Some(launch), _) => Client::launch(&launch, core)?,
+                (None, Some(url)) => {
+                    let place = ServerUrl::parse(url)?;
+                    let http = Http::new(self.ctx.gate.clone(), self.runtime()?, place, &secrets.headers())?;
+                    Client::reach(http, core)?
+                }
+                (None, None) => return Err(Error::bug("a server of tools is nowhere")),
+            };
         self.keep_tools(id, &client)?;
         Ok(Arc::new(client))
     }
 
-    fn runtime(&self) -> Result<Arc<Runtime>> {
+    /// The folders of programs: the inherited ones, and those that the login shell adds. The shell is asked once. None:
+    /// the inherited ones do, as in a terminal.
+    fn program_path(&self) -> Option<String> {
+        if std::io::stderr().is_terminal() {
+            return None;
+        }
+        let shell = (self.ctx.environment.0)("SHELL")?;
+        let asked = || login_shell_path(&shell, &(self.ctx.environment.0)("PATH").unwrap_or_default());
+        Some(self.path.get_or_init(asked).clone()).filter(|path| !path.is_empty())
+    }
+
+    /// Runs the connections. It has this one owner: its own threads must not drop it.
+    fn runtime(&self) -> Result<Handle> {
         let mut runtime = self.runtime.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(runtime) = &*runtime {
-            return Ok(Arc::clone(runtime));
+            return Ok(runtime.handle().clone());
         }
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         let builder = builder.worker_threads(RUNTIME_THREADS).enable_all().thread_name("inglenook-tools");
-        let made = builder.build().map(Arc::new).map_err(|error| {
+        let made = builder.build().map_err(|error| {
             let message = format!("The system could not start a thread: {error}.");
             Error::new(ErrorKind::Limit, "app.thread", message, "Close other programs and restart Inglenook.")
         })?;
-        *runtime = Some(Arc::clone(&made));
-        Ok(made)
+        let handle = made.handle().clone();
+        *runtime = Some(made);
+        Ok(handle)
+    }
+}
+
+impl Drop for ToolServers {
+    /// Never waits: the last owner may be a thread of the runtime.
+    fn drop(&mut self) {
+        let runtime = self.runtime.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(runtime) = runtime {
+            runtime.shutdown_background();
+        }
     }
 }
 

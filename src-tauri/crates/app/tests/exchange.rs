@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use app::App;
 use app::AppConfig;
 use contract::types::{
-    Conversation, ConversationOptions, ExportFormat, Message, RegenerateArgs, Role, SendArgs, TurnStarted,
+    Conversation, ConversationOptions, ExportFormat, ImportSummary, Message, RegenerateArgs, Role, SendArgs,
+    TurnStarted,
 };
 use serde_json::{Value, json};
 
@@ -310,6 +311,54 @@ fn a_backup_brings_back_what_is_gone_and_changes_nothing_that_is_there() {
         .filter(|name| name.contains("restoring"))
         .collect();
     assert_eq!(left, Vec::<String>::new());
+}
+
+/// What of an export is broken is named and costs nothing else.
+#[test]
+fn what_is_whole_in_a_broken_export_is_imported() {
+    let home = Home::new("partly");
+    let app = home.open();
+    let import = |bytes: &[u8]| app.import_file(&home.file("export", bytes)).unwrap();
+    let titles = |imported: &ImportSummary| {
+        imported.conversations.iter().map(|it| it.title.clone()).collect::<Vec<_>>()
+    };
+    let partly = import(include_bytes!("../../interchange/tests/import/onenull.json"));
+    assert_eq!((titles(&partly), partly.failed), (vec!["good".into(), "good".into()], 1));
+    assert_eq!(partly.failures[0].message, "Number 2: it is null, not a chat.");
+    let zip = include_bytes!("../../interchange/tests/import/manybroken.zip");
+    let partly = import(zip);
+    assert_eq!((titles(&partly), partly.failed), (vec!["part 0".into(), "part 2".into()], 1));
+    assert!(partly.failures[0].message.starts_with("conversations-001.json"), "{:?}", partly.failures);
+    let again = app.import_bytes(&documents_base64(zip)).unwrap();
+    assert_eq!((titles(&again), again.failed), (titles(&partly), 1));
+
+    let whole = import(include_bytes!("../../interchange/tests/import/surrogate.json"));
+    assert_eq!((titles(&whole), whole.failed), (vec!["good".into(), "sur".into()], 0));
+    assert_eq!(texts(&app, &whole.conversations[1].id)[0].1, "cut emoji \u{fffd}");
+    let order = import(include_bytes!("../../interchange/tests/import/claude-order.json"));
+    let words: Vec<_> =
+        texts(&app, &order.conversations[0].id).into_iter().map(|(_, text, _)| text).collect();
+    assert_eq!(words, ["question second in file", "answer first in file", "third"]);
+    let twice = import(include_bytes!("../../interchange/tests/import/claude-dup.json"));
+    let branch = app.conversation_get(&twice.conversations[0].id).unwrap().messages;
+    assert_eq!((branch[0].text.as_str(), branch[0].version, branch[0].versions), ("q edited", 2, 2));
+    assert_eq!(branch[1].text, "an");
+}
+
+/// As the page sends it.
+fn documents_base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let group = |group: &[u8]| -> String {
+        let bits =
+            group.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - group.len()));
+        (0..4)
+            .map(|n| match n <= group.len() {
+                true => char::from(LETTERS[(bits >> (18 - 6 * n) & 63) as usize]),
+                false => '=',
+            })
+            .collect()
+    };
+    bytes.chunks(3).map(group).collect()
 }
 
 /// A pipe without a writer would be waited for, and a device has no end.

@@ -14,7 +14,7 @@ use app::Overrides;
 use app::SamplingArgs;
 use contract::Error;
 use contract::limits::LimitPreset;
-use contract::protocol::{Backend, Prompt};
+use contract::protocol::{Backend, Prompt, PromptMessage};
 use contract::types::{Finish, SendArgs, TurnEventKind, TurnStats};
 use io::{Clock, RealClock, RealIo};
 use serde_json::json;
@@ -42,6 +42,20 @@ impl Clock for AdvancedClock {
 
     fn monotonic(&self) -> Duration {
         self.0.monotonic() + Duration::from_secs(self.1.load(Ordering::Relaxed))
+    }
+}
+
+/// A wall clock that is far off. (`faketime` needs `FAKETIME_DONT_FAKE_MONOTONIC=1`: it hands out another monotonic
+/// time than the one by which the system wakes threads, so that every program with timeouts waits for years.)
+struct WrongDateClock(RealClock, i64);
+
+impl Clock for WrongDateClock {
+    fn now_utc_ms(&self) -> i64 {
+        self.1
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.0.monotonic()
     }
 }
 
@@ -131,6 +145,34 @@ fn the_bounded_preset_holds_at_each_of_its_limits() {
     let (outcome, _) = end(&app, &app.generate(args(raw("Hello"), Some(100_000))).unwrap());
     let stats = outcome.unwrap();
     assert_eq!((stats.finish, stats.generated_tokens), (Finish::Length, 512));
+}
+
+#[test]
+fn a_wrong_clock_keeps_nobody_from_an_answer() {
+    // before the build, before 1970, after 2038
+    for (name, ms) in [("2001", 978_350_400_000), ("1969", -172_800_000), ("2040", 2_212_358_400_000)] {
+        let home = Home::new(name);
+        let app = home.open_by(Arc::new(WrongDateClock(RealClock::new(), ms)));
+        app.settings_set("max_tokens", &json!(4)).unwrap();
+        let sent = app.send(SendArgs { text: "Hello".into(), ..SendArgs::default() }).unwrap();
+        assert!(end(&app, &sent.turn).0.is_ok(), "{name}");
+        assert_eq!(app.conversations_list().unwrap().len(), 1, "{name}");
+    }
+}
+
+#[test]
+fn a_message_that_is_far_too_long_is_refused_before_it_is_read() {
+    let home = Home::new("overlong");
+    let app = home.open(None);
+    let content = "Hello world, this is a test. ".repeat(150_000);
+    let message = PromptMessage { role: "user".into(), content, ..PromptMessage::default() };
+    let (outcome, _) = end(&app, &app.generate(args(Prompt::Chat(vec![message]), None)).unwrap());
+    let error = outcome.unwrap_err();
+    assert_eq!(error.code(), "request.context_full");
+    assert!(error.message().starts_with("This chat needs about "), "{error}");
+    let about: f64 = error.message().split(' ').nth(4).unwrap().parse().unwrap();
+    // nine tokens each, as `nook tokenize` counts them
+    assert!((about / (150_000.0 * 9.0) - 1.0).abs() < 0.1, "{about}");
 }
 
 #[test]

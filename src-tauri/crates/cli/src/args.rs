@@ -272,7 +272,7 @@ pub enum ModelsVerb {
         #[arg(long, value_enum, default_value_t)]
         sort: crate::pull::SortBy,
     },
-    /// Download a model: catalog id, OWNER/NAME, OWNER/NAME:FILE, or page URL
+    /// Download a model: catalog id, OWNER/NAME, OWNER/NAME:FILE, OWNER/NAME:Q4_K_M, or page URL
     Pull { what: String },
     /// Verify a model's files against the hashes recorded at download
     Verify { id: String },
@@ -329,7 +329,11 @@ pub struct ServeArgs {
     /// Port to listen on; 0 picks a free one
     #[arg(long, default_value_t = server::DEFAULT_PORT)]
     pub port: u16,
-    /// API key that clients must send [default: the key stored in the data folder]
+    /// API key that clients must send [default: INGLENOOK_API_KEY, then the key stored in the data folder].
+    /// Other users of this computer can see it in the list of processes: prefer --api-key-file
     #[arg(long, value_name = "K")]
     pub api_key: Option<String>,
+    /// Read the API key from this file; - reads standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "api_key")]
+    pub api_key_file: Option<PathBuf>,
 }

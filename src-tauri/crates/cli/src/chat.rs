@@ -79,7 +79,7 @@ struct Chat {
 }
 
 pub fn chat(global: &Global, args: &ChatArgs) -> Result<()> {
-    let app = App::open(global.app_config()?)?;
+    let app = App::open(global.app_config_apart()?)?;
     if let Some(model) = &args.model {
         app.responder(model)?;
     }

@@ -36,7 +36,7 @@ pub fn run(global: &Global, args: RunArgs) -> Result<()> {
     if let Some(effort) = &args.reasoning_effort {
         chat.kwargs.insert("reasoning_effort".into(), json!(effort));
     }
-    let app = App::open(global.app_config()?)?;
+    let app = App::open(global.app_config_apart()?)?;
     let sources = attach(&app, &args.model, &args.file, &mut prompt)?;
     let offer = if args.tools { offered_tools(&app)? } else { OfferedTools::default() };
     if args.tools {

@@ -23,6 +23,11 @@ pub enum Finding {
         /// The beginning of the text.
         quote: String,
     },
+    /// Letters that no font or encoding of the file explains, shown as `U+FFFD`.
+    Unreadable {
+        /// Of all letters.
+        percent: u32,
+    },
 }
 
 impl Finding {
@@ -36,6 +41,7 @@ impl Finding {
                 )
             }
             Self::Instruction { quote, .. } => format!("instructions for the model: \"{quote}\""),
+            Self::Unreadable { percent } => format!("letters that can't be read ({percent} %)"),
         }
     }
 }

@@ -7,6 +7,7 @@ use std::ops::Range;
 use contract::types::AttachmentKind;
 
 use crate::pdf::PAGE_BREAK;
+use crate::readability::unreadable_percent;
 
 /// Introduces quoted passages in a prompt.
 const SEARCHED: &str = "Passages of attached files that match the question:";
@@ -25,7 +26,7 @@ pub fn whole(name: &str, kind: AttachmentKind, text: &str) -> String {
             text.to_owned()
         }
     };
-    fenced(&format!("File: {name}"), &text)
+    fenced(&format!("File: {name}{}", unreadable_note(&text)), &text)
 }
 
 /// The passage at `range`, in bytes, of a file's text; `location` says where it stands. None: the text has no such range.
@@ -43,7 +44,7 @@ pub fn passage(
         AttachmentKind::Text | AttachmentKind::Markdown | AttachmentKind::Code | AttachmentKind::Pdf => None,
     };
     let words = head.map_or_else(|| words.to_owned(), |head| format!("{head}\n{words}"));
-    Some(fenced(&format!("{name}, {location}"), &words))
+    Some(fenced(&format!("{name}, {location}{}", unreadable_note(text)), &words))
 }
 
 /// A message's files and passages, in its order, and then what it says.
@@ -80,6 +81,16 @@ fn fenced(title: &str, text: &str) -> String {
     format!("{title}\n{fence}\n{text}{end}{fence}")
 }
 
+/// Tells the model that what it gets has holes.
+fn unreadable_note(text: &str) -> String {
+    let note = |percent| {
+        format!(
+            " (partly unreadable: about {percent} % of its letters could not be decoded and appear as \u{fffd})"
+        )
+    };
+    unreadable_percent(text).map(note).unwrap_or_default()
+}
+
 /// Pages by their numbers, so that an answer can name them.
 fn paged(text: &str) -> String {
     let pages = text.split(PAGE_BREAK).enumerate();
@@ -97,6 +108,16 @@ mod tests {
         assert_eq!(block, "File: notes.md\n`````\na\n````\nb\n````\n`````");
         let block = whole("book.pdf", AttachmentKind::Pdf, "one\u{c}two");
         assert_eq!(block, "File: book.pdf\n```\n[page 1]\none\n\n[page 2]\ntwo\n```");
+    }
+
+    #[test]
+    fn the_model_is_told_of_unreadable_letters() {
+        let note =
+            "(partly unreadable: about 50 % of its letters could not be decoded and appear as \u{fffd})";
+        let block = whole("scan.txt", AttachmentKind::Text, "a\u{fffd}");
+        assert_eq!(block, format!("File: scan.txt {note}\n```\na\u{fffd}\n```"));
+        let block = passage("scan.txt", AttachmentKind::Text, "a\u{fffd}", 0..1, "line 1").unwrap();
+        assert_eq!(block, format!("scan.txt, line 1 {note}\n```\na\n```"));
     }
 
     #[test]

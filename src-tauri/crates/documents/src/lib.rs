@@ -10,9 +10,11 @@ pub mod extract;
 pub mod extract_error;
 pub mod file_name;
 mod hash;
+pub mod lenient_json;
 pub mod parts;
 pub mod pdf;
 pub mod prompt_injection;
+pub mod readability;
 pub mod text_encoding;
 
 pub use extract::ExtractedText;

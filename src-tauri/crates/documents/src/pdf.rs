@@ -1,10 +1,22 @@
-//! Extracts the text of a PDF, page by page. Limits of time, pages, memory and nesting hold
-//! whatever the file says, and a failure ends only the reading. Layout (pictures, columns, tables)
+//! Extracts the text of a PDF, page by page, with what was filled into its forms. Limits of time, pages, memory and
+//! nesting hold whatever the file says, and a failure ends only the reading. Layout (pictures, columns, tables)
 //! is ignored; words come in the order in which the file draws them.
 
+mod annotations;
+mod cmap;
+mod composite;
 mod content_stream;
+mod encryption;
+mod font_program;
+mod font_source;
 mod fonts;
+mod glyph_names;
 mod lines;
+mod marked_content;
+mod predefined_cmaps;
+mod simple;
+mod streams;
+mod strings;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -12,7 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use lopdf::{Document, LoadOptions};
+use lopdf::{Document, LoadOptions, ObjectId};
 
 use crate::extract_error::{ExtractError, TEXT_MOST};
 
@@ -37,7 +49,8 @@ pub fn read(bytes: &[u8]) -> Result<String, ExtractError> {
 }
 
 fn within(bytes: &[u8], time: Duration) -> Result<String, ExtractError> {
-    let (send, done) = mpsc::channel();
+    // One outcome, so that a reader whose caller gave up ends at once.
+    let (send, done) = mpsc::sync_channel(1);
     let stop = Arc::new(AtomicBool::new(false));
     let (bytes, told) = (bytes.to_vec(), Arc::clone(&stop));
     let thread = std::thread::Builder::new().name("pdf".into()).stack_size(STACK_BYTES).spawn(move || {
@@ -66,6 +79,8 @@ fn within(bytes: &[u8], time: Duration) -> Result<String, ExtractError> {
 
 fn text(bytes: &[u8], stop: &AtomicBool) -> Result<String, ExtractError> {
     let options = LoadOptions { max_decompressed_size: Some(MAX_UNPACKED), ..LoadOptions::default() };
+    let moved = encryption::with_encryption_object(bytes);
+    let bytes = moved.as_deref().unwrap_or(bytes);
     let document = Document::load_mem_with_options(bytes, options).map_err(|error| match error {
         lopdf::Error::InvalidPassword | lopdf::Error::Decryption(_) => locked(),
         _ => damaged(),
@@ -83,8 +98,8 @@ fn text(bytes: &[u8], stop: &AtomicBool) -> Result<String, ExtractError> {
     if pages.is_empty() {
         return Err(damaged());
     }
-    let arena = fonts::Arena::new(&document);
-    let mut walker = content_stream::Walker::new(&document, &arena, stop);
+    let mut walker = content_stream::Walker::new(&document, stop);
+    let mut annotations = annotations::AnnotationReader::default();
     let mut text = String::new();
     for (n, page) in pages.into_iter().enumerate() {
         if stop.load(Ordering::Relaxed) {
@@ -94,9 +109,13 @@ fn text(bytes: &[u8], stop: &AtomicBool) -> Result<String, ExtractError> {
             text.push(PAGE_BREAK);
         }
         // A page that can't be read is an empty one; the others are read.
-        if let Ok(content) = document.get_page_content_with_limit(page, MAX_UNPACKED) {
-            text.push_str(walker.page(page, &content).trim());
-        }
+        let read = catch_unwind(AssertUnwindSafe(|| {
+            let drawn = walker.page(page, &content(&document, page));
+            let added = annotations.page(&document, page);
+            [drawn.trim(), added.trim()].map(str::to_owned)
+        }));
+        let parts = read.unwrap_or_default();
+        text.push_str(&parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n"));
         if text.len() > TEXT_MOST {
             return Err(ExtractError::too_long(text.len()));
         }
@@ -108,6 +127,20 @@ fn text(bytes: &[u8], stop: &AtomicBool) -> Result<String, ExtractError> {
         ));
     }
     Ok(text)
+}
+
+/// The streams of a page, as far as they can be unpacked.
+fn content(document: &Document, page: ObjectId) -> Vec<u8> {
+    let mut content = Vec::new();
+    for id in document.get_page_contents(page) {
+        let stream = document.get_object(id).and_then(|it| it.as_stream());
+        let room = MAX_UNPACKED.saturating_sub(content.len());
+        if let Some(bytes) = stream.ok().and_then(|stream| streams::unpack(document, stream, room)) {
+            content.extend(bytes);
+            content.push(b'\n');
+        }
+    }
+    content
 }
 
 fn locked() -> ExtractError {

@@ -3,6 +3,8 @@
 //! characters, which are made visible, and for sentences that read like instructions; both are
 //! reported. Length limits are elsewhere.
 
+use std::sync::LazyLock;
+
 use regex::{Regex, RegexBuilder};
 
 use contract::{Error, Finding, Result};
@@ -66,11 +68,15 @@ pub fn check<'a>(patterns: &[Regex], texts: impl IntoIterator<Item = &'a str>) -
     Ok(())
 }
 
+/// `INSTRUCTIONS`, compiled once: that takes longer than looking through most texts.
+static INSTRUCTION_PATTERNS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
+    INSTRUCTIONS.iter().map(|source| pattern(source).expect("the patterns above are patterns")).collect()
+});
+
 /// What a reader may not notice in a text.
 pub fn scan(text: &str) -> Vec<Finding> {
     let mut findings: Vec<Finding> = hidden(text).into_iter().collect();
-    for source in INSTRUCTIONS {
-        let pattern = pattern(source).expect("the patterns above are patterns");
+    for pattern in INSTRUCTION_PATTERNS.iter() {
         for found in pattern.find_iter(text).take(MAX_FINDINGS - findings.len().min(MAX_FINDINGS)) {
             let at = clamp(text[..found.start()].chars().count());
             findings.push(Finding::Instruction { at, quote: found.as_str().chars().take(QUOTED).collect() });

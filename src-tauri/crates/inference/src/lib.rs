@@ -9,6 +9,7 @@ pub mod estimate;
 pub mod machine;
 pub mod memory_budget;
 pub mod model_file;
+mod model_name;
 pub mod profile;
 pub mod starter;
 pub mod supervisor;

@@ -11,6 +11,7 @@ use weights::{Container, WeightFile};
 
 use contract::protocol::{Facts, Location};
 
+use crate::model_name::model_name;
 use crate::{engine_types, starter};
 use contract::{Error, ErrorKind, Result};
 
@@ -79,10 +80,12 @@ fn name(file: &WeightFile, location: &Location) -> String {
         Location::Path(path) => Path::new(path),
         Location::Remote { model, .. } => return model.clone(),
     };
-    let own = match file.container() {
-        Container::Gguf { .. } => file.metadata().str("general.name").ok().map(str::to_owned),
-        Container::Safetensors => None,
-    };
-    let own = own.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
-    own.unwrap_or_else(|| path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned())
+    let stem = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy();
+    match file.container() {
+        Container::Gguf { .. } => {
+            let metadata = file.metadata();
+            model_name(metadata.str("general.name").ok(), Some(metadata), &stem)
+        }
+        Container::Safetensors => stem.into_owned(),
+    }
 }

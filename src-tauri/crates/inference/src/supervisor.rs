@@ -1,10 +1,11 @@
 //! Supervises the worker process. A crash (a file truncated under its map, out of memory, a driver)
 //! ends at most a turn, never the window. A turn whose process died continues once in a new process
-//! from where its text stood, with a notice; the second time it fails with a reason. A hanging
-//! process is ended, and nothing runs while there is no request. The child ends when its pipe from
-//! this process closes. Knows nothing of models.
+//! from where its text stood, with a notice; the second time it fails with a reason. A process
+//! without a sign of life is ended. Nothing runs while there is no request. The child ends when its
+//! pipe from this process closes. Knows nothing of models.
 
 mod child;
+mod heartbeat;
 mod in_flight;
 
 use std::ffi::OsString;
@@ -20,15 +21,16 @@ use crate::worker::{End, pipe};
 use child::{Child, Vitals};
 use contract::protocol::{KvStats, LoadState, WorkerEvent, WorkerRequest};
 use contract::{Error, ErrorKind, Result};
+use heartbeat::{BEAT_INTERVAL, Heartbeat, Pulse};
 use in_flight::InFlight;
 
 /// The argument, alone, that makes a program of ours the worker.
 pub const ARGUMENT: &str = "worker-over-pipe";
 
-/// A process that has work, says nothing for so long, and neither computes nor reads meanwhile, hangs.
+/// A process that has work and says nothing for so long is silent.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Consecutive silences after which it counts as hanging, whatever it is doing.
+/// Consecutive silences without a read from the disk after which it hangs, though it gives signs of life.
 const MAX_SILENCES: u32 = 15;
 
 /// Time that a worker may take to stop: it may be in the middle of a prompt run or of writing.
@@ -52,7 +54,7 @@ pub enum WorkerPlacement {
 pub struct WorkerProgram {
     pub path: PathBuf,
     pub args: Vec<OsString>,
-    /// See `PATIENCE`.
+    /// See `PATIENCE`: how long it may say nothing.
     pub patience: Duration,
 }
 
@@ -94,6 +96,8 @@ enum Input {
     RequestsEnded,
     /// Of the process of that number.
     Event(u64, Box<WorkerEvent>),
+    /// Its sign of life.
+    Beat(u64),
     /// It says no more: it has ended, or says what is no event.
     Ended(u64),
 }
@@ -102,6 +106,17 @@ enum Input {
 pub fn run(
     requests: Receiver<WorkerRequest>,
     program: &WorkerProgram,
+    clock: &dyn Clock,
+    emit: &mut dyn FnMut(WorkerEvent) -> bool,
+) -> End {
+    run_beating(requests, program, BEAT_INTERVAL, clock, emit)
+}
+
+/// As `run`, where a sign of life is asked for at each interval.
+fn run_beating(
+    requests: Receiver<WorkerRequest>,
+    program: &WorkerProgram,
+    beat_interval: Duration,
     clock: &dyn Clock,
     emit: &mut dyn FnMut(WorkerEvent) -> bool,
 ) -> End {
@@ -125,7 +140,11 @@ pub fn run(
         child,
         n_children: 0,
         flights,
+        interval: beat_interval.min(program.patience),
+        next_look: Duration::ZERO,
+        heartbeat: Heartbeat::default(),
         heard: Vitals::default(),
+        heard_at: Duration::ZERO,
         n_silences: 0,
         gone: false,
     };
@@ -146,8 +165,13 @@ struct Supervisor<'a> {
     /// Names the processes.
     n_children: u64,
     flights: InFlight,
-    /// What the process had done when it was last heard of.
+    /// Between looks at the process.
+    interval: Duration,
+    next_look: Duration,
+    heartbeat: Heartbeat,
+    /// What the process had done when it last said something, or was last found silent.
     heard: Vitals,
+    heard_at: Duration,
     n_silences: u32,
     /// The listener has gone.
     gone: bool,
@@ -158,8 +182,10 @@ impl Supervisor<'_> {
         while !self.gone {
             let input = match self.flights.is_empty() {
                 true => inputs.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                false => inputs.recv_timeout(self.program.patience),
+                false => inputs.recv_timeout(self.next_look.saturating_sub(self.clock.monotonic())),
             };
+            let is_due = matches!(input, Err(RecvTimeoutError::Timeout))
+                || !self.flights.is_empty() && self.clock.monotonic() >= self.next_look;
             match input {
                 Ok(Input::Request(WorkerRequest::Stop)) => {
                     self.stop(inputs);
@@ -171,10 +197,14 @@ impl Supervisor<'_> {
                 }
                 Ok(Input::Request(request)) => self.request(request),
                 Ok(Input::Event(of, event)) if of == self.n_children => self.event(*event),
+                Ok(Input::Beat(of)) if of == self.n_children => self.heartbeat.beats(),
                 Ok(Input::Ended(of)) if of == self.n_children => self.fell(),
                 // What a process said before it was given up.
-                Ok(Input::Event(..) | Input::Ended(_)) => {}
-                Err(RecvTimeoutError::Timeout) => self.silence(),
+                Ok(Input::Event(..) | Input::Beat(_) | Input::Ended(_)) => {}
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if is_due {
+                self.look();
             }
         }
         End::NobodyListens
@@ -195,6 +225,9 @@ impl Supervisor<'_> {
             }
             _ => {}
         }
+        if self.flights.is_empty() {
+            self.watch_anew();
+        }
         self.flights.asked(&request, self.clock.now_utc_ms());
         match &request {
             WorkerRequest::Unload { .. }
@@ -210,7 +243,7 @@ impl Supervisor<'_> {
     fn pass_on(&mut self, requests: Vec<WorkerRequest>) {
         if self.child.is_none() {
             self.n_children += 1;
-            self.n_silences = 0;
+            self.watch_anew();
             match Child::start(self.program, self.n_children, &self.send) {
                 Ok(child) => self.child = Some(child),
                 Err(error) => return self.fail_all(&not_started(&error)),
@@ -221,25 +254,50 @@ impl Supervisor<'_> {
         }
     }
 
+    /// The process has just been given work.
+    fn watch_anew(&mut self) {
+        let now = self.clock.monotonic();
+        (self.heard_at, self.next_look, self.n_silences) = (now, now + self.interval, 0);
+        (self.heartbeat, self.heard) = (Heartbeat::default(), Vitals::default());
+    }
+
     fn event(&mut self, event: WorkerEvent) {
         self.n_silences = 0;
+        self.heartbeat.beats();
+        self.heard_at = self.clock.monotonic();
         if let Some(event) = self.flights.heard(event) {
             self.say(event);
         }
+    }
+
+    /// Looks after the process while it has work: whether it lives, and whether it says something.
+    fn look(&mut self) {
         let now = self.clock.monotonic();
-        if !self.flights.is_empty() && self.heard.is_old(self.program.patience, now) {
-            self.heard = self.child.as_ref().map_or_else(Vitals::default, |child| child.vitals(now));
+        self.next_look = now + self.interval;
+        let Some(child) = &mut self.child else { return };
+        let is_silent = now.saturating_sub(self.heard_at) >= self.program.patience;
+        match self.heartbeat.look(&mut || child.vitals(now)) {
+            Pulse::Ask => child.ask_beat(),
+            Pulse::Waits => {}
+            Pulse::Stopped => {
+                tracing::error!("the worker gives no sign of life and is ended");
+                // Its end comes as an input.
+                return child.hangs();
+            }
+        }
+        if is_silent {
+            self.silence(now);
         }
     }
 
-    /// Nothing was heard for as long as patience lasts, though there is work.
-    fn silence(&mut self) {
+    /// Nothing was said for as long as patience lasts, though there is work.
+    fn silence(&mut self, now: Duration) {
         let Some(child) = &mut self.child else { return };
-        let now = child.vitals(self.clock.monotonic());
-        self.n_silences += 1;
-        let works = now.has_worked_since(&self.heard);
-        self.heard = now;
-        if works && self.n_silences < MAX_SILENCES {
+        let vitals = child.vitals(now);
+        // A slow disk is no fault of the process.
+        self.n_silences = if vitals.has_read_since(&self.heard) { 0 } else { self.n_silences + 1 };
+        (self.heard, self.heard_at) = (vitals, now);
+        if self.n_silences < MAX_SILENCES {
             return;
         }
         tracing::error!(silent_s = self.program.patience.as_secs(), "the worker hangs and is ended");
@@ -296,3 +354,6 @@ fn not_started(error: &std::io::Error) -> Error {
         "Close other programs and try again. If that doesn't help, reinstall Inglenook.",
     )
 }
+
+#[cfg(all(test, unix))]
+mod tests;

@@ -2,10 +2,12 @@
 //! Nodes without text (roots, hidden context, settings) are skipped. Reasoning, tool calls and tool
 //! results are separate nodes; they become the reasoning of the answer that follows them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 use session::{ConversationArchive, ConversationRow, MessageRow, Role};
+
+use crate::{ImportedConversation, citations};
 
 /// A node's own words, before it is known whose they are.
 #[derive(Debug, Default)]
@@ -16,9 +18,13 @@ struct Words {
 }
 
 /// Error: why this conversation can't be used.
-pub fn read(value: &Value) -> Result<ConversationArchive, String> {
+pub fn read(value: &Value) -> Result<ImportedConversation, String> {
     let nodes = value["mapping"].as_object().ok_or("its messages are missing.")?;
-    let order = order(nodes)?;
+    let order = order(nodes);
+    let n_lost = nodes.len() - order.len();
+    if order.is_empty() && n_lost > 0 {
+        return Err("its messages refer to each other in a cycle.".into());
+    }
     let n_children = count_children(nodes);
     let mut messages: Vec<(MessageRow, Vec<session::TokenLog>)> = Vec::new();
     // The message that a node's words went into, or that of the nearest one above it.
@@ -62,11 +68,14 @@ pub fn read(value: &Value) -> Result<ConversationArchive, String> {
         leaf: leaf.map(|at| messages[at].0.id.clone()),
         ..ConversationRow::new(String::new())
     };
-    Ok(ConversationArchive { conversation, folder: None, messages, files: session::ArchivedFiles::default() })
+    let files = session::ArchivedFiles::default();
+    let archive = ConversationArchive { conversation, folder: None, messages, files };
+    let cycle = || format!("{n_lost} messages that refer to each other in a cycle are left out.");
+    Ok(ImportedConversation { archive, omissions: (n_lost > 0).then(cycle).into_iter().collect() })
 }
 
-/// Parents before children; children in their order. Error: nodes hang on each other.
-fn order(nodes: &Map<String, Value>) -> Result<Vec<&str>, String> {
+/// Parents before children; children in their order. Without those that hang on each other.
+fn order(nodes: &Map<String, Value>) -> Vec<&str> {
     let has_parent = |node: &Value| node["parent"].as_str().is_some_and(|parent| nodes.contains_key(parent));
     let mut waiting: Vec<&str> =
         nodes.iter().filter(|(_, node)| !has_parent(node)).map(|(id, _)| id.as_str()).rev().collect();
@@ -82,15 +91,12 @@ fn order(nodes: &Map<String, Value>) -> Result<Vec<&str>, String> {
         let mut children = by_parent.remove(id).unwrap_or_default();
         let listed: Vec<&str> =
             nodes[id]["children"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        children.sort_by_key(|child| listed.iter().position(|it| it == child).unwrap_or(usize::MAX));
+        let places: HashMap<&str, usize> =
+            listed.iter().rev().copied().zip((0..listed.len()).rev()).collect();
+        children.sort_by_key(|child| places.get(child).copied().unwrap_or(usize::MAX));
         waiting.extend(children.into_iter().rev());
     }
-    let seen: HashSet<_> = order.iter().collect();
-    if seen.len() == nodes.len() {
-        Ok(order)
-    } else {
-        Err("its messages refer to each other in a cycle.".into())
-    }
+    order
 }
 
 fn count_children(nodes: &Map<String, Value>) -> HashMap<&str, usize> {
@@ -122,8 +128,15 @@ fn add(text: &mut String, more: &str) {
 fn words(message: &Value) -> Words {
     let is_hidden = message["metadata"]["is_visually_hidden_from_conversation"].as_bool() == Some(true);
     let role = message["author"]["role"].as_str().unwrap_or_default();
-    let text = content(&message["content"]);
-    let thinking = thoughts(&message["content"]);
+    let (text, thinking) = (content(&message["content"]), thoughts(&message["content"]));
+    // What a user wrote is left as it is.
+    let (text, thinking) = match role {
+        "user" => (text, thinking),
+        _ => {
+            let resolve = |text: String| citations::resolve(&text, &message["metadata"]);
+            (resolve(text), resolve(thinking))
+        }
+    };
     if is_hidden || (text.trim().is_empty() && thinking.trim().is_empty()) {
         return Words::default();
     }

@@ -7,7 +7,7 @@ use session::{
     ArchivedFiles, ConversationArchive, ConversationRow, MessageRow, MessageState, Role, TitledBy, TokenLog,
 };
 
-use super::ImportedConversations;
+use super::ImportedConversation;
 use super::files::{self, Documents, PassageSpan};
 use contract::{Error, Result};
 use documents::sha256;
@@ -195,30 +195,32 @@ fn tokens(log: &TokenLog) -> Tokens {
     Tokens { fingerprint: log.fingerprint.clone(), ids: log.text_ids.clone(), whole: log.all_ids.clone() }
 }
 
-pub fn read(value: &Value) -> Result<ImportedConversations> {
+/// Errors: another format, a newer version, or no list of conversations.
+pub fn check_header(format: &Value, version: Option<&Value>, has_list: bool) -> Result<()> {
     let refused = |message: String| {
         Err(Error::input("import.broken", message, "Export the chats again from the app they come from."))
     };
-    let file: ExportFile = match ExportFile::deserialize(value) {
-        Ok(file) => file,
-        Err(error) => return refused(format!("This Inglenook export is incomplete: {error}.")),
-    };
-    if file.format != FORMAT {
-        return refused(format!("Unknown format \"{}\".", file.format));
+    if format != FORMAT {
+        return refused(format!("Unknown format {format}."));
     }
-    if file.version > VERSION {
-        let message = format!(
-            "This export has version {}, but this Inglenook reads versions up to {VERSION}.",
-            file.version
-        );
-        return Err(Error::input("import.newer", message, "Update Inglenook."));
+    match version.and_then(Value::as_u64) {
+        Some(version) if version > u64::from(VERSION) => {
+            let message = format!(
+                "This export has version {version}, but this Inglenook reads versions up to {VERSION}."
+            );
+            Err(Error::input("import.newer", message, "Update Inglenook."))
+        }
+        Some(_) if has_list => Ok(()),
+        Some(_) => refused("This Inglenook export is incomplete: it has no conversations.".into()),
+        None => refused("This Inglenook export is incomplete: it has no version.".into()),
     }
-    let whole = |value: Value| {
-        let conversation =
-            serde_json::from_value(value).map_err(|error| format!("it is incomplete: {error}."))?;
-        read_one(conversation)
-    };
-    Ok(file.conversations.into_iter().map(whole).collect())
+}
+
+/// A conversation of our format. Error: why it can't be used.
+pub fn read(value: Value) -> std::result::Result<ImportedConversation, String> {
+    let conversation =
+        serde_json::from_value(value).map_err(|error| format!("it is incomplete: {error}."))?;
+    Ok(ImportedConversation { archive: read_one(conversation)?, omissions: Vec::new() })
 }
 
 fn read_one(from: Conversation) -> std::result::Result<ConversationArchive, String> {

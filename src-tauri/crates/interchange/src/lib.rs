@@ -3,22 +3,51 @@
 #![forbid(unsafe_code)]
 
 mod chatgpt;
+mod citations;
 mod claude;
+mod export_file;
 mod files;
 mod json;
+mod json_items;
 mod markdown;
 mod zip;
 
+use std::io::{Read, Seek, SeekFrom};
+
 use contract::{Error, Result};
 use prompt::title_text;
-use serde_json::Value;
 use session::{ConversationArchive, TitledBy};
 
 pub use json::write as write_json;
 pub use markdown::write as write_markdown;
 
-/// What was found in a file: each conversation, or why it can't be used.
-pub type ImportedConversations = Vec<std::result::Result<ConversationArchive, String>>;
+/// A file to import from: open, or in memory.
+pub trait ImportSource: Read + Seek {}
+
+impl<T: Read + Seek> ImportSource for T {}
+
+/// A conversation of a file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ImportedConversation {
+    /// The conversation with its messages.
+    pub archive: ConversationArchive,
+    /// Messages that are left out, and why: sentences.
+    pub omissions: Vec<String>,
+}
+
+/// Why a part of a file can't be used; the others can.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImportFault {
+    /// Error code.
+    pub code: &'static str,
+    /// The part: a title, a number or a file of an archive.
+    pub name: String,
+    /// The reason, as a sentence that begins in small letters.
+    pub reason: String,
+}
+
+/// Takes what is found, one after another.
+pub type FoundFn<'a> = dyn FnMut(std::result::Result<ImportedConversation, ImportFault>) + 'a;
 
 /// Fills in what other applications' exports leave out.
 pub fn complete(whole: &mut ConversationArchive, model: &str, now_ms: i64) {
@@ -39,30 +68,71 @@ pub fn complete(whole: &mut ConversationArchive, model: &str, now_ms: i64) {
     }
 }
 
-/// Every conversation of a file: our JSON, an export of ChatGPT or Claude, or the zip that holds one.
-pub fn read(bytes: &[u8]) -> Result<ImportedConversations> {
-    if bytes.starts_with(b"PK\x03\x04") || bytes.starts_with(b"PK\x05\x06") {
-        return read_zip(bytes);
+/// Finds every conversation of a file: our JSON, an export of ChatGPT or Claude, or the ZIP file that holds one. One of
+/// them is in memory at a time. Error: nothing can be found in this file.
+pub fn read(source: &mut dyn ImportSource, found: &mut FoundFn<'_>) -> Result<()> {
+    let mut magic = Vec::new();
+    source.take(16).read_to_end(&mut magic).map_err(unreadable)?;
+    if magic.starts_with(b"PK\x03\x04") || magic.starts_with(b"PK\x05\x06") {
+        return read_zip(source, found);
     }
-    if bytes.starts_with(b"SQLite format 3\0") {
+    if magic.starts_with(b"SQLite format 3\0") {
         return Err(Error::input(
             "import.backup",
             "This is a full backup, not an export of chats.",
             "Restore it instead (`nook restore FILE`, or Settings > Data).",
         ));
     }
-    read_json(bytes)
+    export_file::read(&mut WholeFile(source), found)
 }
 
-fn read_zip(bytes: &[u8]) -> Result<ImportedConversations> {
-    let mut found = Vec::new();
+/// A text that is read from its beginning, more than once.
+trait Reopen {
+    fn reopen(&mut self) -> Result<Box<dyn Read + '_>>;
+}
+
+struct WholeFile<'a>(&'a mut dyn ImportSource);
+
+impl Reopen for WholeFile<'_> {
+    fn reopen(&mut self) -> Result<Box<dyn Read + '_>> {
+        self.0.seek(SeekFrom::Start(0)).map_err(unreadable)?;
+        Ok(Box::new(&mut self.0))
+    }
+}
+
+struct ZippedFile<'a> {
+    archive: &'a mut dyn ImportSource,
+    entry: &'a zip::Entry,
+}
+
+impl Reopen for ZippedFile<'_> {
+    fn reopen(&mut self) -> Result<Box<dyn Read + '_>> {
+        Ok(Box::new(zip::open(self.archive, self.entry)?))
+    }
+}
+
+fn read_zip(archive: &mut dyn ImportSource, found: &mut FoundFn<'_>) -> Result<()> {
     let mut n_files = 0;
-    for entry in zip::entries(bytes)? {
+    for entry in zip::entries(archive)? {
         let name = entry.name.rsplit('/').next().unwrap_or_default();
         let is_wanted = name.starts_with("conversations") && name.ends_with(".json");
-        if is_wanted && !entry.name.starts_with("__MACOSX") {
-            n_files += 1;
-            found.extend(read_json(&zip::read(bytes, &entry)?)?);
+        if !is_wanted || entry.name.starts_with("__MACOSX") {
+            continue;
+        }
+        n_files += 1;
+        let outcome = zip::check(archive, &entry).and_then(|()| {
+            let mut within = |item: std::result::Result<ImportedConversation, ImportFault>| {
+                found(item.map_err(|fault| ImportFault { name: format!("{name}, {}", fault.name), ..fault }));
+            };
+            export_file::read(&mut ZippedFile { archive, entry: &entry }, &mut within)
+        });
+        // A damaged file says nothing of the others.
+        if let Err(error) = outcome {
+            found(Err(ImportFault {
+                code: "import.broken",
+                name: name.to_owned(),
+                reason: error.message().to_owned(),
+            }));
         }
     }
     if n_files == 0 {
@@ -72,47 +142,16 @@ fn read_zip(bytes: &[u8]) -> Result<ImportedConversations> {
             "Choose the ZIP file exactly as you got it from ChatGPT or Claude.",
         ));
     }
-    Ok(found)
+    Ok(())
 }
 
-fn read_json(bytes: &[u8]) -> Result<ImportedConversations> {
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    let value: Value = serde_json::from_slice(bytes).map_err(|error| {
-        let (what, remedy) = if error.is_eof() {
-            ("is cut off", "The download may be incomplete. Download it again.")
-        } else {
-            ("is not valid JSON", "Choose a JSON export, or the ZIP file that contains it.")
-        };
-        let message = format!("This file {what} (line {}, column {}).", error.line(), error.column());
-        Error::input("import.broken", message, remedy)
-    })?;
-    if value.get("format").is_some() {
-        return json::read(&value);
-    }
-    let list = match value {
-        Value::Array(list) => list,
-        Value::Object(mut object) => match object.remove("conversations") {
-            Some(Value::Array(list)) => list,
-            _ => vec![Value::Object(object)],
-        },
-        _ => Vec::new(),
-    };
-    list.iter().map(|value| read_foreign(value).ok_or_else(unknown)).collect()
-}
-
-/// None: of no kind that is known.
-fn read_foreign(value: &Value) -> Option<std::result::Result<ConversationArchive, String>> {
-    match value {
-        _ if value.get("mapping").is_some() => Some(chatgpt::read(value)),
-        _ if value.get("chat_messages").is_some() => Some(claude::read(value)),
-        _ => None,
-    }
-}
-
-fn unknown() -> Error {
+fn unreadable(error: std::io::Error) -> Error {
     Error::input(
-        "import.unknown",
-        "Unknown export format.",
-        "Inglenook imports its own JSON and the exports of ChatGPT and Claude, also as ZIP files.",
+        "import.broken",
+        format!("This file can't be read: {error}."),
+        "Check the drive that holds it, then try again.",
     )
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,14 @@
 //! The subset of ZIP that exports use: the central directory at the end, stored or deflated, with
 //! or without 64-bit sizes. Untrusted bytes: every length is checked against the file, and an entry
-//! that unpacks to more than its stated size is refused.
+//! that unpacks to more than its stated size is refused. Neither the archive nor a file of it is in memory at once.
+
+use std::io::{BufRead, BufReader, Read, SeekFrom, Take};
 
 use contract::{Error, ErrorKind, Result};
+use miniz_oxide::inflate::stream::{InflateState, inflate};
+use miniz_oxide::{DataFormat, MZFlush, MZStatus};
+
+use crate::ImportSource;
 
 /// A file in the archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +28,15 @@ const MAX_ENTRIES: usize = 1 << 20;
 
 /// Most bytes that a file may unpack to.
 const MAX_UNPACKED: u64 = 1 << 31;
+
+/// Longest list of files: a million names of some two hundred bytes.
+const MAX_CENTRAL_BYTES: u64 = 256 << 20;
+
+/// Bytes of a file's own header, before its name.
+const LOCAL_HEADER_BYTES: usize = 30;
+
+/// Piece in which a file is checked.
+const PIECE_BYTES: usize = 64 << 10;
 
 const END: &[u8] = b"PK\x05\x06";
 const END_64: &[u8] = b"PK\x06\x06";
@@ -53,24 +68,34 @@ fn short(bytes: &[u8], at: usize) -> Result<usize> {
     index(number::<2>(bytes, at)?)
 }
 
-pub fn entries(bytes: &[u8]) -> Result<Vec<Entry>> {
-    let from = bytes.len().saturating_sub(LONGEST_END);
-    let end = bytes[from..].windows(4).rposition(|at| at == END);
-    let end = from + end.ok_or_else(|| broken("its list of files is missing"))?;
-    let (mut n, mut at) = (short(bytes, end + 10)? as u64, number::<4>(bytes, end + 16)?);
-    if n == 0xFFFF || at == 0xFFFF_FFFF {
-        let end = bytes[..end].windows(4).rposition(|at| at == END_64);
+/// The files of an archive.
+pub fn entries(archive: &mut dyn ImportSource) -> Result<Vec<Entry>> {
+    let n_bytes = archive.seek(SeekFrom::End(0)).map_err(unreadable)?;
+    let tail_start = n_bytes.saturating_sub(LONGEST_END as u64);
+    let tail = section(archive, tail_start, n_bytes - tail_start)?;
+    let end = tail.windows(4).rposition(|at| at == END);
+    let end = end.ok_or_else(|| broken("its list of files is missing"))?;
+    let (mut n, mut start) = (short(&tail, end + 10)? as u64, number::<4>(&tail, end + 16)?);
+    if n == 0xFFFF || start == 0xFFFF_FFFF {
+        let end = tail[..end].windows(4).rposition(|at| at == END_64);
         let end = end.ok_or_else(|| broken("its list of files is missing"))?;
-        (n, at) = (number::<8>(bytes, end + 32)?, number::<8>(bytes, end + 48)?);
+        (n, start) = (number::<8>(&tail, end + 32)?, number::<8>(&tail, end + 48)?);
     }
     let n = index(n)?;
-    if n > MAX_ENTRIES {
+    let n_central = (tail_start + end as u64).checked_sub(start);
+    let n_central = n_central.ok_or_else(|| broken("its list of files is damaged"))?;
+    if n > MAX_ENTRIES || n_central > MAX_CENTRAL_BYTES {
         return Err(broken("it contains too many files"));
     }
-    let mut at = index(at)?;
+    listed(&section(archive, start, n_central)?, n)
+}
+
+/// The entries of a central directory.
+fn listed(bytes: &[u8], n: usize) -> Result<Vec<Entry>> {
+    let mut at = 0;
     let mut entries = Vec::new();
     for _ in 0..n {
-        if at.checked_add(4).and_then(|end| bytes.get(at..end)) != Some(CENTRAL) {
+        if bytes.get(at..at + 4) != Some(CENTRAL) {
             return Err(broken("its list of files is damaged"));
         }
         let lengths = (short(bytes, at + 28)?, short(bytes, at + 30)?, short(bytes, at + 32)?);
@@ -90,6 +115,18 @@ pub fn entries(bytes: &[u8]) -> Result<Vec<Entry>> {
         at += 46 + lengths.0 + lengths.1 + lengths.2;
     }
     Ok(entries)
+}
+
+/// Exactly these bytes of the archive.
+fn section(archive: &mut dyn ImportSource, start: u64, n_bytes: u64) -> Result<Vec<u8>> {
+    archive.seek(SeekFrom::Start(start)).map_err(unreadable)?;
+    let mut bytes = Vec::new();
+    archive.take(n_bytes).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 == n_bytes { Ok(bytes) } else { Err(broken("it is cut off")) }
+}
+
+fn unreadable(error: std::io::Error) -> Error {
+    broken(&error.to_string())
 }
 
 impl Entry {
@@ -113,15 +150,20 @@ impl Entry {
     }
 }
 
-/// The file's bytes, checked against their sum.
-pub fn read(bytes: &[u8], entry: &Entry) -> Result<Vec<u8>> {
-    let at = index(entry.offset)?;
-    if at.checked_add(4).and_then(|end| bytes.get(at..end)) != Some(LOCAL) {
+/// A file of the archive, unpacked while it is read.
+pub struct EntryReader<'a> {
+    packed: BufReader<Take<&'a mut dyn ImportSource>>,
+    /// None: it is stored.
+    inflate: Option<Box<InflateState>>,
+    n_left: u64,
+}
+
+/// Opens a file of the archive. Its bytes are not checked against their sum; see [`check`].
+pub fn open<'a>(archive: &'a mut dyn ImportSource, entry: &Entry) -> Result<EntryReader<'a>> {
+    let header = section(archive, entry.offset, LOCAL_HEADER_BYTES as u64)?;
+    if !header.starts_with(LOCAL) {
         return Err(broken("a file in it is not where it should be"));
     }
-    let start = at + 30 + short(bytes, at + 26)? + short(bytes, at + 28)?;
-    let end = start.checked_add(index(entry.packed)?);
-    let packed = end.and_then(|end| bytes.get(start..end)).ok_or_else(|| broken("it is cut off"))?;
     if entry.size > MAX_UNPACKED {
         let message =
             format!("{} unpacks to {} bytes; the maximum is {MAX_UNPACKED}.", entry.name, entry.size);
@@ -132,29 +174,92 @@ pub fn read(bytes: &[u8], entry: &Entry) -> Result<Vec<u8>> {
             "Export fewer chats at a time.",
         ));
     }
-    let unpacked = match entry.method {
-        0 => packed.to_vec(),
-        8 => miniz_oxide::inflate::decompress_to_vec_with_limit(packed, index(entry.size)?)
-            .map_err(|error| broken(&format!("{} is damaged ({error})", entry.name)))?,
+    let n_skipped = (short(&header, 26)? + short(&header, 28)?) as i64;
+    archive.seek(SeekFrom::Current(n_skipped)).map_err(unreadable)?;
+    let inflate = match entry.method {
+        0 => None,
+        8 => Some(InflateState::new_boxed(DataFormat::Raw)),
         _ => return Err(broken("its compression is not supported, or it is protected by a password")),
     };
-    if unpacked.len() as u64 != entry.size || crc32(&unpacked) != entry.crc {
-        return Err(broken(&format!("{} is damaged", entry.name)));
-    }
-    Ok(unpacked)
+    let packed = BufReader::with_capacity(PIECE_BYTES, archive.take(entry.packed));
+    Ok(EntryReader { packed, inflate, n_left: entry.size })
 }
 
-fn crc32(bytes: &[u8]) -> u32 {
-    let mut table = [0_u32; 256];
-    for (n, entry) in (0_u32..).zip(&mut table) {
-        *entry = (0..8).fold(n, |crc, _| if crc & 1 == 1 { crc >> 1 ^ 0xEDB8_8320 } else { crc >> 1 });
+impl Read for EntryReader<'_> {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        let Some(state) = &mut self.inflate else { return self.packed.read(into) };
+        let most = into.len().min(usize::try_from(self.n_left).unwrap_or(usize::MAX));
+        while most > 0 {
+            let packed = self.packed.fill_buf()?;
+            let is_over = packed.is_empty();
+            let step = inflate(state, packed, &mut into[..most], MZFlush::None);
+            self.packed.consume(step.bytes_consumed);
+            self.n_left -= step.bytes_written as u64;
+            match step.status {
+                _ if step.bytes_written > 0 => return Ok(step.bytes_written),
+                Ok(MZStatus::StreamEnd) => return Ok(0),
+                Ok(_) if !is_over && step.bytes_consumed > 0 => {}
+                _ => return Err(std::io::Error::other("its compressed data is damaged")),
+            }
+        }
+        Ok(0)
     }
-    !bytes.iter().fold(!0, |crc, byte| table[((crc ^ u32::from(*byte)) & 0xFF) as usize] ^ crc >> 8)
+}
+
+/// Reads a whole file of the archive and compares its length and sum.
+pub fn check(archive: &mut dyn ImportSource, entry: &Entry) -> Result<()> {
+    let mut reader = open(archive, entry)?;
+    let (mut crc, mut n_bytes, mut piece) = (Crc32::new(), 0, vec![0; PIECE_BYTES]);
+    loop {
+        let n = reader.read(&mut piece).map_err(|_| broken(&format!("{} is damaged", entry.name)))?;
+        if n == 0 {
+            break;
+        }
+        crc.add(&piece[..n]);
+        n_bytes += n as u64;
+    }
+    match n_bytes == entry.size && crc.sum() == entry.crc {
+        true => Ok(()),
+        false => Err(broken(&format!("{} is damaged", entry.name))),
+    }
+}
+
+/// The check sum of ZIP.
+struct Crc32 {
+    table: [u32; 256],
+    sum: u32,
+}
+
+impl Crc32 {
+    fn new() -> Self {
+        let mut table = [0_u32; 256];
+        for (n, entry) in (0_u32..).zip(&mut table) {
+            *entry = (0..8).fold(n, |crc, _| if crc & 1 == 1 { crc >> 1 ^ 0xEDB8_8320 } else { crc >> 1 });
+        }
+        Self { table, sum: !0 }
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        let step = |crc: u32, byte: &u8| self.table[((crc ^ u32::from(*byte)) & 0xFF) as usize] ^ crc >> 8;
+        self.sum = bytes.iter().fold(self.sum, step);
+    }
+
+    fn sum(&self) -> u32 {
+        !self.sum
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Cursor;
+
     use super::*;
+
+    fn crc32(bytes: &[u8]) -> u32 {
+        let mut crc = Crc32::new();
+        crc.add(bytes);
+        crc.sum()
+    }
 
     /// One deflated file, as other programs write it.
     fn zip(name: &str, text: &[u8]) -> Vec<u8> {
@@ -177,10 +282,15 @@ mod tests {
 
     #[test]
     fn files_come_out_as_they_went_in() {
-        let zip = zip("a/conversations.json", b"[1,2,3]");
-        let entries = entries(&zip).unwrap();
-        assert_eq!(entries[0].name, "a/conversations.json");
-        assert_eq!(read(&zip, &entries[0]).unwrap(), b"[1,2,3]");
+        for text in [b"[1,2,3]".to_vec(), b"0123456789abcdef".repeat(20_000)] {
+            let mut zip = Cursor::new(zip("a/conversations.json", &text));
+            let entries = entries(&mut zip).unwrap();
+            assert_eq!(entries[0].name, "a/conversations.json");
+            check(&mut zip, &entries[0]).unwrap();
+            let mut unpacked = Vec::new();
+            open(&mut zip, &entries[0]).unwrap().read_to_end(&mut unpacked).unwrap();
+            assert!(unpacked == text);
+        }
         assert_eq!(crc32(b"123456789"), 0xCBF4_3926);
     }
 
@@ -188,8 +298,9 @@ mod tests {
     fn damage_of_any_kind_is_an_error() {
         let whole = zip("conversations.json", &b"[{\"mapping\":{}}]".repeat(40));
         let try_all = |bytes: &[u8]| -> Result<()> {
-            for entry in entries(bytes)? {
-                read(bytes, &entry)?;
+            let mut archive = Cursor::new(bytes);
+            for entry in entries(&mut archive)? {
+                check(&mut archive, &entry)?;
             }
             Ok(())
         };

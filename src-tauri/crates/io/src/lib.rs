@@ -29,7 +29,7 @@ pub use fault_injection::{FaultDuration, FaultIo};
 pub use lock::FileLock;
 pub use power_loss::{PowerCut, PowerLossIo};
 pub use private::make_private;
-pub use random::RandomFile;
+pub use random::{RandomFile, SequentialReader};
 pub use real::RealIo;
 pub use regular_file::{open_regular_file, read_regular_file};
 pub use special_file::{FileLimit, SpecialFile};

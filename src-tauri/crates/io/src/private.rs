@@ -22,7 +22,8 @@ pub(crate) fn open_private(options: &mut OpenOptions, path: &Path) -> std::io::R
     }
     let file = options.open(path)?;
     if is_private {
-        unix::restrict_file(&file)?;
+        // Fails on file systems without modes, which have no others to keep out either.
+        let _ = unix::restrict_file(&file);
     }
     Ok(file)
 }
@@ -48,7 +49,8 @@ pub(crate) fn create_folders(path: &Path) -> std::io::Result<()> {
     }
     for folder in missing.into_iter().rev().filter(|path| !path.as_os_str().is_empty()) {
         match std::fs::create_dir(folder) {
-            Ok(()) => unix::restrict_folder(folder)?,
+            // As for files.
+            Ok(()) => _ = unix::restrict_folder(folder),
             // Another process may have made it meanwhile.
             Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
             Err(e) => return Err(e),

@@ -1,6 +1,7 @@
 //! Files that several threads read and write at any offset.
 
 use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use crate::IoError;
@@ -32,6 +33,42 @@ pub trait RandomFile: Send + Sync {
 
     /// Flushes: what was written before survives a power cut.
     fn sync(&self) -> Result<(), IoError>;
+}
+
+/// Reads a [`RandomFile`] from front to back, with jumps.
+pub struct SequentialReader {
+    file: Box<dyn RandomFile>,
+    at: u64,
+}
+
+impl SequentialReader {
+    /// Begins at the first byte.
+    pub fn new(file: Box<dyn RandomFile>) -> Self {
+        Self { file, at: 0 }
+    }
+}
+
+impl Read for SequentialReader {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        let n_read = self.file.read_at(self.at, into).map_err(|error| error.source)?;
+        self.at += n_read as u64;
+        Ok(n_read)
+    }
+}
+
+impl Seek for SequentialReader {
+    fn seek(&mut self, to: SeekFrom) -> std::io::Result<u64> {
+        let at = match to {
+            SeekFrom::Start(at) => Some(at),
+            SeekFrom::Current(by) => self.at.checked_add_signed(by),
+            SeekFrom::End(by) => {
+                let n_bytes = self.file.len().map_err(|error| error.source)?;
+                n_bytes.checked_add_signed(by)
+            }
+        };
+        self.at = at.ok_or(std::io::ErrorKind::InvalidInput)?;
+        Ok(self.at)
+    }
 }
 
 /// [`RandomFile`] of the machine's file system.

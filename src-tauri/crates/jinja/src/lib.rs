@@ -4,6 +4,7 @@
 //! anything but its variables.
 
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 mod arguments;
 mod ast;

@@ -270,7 +270,7 @@ fn is_kind(text: &str, name: &str) -> bool {
     let all = |is_it: fn(char) -> bool| !text.is_empty() && text.chars().all(is_it);
     let has = |is_it: fn(char) -> bool| text.chars().any(is_it);
     match name {
-        "isdigit" | "isdecimal" => all(|c| c.is_numeric() && c.to_digit(10).is_some()),
+        "isdigit" | "isdecimal" => all(|c| c.is_ascii_digit()),
         "isnumeric" => all(char::is_numeric),
         "isalpha" => all(char::is_alphabetic),
         "isalnum" => all(char::is_alphanumeric),

@@ -24,6 +24,9 @@ pub struct Parser {
     symbols: HashMap<String, Symbol>,
 }
 
+/// Parameters of a macro, and the defaults of the last ones.
+type Parameters = (Vec<(Symbol, String)>, Vec<Expr>);
+
 /// A parsed template and the names of its symbols.
 pub struct ParsedTemplate {
     pub body: Body,
@@ -317,7 +320,7 @@ impl Parser {
         Ok(definition((name, symbol), parameters, defaults, body))
     }
 
-    fn parameters(&mut self) -> ParseResult<(Vec<(Symbol, String)>, Vec<Expr>)> {
+    fn parameters(&mut self) -> ParseResult<Parameters> {
         let (mut parameters, mut defaults) = (Vec::new(), Vec::new());
         self.expect_sign("(")?;
         while !self.skip_sign(")") {

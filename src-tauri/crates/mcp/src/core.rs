@@ -1,12 +1,12 @@
 //! Pending requests to a server, independent of the transport.
 
 use std::collections::HashMap;
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
 
-use super::malformed;
+use super::{broken_message, malformed};
 use contract::{Error, Result};
 
 /// Lines on stdout that are no messages: a greeting is forgiven, a log is not.
@@ -23,6 +23,30 @@ pub struct RpcError {
     pub message: String,
 }
 
+impl RpcError {
+    fn of(error: &Value) -> Self {
+        let code = &error["code"];
+        let code = code.as_i64().or_else(|| code.as_str()?.trim().parse().ok());
+        let message = error.as_str().or_else(|| error["message"].as_str()).filter(|it| !it.trim().is_empty());
+        let message = message.map_or_else(|| error["data"].as_str().unwrap_or_default(), |it| it);
+        let message = if message.is_empty() { "it doesn't say why" } else { message };
+        Self { code: code.unwrap_or_default(), message: words(message) }
+    }
+}
+
+/// Our number for a request, however a server writes it: `7`, `7.0`, `"7"`.
+fn request_id(id: &Value) -> Option<u64> {
+    match id {
+        Value::Number(number) => number.as_u64().or_else(|| {
+            let number = number.as_f64()?;
+            // far below where whole numbers can't be told apart
+            (number.fract() == 0.0 && (0.0..1e15).contains(&number)).then_some(number as u64)
+        }),
+        Value::String(text) => text.trim().parse().ok(),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
 /// What somebody hears who waits.
 #[derive(Debug)]
 pub enum Reply {
@@ -31,6 +55,9 @@ pub enum Reply {
     /// Stopped by the caller.
     Stopped,
 }
+
+/// What can come for one request: its answer, and that it was stopped.
+const MAX_WAITING_REPLIES: usize = 2;
 
 /// One server's answers.
 pub struct Core {
@@ -43,7 +70,7 @@ pub struct Core {
 #[derive(Default)]
 struct CoreState {
     n_asked: u64,
-    waiting: HashMap<u64, Sender<Reply>>,
+    waiting: HashMap<u64, SyncSender<Reply>>,
     over: Option<Error>,
     n_junk: usize,
     junk: Option<String>,
@@ -63,13 +90,13 @@ impl Core {
     }
 
     /// A number for a request, and where its answer comes.
-    pub fn expect(&self) -> Result<(u64, Sender<Reply>, Receiver<Reply>)> {
+    pub fn expect(&self) -> Result<(u64, SyncSender<Reply>, Receiver<Reply>)> {
         let mut state = self.state();
         if let Some(error) = &state.over {
             return Err(error.clone());
         }
         state.n_asked += 1;
-        let (sender, replies) = mpsc::channel();
+        let (sender, replies) = mpsc::sync_channel(MAX_WAITING_REPLIES);
         let id = state.n_asked;
         state.waiting.insert(id, sender.clone());
         Ok((id, sender, replies))
@@ -137,24 +164,42 @@ impl Core {
         }
     }
 
+    /// A line that is no JSON. Returns whether it belongs to a request that waits, which then fails with `cause`.
+    pub fn heard_broken(&self, line: &str, cause: &str) -> bool {
+        let waiting: Vec<u64> = self.state().waiting.keys().copied().collect();
+        let Some(id) = broken_message::request_of(line, &waiting) else { return false };
+        self.fail(id, malformed(&self.name, cause));
+        true
+    }
+
+    /// An answer. One without an id can only be that of the only request, which could not be read.
+    fn answered(&self, id: &Value, mut message: Value) {
+        let outcome = match message.get_mut("error").map(Value::take) {
+            // both stand there: what is empty is no error
+            Some(Value::Null | Value::Bool(false)) | None => Ok(message["result"].take()),
+            Some(error) => Err(RpcError::of(&error)),
+        };
+        let id = request_id(id).or_else(|| {
+            let state = self.state();
+            let is_only = state.waiting.len() == 1 && outcome.is_err() && id.is_null();
+            state.waiting.keys().next().copied().filter(|_| is_only)
+        });
+        if let Some(id) = id {
+            self.reply(id, Reply::Said(outcome));
+        }
+    }
+
     fn heard_one(&self, mut message: Value) -> Option<Value> {
         if !message.is_object() {
             return None;
         }
         let id = message["id"].take();
-        let method = message["method"].as_str().map(str::to_owned);
+        // some servers repeat the method in their answer
+        let is_answer = !message["result"].is_null() || !message["error"].is_null();
+        let method = message["method"].as_str().filter(|_| !is_answer).map(str::to_owned);
         match (method.as_deref(), id) {
             (None, id) => {
-                let outcome = match message.get_mut("error").map(Value::take) {
-                    None => Ok(message["result"].take()),
-                    Some(error) => Err(RpcError {
-                        code: error["code"].as_i64().unwrap_or_default(),
-                        message: words(error["message"].as_str().unwrap_or("it doesn't say why")),
-                    }),
-                };
-                if let Some(id) = id.as_u64() {
-                    self.reply(id, Reply::Said(outcome));
-                }
+                self.answered(&id, message);
                 None
             }
             (Some("notifications/tools/list_changed"), Value::Null) => {
@@ -189,7 +234,7 @@ pub struct Stop(Mutex<StopState>);
 #[derive(Debug, Default)]
 struct StopState {
     is: bool,
-    waiting: Option<Sender<Reply>>,
+    waiting: Option<SyncSender<Reply>>,
 }
 
 impl Stop {
@@ -205,7 +250,7 @@ impl Stop {
     }
 
     /// Registers a waiter, and notifies it at once if the stop came before.
-    pub fn watch(&self, waiting: Sender<Reply>) {
+    pub fn watch(&self, waiting: SyncSender<Reply>) {
         let mut pressed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match pressed.is {
             // As above.
@@ -244,6 +289,64 @@ mod tests {
     }
 
     #[test]
+    fn answers_are_understood_as_servers_write_them() {
+        let said = json!({ "x": 1 });
+        let good = [
+            json!({ "id": 1, "result": said, "error": null }),
+            json!({ "id": "1", "result": said }),
+            json!({ "id": 1.0, "result": said, "error": false }),
+            json!({ "id": 1, "result": said, "method": "tools/call" }),
+            json!([{ "id": 1, "result": said }]),
+        ];
+        for message in good {
+            let (core, _) = core();
+            let (_, _, replies) = core.expect().unwrap();
+            assert!(core.heard(message.clone()).is_empty(), "{message}");
+            assert!(matches!(replies.try_recv(), Ok(Reply::Said(Ok(value))) if value == said), "{message}");
+        }
+        let bad = [
+            (
+                json!({ "id": 1, "result": null, "error": { "code": "-32601", "message": "no" } }),
+                -32601,
+                "no",
+            ),
+            (json!({ "id": "1", "error": "no" }), 0, "no"),
+            (
+                json!({ "id": null, "error": { "code": -32700, "message": "Parse error" } }),
+                -32700,
+                "Parse error",
+            ),
+            (json!({ "error": { "code": -32700, "data": "odd" } }), -32700, "odd"),
+            (json!({ "id": 1, "error": {} }), 0, "it doesn't say why"),
+        ];
+        for (message, code, words) in bad {
+            let (core, _) = core();
+            let (_, _, replies) = core.expect().unwrap();
+            core.heard(message.clone());
+            let Ok(Reply::Said(Err(error))) = replies.try_recv() else { panic!("{message}") };
+            assert_eq!((error.code, error.message.as_str()), (code, words), "{message}");
+        }
+        // an error without an id is nobody's where several wait
+        let (core, _) = core();
+        let (waits, _also) = (core.expect().unwrap().2, core.expect().unwrap());
+        core.heard(json!({ "error": { "code": 1, "message": "no" } }));
+        core.heard(json!({ "result": {} }));
+        core.heard(json!({ "id": -1, "result": {} }));
+        assert!(waits.try_recv().is_err());
+    }
+
+    #[test]
+    fn a_broken_line_fails_its_request_at_once() {
+        let (core, _) = core();
+        let (a, _, for_a) = core.expect().unwrap();
+        let (_, _, for_b) = core.expect().unwrap();
+        assert!(!core.heard_broken("Listening on port 1", "no JSON"));
+        assert!(core.heard_broken(&format!(r#"{{"jsonrpc":"2.0","id":{a},"result":{{"x":"#), "no JSON"));
+        assert!(matches!(for_a.try_recv(), Ok(Reply::Failed(error)) if error.code() == "tools.malformed"));
+        assert!(for_b.try_recv().is_err());
+    }
+
+    #[test]
     fn what_a_server_asks_is_answered() {
         let (core, n_changes) = core();
         let cases = [
@@ -274,7 +377,7 @@ mod tests {
     #[test]
     fn stopping_before_or_after_is_heard() {
         for first in [true, false] {
-            let (stop, (sender, replies)) = (Stop::default(), mpsc::channel());
+            let (stop, (sender, replies)) = (Stop::default(), mpsc::sync_channel(MAX_WAITING_REPLIES));
             if first {
                 stop.press();
             }

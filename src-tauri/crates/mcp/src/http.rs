@@ -1,17 +1,17 @@
 //! A server over HTTP: every message is a POST, answered as JSON or as an event stream. Every
-//! request passes the gate of `connections.rs` and follows no redirect. The previous revision's
-//! transport (two addresses, `/sse`) and the server's GET stream are not supported.
+//! request passes the gate of `connections.rs` and follows redirects within its origin only. The
+//! previous revision's transport (two addresses, `/sse`) and the server's GET stream are not supported.
 
 use std::collections::HashMap;
 use std::error::Error as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response, StatusCode, Url};
 use serde_json::Value;
-use tokio::runtime::Runtime;
+use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
 use super::core::{Core, words};
@@ -19,7 +19,7 @@ use super::malformed;
 use contract::types::ConnectionPurpose;
 use contract::{Error, ErrorKind, Result};
 use net::sse::Events;
-use net::{Connection, ConnectionGate};
+use net::{Connection, ConnectionGate, lenient_json};
 use secrets::Secret;
 
 /// A host that takes longer to be found and reached is not there.
@@ -28,6 +28,9 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 const MAX_BODY_BYTES: usize = 16 << 20;
 /// Bytes of a refusal's body that are read.
 const MAX_REFUSAL_BYTES: usize = 8 << 10;
+
+/// Redirects of one message that are followed: a missing slash at the end takes one.
+const MAX_REDIRECTS: usize = 5;
 
 const SESSION: &str = "mcp-session-id";
 const REVISION: &str = "mcp-protocol-version";
@@ -69,7 +72,7 @@ impl ServerUrl {
 
 pub struct Http {
     gate: ConnectionGate,
-    runtime: Arc<Runtime>,
+    runtime: Handle,
     client: Client,
     place: ServerUrl,
     headers: HeaderMap,
@@ -80,6 +83,8 @@ pub struct Http {
 struct Session {
     id: Option<HeaderValue>,
     revision: Option<HeaderValue>,
+    /// Where the server has moved within its origin.
+    moved: Option<Url>,
     /// Requests on their way.
     running: HashMap<u64, AbortHandle>,
 }
@@ -88,7 +93,7 @@ impl Http {
     /// Nothing is sent yet. Error: a header that is none.
     pub fn new(
         gate: ConnectionGate,
-        runtime: Arc<Runtime>,
+        runtime: Handle,
         place: ServerUrl,
         headers: &[(String, Secret)],
     ) -> Result<Self> {
@@ -105,7 +110,7 @@ impl Http {
             let builder = Client::builder()
                 .tls_backend_preconfigured(trust.clone())
                 .user_agent(concat!("inglenook/", env!("CARGO_PKG_VERSION")))
-                // A key is sent only to the server that it belongs to.
+                // A key is sent only to the server that it belongs to: see `redirect_within`.
                 .redirect(Policy::none())
                 .connect_timeout(CONNECT_WITHIN)
                 .http1_only();
@@ -171,7 +176,8 @@ impl Http {
         let mut session = self.session();
         session.running.drain().for_each(|(_, task)| task.abort());
         let Some(id) = session.id.take() else { return };
-        let request = self.client.delete(self.place.url.clone()).headers(self.headers.clone());
+        let url = session.moved.clone().unwrap_or_else(|| self.place.url.clone());
+        let request = self.client.delete(url).headers(self.headers.clone());
         let request = request.header(SESSION, id).timeout(CONNECT_WITHIN);
         let Ok(connection) = self.gate.connect(&self.place.host, ConnectionPurpose::Tool) else {
             return;
@@ -186,21 +192,18 @@ impl Http {
     async fn exchange(this: &Arc<Self>, core: &Arc<Core>, message: &Value, id: Option<u64>) -> Result<()> {
         let connection = this.gate.connect(&this.place.host, ConnectionPurpose::Tool)?;
         let body = message.to_string();
-        connection.sent(body.len());
-        let mut request = this.client.post(this.place.url.clone()).headers(this.headers.clone());
-        request = request.header(CONTENT_TYPE, "application/json");
-        request = request.header(ACCEPT, "application/json, text/event-stream");
-        let had_session = {
-            let session = this.session();
-            if let Some(revision) = &session.revision {
-                request = request.header(REVISION, revision);
+        let mut url = this.session().moved.clone().unwrap_or_else(|| this.place.url.clone());
+        let (mut response, mut had_session) = this.deliver(core, &url, &body, &connection).await?;
+        for _ in 0..MAX_REDIRECTS {
+            let Some(next) = redirect_within(&response) else { break };
+            let is_lasting =
+                matches!(response.status(), StatusCode::MOVED_PERMANENTLY | StatusCode::PERMANENT_REDIRECT);
+            if is_lasting {
+                this.session().moved = Some(next.clone());
             }
-            if let Some(id) = &session.id {
-                request = request.header(SESSION, id);
-            }
-            session.id.is_some()
-        };
-        let response = request.body(body).send().await.map_err(|error| this.unreachable(core, &error))?;
+            url = next;
+            (response, had_session) = this.deliver(core, &url, &body, &connection).await?;
+        }
         if !response.status().is_success() {
             let error = this.refused(core, response, &connection, had_session).await;
             return Err(error);
@@ -209,6 +212,32 @@ impl Http {
             this.session().id = Some(id.clone());
         }
         Self::listen(this, core, response, &connection, id).await
+    }
+
+    /// Sends a message to an address of the server. Also returns whether it belongs to a session.
+    async fn deliver(
+        &self,
+        core: &Core,
+        url: &Url,
+        body: &str,
+        connection: &Connection,
+    ) -> Result<(Response, bool)> {
+        connection.sent(body.len());
+        let mut request = self.client.post(url.clone()).headers(self.headers.clone());
+        request = request.header(CONTENT_TYPE, "application/json");
+        request = request.header(ACCEPT, "application/json, text/event-stream");
+        let had_session = {
+            let session = self.session();
+            if let Some(revision) = &session.revision {
+                request = request.header(REVISION, revision);
+            }
+            if let Some(id) = &session.id {
+                request = request.header(SESSION, id);
+            }
+            session.id.is_some()
+        };
+        let sent = request.body(body.to_owned()).send().await;
+        Ok((sent.map_err(|error| self.unreachable(core, &error))?, had_session))
     }
 
     /// Hears what the answer holds.
@@ -220,13 +249,13 @@ impl Http {
         id: Option<u64>,
     ) -> Result<()> {
         let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        let is_stream = kind.is_some_and(|kind| kind.starts_with("text/event-stream"));
+        let is_stream = kind.is_some_and(|kind| kind.to_ascii_lowercase().starts_with("text/event-stream"));
         let (mut whole, mut events) = (Vec::new(), Events::default());
         while let Some(bytes) = response.chunk().await.map_err(|error| this.unreachable(core, &error))? {
             connection.received(bytes.len());
             if is_stream {
                 for data in events.push(&bytes).map_err(|_| this.too_large(core))? {
-                    Self::hear(this, core, &data)?;
+                    Self::hear_event(this, core, &data, id);
                 }
                 // the stream may stay open; no request waits for more of it
                 if id.is_some_and(|id| !core.is_waiting(id)) {
@@ -240,8 +269,20 @@ impl Http {
             }
         }
         match events.end() {
-            Some(data) if is_stream => Self::hear(this, core, &data),
+            Some(data) if is_stream => {
+                Self::hear_event(this, core, &data, id);
+                Ok(())
+            }
+            None if is_stream => Ok(()),
             _ => Self::hear(this, core, &String::from_utf8_lossy(&whole)),
+        }
+    }
+
+    /// One broken event of a stream fails the request that it answers. The next events are still heard.
+    fn hear_event(this: &Arc<Self>, core: &Arc<Core>, text: &str, id: Option<u64>) {
+        let Err(error) = Self::hear(this, core, text) else { return };
+        if !core.heard_broken(text, error.message()) {
+            tracing::debug!(server = core.name(), ?id, "an event is no message: {error}");
         }
     }
 
@@ -249,8 +290,8 @@ impl Http {
         if text.trim().is_empty() {
             return Ok(());
         }
-        let message: Value =
-            serde_json::from_str(text).map_err(|error| malformed(core.name(), &error.to_string()))?;
+        let message =
+            lenient_json::parse(text).map_err(|error| malformed(core.name(), &error.to_string()))?;
         for answer in core.heard(message) {
             Self::post(this, core, answer, None);
         }
@@ -309,8 +350,11 @@ impl Http {
             ),
             300..=399 => Error::input(
                 "tools.moved",
-                format!("{name} redirects to another address ({status}). Redirects are not followed."),
-                "Enter the new address.",
+                format!(
+                    "{name} redirects to another address ({status}){}. Only redirects within one server are followed.",
+                    location(&response).map_or_else(String::new, |to| format!(": {to}"))
+                ),
+                "Enter the new address if you trust it.",
             ),
             404 | 405 => Error::input(
                 "tools.no_route",
@@ -326,6 +370,23 @@ impl Http {
     }
 }
 
+/// Where a redirect leads.
+fn location(response: &Response) -> Option<Url> {
+    let to = response.headers().get(LOCATION)?.to_str().ok()?;
+    response.url().join(to).ok().filter(|_| response.status().is_redirection())
+}
+
+/// Where a redirect leads that keeps the message and stays within the origin: a key goes nowhere else.
+fn redirect_within(response: &Response) -> Option<Url> {
+    let keeps_method = matches!(response.status().as_u16(), 301 | 302 | 307 | 308);
+    location(response).filter(|to| keeps_method && is_same_origin(response.url(), to))
+}
+
+fn is_same_origin(from: &Url, to: &Url) -> bool {
+    let is_anonymous = to.username().is_empty() && to.password().is_none();
+    is_anonymous && from.origin() == to.origin()
+}
+
 /// The innermost reason. What lies around it repeats addresses.
 fn cause(error: &reqwest::Error) -> String {
     let mut cause = error.source();
@@ -338,6 +399,22 @@ fn cause(error: &reqwest::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn redirects_stay_within_the_origin() {
+        let from = Url::parse("https://example.org/mcp").unwrap();
+        for (to, expected) in [
+            ("/mcp/", true),
+            ("https://example.org:443/other?x=1", true),
+            ("http://example.org/mcp", false),
+            ("https://example.org:8443/mcp", false),
+            ("https://evil.example.org/mcp", false),
+            ("//evil.org/mcp", false),
+            ("https://me:secret@example.org/mcp", false),
+        ] {
+            assert_eq!(is_same_origin(&from, &from.join(to).unwrap()), expected, "{to}");
+        }
+    }
 
     #[test]
     fn addresses_are_checked() {

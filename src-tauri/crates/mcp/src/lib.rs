@@ -4,9 +4,12 @@
 //! length, connects outside our gate, and covers far more of the protocol.
 #![forbid(unsafe_code)]
 
+mod broken_message;
 mod core;
 mod descendants;
 mod http;
+mod login_path;
+mod program_path;
 mod prompts;
 mod resources;
 mod stdio;
@@ -21,6 +24,7 @@ use contract::{Error, ErrorKind, Result};
 pub use core::{Core, Stop};
 use core::{Reply, RpcError};
 pub use http::{Http, ServerUrl};
+pub use login_path::login_shell_path;
 pub use stdio::{Launch, Stdio};
 
 /// What we speak.

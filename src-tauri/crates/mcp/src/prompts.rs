@@ -31,6 +31,7 @@ impl Client {
         let mut said = self.ask("prompts/get", params, within, None)?;
         match said.get_mut("messages").map(Value::take) {
             Some(Value::Array(messages)) => Ok(messages),
+            Some(one @ Value::Object(_)) => Ok(vec![one]),
             _ => Err(malformed(self.core.name(), "its prompt has no messages")),
         }
     }

@@ -40,6 +40,8 @@ impl Client {
         let mut said = self.ask("resources/read", json!({ "uri": uri }), within, None)?;
         match said.get_mut("contents").map(Value::take) {
             Some(Value::Array(contents)) => Ok(contents),
+            Some(one @ Value::Object(_)) => Ok(vec![one]),
+            Some(text @ Value::String(_)) => Ok(vec![json!({ "uri": uri, "text": text })]),
             _ => Err(malformed(self.core.name(), "what it read has no contents")),
         }
     }

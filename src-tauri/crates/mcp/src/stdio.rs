@@ -14,7 +14,9 @@ use serde_json::Value;
 
 use super::core::{Core, words};
 use super::descendants;
+use super::program_path::find_program;
 use contract::{Error, ErrorKind, Result};
+use net::lenient_json;
 
 /// Longest message: a picture in base64 has some megabytes.
 const MAX_LINE_BYTES: u64 = 16 << 20;
@@ -50,7 +52,7 @@ pub struct Stdio {
 
 impl Stdio {
     pub fn start(launch: &Launch, core: &Arc<Core>) -> Result<Self> {
-        let mut command = Command::new(&launch.command);
+        let mut command = Command::new(find_program(&launch.command, &launch.env));
         let piped = std::process::Stdio::piped;
         command.args(&launch.args).env_clear().envs(launch.env.iter().map(|(key, value)| (key, value)));
         command.stdin(piped()).stdout(piped()).stderr(piped());
@@ -161,7 +163,7 @@ fn read(stdout: impl Read, core: &Core, outbox: &Outbox) -> Option<Error> {
         if text.trim().is_empty() {
             continue;
         }
-        match serde_json::from_str::<Value>(&text) {
+        match message_in(&text) {
             Ok(message @ (Value::Object(_) | Value::Array(_))) => {
                 for answer in core.heard(message) {
                     if let Err(error) = send(outbox, core, &answer) {
@@ -169,6 +171,7 @@ fn read(stdout: impl Read, core: &Core, outbox: &Outbox) -> Option<Error> {
                     }
                 }
             }
+            Err(error) if core.heard_broken(&text, &error.to_string()) => {}
             Ok(_) | Err(_) => {
                 if let Err(error) = core.junk(&text) {
                     return Some(error);
@@ -176,6 +179,14 @@ fn read(stdout: impl Read, core: &Core, outbox: &Outbox) -> Option<Error> {
             }
         }
     }
+}
+
+/// A message. Some servers print it behind words of their own that don't end their line.
+fn message_in(text: &str) -> serde_json::Result<Value> {
+    lenient_json::parse(text).or_else(|error| match text.find("{\"jsonrpc\"") {
+        Some(at) if at > 0 => lenient_json::parse(&text[at..]).map_err(|_| error),
+        Some(_) | None => Err(error),
+    })
 }
 
 /// What speaks no more is of no use, even if it lives. One that is ending is given the time to say how.

@@ -1,8 +1,9 @@
 //! The single gate for the network: it approves and records every outgoing connection. Also the
-//! parser of server-sent events, which model servers and tool servers share.
+//! parsers of server-sent events and of JSON as other programs send it.
 #![forbid(unsafe_code)]
 
 mod gate;
+pub mod lenient_json;
 pub mod sse;
 
 pub use gate::{Connection, ConnectionGate, ConnectionLog, OFFLINE, offline_error};

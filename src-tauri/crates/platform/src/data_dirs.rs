@@ -7,6 +7,29 @@ use contract::{Error, ErrorKind, Result};
 /// The environment variable that frontends read.
 pub const DATA_DIR_VARIABLE: &str = "INGLENOOK_DATA_DIR";
 
+/// Names, and beginnings of names, of what the program keeps in its data folder. Others in a folder that the user chose are
+/// not ours.
+const OWN_NAMES: &[&str] = &[
+    "inglenook",
+    ".inglenook",
+    "restoring-",
+    "backups",
+    "running",
+    "keys",
+    "logs",
+    "cache",
+    "models",
+    "contexts",
+    "quantized",
+    "plugins",
+    "serving",
+    "window",
+    "catalog.toml",
+    "processors.json",
+    "speeds.json",
+    "cards.json",
+];
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DataDirs {
     /// Conversations, settings, keys.
@@ -38,5 +61,16 @@ impl DataDirs {
     /// Everything under one folder.
     pub fn under(folder: &Path) -> Self {
         Self { data: folder.to_owned(), cache: folder.join("cache"), logs: folder.join("logs") }
+    }
+
+    /// Makes the folders if they are missing, and keeps other users out of them, whatever the umask says.
+    pub fn make_private(&self) -> Result<()> {
+        let is_ours = |name: &str| OWN_NAMES.iter().any(|own| name.starts_with(own));
+        io::make_private(&self.data, &is_ours)?;
+        for folder in [&self.cache, &self.logs] {
+            // What is in them can be made again, or done without.
+            let _ = io::make_private(folder, &|_| true);
+        }
+        Ok(())
     }
 }

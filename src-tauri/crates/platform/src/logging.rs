@@ -1,8 +1,9 @@
 //! The log: warnings to stderr, more to a file per day in the log folder. Never prompts or answers.
 
-use std::io::IsTerminal;
-use std::path::Path;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
 
+use io::{Clock, RealClock};
 use tracing_appender::non_blocking::WorkerGuard;
 use tracing_appender::rolling::{RollingFileAppender, Rotation};
 use tracing_subscriber::filter::LevelFilter;
@@ -43,7 +44,7 @@ impl Logging {
             .ok();
         let (file, guard) = match appender {
             Some(appender) => {
-                let (writer, guard) = tracing_appender::non_blocking(appender);
+                let (writer, guard) = tracing_appender::non_blocking(PrivateLog::new(appender, folder));
                 (Some(tracing_subscriber::fmt::layer().with_ansi(false).with_writer(writer)), Some(guard))
             }
             None => (None, None),
@@ -64,5 +65,38 @@ impl Logging {
             // The log may have ended with the process.
             let _ = self.level.reload(level);
         }
+    }
+}
+
+const DAY_MS: i64 = 24 * 3600 * 1000;
+
+/// Log files that only the user may read: the appender makes one per day with the mode that the umask gives.
+struct PrivateLog {
+    appender: RollingFileAppender,
+    folder: PathBuf,
+    /// Day whose file was made private, from 1970.
+    day: Option<i64>,
+}
+
+impl PrivateLog {
+    fn new(appender: RollingFileAppender, folder: &Path) -> Self {
+        Self { appender, folder: folder.to_owned(), day: None }
+    }
+}
+
+impl Write for PrivateLog {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let n = self.appender.write(bytes)?;
+        let day = Some(RealClock::new().now_utc_ms().div_euclid(DAY_MS));
+        if self.day != day {
+            self.day = day;
+            // The folder itself keeps others out where this fails.
+            let _ = io::make_private(&self.folder, &|_| true);
+        }
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.appender.flush()
     }
 }

@@ -13,6 +13,11 @@ use crate::chat_template_input as messages;
 use contract::protocol::{ChatOptions, Prompt, PromptMessage};
 use contract::{Error, Result};
 
+/// Text of more bytes per token of the context than this may be far too long; prose has about four.
+const MAX_BYTES_PER_TOKEN: usize = 16;
+/// Bytes that are encoded at once for an estimate; each seam adds a token at most.
+const ESTIMATE_WINDOW: usize = 4096;
+
 /// A prompt ready for the model.
 pub struct PreparedPrompt {
     pub ids: Vec<TokenId>,
@@ -112,6 +117,37 @@ impl<'a> Vocabulary<'a> {
     /// How many tokens the prompt of these messages has.
     pub fn n_tokens(&self, messages: &[PromptMessage], options: &ChatOptions) -> Result<usize> {
         Ok(self.count(messages, options, &mut IncrementalEncoder::new())?.0)
+    }
+
+    /// Estimates the tokens of messages that are far longer than `max_tokens`, from their beginning. None: they are
+    /// not, and have to be counted. Reads no more of them than shows that.
+    pub fn estimate_overlong(&self, messages: &[PromptMessage], max_tokens: usize) -> Option<usize> {
+        // A template leaves out thoughts of former answers, but never what was said to the model.
+        let texts =
+            messages.iter().filter(|message| message.role != "assistant").map(|it| it.content.as_str());
+        let n_bytes: usize = texts.clone().map(str::len).sum();
+        if n_bytes / MAX_BYTES_PER_TOKEN <= max_tokens {
+            return None;
+        }
+        let (mut n_tokens, mut n_read) = (0_usize, 0_usize);
+        for mut rest in texts {
+            while !rest.is_empty() {
+                let (part, after) = rest.split_at(rest.floor_char_boundary(ESTIMATE_WINDOW));
+                n_tokens += self.tokenizer.encode(part, Special::Plain).len();
+                n_read += part.len();
+                rest = after;
+                if n_tokens > max_tokens.saturating_mul(2) {
+                    let scale = n_bytes as f64 / n_read as f64;
+                    return Some((n_tokens as f64 * scale) as usize);
+                }
+            }
+        }
+        None
+    }
+
+    /// The source of the template in use.
+    pub fn template_source(&self, options: &ChatOptions) -> Result<String> {
+        Ok(self.choose(options)?.template().source().to_owned())
     }
 
     fn own_source(&self) -> String {

@@ -1,11 +1,11 @@
 //! The pieces of a streamed answer: text, reasoning, tool calls in fragments, finish reason, usage.
 
+use prompt::lenient_json::{self, ParsedJson, SurrogateJoiner};
 use serde_json::Value;
 
 use super::answer_piece::{Call, Delta, Reason, Usage, Wrong};
 use super::content::{self, PieceContent};
 use super::finish_reason::{FinishWord, finish_word};
-use super::lenient::{self, ParsedJson, SurrogateJoiner};
 use super::reasoning::Thinking;
 use super::server_words::ServerFailure;
 use super::tool_fragments::CallFragments;
@@ -46,7 +46,7 @@ impl Reply {
             self.is_done = true;
             return Ok(Delta::default());
         }
-        match lenient::parse(data) {
+        match lenient_json::parse(data) {
             Ok(parsed) => self.take_values(&parsed),
             Err(_) if data.contains('\n') => {
                 let mut delta = Delta::default();
@@ -78,7 +78,7 @@ impl Reply {
 
     fn take_object(&mut self, value: &Value, has_lone: bool) -> Result<Delta, Wrong> {
         if let Some(mut failure) = ServerFailure::of_event(value) {
-            failure.words = lenient::without_stand_ins(&failure.words);
+            failure.words = lenient_json::without_stand_ins(&failure.words);
             return Err(Wrong::Server(Box::new(failure)));
         }
         self.has_heard |= value.get("choices").is_some() || value.get("usage").is_some();

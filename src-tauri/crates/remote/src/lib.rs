@@ -14,7 +14,6 @@ mod directory;
 mod fault;
 mod finish_reason;
 mod http;
-mod lenient;
 mod list_models;
 mod omitted_fields;
 mod pool;

@@ -1,15 +1,16 @@
 //! Reads an answer as it comes: events, objects without events, or one object, whatever its content
 //! type says. A web page or plain words in its place are named as such.
 
+use net::sse::{Events, TooLong};
+use prompt::lenient_json;
+
 use super::answer_piece::{Delta, Wrong};
 use super::delta::Reply;
 use super::fault::{Fault, broken, malformed, too_large, web_page};
 use super::http::Answer;
-use super::lenient;
 use super::progress::TurnProgress;
 use super::refusal::failed_in_stream;
 use super::server_words::is_web_page;
-use net::sse::{Events, TooLong};
 
 /// Longest answer that comes as one.
 const MAX_WHOLE_BYTES: usize = 8 << 20;
@@ -71,7 +72,7 @@ impl AnswerReader {
         let mut data = Vec::new();
         if self.framing == Framing::Objects {
             let text = String::from_utf8_lossy(&self.head).into_owned();
-            if lenient::parse(text.trim_start_matches('\u{feff}')).is_ok() {
+            if lenient_json::parse(text.trim_start_matches('\u{feff}')).is_ok() {
                 return Ok(vec![text]);
             }
             events = Events::lenient();

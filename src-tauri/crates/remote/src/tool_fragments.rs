@@ -3,10 +3,10 @@
 
 use std::collections::HashSet;
 
+use prompt::lenient_json::{self, SurrogateJoiner};
 use serde_json::Value;
 
 use super::answer_piece::{Call, Wrong};
-use super::lenient::{self, SurrogateJoiner};
 
 /// Most calls of one answer, and the longest arguments of one.
 const MAX_CALLS: usize = 128;
@@ -141,7 +141,7 @@ impl OpenCall {
         let is_repeated = match fragment.arguments {
             Some(Value::String(text)) => text.trim().is_empty() || text.starts_with(&self.arguments),
             Some(object @ Value::Object(_)) => {
-                lenient::parse_object(&self.arguments).as_ref() == Some(object)
+                lenient_json::parse_object(&self.arguments).as_ref() == Some(object)
             }
             _ => true,
         };
@@ -152,7 +152,7 @@ impl OpenCall {
     /// Whether its arguments are an object.
     fn is_whole(&self) -> bool {
         let text = self.arguments.trim();
-        text.starts_with('{') && text.ends_with('}') && lenient::parse_object(text).is_some()
+        text.starts_with('{') && text.ends_with('}') && lenient_json::parse_object(text).is_some()
     }
 
     fn add(&mut self, fragment: &CallFragment<'_>, has_lone: bool) {
@@ -186,7 +186,7 @@ impl OpenCall {
                 }
             }
             Some(object @ Value::Object(map)) if !map.is_empty() || self.arguments.is_empty() => {
-                self.arguments = lenient::without_stand_ins(&object.to_string());
+                self.arguments = lenient_json::without_stand_ins(&object.to_string());
             }
             Some(_) | None => {}
         }
@@ -208,13 +208,13 @@ fn object_text(arguments: String) -> String {
     if serde_json::from_str::<Value>(text).is_ok_and(|value| value.is_object()) {
         return arguments;
     }
-    let Ok(parsed) = lenient::parse(text) else { return arguments };
+    let Ok(parsed) = lenient_json::parse(text) else { return arguments };
     let object = parsed.values.iter().rev().find_map(|value| match value {
         Value::Object(_) => Some(value.clone()),
-        Value::String(inner) => lenient::parse_object(inner),
+        Value::String(inner) => lenient_json::parse_object(inner),
         _ => None,
     });
-    object.map_or(arguments, |object| lenient::without_stand_ins(&object.to_string()))
+    object.map_or(arguments, |object| lenient_json::without_stand_ins(&object.to_string()))
 }
 
 /// The fragments of a field: a list, one object, or objects by their index.

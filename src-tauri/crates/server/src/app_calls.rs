@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::RouteState;
 use crate::body::read;
 use crate::fault::{Fault, json_response};
+use crate::json_body;
 use crate::stream::{Sse, event};
 
 /// Handles `POST /api/{name}`; the body holds the arguments.
@@ -21,7 +22,7 @@ pub async fn call(State(shared): State<RouteState>, Path(name): Path<String>, bo
         Ok(body) => body,
         Err(refusal) => return refusal,
     };
-    let args = if body.is_empty() { Ok(Value::Null) } else { serde_json::from_slice(&body) };
+    let args = if body.is_empty() { Ok(Value::Null) } else { json_body::parse(&body) };
     let args = match args {
         Ok(args) => args,
         Err(error) => return Fault(not_json(&error)).into_response(),

@@ -1,10 +1,12 @@
 //! Reads request bodies, bounded in size and time.
 
+use std::pin::Pin;
 use std::time::Duration;
 
-use axum::body::{Body, Bytes, to_bytes};
+use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
+use futures_core::Stream;
 
 use crate::fault::refuse;
 
@@ -31,11 +33,32 @@ pub fn too_large() -> Response {
     )
 }
 
+async fn whole(body: Body) -> Result<Bytes, Response> {
+    let mut chunks = body.into_data_stream();
+    let mut bytes = Vec::new();
+    while let Some(chunk) = std::future::poll_fn(|context| Pin::new(&mut chunks).poll_next(context)).await {
+        // A client that has disconnected reads no answer.
+        let chunk = chunk.map_err(|error| broken(&error))?;
+        // without `Content-Length`
+        if bytes.len() + chunk.len() > MAX_BODY_BYTES {
+            return Err(too_large());
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(bytes.into())
+}
+
+fn broken(error: &axum::Error) -> Response {
+    let message = format!("The body can't be read: {error}.");
+    refuse(StatusCode::BAD_REQUEST, "server.body_broken", &message, "Check how the client writes its chunks.")
+}
+
+/// Reads a body.
+///
+/// Errors: the refusal of one that is too large, too slow or broken.
 pub async fn read(body: Body) -> Result<Bytes, Response> {
-    match tokio::time::timeout(READ_TIMEOUT, to_bytes(body, MAX_BODY_BYTES)).await {
-        Ok(Ok(bytes)) => Ok(bytes),
-        // Too large without `Content-Length`, or disconnected; then no client reads this.
-        Ok(Err(_)) => Err(too_large()),
+    match tokio::time::timeout(READ_TIMEOUT, whole(body)).await {
+        Ok(read) => read,
         Err(_) => {
             let message = format!("The body took longer than {} seconds.", READ_TIMEOUT.as_secs());
             Err(refuse(

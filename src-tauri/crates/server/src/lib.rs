@@ -6,8 +6,10 @@
 
 mod app_calls;
 mod body;
+mod connections;
 mod fault;
 mod guard;
+mod json_body;
 mod key;
 mod openai;
 mod pages;
@@ -21,6 +23,7 @@ use app::App;
 use app::ServerLock;
 use axum::Router;
 use axum::routing::{get, post};
+use connections::ConnectionLimits;
 use contract::Error;
 use contract::ErrorKind;
 use platform::EventLog;
@@ -109,16 +112,8 @@ pub fn serve(app: App, options: Options) -> contract::Result<RunningServer> {
         stopping: Arc::clone(&stopping),
         failures: Arc::default(),
     };
-    let mut stop = platform::Watch::new(&stopping, 0);
-    let stopped = async move {
-        std::future::poll_fn(|context| stop.poll_next(context)).await;
-    };
-    let server = axum::serve(listener, routes(shared)).with_graceful_shutdown(stopped);
-    let task = runtime.spawn(async move {
-        if let Err(error) = server.await {
-            tracing::error!("the server ended: {error}");
-        }
-    });
+    let stop = Arc::clone(&stopping);
+    let task = runtime.spawn(connections::serve(listener, routes(shared), ConnectionLimits::default(), stop));
     tracing::info!(url = %bound, "listening");
     Ok(RunningServer {
         url: format!("http://{bound}"),

@@ -112,6 +112,45 @@ fn unchunk(body: &str) -> String {
     whole
 }
 
+/// A body in chunks as they stand.
+fn chunked(server: &Fixture, path: &str, chunks: &str) -> Answer {
+    let mut stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {KEY}\r\nconnection: close\r\n\
+        transfer-encoding: chunked\r\n\r\n"
+    );
+    stream.write_all((head + chunks).as_bytes()).unwrap();
+    Answer::read(stream)
+}
+
+#[test]
+fn bodies_in_chunks_are_read_and_broken_ones_are_bad_requests() {
+    let server = Fixture::new("chunks");
+    let whole = "2\r\n{}\r\n0\r\n\r\n";
+    assert_eq!(chunked(&server, "/api/server_state", whole).status, 200);
+    for broken in ["zz\r\n{}\r\n", "2\r\n{}xx0\r\n\r\n", "-1\r\n", "ffffffffffffffffff\r\n{}"] {
+        for path in ["/api/server_state", "/v1/chat/completions", "/tokenize"] {
+            let answer = chunked(&server, path, broken);
+            assert_eq!(answer.status, 400, "{broken:?}: {answer:?}");
+            assert!(answer.body.contains("server.body_broken"), "{answer:?}");
+        }
+    }
+}
+
+#[test]
+fn halves_of_characters_become_one_that_says_so() {
+    let server = Fixture::new("halves");
+    let authorization = format!("Bearer {KEY}");
+    let headers = [("authorization", authorization.as_str())];
+    let body = r#"{"model":"starter","messages":[{"role":"user","content":"Hi \ud83d"}]}"#;
+    assert_eq!(server.raw("POST", "/v1/chat/completions", &headers, body).status, 200);
+    assert_eq!(server.raw("POST", "/tokenize", &headers, body).status, 200);
+    let sent = server.raw("POST", "/api/send", &headers, r#"{"text":"Hi \ud83d"}"#);
+    assert_eq!(sent.status, 200, "{sent:?}");
+    assert_eq!(server.raw("POST", "/api/send", &headers, r#"{"text":"Hi \ud83}"#).status, 400);
+}
+
 fn hello(extra: &Value) -> Value {
     let mut body = json!({ "model": "starter", "messages": [{ "role": "user", "content": "Hello" }] });
     for (name, value) in extra.as_object().unwrap() {

@@ -87,7 +87,7 @@ impl Session {
     pub fn backup_due(&self, io: &dyn Io) -> Result<Option<backup::BackupJob>> {
         let due = backup::BackupJob::due(&self.folder, self.clock.now_utc_ms(), io)?;
         let has_something = !self.conversations()?.is_empty();
-        Ok(due.filter(|_| has_something))
+        Ok(due.filter(|_| has_something && !self.is_read_only))
     }
 
     /// Adds what a backup has and this folder lacks. Existing data is never changed, and is backed up first.

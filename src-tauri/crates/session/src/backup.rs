@@ -118,6 +118,8 @@ pub(crate) fn copy(from: &Connection, path: &Path, io: &dyn Io) -> Result<()> {
     if io.exists(&partial)? {
         io.remove_file(&partial)?;
     }
+    // SQLite would make it as the umask says.
+    io.open_random(&partial)?;
     let copied = from
         .execute("VACUUM INTO ?1", [partial.to_string_lossy()])
         .map_err(SessionError::from)

@@ -60,6 +60,9 @@ impl Session {
     /// Evicts least recently used files until at most `max_bytes` are left, and returns the number removed. Files of named
     /// checkpoints stay.
     pub fn evict_contexts(&mut self, folder: &CheckpointDir, max_bytes: u64) -> Result<usize> {
+        if self.is_read_only {
+            return Ok(0);
+        }
         // Files written for a conversation that was deleted meanwhile.
         let mut n_removed = self.remove_unclaimed(folder)?;
         let mut n_bytes = checkpoint::totals(&self.db)?.bytes;

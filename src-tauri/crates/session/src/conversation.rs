@@ -10,7 +10,6 @@ use io::{Clock, Io};
 use rusqlite::{Connection, TransactionBehavior};
 use uuid::{NoContext, Timestamp, Uuid};
 
-use crate::backup;
 use crate::db::{self, LastExit, Notice};
 use crate::error::{Result, SessionError};
 use crate::owner::Owner;
@@ -21,6 +20,7 @@ use crate::table::message::{self, MessageRow, MessageState};
 use crate::table::search::{self, SearchHit};
 use crate::table::token_log::{self, TokenLog};
 use crate::table::{chunk, setting, turn};
+use crate::{backup, read_only};
 
 /// The open database of conversations, settings and library entries. One writer per process.
 pub struct Session {
@@ -30,6 +30,8 @@ pub struct Session {
     pub(crate) folder: PathBuf,
     /// No other process used the data when this one opened it.
     pub(crate) is_alone: bool,
+    /// Nothing can be saved: the disk is full, or the folder cannot be written.
+    pub(crate) is_read_only: bool,
 }
 
 /// A conversation with its active branch.
@@ -57,8 +59,23 @@ pub struct BranchMessage {
 }
 
 impl Session {
-    /// Opens the data in `folder`, or makes it. Notices report damage that was repaired.
+    /// Opens the data in `folder`, or makes it. Notices report damage that was repaired. Where nothing can be written but
+    /// there is a database, it is opened for reading, and a notice says so.
     pub fn open(folder: &Path, io: &dyn Io, clock: Arc<dyn Clock>) -> Result<(Self, Vec<Notice>)> {
+        match Self::open_to_write(folder, io, Arc::clone(&clock)) {
+            Err(error) if read_only::is_no_writing(&error) => {
+                let path = folder.join(db::inspect::FILE_NAME);
+                // The first error says why.
+                let (db, notice) = read_only::open(&path, &error, io).map_err(|_| error)?;
+                let owner = Owner::without_lock(&folder.join("running"), new_id(&*clock));
+                let folder = folder.to_owned();
+                Ok((Self { db, owner, clock, folder, is_alone: false, is_read_only: true }, vec![notice]))
+            }
+            opened => opened,
+        }
+    }
+
+    fn open_to_write(folder: &Path, io: &dyn Io, clock: Arc<dyn Clock>) -> Result<(Self, Vec<Notice>)> {
         io.create_dir_all(folder)?;
         let owner = Owner::take(&folder.join("running"), new_id(&*clock), io)?;
         let others = owner.others(io)?;
@@ -67,13 +84,19 @@ impl Session {
         if !others.is_any_alive {
             backup::remove_leftovers(folder, io)?;
         }
-        let (db, mut notices) = db::open(&folder.join(db::inspect::FILE_NAME), last, io, &*clock)?;
-        let mut session =
-            Self { db, owner, clock, folder: folder.to_owned(), is_alone: !others.is_any_alive };
+        let is_alone = !others.is_any_alive;
+        let (db, mut notices) = db::open(&folder.join(db::inspect::FILE_NAME), last, is_alone, io, &*clock)?;
+        let folder = folder.to_owned();
+        let mut session = Self { db, owner, clock, folder, is_alone, is_read_only: false };
         session.interrupt_orphaned_answers()?;
         search::complete(&mut session.db)?;
         notices.extend(session.empty_trash(io)?);
         Ok((session, notices))
+    }
+
+    /// Whether nothing can be saved: the disk was full, or the folder could not be written, when it was opened.
+    pub fn is_read_only(&self) -> bool {
+        self.is_read_only
     }
 
     /// For tests: stops the database from growing, as on a full disk, or allows it again.

@@ -11,7 +11,9 @@ use io::{Clock, Io};
 use rusqlite::Connection;
 
 use crate::error::{Result, SessionError};
-use crate::{backup, recover, table};
+use crate::header::{self, HEADER_BYTES};
+use crate::readable_copy::with_suffix;
+use crate::{backup, recover, schema, table};
 use inspect::quick_check;
 
 /// Earlier SQLite versions could corrupt a database in WAL mode.
@@ -69,6 +71,7 @@ pub(crate) enum LastExit {
 pub(crate) fn open(
     path: &Path,
     last: LastExit,
+    is_alone: bool,
     io: &dyn Io,
     clock: &dyn Clock,
 ) -> Result<(Connection, Vec<Notice>)> {
@@ -82,41 +85,131 @@ pub(crate) fn open(
             "Build it with the bundled SQLite.",
         ));
     }
-    match try_open(path, last, io, clock) {
+    // SQLite would make it as the umask says; its log takes over the mode.
+    if !io.exists(path)? {
+        io.open_random(path)?;
+    }
+    // While another process writes, the header may change between two looks.
+    let opened = match is_alone && has_damaged_header(path, io)? {
+        true => Err(damaged("its header has changed")),
+        false => try_open(path, last, io, clock),
+    };
+    match opened {
         Ok(db) => Ok((db, Vec::new())),
         Err(error) if error.is_damage() => {
             let aside = set_aside(path, io, clock)?;
-            let db = try_open(path, LastExit::Clean, io, clock)?;
-            let notice = recovered(&db, path, &aside, io);
+            let salvaged = salvage(path, &aside, io, clock);
+            if salvaged.is_err() {
+                // On a full disk the damaged file is all there is: it gets its name back.
+                put_back(path, &aside, io);
+            }
+            let (db, notice) = salvaged?;
             Ok((db, vec![notice]))
         }
         Err(error) => Err(error),
     }
 }
 
+fn damaged(cause: &str) -> SessionError {
+    SessionError::new("session.damaged", format!("The chat database is damaged: {cause}."), "")
+}
+
+fn salvage(path: &Path, aside: &Path, io: &dyn Io, clock: &dyn Clock) -> Result<(Connection, Notice)> {
+    io.open_random(path)?;
+    let db = try_open(path, LastExit::Clean, io, clock)?;
+    let notice = recovered(&db, path, aside, io)?;
+    schema::record(&db)?;
+    Ok((db, notice))
+}
+
+fn put_back(path: &Path, aside: &Path, io: &dyn Io) {
+    for suffix in ["", "-wal", "-shm"] {
+        let (from, to) = (with_suffix(aside, suffix), with_suffix(path, suffix));
+        // The file that was begun in its place has nothing that the damaged one lacks.
+        let _ = io.remove_file(&to);
+        if io.exists(&from).unwrap_or(false) {
+            let _ = io.rename(&from, &to);
+        }
+    }
+}
+
+fn has_damaged_header(path: &Path, io: &dyn Io) -> Result<bool> {
+    let header = io.read_start(path, HEADER_BYTES)?;
+    let wal = with_suffix(path, "-wal");
+    let has_wal = io.exists(&wal)? && io.len(&wal)? > 0;
+    let file_bytes = if has_wal { None } else { Some(io.len(path)?) };
+    Ok(header::is_damaged(&header, file_bytes))
+}
+
 /// Copies the readable rows of the damaged file, and then what only the newest backup has, into the new one. No backup
 /// contains permanently deleted data, so anything that only the backup has was lost by the damage.
-fn recovered(db: &Connection, path: &Path, aside: &Path, io: &dyn Io) -> Notice {
-    let from_file = recover::copy_readable_rows(aside, db);
+fn recovered(db: &Connection, path: &Path, aside: &Path, io: &dyn Io) -> Result<Notice> {
+    let n_bad_places = recover::copy_damaged(aside, db, &empty()?, io);
+    let from_file = recover::n_conversations(db);
     let folder = path.parent().unwrap_or(Path::new(""));
     let backup = backup::newest_readable(folder, io);
-    let all = backup.as_ref().map_or(from_file, |backup| recover::copy_readable_rows(&backup.path, db));
-    recover::repair_references(db);
-    let all: u32 = db.query_row("SELECT COUNT(*) FROM conversation", [], |row| row.get(0)).unwrap_or(all);
-    let from_backup = match &backup {
+    if let Some(backup) = &backup {
+        recover::copy_readable_rows(&backup.path, db);
+    }
+    let missing = recover::MissingRows { n_bad_places, ..recover::repair_references(db) };
+    Ok(recovery_notice(
+        recover::n_conversations(db),
+        from_file,
+        backup.map(|b| b.file_name()),
+        missing,
+        aside,
+    ))
+}
+
+/// The page translates this text: `ui/src/i18n/localize.ts` knows its form.
+fn recovery_notice(
+    all: u32,
+    from_file: u32,
+    backup: Option<String>,
+    missing: recover::MissingRows,
+    aside: &Path,
+) -> Notice {
+    let from_backup = match backup {
         Some(backup) if all > from_file => {
-            format!(" {} of them come from the backup {}.", all - from_file, backup.file_name())
+            format!(" {} of them come from the backup {backup}.", all - from_file)
         }
         Some(_) | None => String::new(),
     };
+    let recover::MissingRows { n_titles, n_messages, n_bad_places } = missing;
     SessionError::new(
         "session.damaged",
         format!(
-            "The chat database was damaged. {all} chats were recovered.{from_backup} The damaged file is kept as {}.",
+            "The chat database was damaged. {all} chats were recovered.{from_backup} Missing: {n_titles} titles, at least \
+             {n_messages} messages; {n_bad_places} places could not be read. The damaged file is kept as {}.",
             aside.display()
         ),
         "Nothing was deleted. Keep that file if something is missing.",
     )
+}
+
+/// Error if a database has not the schema of this version.
+pub(crate) fn check_current(db: &Connection) -> Result<()> {
+    match version(db)? == current_version() {
+        true => schema::check(db, &empty()?),
+        false => Err(damaged("it has another version")),
+    }
+}
+
+/// What can be read of a damaged database, in memory.
+pub(crate) fn salvage_in_memory(from: &Connection) -> Result<Connection> {
+    let mut into = empty()?;
+    from.pragma_update(None, "writable_schema", true)?;
+    recover::copy_tables(from, &into);
+    recover::repair_references(&into);
+    table::search::complete(&mut into)?;
+    Ok(into)
+}
+
+/// An empty database of this version, in memory.
+fn empty() -> Result<Connection> {
+    let mut db = Connection::open_in_memory()?;
+    run_migrations(&mut db)?;
+    Ok(db)
 }
 
 fn try_open(path: &Path, last: LastExit, io: &dyn Io, clock: &dyn Clock) -> Result<Connection> {
@@ -125,8 +218,38 @@ fn try_open(path: &Path, last: LastExit, io: &dyn Io, clock: &dyn Clock) -> Resu
     if last == LastExit::Unclean {
         quick_check(&db)?;
     }
+    repair_version(&db)?;
+    let was_current = version(&db)? == current_version();
     migrate(&mut db, path, io, clock)?;
+    check_schema(&db, was_current)?;
     Ok(db)
+}
+
+fn version(db: &Connection) -> Result<u32> {
+    // A flipped sign bit reads as a negative number.
+    Ok(db.pragma_query_value(None, "user_version", |row| row.get::<_, i32>(0))?.cast_unsigned())
+}
+
+/// Puts back a version number in which one bit was flipped.
+fn repair_version(db: &Connection) -> Result<()> {
+    let version = version(db)?;
+    if version != current_version() && schema::is_flipped_version(db, version, current_version(), &empty()?)?
+    {
+        db.pragma_update(None, "user_version", current_version())?;
+    }
+    Ok(())
+}
+
+/// Checks the whole file where schema or root pages are not those of the last start: one of them may be damaged.
+fn check_schema(db: &Connection, was_current: bool) -> Result<()> {
+    if schema::is_as_recorded(db).map_err(|error| damaged(&error.to_string()))? {
+        return Ok(());
+    }
+    schema::check(db, &empty()?)?;
+    if was_current {
+        quick_check(db)?;
+    }
+    schema::record(db)
 }
 
 fn configure(db: &Connection) -> Result<()> {
@@ -151,7 +274,7 @@ fn current_version() -> u32 {
 }
 
 fn migrate(db: &mut Connection, path: &Path, io: &dyn Io, clock: &dyn Clock) -> Result<()> {
-    let version: u32 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let version = version(db)?;
     if version > current_version() {
         return Err(newer(path, version));
     }
@@ -218,10 +341,4 @@ fn set_aside(path: &Path, io: &dyn Io, clock: &dyn Clock) -> Result<PathBuf> {
         }
     }
     Ok(aside)
-}
-
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    name.into()
 }

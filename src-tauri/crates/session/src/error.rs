@@ -89,7 +89,7 @@ impl From<rusqlite::Error> for SessionError {
             ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied => Self::new(
                 "session.file",
                 format!("The chat database can't be written: {error}."),
-                "Check the permissions of the data folder.",
+                "Free up disk space and check the permissions of the data folder, then restart Inglenook.",
             ),
             ErrorCode::SystemIoFailure => Self::new(
                 "session.disk_error",

@@ -13,7 +13,8 @@ use crate::error::Result;
 pub struct Owner {
     pub id: String,
     folder: PathBuf,
-    _lock: FileLock,
+    /// None: the folder cannot be written.
+    _lock: Option<FileLock>,
 }
 
 /// Lock files of other processes.
@@ -29,7 +30,12 @@ impl Owner {
     pub fn take(folder: &Path, id: String, io: &dyn Io) -> Result<Self> {
         io.create_dir_all(folder)?;
         let lock = FileLock::create(&file(folder, &id))?;
-        Ok(Self { id, folder: folder.to_owned(), _lock: lock })
+        Ok(Self { id, folder: folder.to_owned(), _lock: Some(lock) })
+    }
+
+    /// A process that only reads, and holds no lock.
+    pub fn without_lock(folder: &Path, id: String) -> Self {
+        Self { id, folder: folder.to_owned(), _lock: None }
     }
 
     pub fn is_alive(&self, id: &str) -> Result<bool> {

@@ -2,10 +2,29 @@
 
 use std::path::Path;
 
+use io::Io;
 use rusqlite::types::Value;
-use rusqlite::{Connection, params_from_iter};
+use rusqlite::{Connection, Statement, params_from_iter};
 
-use crate::db::inspect;
+use crate::readable_copy::{ReadableCopy, open_tolerantly};
+use crate::schema;
+
+/// Places after a bad page where reading is tried again, at growing distances: enough to pass every page of a table.
+const MAX_PROBES: u32 = 2048;
+
+/// Rows of a page at most, in steps of one: beyond them the distance doubles.
+const NEAR_PROBES: u32 = 256;
+
+/// What is missing although everything readable was copied.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct MissingRows {
+    /// Chats whose title and folder are lost.
+    pub n_titles: u32,
+    /// Messages that others refer to.
+    pub n_messages: u32,
+    /// Places of the file that could not be read.
+    pub n_bad_places: u32,
+}
 
 /// Tables in an order that satisfies references. Turns are not recovered.
 const TABLES: &[&str] = &[
@@ -29,6 +48,9 @@ const TABLES: &[&str] = &[
     "endpoint",
     "tool_server",
     "connection",
+    "preset",
+    "download",
+    "file_hash",
 ];
 
 /// Restores consistency. A message without a conversation gets one; a branch whose last message was lost ends at the
@@ -54,50 +76,151 @@ UPDATE conversation SET leaf =
     WHERE leaf IS NULL OR leaf NOT IN (SELECT id FROM message);
 ";
 
+/// Copies every readable row of `from` that `into` lacks, in four ways, so that damage to page 1 or the schema costs no
+/// table. `expected` is an empty database of this version. Returns the number of places that could not be read.
+pub(crate) fn copy_damaged(from: &Path, into: &Connection, expected: &Connection, io: &dyn Io) -> u32 {
+    let _ = into.pragma_update(None, "foreign_keys", false);
+    let mut n_bad = 0;
+    // Without space for a copy, the schema has to do as it is.
+    if let Ok(copy) = ReadableCopy::make(from, io) {
+        let plain =
+            copy.open_as_is().map(|db| schema::plain_tables(&db, expected, TABLES)).unwrap_or_default();
+        for table in &plain {
+            let mut n_fewest = None;
+            for root in &table.roots {
+                let Ok(db) = copy.open_table(table, *root) else { continue };
+                let n = copy_table(&db, into, &table.name).unwrap_or(1);
+                n_fewest = Some(n_fewest.map_or(n, |fewest: u32| fewest.min(n)));
+            }
+            n_bad += n_fewest.unwrap_or(1);
+        }
+    } else {
+        n_bad = 1;
+    }
+    copy_readable_rows(from, into);
+    n_bad
+}
+
 /// Copies every readable row of `from` that `into` lacks. Returns the number of conversations in `into`.
 pub(crate) fn copy_readable_rows(from: &Path, into: &Connection) -> u32 {
-    let count = || into.query_row("SELECT COUNT(*) FROM conversation", [], |row| row.get(0)).unwrap_or(0);
-    let Ok(from) = inspect::open_to_read(from) else { return count() };
+    if let Ok(from) = open_tolerantly(from) {
+        copy_tables(&from, into);
+    }
+    n_conversations(into)
+}
+
+/// Copies every readable row of an open database.
+pub(crate) fn copy_tables(from: &Connection, into: &Connection) {
     // Rows come in any order here. If these statements fail, nothing could be repaired anyway.
     let _ = into.pragma_update(None, "foreign_keys", false);
     for table in TABLES {
         // An unreadable table does not stop the others.
-        let _ = copy_table(&from, into, table);
+        let _ = copy_table(from, into, table);
     }
     let _ = into.pragma_update(None, "foreign_keys", true);
-    count()
 }
 
-/// Repairs references once all readable rows are copied.
-pub(crate) fn repair_references(db: &Connection) {
+/// Number of conversations.
+pub(crate) fn n_conversations(db: &Connection) -> u32 {
+    db.query_row("SELECT COUNT(*) FROM conversation", [], |row| row.get(0)).unwrap_or(0)
+}
+
+/// Repairs references once all readable rows are copied, and counts what they lead to in vain.
+pub(crate) fn repair_references(db: &Connection) -> MissingRows {
+    let count = |sql: &str| db.query_row(sql, [], |row| row.get(0)).unwrap_or(0);
+    let missing = MissingRows {
+        n_titles: count(
+            "SELECT COUNT(DISTINCT conversation) FROM message WHERE conversation NOT IN (SELECT id FROM conversation)",
+        ),
+        n_messages: count(
+            "SELECT COUNT(*) FROM (SELECT parent AS id FROM message WHERE parent IS NOT NULL
+                 UNION SELECT leaf FROM conversation WHERE leaf IS NOT NULL)
+             WHERE id NOT IN (SELECT id FROM message)",
+        ),
+        n_bad_places: 0,
+    };
     let _ = db.pragma_update(None, "foreign_keys", false);
     // If it fails, nothing could be repaired anyway.
     let _ = db.execute_batch(REPAIR_REFERENCES);
     let _ = db.pragma_update(None, "foreign_keys", true);
+    missing
 }
 
-/// Copies a table forwards to the first bad page, then backwards from the end. Rows seen twice are ignored.
-fn copy_table(from: &Connection, into: &Connection, table: &str) -> rusqlite::Result<()> {
-    for order in ["", " ORDER BY 1 DESC"] {
-        let mut statement = from.prepare(&format!("SELECT * FROM {table}{order}"))?;
-        let known = into.prepare(&format!("SELECT * FROM {table} LIMIT 0"))?;
-        let known: Vec<String> = known.column_names().map(str::to_owned).collect();
-        let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
-        // Unknown columns of a newer version are skipped.
-        let taken: Vec<usize> = (0..names.len()).filter(|&at| known.contains(&names[at])).collect();
-        let marks: Vec<_> = (1..=taken.len()).map(|i| format!("?{i}")).collect();
-        let columns: Vec<_> = taken.iter().map(|&at| names[at].as_str()).collect();
-        let (columns, marks) = (columns.join(", "), marks.join(", "));
-        let insert = format!("INSERT OR IGNORE INTO {table} ({columns}) VALUES ({marks})");
-        let mut insert = into.prepare(&insert)?;
-        let mut rows = statement.query([])?;
-        while let Ok(Some(row)) = rows.next() {
-            let values: rusqlite::Result<Vec<Value>> = taken.iter().map(|&at| row.get(at)).collect();
-            if let Ok(values) = values {
-                // A row that violates a constraint stays behind in the damaged file.
-                let _ = insert.execute(params_from_iter(values));
-            }
+/// Copies a table forwards, past bad pages where it has row numbers, then backwards from the end. Rows seen twice are
+/// ignored. Returns the number of places that could not be read.
+fn copy_table(from: &Connection, into: &Connection, table: &str) -> rusqlite::Result<u32> {
+    let shown = from.prepare(&format!("SELECT * FROM {table} LIMIT 0"))?;
+    let known = into.prepare(&format!("SELECT * FROM {table} LIMIT 0"))?;
+    let known: Vec<&str> = known.column_names().collect();
+    let names: Vec<&str> = shown.column_names().collect();
+    // Unknown columns of a newer version are skipped.
+    let taken: Vec<&str> = names.into_iter().filter(|name| known.contains(name)).collect();
+    let marks: Vec<_> = (1..=taken.len()).map(|i| format!("?{i}")).collect();
+    let columns = taken.join(", ");
+    let insert = format!("INSERT OR IGNORE INTO {table} ({columns}) VALUES ({})", marks.join(", "));
+    let mut insert = into.prepare(&insert)?;
+    let n_bad = match from
+        .prepare(&format!("SELECT rowid, {columns} FROM {table} WHERE rowid > ?1 ORDER BY rowid"))
+    {
+        Ok(mut rows) => copy_numbered_rows(&mut rows, &mut insert, taken.len()),
+        Err(_) => {
+            let mut rows = from.prepare(&format!("SELECT {columns} FROM {table}"))?;
+            copy_rows(&mut rows, &mut insert, taken.len())
+        }
+    };
+    if n_bad > 0 {
+        let mut rows = from.prepare(&format!("SELECT {columns} FROM {table} ORDER BY 1 DESC"))?;
+        copy_rows(&mut rows, &mut insert, taken.len());
+    }
+    Ok(n_bad)
+}
+
+/// Copies rows until one cannot be read; 1 if there was such a one.
+fn copy_rows(rows: &mut Statement, insert: &mut Statement, n_columns: usize) -> u32 {
+    let Ok(mut rows) = rows.query([]) else { return 1 };
+    loop {
+        match rows.next() {
+            Ok(Some(row)) => insert_row(row, 0, n_columns, insert),
+            Ok(None) => return 0,
+            Err(_) => return 1,
         }
     }
-    Ok(())
+}
+
+/// Copies rows with numbers; after one that cannot be read it goes on behind it.
+fn copy_numbered_rows(select: &mut Statement, insert: &mut Statement, n_columns: usize) -> u32 {
+    let (mut last, mut n_bad, mut n_probes, mut is_in_bad) = (i64::MIN, 0, 0_u32, false);
+    let mut distance = 1_i64;
+    while n_probes < MAX_PROBES {
+        let Ok(mut rows) = select.query([last]) else { return n_bad + 1 };
+        let is_bad = loop {
+            match rows.next() {
+                Ok(Some(row)) => {
+                    last = row.get(0).unwrap_or(last);
+                    (is_in_bad, distance) = (false, 1);
+                    insert_row(row, 1, n_columns, insert);
+                }
+                Ok(None) => break false,
+                Err(_) => break true,
+            }
+        };
+        if !is_bad {
+            return n_bad;
+        }
+        n_bad += u32::from(!std::mem::replace(&mut is_in_bad, true));
+        n_probes += 1;
+        if n_probes % NEAR_PROBES == 0 {
+            distance = distance.saturating_mul(2);
+        }
+        last = last.max(0).saturating_add(distance);
+    }
+    n_bad
+}
+
+/// A row that violates a constraint stays behind in the damaged file.
+fn insert_row(row: &rusqlite::Row, first: usize, n_columns: usize, insert: &mut Statement) {
+    let values: rusqlite::Result<Vec<Value>> = (first..first + n_columns).map(|at| row.get(at)).collect();
+    if let Ok(values) = values {
+        let _ = insert.execute(params_from_iter(values));
+    }
 }

@@ -24,3 +24,19 @@ mod text_enum;
 pub mod token_log;
 pub mod tool_server;
 pub mod turn;
+
+/// Collects rows. One that cannot be read is skipped: damage to it costs no other.
+pub(crate) fn readable_rows<T>(
+    rows: impl Iterator<Item = rusqlite::Result<T>>,
+) -> crate::error::Result<Vec<T>> {
+    let mut readable = Vec::new();
+    for row in rows {
+        match row {
+            Ok(row) => readable.push(row),
+            // No error of SQLite, but a value that has another type or is no text.
+            Err(error) if error.sqlite_error_code().is_none() => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(readable)
+}

@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use io::Io;
 use rusqlite::TransactionBehavior;
 
-use crate::backup;
 use crate::conversation::{Session, idle_conversation};
 use crate::error::{Result, SessionError};
 use crate::table::conversation::{self, ConversationRow, TitledBy};
 use crate::table::{attachment, chunk, compaction, document, message, search, setting, token_log, turn};
+use crate::{backup, schema};
 
 /// How long deleted items can be restored.
 pub(crate) const TRASH_RETENTION_MS: i64 = 30 * 24 * 3600 * 1000;
@@ -158,6 +158,7 @@ impl Session {
         }
         // Overwritten rows may have left copies in pages they were moved from; a rebuilt file has none.
         self.db.execute_batch("VACUUM")?;
+        schema::record(&self.db)?;
         self.truncate_wal()
     }
 

@@ -13,4 +13,9 @@ describe('what is said of a file', () => {
   ] as const)('%o: %s', (over, expected) => {
     expect(summarizeFile(attachment('a', over), 'searched')).toBe(expected);
   });
+
+  it('says that letters are missing', () => {
+    const file = attachment('a', { kind: 'pdf', findings: [{ type: 'unreadable', percent: 12 }] });
+    expect(summarizeFile(file, 'searched')).toBe('PDF · 3 bytes · partly unreadable');
+  });
 });

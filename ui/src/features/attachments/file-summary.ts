@@ -5,18 +5,20 @@ import { about, bytes } from '../../shared/format';
 
 type SummaryFields = Pick<
   Attachment,
-  'kind' | 'bytes' | 'whole' | 'tokens' | 'is_about' | 'guessed'
+  'kind' | 'bytes' | 'whole' | 'tokens' | 'is_about' | 'guessed' | 'findings'
 >;
 
-/** Kind, guessed encoding, size and token count of a file, with a note if it is searched instead of included whole. */
+/** Kind, guessed encoding, size and token count of a file, with notes if it is searched or partly unreadable. */
 export function summarizeFile(file: SummaryFields, searched: string): string {
-  const { kind, bytes: size, whole, tokens: n, is_about, guessed } = file;
+  const { kind, bytes: size, whole, tokens: n, is_about, guessed, findings } = file;
   const tokens = n === undefined ? '' : about(t('common.tokens', { n }), is_about);
+  const isUnreadable = findings.some((it) => it.type === 'unreadable');
   return dotted([
     t(`files.${kind}`),
     guessed ?? '',
     bytes(size),
     tokens,
     whole === false ? searched : '',
+    isUnreadable ? t('files.partly_unreadable') : '',
   ]);
 }

@@ -29,6 +29,9 @@ export const files: Messages['files'] = {
     other: 'يحتوي {name} على {n} محرف غير مرئي ({names})، وتظهر للنموذج نصًا مرئيًا.',
   },
   instruction: 'يحتوي {name} على تعليمات للنموذج: «{quote}».',
+  partly_unreadable: 'غير مقروء جزئيًا',
+  unreadable:
+    '{name} غير مقروء جزئيًا: تعذّر فك نحو {percent}٪ من حروفه. راجع نصه، أو طبّق عليه التعرف على النص (OCR) وأرفق الناتج.',
   guessed: 'قُرئ {name} بترميز {encoding}. راجع نصه إن بدت الحروف خاطئة.',
 
   pasted_name: 'نص ملصق.txt',

@@ -76,6 +76,11 @@ export const errors: Catalogue['errors'] = {
     message: 'Ein anderes Programm verwendet die Chat-Datenbank.',
     remedy: 'Schließ andere Inglenook-Fenster oder Backup-Programme und versuch es noch einmal.',
   },
+  'session.damaged': {
+    message:
+      'Die Chat-Datenbank war beschädigt. {chats} Chats wurden wiederhergestellt. Es fehlen: {titles} Titel, mindestens {messages} Nachrichten; {places} Stellen waren nicht lesbar. Die beschädigte Datei liegt unter {file}.',
+    remedy: 'Gelöscht wurde nichts. Behalte die Datei, falls etwas fehlt.',
+  },
   'session.disk_full': {
     message: 'Die Festplatte ist voll. Es wurde nichts gespeichert.',
     remedy: 'Gib Speicherplatz frei und versuch es noch einmal.',
@@ -96,6 +101,12 @@ export const errors: Catalogue['errors'] = {
   'session.nothing_to_retry': {
     message: 'Es gibt keine Nachricht, die neu beantwortet werden könnte.',
     remedy: 'Schreib zuerst eine Nachricht.',
+  },
+  'session.read_only': {
+    message:
+      'Der Datenträger ist voll oder der Datenordner ist schreibgeschützt. Deine Chats sind lesbar, aber Neues wird nicht gespeichert.',
+    remedy:
+      'Gib Speicherplatz frei oder prüf die Zugriffsrechte des Datenordners. Starte Inglenook dann neu.',
   },
   'turn.unknown': {
     message: 'Diese Antwort entsteht hier nicht.',

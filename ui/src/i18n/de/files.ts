@@ -27,6 +27,9 @@ export const files: Messages['files'] = {
       '{name} enthält {n} unsichtbare Zeichen ({names}). Das Modell bekommt sie als sichtbaren Text.',
   },
   instruction: '{name} enthält Anweisungen an das Modell: „{quote}“.',
+  partly_unreadable: 'teilweise unlesbar',
+  unreadable:
+    '{name} ist teilweise unlesbar: Etwa {percent} % der Buchstaben ließen sich nicht entschlüsseln. Prüfe den Text, oder wende Texterkennung (OCR) an und hänge das Ergebnis an.',
   guessed: '{name} wurde als {encoding} gelesen. Prüfe den Text, falls Zeichen falsch aussehen.',
 
   pasted_name: 'Eingefügter Text.txt',

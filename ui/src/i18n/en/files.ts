@@ -26,6 +26,9 @@ export const files = {
       '{name} contains {n} invisible characters ({names}). The model sees them as visible text.',
   },
   instruction: '{name} contains instructions for the model: “{quote}”.',
+  partly_unreadable: 'partly unreadable',
+  unreadable:
+    '{name} is partly unreadable: about {percent} % of its letters could not be decoded. Check its text, or run text recognition (OCR) on it and attach the result.',
   guessed: '{name} was read as {encoding}. If characters look wrong, check its text.',
 
   pasted_name: 'Pasted text.txt',

@@ -75,6 +75,11 @@ export const errors: Catalogue['errors'] = {
     remedy:
       'ほかの Inglenook のウィンドウやバックアッププログラムを閉じて、もう一度お試しください。',
   },
+  'session.damaged': {
+    message:
+      'チャットのデータベースが破損していました。{chats} 件のチャットを復元しました。失われたもの：タイトル {titles} 件、メッセージ {messages} 件以上、読み取れなかった箇所 {places} か所。破損したファイルは {file} に残してあります。',
+    remedy: '何も削除していません。足りないものがあれば、そのファイルを保管しておいてください。',
+  },
   'session.disk_full': {
     message: 'ディスクがいっぱいのため、保存できませんでした。',
     remedy: '空き容量を増やして、もう一度お試しください。',
@@ -94,6 +99,12 @@ export const errors: Catalogue['errors'] = {
   'session.nothing_to_retry': {
     message: '再生成するメッセージがありません。',
     remedy: '先にメッセージを送信してください。',
+  },
+  'session.read_only': {
+    message:
+      'ディスクがいっぱいか、データフォルダーに書き込めません。チャットは読めますが、新しい内容は保存されません。',
+    remedy:
+      '空き容量を増やすか、データフォルダーのアクセス権を確認してから、Inglenook を再起動してください。',
   },
   'turn.unknown': {
     message: 'この回答はここでは生成されていません。',

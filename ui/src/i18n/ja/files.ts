@@ -25,6 +25,9 @@ export const files: Messages['files'] = {
     other: '{name} に不可視文字が {n} 個あります（{names}）。モデルには見える形で渡されます。',
   },
   instruction: '{name} にモデルへの指示が含まれています：「{quote}」',
+  partly_unreadable: '一部読み取り不可',
+  unreadable:
+    '{name} は一部読み取れません（文字の約 {percent} %）。本文を確認するか、文字認識（OCR）にかけた結果を添付してください。',
   guessed: '{name} は {encoding} として読み込まれました。文字化けがないか本文を確認してください。',
 
   pasted_name: '貼り付けたテキスト.txt',

@@ -59,7 +59,8 @@ impl App {
                     return Ok(info);
                 }
                 FitOutcome::Wanting { wanted } => {
-                    let (send, made) = mpsc::channel();
+                    // One outcome, so that the thread that writes the summary never waits.
+                    let (send, made) = mpsc::sync_channel(1);
                     let job = SummaryJob::new(id, *wanted, SummaryReason::Caller(send));
                     self.services().begin_summary(&setup, job)?;
                     made.recv().map_err(|_| Error::bug("the worker ended while it summarised"))??;

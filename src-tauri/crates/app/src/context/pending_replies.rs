@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, SyncSender};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use contract::protocol::{EmbeddingBatch, FitOutcome, KvStats, TokenCounts, WorkerEvent};
@@ -11,7 +11,7 @@ use contract::{Error, ModelFacts, Result};
 
 /// Callers that wait for replies of one type, by the number of their request.
 pub(crate) struct PendingReplies<T> {
-    waiting: Mutex<HashMap<u64, Sender<T>>>,
+    waiting: Mutex<HashMap<u64, SyncSender<T>>>,
 }
 
 impl<T> Default for PendingReplies<T> {
@@ -21,11 +21,11 @@ impl<T> Default for PendingReplies<T> {
 }
 
 impl<T> PendingReplies<T> {
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Sender<T>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, SyncSender<T>>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, request: u64, caller: Sender<T>) {
+    fn add(&self, request: u64, caller: SyncSender<T>) {
         self.lock().insert(request, caller);
     }
 
@@ -63,7 +63,8 @@ impl Replies {
 
     /// Sends a request by `ask` and waits for its reply in `table`.
     pub fn call<T>(&self, table: &PendingReplies<T>, ask: impl FnOnce(u64) -> Result<()>) -> Result<T> {
-        let (caller, reply) = mpsc::channel();
+        // One reply, so that the event pump never waits for a caller.
+        let (caller, reply) = mpsc::sync_channel(1);
         let request = self.next_request();
         table.add(request, caller);
         ask(request).inspect_err(|_| table.forget(request))?;

@@ -30,7 +30,7 @@ pub(crate) enum SummaryReason {
     /// This turn continues once the summary is there.
     Turn(Box<GenerateRequest>),
     /// A caller waits for it.
-    Caller(mpsc::Sender<Result<()>>),
+    Caller(mpsc::SyncSender<Result<()>>),
     /// It is made before it is needed.
     Ahead(Box<TurnPlan>),
 }

@@ -5,10 +5,10 @@
 use contract::Result;
 use contract::protocol::{PromptMessage, Step, WorkerRequest};
 use contract::types::{AppEvent, Finish};
-use prompt::title_text;
 use session::{MessageState, Role, Session, TitledBy};
 
 use super::title_jobs::TitleJob;
+use super::written_title::{ASK, fit};
 use crate::Services;
 use crate::context::summary;
 use crate::settings::TypedSettings;
@@ -19,12 +19,6 @@ const SHOWN_CHARS: usize = 1200;
 
 /// Longest title, in tokens; what is cut is none.
 const MAX_TOKENS: usize = 32;
-
-/// What has more words is a sentence, not a title.
-const MAX_WORDS: usize = 9;
-
-const ASK: &str = "Write a short title for this conversation: three to six words, in its language, without quotation \
-                   marks. Answer with the title only.";
 
 /// The first question and its answer, if the conversation is to be called after them.
 fn to_entitle(session: &Session, id: &str) -> Result<Option<(String, String)>> {
@@ -130,26 +124,11 @@ fn beginning(text: &str) -> String {
     text.chars().take(SHOWN_CHARS).collect()
 }
 
-/// What the model wrote, if it is a title: its first line, without what models put around one.
-fn fit(text: &str) -> Option<String> {
-    let line = text.trim().lines().next()?;
-    let line = line.trim_start_matches(['#', '*', ' ']);
-    let line = line.strip_prefix("Title:").unwrap_or(line);
-    let bare = line.trim_matches(|c: char| c.is_whitespace() || "\"'“”„«»*`".contains(c));
-    let bare = bare.trim_end_matches(['.', ':', ' ']);
-    let n_words = bare.split_whitespace().count();
-    let is_fit = (1..=MAX_WORDS).contains(&n_words)
-        && bare.chars().count() <= title_text::MAX_CHARS
-        && bare.chars().any(char::is_alphanumeric);
-    is_fit.then(|| title_text::clean(bare))
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::super::title_jobs::TitleJob;
-    use super::fit;
     use crate::{App, AppConfig};
     use contract::protocol::Step;
     use contract::types::{AppEvent, SendArgs};
@@ -196,21 +175,5 @@ mod tests {
         };
         assert!(told.flatten().any(is_told));
         let _ = std::fs::remove_dir_all(folder);
-    }
-
-    #[test]
-    fn what_is_a_title() {
-        let cases = [
-            ("Adding a model", Some("Adding a model")),
-            ("\"Foxes in winter.\"\n\nI hope this helps", Some("Foxes in winter")),
-            ("Title: **Bears**", Some("Bears")),
-            ("東京の天気", Some("東京の天気")),
-            ("", None),
-            ("…", None),
-            ("To add a model, open the settings and choose the file that you want", None),
-        ];
-        for (text, expected) in cases {
-            assert_eq!(fit(text).as_deref(), expected, "{text:?}");
-        }
     }
 }

@@ -1,14 +1,19 @@
-//! Import and export of conversations, and the backup of everything. A file is read completely
-//! before anything of it is imported. A conversation that can't be used is reported and skipped;
-//! the others are imported. An import never changes existing data.
+//! Import and export of conversations, and the backup of everything. Of a file that is imported,
+//! one conversation is in memory at a time. One that can't be used is reported and skipped; the
+//! others are imported. An import never changes existing data.
 
+use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
 use contract::types::{
-    AppEvent, ErrorInfo, ExportFormat, ExportedFile, FileName, ImportSummary, RestoreSummary, SavedFile,
+    AppEvent, ConversationSummary, ErrorInfo, ExportFormat, ExportedFile, FileName, ImportSummary,
+    RestoreSummary, SavedFile,
 };
 use contract::{Error, ErrorKind, Result};
 use documents::base64;
+use interchange::{ImportFault, ImportSource, ImportedConversation};
+use io::SequentialReader;
+use session::ConversationArchive;
 
 use crate::App;
 use crate::context::summary;
@@ -65,8 +70,8 @@ impl App {
     /// Takes in a file: our JSON, ChatGPT's or Claude's export, or the zip that holds one.
     pub fn import_file(&self, path: &str) -> Result<ImportSummary> {
         let path = Path::new(path);
-        let io = &self.ctx().io;
-        let n_bytes = io.len(path)?;
+        let file = self.ctx().io.open_to_read(path)?;
+        let n_bytes = file.len()?;
         if n_bytes > MAX_BYTES {
             let message = format!("{} has {n_bytes} bytes; the most is {MAX_BYTES}.", path.display());
             return Err(Error::new(
@@ -76,50 +81,51 @@ impl App {
                 "Export fewer chats at a time.",
             ));
         }
-        self.import(&io.read(path)?)
+        self.import(&mut SequentialReader::new(file))
     }
 
     /// As `import_file`, of what a page has read.
     pub fn import_bytes(&self, base64: &str) -> Result<ImportSummary> {
         let bytes = base64::decode(base64)
             .ok_or_else(|| Error::input("import.broken", "The file arrived damaged.", "Choose it again."))?;
-        self.import(&bytes)
+        self.import(&mut Cursor::new(bytes))
     }
 
-    fn import(&self, bytes: &[u8]) -> Result<ImportSummary> {
-        let found = interchange::read(bytes)?;
-        if found.is_empty() {
-            return Err(Error::input(
-                "import.empty",
-                "This file contains no chats.",
-                "Choose the export's conversations.json, or the archive zip.",
-            ));
-        }
+    fn import(&self, source: &mut dyn ImportSource) -> Result<ImportSummary> {
         let (model, now_ms) = (self.default_model()?, self.now());
-        let (mut conversations, mut failures) = (Vec::new(), Vec::new());
-        for (n, found) in found.into_iter().enumerate() {
-            let adopted = found.map_err(|why| (format!("Number {}", n + 1), why)).and_then(|mut archive| {
+        let (mut conversations, mut failures) = (Vec::new(), ImportFailures::default());
+        let outcome = interchange::read(source, &mut |found| match found {
+            Ok(ImportedConversation { mut archive, omissions }) => {
                 interchange::complete(&mut archive, &model, now_ms);
                 let title = archive.conversation.title.clone();
-                let mut store = self.store();
-                let row =
-                    store.import_archive(archive).map_err(|error| (title.clone(), error.to_string()))?;
-                summary(&store, row).map_err(|error| (title, error.to_string()))
-            });
-            match adopted {
-                Ok(summary) => conversations.push(self.told(summary)),
-                Err((which, why)) => failures.push(failure(&which, &why)),
+                match self.adopt(archive) {
+                    Ok(summary) => {
+                        conversations.push(self.told(summary));
+                        failures.note(&title, omissions);
+                    }
+                    Err(error) => failures.add("import.conversation", &title, &error.to_string()),
+                }
             }
-        }
+            Err(ImportFault { code, name, reason }) => failures.add(code, &name, &reason),
+        });
         for folder in self.folders_list()? {
             self.ctx().events.publish(AppEvent::FolderChanged { folder });
         }
-        if let Some(first) = failures.first().filter(|_| conversations.is_empty()) {
-            return Err(Error::from(first.clone()));
+        if conversations.is_empty() {
+            outcome?;
+            return Err(failures.into_error());
         }
-        let failed = u32::try_from(failures.len()).unwrap_or(u32::MAX);
-        failures.truncate(MAX_LISTED_FAILURES);
-        Ok(ImportSummary { conversations, failed, failures })
+        // What came before the fault is imported.
+        if let Err(error) = outcome {
+            failures.push(error.info);
+        }
+        Ok(ImportSummary { conversations, failed: failures.n_failed, failures: failures.listed })
+    }
+
+    fn adopt(&self, archive: ConversationArchive) -> Result<ConversationSummary> {
+        let mut store = self.store();
+        let row = store.import_archive(archive)?;
+        summary(&store, row)
     }
 
     /// Everything as one file, which must be new: conversations, the trash, settings, the library's entries.
@@ -150,12 +156,59 @@ impl App {
     }
 }
 
-fn failure(which: &str, why: &str) -> ErrorInfo {
-    ErrorInfo {
-        code: "import.conversation".into(),
-        message: format!("{which}: {why}"),
-        remedy: "The other chats in the file are imported.".into(),
-        action: None,
+/// What of a file could not be imported.
+#[derive(Default)]
+struct ImportFailures {
+    n_failed: u32,
+    /// The first ones.
+    listed: Vec<ErrorInfo>,
+}
+
+impl ImportFailures {
+    fn add(&mut self, code: &str, name: &str, reason: &str) {
+        self.push(ErrorInfo {
+            code: code.into(),
+            message: format!("{name}: {reason}"),
+            remedy: "The other chats in the file are imported.".into(),
+            action: None,
+        });
+    }
+
+    fn push(&mut self, failure: ErrorInfo) {
+        self.n_failed = self.n_failed.saturating_add(1);
+        self.list(failure);
+    }
+
+    /// Messages that are missing in a conversation that was imported.
+    fn note(&mut self, title: &str, omissions: Vec<String>) {
+        for omission in omissions {
+            self.list(ErrorInfo {
+                code: "import.conversation".into(),
+                message: format!("{title}: {omission}"),
+                remedy: "The other messages of the chat are imported.".into(),
+                action: None,
+            });
+        }
+    }
+
+    fn list(&mut self, failure: ErrorInfo) {
+        if self.listed.len() < MAX_LISTED_FAILURES {
+            self.listed.push(failure);
+        }
+    }
+
+    /// Nothing was imported: the first reason.
+    fn into_error(self) -> Error {
+        let Some(mut first) = self.listed.into_iter().next() else {
+            return Error::input(
+                "import.empty",
+                "This file contains no chats.",
+                "Choose the export's conversations.json, or the archive zip.",
+            );
+        };
+        first.remedy =
+            "Export the chats again from the app they come from, or download the file again.".into();
+        Error::from(first)
     }
 }
 

@@ -15,7 +15,8 @@ use platform::DataDirs;
 
 /// The right to show a window, until it is dropped or the process ends, however it ends.
 pub struct SingleInstance {
-    _lock: FileLock,
+    /// None where the folder can't be written.
+    _lock: Option<FileLock>,
     #[cfg(unix)]
     socket: instance_socket::InstanceSocket,
 }
@@ -36,15 +37,19 @@ impl SingleInstance {
         let folder = DataDirs::resolve(data_dir)?.data;
         RealIo.create_dir_all(&folder)?;
         let socket = folder.join("window.bell");
-        if let Some(_lock) = FileLock::try_acquire(&folder.join("window.lock"))? {
+        let lock = FileLock::try_acquire(&folder.join("window.lock"));
+        if !matches!(lock, Ok(Some(_))) && raise_running_window(&socket, links) {
+            return Ok(InstanceClaim::Raised);
+        }
+        // On a full disk, or where the folder can't be written, the history is shown all the same.
+        let is_unwritable = lock.is_err();
+        let _lock = lock.unwrap_or(None);
+        if _lock.is_some() || is_unwritable {
             return Ok(InstanceClaim::First(Self {
                 _lock,
                 #[cfg(unix)]
                 socket: instance_socket::InstanceSocket::bind(&socket),
             }));
-        }
-        if raise_running_window(&socket, links) {
-            return Ok(InstanceClaim::Raised);
         }
         Err(Error::new(
             ErrorKind::Conflict,

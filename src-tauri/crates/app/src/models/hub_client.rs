@@ -235,7 +235,8 @@ impl App {
         &self,
         work: impl Future<Output = hub::Result<T>> + Send + 'static,
     ) -> Result<T> {
-        let (send, answer) = std::sync::mpsc::channel();
+        // One answer, so that sending never waits.
+        let (send, answer) = std::sync::mpsc::sync_channel(1);
         self.hub_runtime()?.spawn(async move {
             // The caller may have gone.
             let _ = send.send(work.await);

@@ -20,6 +20,9 @@ impl App {
     /// Says that a server of this process listens, until what is returned is dropped. One on another address of the same
     /// port that came before speaks for both.
     pub fn serving(&self, port: u16) -> Result<ServerLock> {
+        if self.store().is_read_only() {
+            return Ok(ServerLock { _lock: None });
+        }
         let folder = folder(&self.dirs().data);
         self.ctx().io.create_dir_all(&folder)?;
         forget_dead(&self.dirs().data, &*self.ctx().io);

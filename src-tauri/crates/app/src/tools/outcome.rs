@@ -52,9 +52,15 @@ impl ToolOutcome {
     }
 }
 
-/// The parts of a result that are text, and a word for each that isn't.
+/// The parts of a result that are text, and a word for each that isn't. A list by the protocol; some servers send
+/// one part, or only its text.
 fn text_of(result: &Value) -> String {
-    let parts = result["content"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let parts = match &result["content"] {
+        Value::Null if result.is_string() => std::slice::from_ref(result),
+        Value::Null => &[],
+        Value::Array(parts) => parts.as_slice(),
+        one => std::slice::from_ref(one),
+    };
     let mut texts: Vec<String> = parts.iter().map(part).filter(|text| !text.is_empty()).collect();
     if texts.is_empty() && !result["structuredContent"].is_null() {
         texts.push(result["structuredContent"].to_string());
@@ -66,6 +72,12 @@ fn part(part: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let kind = text(&part["mimeType"]);
     match part["type"].as_str() {
+        None => match part {
+            Value::Object(_) if part["text"].is_string() => text(&part["text"]),
+            Value::String(text) => text.clone(),
+            Value::Null => String::new(),
+            other => other.to_string(),
+        },
         Some("text") => text(&part["text"]),
         Some("image") => format!("[an image ({kind}), which is not shown to the model]"),
         Some("audio") => format!("[a sound ({kind}), which is not played to the model]"),
@@ -74,7 +86,7 @@ fn part(part: &Value) -> String {
             Some(inner) => format!("{}:\n{inner}", text(&part["resource"]["uri"])),
             None => format!("[a file: {}]", text(&part["resource"]["uri"])),
         },
-        Some(_) | None => String::new(),
+        Some(_) => text(&part["text"]),
     }
 }
 
@@ -101,7 +113,12 @@ mod tests {
                 "file:///x:\ny",
             ),
             (json!({}), "(The tool said nothing.)"),
-            (json!({ "content": "text" }), "(The tool said nothing.)"),
+            (json!({ "content": "text" }), "text"),
+            (json!({ "content": { "type": "text", "text": "one" } }), "one"),
+            (json!({ "content": ["a", { "text": "b" }, null, { "n": 1 }, 3] }), "a\nb\n{\"n\":1}\n3"),
+            (json!({ "content": [{ "type": "json", "text": "new" }] }), "new"),
+            (json!({ "content": null }), "(The tool said nothing.)"),
+            (json!("said"), "said"),
         ];
         for (result, expected) in cases {
             let outcome = ToolOutcome::read(&result, 100, true);

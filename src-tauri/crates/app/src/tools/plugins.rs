@@ -177,7 +177,7 @@ impl App {
         }
         for (of, server) in &manifest.mcp_servers {
             let spec = server.spec(&folder);
-            let row = self.put_tool_server(&self.unused_name(of)?, spec, Some(&manifest.name))?;
+            let row = self.put_tool_server(&self.unused_name(of)?, spec, Some(&manifest.name), true)?;
             taken.servers.push(row.id);
         }
         let (app, ids) = (self.clone(), taken.servers.clone());

@@ -63,7 +63,8 @@ fn text(server: &str, name: &str, messages: &[Value]) -> Result<String> {
 
 fn said(server: &str, name: &str, content: &Value) -> Result<String> {
     let text = match content["type"].as_str() {
-        Some("text") => &content["text"],
+        None if content.is_string() => content,
+        Some("text") | None => &content["text"],
         Some("resource") => &content["resource"]["text"],
         Some("resource_link") => &content["uri"],
         _ => &Value::Null,
@@ -145,6 +146,11 @@ mod tests {
         let file = json!({ "type": "resource", "resource": { "uri": "note://a", "text": "note" } });
         let link = json!({ "type": "resource_link", "uri": "note://b", "name": "b" });
         assert_eq!(of(json!([{ "role": "user", "content": [file, link] }])).unwrap(), "note\n\nnote://b");
+        assert_eq!(
+            of(json!([{ "role": "user", "content": "a" }, { "role": "user", "content": { "text": "b" } }]))
+                .unwrap(),
+            "a\n\nb"
+        );
         let picture = json!([{ "role": "user", "content": { "type": "image", "data": "AAAA" } }]);
         let error = of(picture).unwrap_err();
         assert_eq!(error.code(), "tools.binary");

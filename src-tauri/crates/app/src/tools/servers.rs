@@ -5,7 +5,8 @@ use std::sync::PoisonError;
 use session::ToolServerRow;
 
 use super::ToolServers;
-use super::stored_servers::{Secrets, StoredServer, checked_name, pasted, sealed};
+use super::pasted_config::{PastedServer, pasted};
+use super::stored_servers::{Secrets, StoredServer, checked_name, sealed};
 use crate::App;
 use contract::types::{
     AppEvent, ToolPermitArgs, ToolServerAddArgs, ToolServerInfo, ToolServerSpec, ToolServerUpdateArgs,
@@ -23,7 +24,7 @@ impl App {
 
     /// Stored and switched on, whether it starts or not: `state` says which.
     pub fn tool_server_add(&self, args: ToolServerAddArgs) -> Result<ToolServerInfo> {
-        let row = self.put_tool_server(&args.name, args.spec, None)?;
+        let row = self.put_tool_server(&args.name, args.spec, None, true)?;
         self.tried(&row.id)
     }
 
@@ -97,17 +98,23 @@ impl App {
         self.told_tool_server(&row.id)
     }
 
-    /// Adds what a pasted configuration names. Names that are taken get a number.
+    /// Adds what a pasted configuration names. Names that are taken get a number; what is switched off there stays
+    /// off.
     pub fn tool_servers_import(&self, text: &str) -> Result<ToolServersImported> {
         let (mut added, mut refused) = (Vec::new(), Vec::new());
-        for (name, spec) in pasted(text)? {
-            let put = spec.and_then(|spec| self.put_tool_server(&self.unused_name(&name)?, spec, None));
+        for PastedServer { name, is_enabled, spec } in pasted(text)? {
+            let put =
+                spec.and_then(|spec| self.put_tool_server(&self.unused_name(&name)?, spec, None, is_enabled));
             match put {
-                Ok(row) => added.push(row.id),
+                Ok(row) => added.push((row.id, is_enabled)),
                 Err(error) => refused.push(error.info),
             }
         }
-        let added = added.iter().map(|id| self.tried(id)).collect::<Result<Vec<_>>>()?;
+        let told = |(id, is_enabled): &(String, bool)| match is_enabled {
+            true => self.tried(id),
+            false => self.told_tool_server(id),
+        };
+        let added = added.iter().map(told).collect::<Result<Vec<_>>>()?;
         Ok(ToolServersImported { added, refused })
     }
 
@@ -116,6 +123,7 @@ impl App {
         name: &str,
         spec: ToolServerSpec,
         plugin: Option<&str>,
+        enabled: bool,
     ) -> Result<ToolServerRow> {
         let services = self.services();
         let name = self.free_name(name, None)?;
@@ -125,7 +133,7 @@ impl App {
             id: services.store().new_id(),
             name,
             body: kept.written()?,
-            enabled: true,
+            enabled,
             added_ms: services.ctx.clock.now_utc_ms(),
         };
         secrets.write(&services.ctx.keys, &row.id)?;

@@ -106,10 +106,17 @@ impl StoredServer {
         self.tools.iter().map(info).collect()
     }
 
-    /// What is started, with its secrets.
-    pub fn launch(&self, secrets: &Secrets, environment: fn(&str) -> Option<String>) -> Option<Launch> {
+    /// What is started, with its secrets. `path`: the folders of programs, instead of the inherited ones.
+    pub fn launch(
+        &self,
+        secrets: &Secrets,
+        environment: fn(&str) -> Option<String>,
+        path: Option<String>,
+    ) -> Option<Launch> {
         let command = self.spec.command.clone()?;
-        let inherited = INHERITED.iter().filter_map(|name| Some(((*name).to_owned(), environment(name)?)));
+        let value =
+            |name: &str| if name == "PATH" { path.clone() } else { None }.or_else(|| environment(name));
+        let inherited = INHERITED.iter().filter_map(|name| Some(((*name).to_owned(), value(name)?)));
         let own = secrets.env.iter().map(|(name, value)| (name.clone(), value.clone()));
         let cwd = self.spec.cwd.as_ref().map(Into::into);
         Some(Launch { command, args: self.spec.args.clone(), env: inherited.chain(own).collect(), cwd })
@@ -170,7 +177,10 @@ pub fn sealed(mut spec: ToolServerSpec, before: &Secrets) -> Result<(ToolServerS
     Ok((spec, secrets))
 }
 
-fn check(spec: &mut ToolServerSpec) -> Result<()> {
+/// Checks how a server is reached.
+///
+/// Errors: `tools.spec`, `tools.address`.
+pub fn check(spec: &mut ToolServerSpec) -> Result<()> {
     let tidy = |text: &mut Option<String>| {
         *text = text.take().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
     };
@@ -237,67 +247,11 @@ pub fn listed(tools: &[Value]) -> Vec<ListedTool> {
     read
 }
 
-/// Servers of a configuration as many programs share it: `{"mcpServers": {"name": {…}}}`, what stands inside that, or
-/// a single server under a name. Each on its own: one that is wrong doesn't keep the others out.
-pub fn pasted(text: &str) -> Result<Vec<(String, Result<ToolServerSpec>)>> {
-    let wrong = |cause: String| {
-        let remedy = "Paste it as shown in the server's documentation: {\"mcpServers\": {\"name\": {\"command\": …}}}.";
-        Error::input("tools.pasted", format!("This is not a valid server configuration: {cause}."), remedy)
-    };
-    let value: Value = serde_json::from_str(text.trim()).map_err(|error| wrong(error.to_string()))?;
-    let inner = ["mcpServers", "servers", "mcp_servers"].iter().find_map(|key| value.get(key));
-    let inner = inner.or_else(|| value.pointer("/mcp/servers")).unwrap_or(&value);
-    let Value::Object(servers) = inner else { return Err(wrong("it is not an object".into())) };
-    let is_one = servers.contains_key("command") || servers.contains_key("url");
-    if servers.is_empty() || is_one {
-        let cause = if is_one { "the server has no name" } else { "it contains no servers" };
-        return Err(wrong(cause.into()));
-    }
-    let read = |(name, spec): (&String, &Value)| {
-        let parsed: Result<ToolServerSpec, _> = serde_json::from_value(spec.clone());
-        let spec = parsed.map_err(|error| wrong(format!("{name}: {error}")));
-        let spec = spec.and_then(|mut spec| check(&mut spec).map(|()| spec));
-        let is_old = spec.is_ok() && (servers[name]["type"] == "sse" || servers[name]["transport"] == "sse");
-        match is_old {
-            false => (name.clone(), spec),
-            true => (name.clone(), Err(wrong(format!("{name} uses the older SSE transport")))),
-        }
-    };
-    Ok(servers.iter().map(read).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn configurations_are_read_as_people_paste_them() {
-        let one = r#"{"command": "npx", "args": ["-y", "x"], "env": {"KEY": "s"}, "disabled": false}"#;
-        let forms = [
-            format!(r#"{{"mcpServers": {{"a": {one}}}}}"#),
-            format!(r#"{{"servers": {{"a": {one}}}}}"#),
-            format!(r#"{{"mcp": {{"servers": {{"a": {one}}}}}}}"#),
-            format!(r#" {{"a": {one}}} "#),
-        ];
-        for form in forms {
-            let read = pasted(&form).unwrap();
-            let (name, spec) = &read[0];
-            let spec = spec.as_ref().unwrap();
-            assert_eq!((name.as_str(), spec.command.as_deref(), read.len()), ("a", Some("npx"), 1), "{form}");
-            assert_eq!(spec.env["KEY"], "s");
-        }
-        for wrong in ["", "[]", "{}", "3", one, r#"{"mcpServers": {}}"#, "{\"a\": "] {
-            assert_eq!(pasted(wrong).unwrap_err().code(), "tools.pasted", "{wrong}");
-        }
-        let mixed = json!({ "good": { "url": "https://x.org/mcp" }, "none": {}, "old": { "url": "https://x.org/sse", "type": "sse" },
-            "both": { "url": "https://x.org", "command": "x" }, "odd": { "command": 3 } });
-        let read = pasted(&mixed.to_string()).unwrap();
-        let good: Vec<&str> =
-            read.iter().filter(|(_, spec)| spec.is_ok()).map(|(name, _)| name.as_str()).collect();
-        assert_eq!(good, ["good"]);
-    }
 
     #[test]
     fn secrets_are_parted_and_kept() {

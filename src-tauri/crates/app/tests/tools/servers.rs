@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use contract::types::{
     ToolDecision, ToolPermitArgs, ToolRunState, ToolServerAddArgs, ToolServerSpec, ToolServerState,
@@ -206,6 +207,80 @@ fn a_server_behind_an_address() {
         assert_eq!(home.app().tool_server_test(&info.id).unwrap_err().code(), "network.offline");
         assert_eq!(home.app().connections_list(None).unwrap().len(), n);
     }
+}
+
+/// Far below the time limit of a call.
+const AT_ONCE: Duration = Duration::from_secs(20);
+
+#[test]
+fn habits_of_servers_are_understood() {
+    let habits = [
+        ("null-error", "hello"),
+        ("string-id", "hello"),
+        ("one-part", "hello"),
+        ("bare-text", "hello"),
+        ("nan", "hello"),
+        ("surrogate", "\u{fffd}hello"),
+        ("words-before", "hello"),
+        ("cut", "is not an MCP message"),
+    ];
+    for (habit, expected) in habits {
+        for over in [&[][..], &["--stream"]] {
+            let home = Home::new(&format!("habit-{habit}-{}", over.len()));
+            let behind = (!over.is_empty() && habit != "words-before")
+                .then(|| Behind::new(&[&["--habit", habit], over].concat()));
+            let spec = match &behind {
+                Some(behind) => ToolServerSpec { url: Some(behind.url.clone()), ..Default::default() },
+                None => spec(&["--habit", habit]),
+            };
+            let info = home.app().tool_server_add(ToolServerAddArgs { name: "t".into(), spec }).unwrap();
+            assert_eq!(info.state, ToolServerState::Ready, "{habit}");
+            home.allow(&info);
+            let fake = calling(&[("echo", json!({ "text": "hello" }))]);
+            let start = Instant::now();
+            let (_, message) = home.send(&fake, "Say it");
+            let (calls, _) = home.answered(&message);
+            assert!(results(&calls)[0].contains(expected), "{habit}: {calls:?}");
+            assert!(start.elapsed() < AT_ONCE, "{habit}");
+        }
+    }
+}
+
+#[test]
+fn redirects_are_followed_within_the_server_only() {
+    let other = Behind::new(&[]);
+    for (to, status, is_fine) in [
+        ("/mcp/", "307", true),
+        ("/mcp/", "308", true),
+        ("/mcp/", "301", true),
+        ("/mcp/", "303", false),
+        ("/mcp", "307", false),
+        (other.url.as_str(), "307", false),
+    ] {
+        let behind = Behind::new(&["--key", "k3y", "--redirect", to, "--redirect-status", status]);
+        let home = Home::new(&format!("redirect{}{status}", to.len()));
+        let headers = [("Authorization".to_owned(), "Bearer k3y".to_owned())].into();
+        let spec = ToolServerSpec { url: Some(behind.url.clone()), headers, ..Default::default() };
+        let info = home.app().tool_server_add(ToolServerAddArgs { name: "t".into(), spec }).unwrap();
+        match info.state {
+            ToolServerState::Ready => assert!(is_fine, "{to} {status}"),
+            ToolServerState::Failed { error } => {
+                assert!(!is_fine && error.code == "tools.moved", "{to} {status}: {error:?}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_server_that_is_switched_off_in_a_configuration_stays_off() {
+    let home = Home::new("off");
+    let server = |disabled| json!({ "command": "python3", "args": [script()], "disabled": disabled, "env": { "N": 3 } });
+    let text = json!({ "mcpServers": { "off": server(true), "on": server(false) } }).to_string();
+    let imported = home.app().tool_servers_import(&text).unwrap();
+    let states: Vec<_> =
+        imported.added.iter().map(|it| (it.name.as_str(), it.enabled, it.state.clone())).collect();
+    assert_eq!(states, [("off", false, ToolServerState::Idle), ("on", true, ToolServerState::Ready)]);
 }
 
 #[cfg(target_os = "linux")]

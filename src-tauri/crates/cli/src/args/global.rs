@@ -14,7 +14,7 @@ use contract::Result;
 use contract::RopeScaling;
 use contract::limits::LimitPreset;
 use contract::protocol::{Backend, GpuPrecision, Kv, Speculate};
-use inference::supervisor::WorkerPlacement;
+use inference::supervisor::{WorkerPlacement, WorkerProgram};
 use platform::DATA_DIR_VARIABLE;
 
 use super::values::{
@@ -133,6 +133,13 @@ impl Global {
 
     pub fn rope_scaling(&self) -> Result<Option<RopeScaling>> {
         self.rope_scaling.as_deref().map(inference::parse_rope_scaling).transpose()
+    }
+
+    /// As `app_config`, with models in a process of their own: a damaged file or driver ends an answer, not the
+    /// program.
+    pub fn app_config_apart(&self) -> Result<AppConfig> {
+        let worker = WorkerPlacement::Process(WorkerProgram::this()?);
+        Ok(AppConfig { worker, ..self.app_config()? })
     }
 
     pub fn app_config(&self) -> Result<AppConfig> {

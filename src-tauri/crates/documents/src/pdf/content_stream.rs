@@ -7,9 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use lopdf::content::{Content, Operation};
 use lopdf::{Dictionary, Document, Object, ObjectId};
 
-use super::MAX_UNPACKED;
-use super::fonts::{Arena, Font, number};
-use super::lines::Lines;
+use super::font_source::{FontSource, number};
+use super::fonts::Font;
+use super::lines::{Lines, PieceSpan};
+use super::marked_content::MarkedContent;
+use super::{MAX_UNPACKED, streams, strings};
 use crate::extract_error::TEXT_MOST;
 
 /// Forms within forms.
@@ -62,12 +64,46 @@ struct TextState {
     leading: f32,
 }
 
+impl TextState {
+    /// Where text that is so wide stands on the page, and how high it is.
+    fn span(&self, at: Matrix, width: f32, is_vertical: bool) -> PieceSpan {
+        let Matrix([a, b, c, d, x, y]) = at.then(self.page);
+        let unit = |x: f32, y: f32| match x.hypot(y) {
+            0.0 => (1.0, 0.0),
+            length => (x / length, y / length),
+        };
+        let (along, across) = (a.hypot(b), c.hypot(d));
+        let size = self.size.abs();
+        match is_vertical {
+            true => PieceSpan {
+                start: (x, y),
+                direction: unit(-c, -d),
+                width: width * across,
+                height: size * along,
+            },
+            false => PieceSpan {
+                start: (x, y),
+                direction: unit(a, b),
+                width: width * self.stretch * along,
+                height: size * across,
+            },
+        }
+    }
+}
+
+/// Where letters go that are shown.
+struct ShownText<'t> {
+    at: &'t mut Text,
+    marks: &'t mut MarkedContent,
+    lines: &'t mut Lines,
+}
+
 /// Reads pages of one document.
 pub struct Walker<'a> {
     document: &'a Document,
-    arena: &'a Arena,
+    source: FontSource<'a>,
     stop: &'a AtomicBool,
-    fonts: Vec<Font<'a>>,
+    fonts: Vec<Font>,
     /// By the number of their object, or by where they stand in the resources.
     known: HashMap<Result<ObjectId, usize>, Option<usize>>,
     n_forms: usize,
@@ -86,8 +122,9 @@ struct Text {
 }
 
 impl<'a> Walker<'a> {
-    pub fn new(document: &'a Document, arena: &'a Arena, stop: &'a AtomicBool) -> Self {
-        Self { document, arena, stop, fonts: Vec::new(), known: HashMap::new(), n_forms: 0 }
+    pub fn new(document: &'a Document, stop: &'a AtomicBool) -> Self {
+        let source = FontSource::new(document);
+        Self { document, source, stop, fonts: Vec::new(), known: HashMap::new(), n_forms: 0 }
     }
 
     /// The text of a page.
@@ -115,6 +152,7 @@ impl<'a> Walker<'a> {
     fn draw(&mut self, content: &[u8], drawing: &Drawing<'a>, mut state: TextState, lines: &mut Lines) {
         let mut text = Text { at: Matrix::ONE, line: Matrix::ONE };
         let mut kept = Vec::new();
+        let mut marks = MarkedContent::default();
         for operation in Content::decode_iter(content) {
             let Ok(Operation { operator, operands }) = operation else { return };
             if self.stop.load(Ordering::Relaxed) || lines.len() > TEXT_MOST {
@@ -125,11 +163,14 @@ impl<'a> Walker<'a> {
                 "Q" => state = kept.pop().unwrap_or(state),
                 "cm" => state.page = self.matrix(&operands).map_or(state.page, |it| it.then(state.page)),
                 "Do" => self.form(&operands, drawing, state, lines),
+                "BMC" | "BDC" => marks.begin(self.actual_text(&operands, drawing)),
+                "EMC" => marks.end(),
                 "BT" => text = Text { at: Matrix::ONE, line: Matrix::ONE },
                 _ => {
                     self.set(&operator, &operands, drawing, &mut state);
                     self.place(&operator, &operands, &mut state, &mut text);
-                    self.show(&operator, &operands, &state, &mut text, lines);
+                    let mut target = ShownText { at: &mut text, marks: &mut marks, lines };
+                    self.show(&operator, &operands, &state, &mut target);
                 }
             }
         }
@@ -172,14 +213,7 @@ impl<'a> Walker<'a> {
         *text = Text { at: line, line };
     }
 
-    fn show(
-        &self,
-        operator: &str,
-        operands: &[Object],
-        state: &TextState,
-        text: &mut Text,
-        lines: &mut Lines,
-    ) {
+    fn show(&self, operator: &str, operands: &[Object], state: &TextState, target: &mut ShownText) {
         let shown = match operator {
             "Tj" | "'" | "TJ" => operands.first(),
             "\"" => operands.get(2),
@@ -191,35 +225,51 @@ impl<'a> Walker<'a> {
             Some(piece) => std::slice::from_ref(piece),
             None => return,
         };
+        let moved = |at: Matrix, width: f32| match font.is_vertical() {
+            true => at.moved(0.0, -width),
+            false => at.moved(width * state.stretch, 0.0),
+        };
         for piece in pieces {
             match piece {
                 Object::String(bytes, _) => {
                     let mut letters = String::new();
-                    let (thousandths, n) = font.read(bytes, &mut letters);
-                    let n_blanks = letters.matches(' ').count();
-                    let width = (thousandths / 1000.0 * state.size
-                        + state.letters * n as f32
-                        + state.words * n_blanks as f32)
-                        * state.stretch;
-                    let Matrix([a, b, c, d, x, y]) = text.at.then(state.page);
-                    let height = state.size.abs() * c.hypot(d);
-                    lines.put((x, y), width * a.hypot(b), height, &letters);
-                    text.at = text.at.moved(width, 0.0);
+                    let advance = font.read(bytes, &mut letters);
+                    let width = advance.width / 1000.0 * state.size
+                        + state.letters * advance.n_codes as f32
+                        + state.words * advance.n_spaces as f32;
+                    let span = state.span(target.at.at, width, font.is_vertical());
+                    target.marks.with_actual_text(&mut letters);
+                    target.lines.put(span, &letters);
+                    target.at.at = moved(target.at.at, width);
                 }
                 gap => {
                     let Some(back) = number(self.document, gap) else { continue };
-                    if !font.is_measured && back < -MOVED {
-                        lines.space();
+                    if !font.is_measured() && back < -MOVED && !target.marks.is_replaced() {
+                        target.lines.space();
                     }
-                    text.at = text.at.moved(-back / 1000.0 * state.size * state.stretch, 0.0);
+                    target.at.at = moved(target.at.at, -back / 1000.0 * state.size);
                 }
             }
         }
     }
 
+    /// `ActualText` of marked content: what its glyphs stand for.
+    fn actual_text(&self, operands: &[Object], drawing: &Drawing<'a>) -> Option<String> {
+        let document = self.document;
+        let properties = match operands.get(1)? {
+            Object::Name(name) => drawing.resources.iter().find_map(|resources| {
+                let all: &'a Dictionary =
+                    resources.get_deref(b"Properties", document).ok()?.as_dict().ok()?;
+                all.get_deref(name, document).ok()?.as_dict().ok()
+            })?,
+            object => object.as_dict().ok()?,
+        };
+        strings::text(document, properties.get(b"ActualText").ok()?)
+    }
+
     /// A font by the name that what draws has for it.
     fn font(&mut self, name: &[u8], drawing: &Drawing<'a>) -> Option<usize> {
-        let (document, arena) = (self.document, self.arena);
+        let document = self.document;
         let resource = drawing.resources.iter().find_map(|resources| {
             let fonts: &'a Dictionary = resources.get_deref(b"Font", document).ok()?.as_dict().ok()?;
             fonts.get(name).ok()
@@ -228,7 +278,7 @@ impl<'a> Walker<'a> {
         if let Some(known) = self.known.get(&which) {
             return *known;
         }
-        let at = Font::new(document, arena, resource).map(|font| {
+        let at = Font::new(&mut self.source, resource).map(|font| {
             self.fonts.push(font);
             self.fonts.len() - 1
         });
@@ -252,7 +302,7 @@ impl<'a> Walker<'a> {
         if !form.dict.get(b"Subtype").and_then(Object::as_name).is_ok_and(|kind| kind == b"Form") {
             return;
         }
-        let Ok(content) = form.get_plain_content_with_limit(MAX_UNPACKED) else { return };
+        let Some(content) = streams::unpack(document, form, MAX_UNPACKED) else { return };
         let own = form.dict.get_deref(b"Resources", document).and_then(Object::as_dict).ok();
         let resources = match own {
             Some(own) => vec![own],

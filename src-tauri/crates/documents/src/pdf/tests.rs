@@ -5,6 +5,8 @@ use std::time::Duration;
 use lopdf::content::{Content, Operation};
 use lopdf::{Document, Object, Stream, dictionary};
 
+mod producers;
+
 use super::{PAGE_BREAK, read, within};
 
 /// A page for each list of operations.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::mpsc::{self, Sender, SyncSender};
+use std::sync::mpsc::{self, SyncSender, TrySendError};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -14,6 +14,9 @@ use super::{Input, WorkerProgram};
 use contract::protocol::WorkerRequest;
 use contract::{Error, ErrorKind};
 
+/// Requests that wait to be written to the process. One that leaves that many has hung.
+const MAX_WAITING_REQUESTS: usize = 4096;
+
 /// Lines of stderr that are kept for the log of its end.
 const LAST_LINES: usize = 20;
 /// Longer ones are cut.
@@ -22,9 +25,16 @@ const MAX_LINE_BYTES: u64 = 4096;
 /// Less than this share of a processor is no work: a hundredth.
 const WORK_SHARE: u32 = 100;
 
+/// A line to the process.
+enum WorkerInput {
+    Request(WorkerRequest),
+    /// Asks for a sign of life.
+    Beat,
+}
+
 pub struct Child {
     process: std::process::Child,
-    requests: Option<Sender<WorkerRequest>>,
+    lines: Option<SyncSender<WorkerInput>>,
     last_lines: Arc<Mutex<VecDeque<String>>>,
     listening: Option<JoinHandle<()>>,
     hangs: bool,
@@ -48,15 +58,15 @@ impl Child {
         let (stdin, stdout) = (stdin.ok_or_else(missing)?, stdout.ok_or_else(missing)?);
         let stderr = process.stderr.take().ok_or_else(missing)?;
         let last_lines = Arc::<Mutex<VecDeque<String>>>::default();
-        let mut child = Self { process, requests: None, last_lines, listening: None, hangs: false };
+        let mut child = Self { process, lines: None, last_lines, listening: None, hangs: false };
 
-        let (send, requests) = mpsc::channel();
-        child.requests = Some(send);
+        let (send, lines) = mpsc::sync_channel(MAX_WAITING_REQUESTS);
+        child.lines = Some(send);
         spawn("write", move || {
             let mut stdin = stdin;
-            for request in requests {
+            for line in lines {
                 // A process that hears no more ends, and that is seen where it speaks.
-                if write_line(&mut stdin, &request).is_err() {
+                if write_line(&mut stdin, &line).is_err() {
                     return;
                 }
             }
@@ -64,12 +74,16 @@ impl Child {
         let inputs = inputs.clone();
         spawn("read", move || {
             for line in BufReader::new(stdout).lines() {
-                let event = line.map_err(|error| error.to_string());
-                let event =
-                    event.and_then(|line| serde_json::from_str(&line).map_err(|error| error.to_string()));
-                match event {
-                    Ok(event) => {
-                        if inputs.send(Input::Event(of, Box::new(event))).is_err() {
+                let input = line.map_err(|error| error.to_string()).and_then(|line| {
+                    if line.is_empty() {
+                        return Ok(Input::Beat(of));
+                    }
+                    let event = serde_json::from_str(&line).map_err(|error| error.to_string())?;
+                    Ok(Input::Event(of, Box::new(event)))
+                });
+                match input {
+                    Ok(input) => {
+                        if inputs.send(input).is_err() {
                             return;
                         }
                     }
@@ -88,10 +102,21 @@ impl Child {
     }
 
     pub fn ask(&mut self, request: WorkerRequest) {
-        if let Some(requests) = &self.requests {
-            // One that has ended is seen to have where it speaks.
-            let _ = requests.send(request);
+        if self.tell(WorkerInput::Request(request)) {
+            self.hangs();
         }
+    }
+
+    /// Asks for a sign of life, which comes as `Input::Beat`.
+    pub fn ask_beat(&mut self) {
+        // One that does not even read misses this beat.
+        let _ = self.tell(WorkerInput::Beat);
+    }
+
+    /// Returns whether too many lines wait. One that has ended is seen to have where it speaks.
+    fn tell(&self, line: WorkerInput) -> bool {
+        let sent = self.lines.as_ref().map(|lines| lines.try_send(line));
+        matches!(sent, Some(Err(TrySendError::Full(_))))
     }
 
     /// Ends it; it has been silent for too long.
@@ -144,7 +169,7 @@ impl Child {
 impl Drop for Child {
     /// No process outlives its supervisor, and none stays a zombie.
     fn drop(&mut self) {
-        self.requests = None;
+        self.lines = None;
         if !matches!(self.process.try_wait(), Ok(Some(_))) {
             let _ = self.process.kill();
             let _ = self.process.wait();
@@ -162,8 +187,14 @@ pub struct Vitals {
 }
 
 impl Vitals {
-    pub fn is_old(&self, than: Duration, now: Duration) -> bool {
-        self.at.is_none_or(|at| now.saturating_sub(at) > than)
+    #[cfg(test)]
+    pub fn of(at: Duration, cpu: Duration, n_read: u64) -> Self {
+        Self { at: Some(at), cpu, n_read }
+    }
+
+    /// It read from the disk.
+    pub fn has_read_since(&self, before: &Self) -> bool {
+        self.at.is_some() && before.at.is_some() && self.n_read > before.n_read
     }
 
     /// It computed, or read from the disk.
@@ -212,8 +243,11 @@ fn spawn(what: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<Jo
     std::thread::Builder::new().name(format!("inglenook-{what}")).spawn(work)
 }
 
-fn write_line(pipe: &mut impl Write, request: &WorkerRequest) -> std::io::Result<()> {
-    let mut line = serde_json::to_vec(request)?;
+fn write_line(pipe: &mut impl Write, line: &WorkerInput) -> std::io::Result<()> {
+    let mut line = match line {
+        WorkerInput::Request(request) => serde_json::to_vec(request)?,
+        WorkerInput::Beat => Vec::new(),
+    };
     line.push(b'\n');
     pipe.write_all(&line)?;
     pipe.flush()
@@ -297,6 +331,6 @@ mod tests {
         assert!(after(60, 1000, 10).has_worked_since(&before));
         assert!(after(60, 100, 11).has_worked_since(&before));
         assert!(after(60, 100, 10).has_worked_since(&Vitals::default()), "nothing is known yet");
-        assert!(Vitals::default().is_old(Duration::ZERO, Duration::ZERO));
+        assert!(after(60, 100, 11).has_read_since(&before) && !after(60, 9000, 10).has_read_since(&before));
     }
 }

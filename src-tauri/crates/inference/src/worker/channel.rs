@@ -1,16 +1,22 @@
 //! The request channel to the worker. Cancellations interrupt a running batch.
 
-use std::sync::mpsc::{self, Receiver, RecvError, RecvTimeoutError, SendError, Sender, TryRecvError};
+use std::sync::mpsc::{
+    self, Receiver, RecvError, RecvTimeoutError, SendError, SyncSender, TryRecvError, TrySendError,
+};
 use std::time::Duration;
 
 use engine::Interrupt;
 
 use contract::protocol::WorkerRequest;
 
+/// Requests that wait for the worker: it takes them within milliseconds, in the middle of a run too. One that leaves that
+/// many has hung.
+const MAX_WAITING_REQUESTS: usize = 4096;
+
 /// Where requests are sent.
 #[derive(Clone)]
 pub struct Requests {
-    send: Sender<WorkerRequest>,
+    send: SyncSender<WorkerRequest>,
     interrupt: Interrupt,
 }
 
@@ -21,18 +27,21 @@ pub struct Inbox {
 }
 
 pub fn channel() -> (Requests, Inbox) {
-    let (send, requests) = mpsc::channel();
+    let (send, requests) = mpsc::sync_channel(MAX_WAITING_REQUESTS);
     let interrupt = Interrupt::default();
     (Requests { send, interrupt: interrupt.clone() }, Inbox { requests, interrupt })
 }
 
 impl Requests {
-    /// Error: the worker has ended.
+    /// Error: the worker has ended, or takes nothing more.
     pub fn send(&self, request: WorkerRequest) -> Result<(), Box<SendError<WorkerRequest>>> {
         if interrupts(&request) {
             self.interrupt.request();
         }
-        self.send.send(request).map_err(Box::new)
+        // Waiting for room could block the thread that empties the worker's events, and so the worker.
+        self.send.try_send(request).map_err(|error| match error {
+            TrySendError::Full(request) | TrySendError::Disconnected(request) => Box::new(SendError(request)),
+        })
     }
 }
 

@@ -56,7 +56,11 @@ impl Counter {
             Fitting::new(&vocabulary, &request.chat, compression, &request.messages, room).messages_now()
         });
         let messages = shown.as_ref().unwrap_or(&request.messages);
-        let counted = vocabulary.count(messages, &request.chat, &mut encoder);
+        let overlong = vocabulary.estimate_overlong(messages, self.limit(&request.load));
+        let counted = match overlong {
+            Some(n_about) => vocabulary.template_source(&request.chat).map(|source| (n_about, source)),
+            None => vocabulary.count(messages, &request.chat, &mut encoder),
+        };
         self.drafts.push((request.conversation.clone(), encoder));
         if self.drafts.len() > MAX_DRAFTS {
             self.drafts.remove(0);
@@ -71,7 +75,7 @@ impl Counter {
             context_limit: clamp(limit),
             can_think_or_not: source.contains("enable_thinking"),
             has_efforts: source.contains("reasoning_effort"),
-            is_about: false,
+            is_about: overlong.is_some(),
             texts: request.texts.iter().map(of_text).collect(),
         })
     }

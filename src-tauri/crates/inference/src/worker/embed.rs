@@ -2,7 +2,7 @@
 //! while in use, and is evicted at once if another model needs the memory.
 
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::time::Duration;
 
 use engine::{GpuHealth, LoadOptions, Model};
@@ -14,7 +14,7 @@ use crate::machine::gpus;
 use crate::machine::{self, Recall};
 use crate::memory_budget;
 use contract::protocol::{Backend, EmbedAs, EmbedRequest, EmbeddingBatch, LoadSpec, ModelRef, WorkerEvent};
-use contract::{Error, GpuRequest, GpuSpread, Result};
+use contract::{Error, ErrorKind, GpuRequest, GpuSpread, Result};
 
 /// How long a model stays that is asked nothing.
 const STAYS: Duration = Duration::from_secs(300);
@@ -22,9 +22,21 @@ const STAYS: Duration = Duration::from_secs(300);
 /// Tokens that a text may have: several pages. More would make the vectors of what looks ahead costly.
 const MAX_TOKENS: usize = 2048;
 
+/// Requests for vectors that wait at once: far more than callers have threads.
+const MAX_OPEN: usize = 1024;
+
+fn too_many() -> Error {
+    Error::new(
+        ErrorKind::Limit,
+        "request.queue_full",
+        "Too many requests for text embeddings are waiting.",
+        "Wait a moment and try again.",
+    )
+}
+
 /// The thread, and what it has been asked.
 pub struct Embedding {
-    jobs: Sender<(u64, EmbedRequest)>,
+    jobs: SyncSender<(u64, EmbedRequest)>,
     heard: Receiver<(u64, Result<EmbeddingBatch>)>,
     /// The model that was asked last, by its id.
     model: String,
@@ -34,8 +46,9 @@ pub struct Embedding {
 
 impl Embedding {
     fn begin(clock: Arc<dyn Clock>, gpu_health: GpuHealth) -> Result<Self> {
-        let (jobs, asked) = mpsc::channel();
-        let (tell, heard) = mpsc::channel();
+        // With room for every open request neither side ever waits for the other.
+        let (jobs, asked) = mpsc::sync_channel(MAX_OPEN);
+        let (tell, heard) = mpsc::sync_channel(MAX_OPEN);
         let thread = std::thread::Builder::new().name("inglenook-embed".into());
         let begun = thread.spawn(move || work(&asked, &tell, (&*clock, &gpu_health)));
         begun.map_err(|error| loading::no_thread(&error))?;
@@ -50,6 +63,11 @@ impl Worker<'_> {
             None => Embedding::begin(self.clock.clone(), self.gpu_health.clone()),
         };
         let sent = embedding.and_then(|mut embedding| {
+            if embedding.open.len() >= MAX_OPEN {
+                self.embedding = Some(embedding);
+                self.not_embedded(vec![request], &too_many());
+                return Ok(());
+            }
             embedding.model.clone_from(&embed.model.id);
             embedding.open.push(request);
             let sent = embedding.jobs.send((request, embed));
@@ -114,7 +132,7 @@ struct Embedder {
 /// Runs until the requests end.
 fn work(
     asked: &Receiver<(u64, EmbedRequest)>,
-    tell: &Sender<(u64, Result<EmbeddingBatch>)>,
+    tell: &SyncSender<(u64, Result<EmbeddingBatch>)>,
     session: (&dyn Clock, &GpuHealth),
 ) {
     let mut kept: Option<Embedder> = None;

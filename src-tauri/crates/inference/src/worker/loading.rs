@@ -21,6 +21,9 @@ const MAX_LOADED: usize = 8;
 /// Share of free memory that a further model may take.
 const MAY_TAKE: (u64, u64) = (4, 5);
 
+/// Fractions that wait to be read: more than the steps that are reported.
+const MAX_WAITING_FRACTIONS: usize = 64;
+
 /// Progress is reported in steps of this fraction.
 const PROGRESS_STEP: f32 = 0.02;
 
@@ -141,15 +144,15 @@ impl Worker<'_> {
 
     /// Begins to load the model of a turn.
     fn load(&mut self, waiting: WaitingTurn) {
-        let (send, heard) = mpsc::channel();
+        let (send, heard) = mpsc::sync_channel(MAX_WAITING_FRACTIONS);
         let (reference, load) = (waiting.request.model.clone(), waiting.request.load.clone());
         let (clock, interrupt) = (self.clock.clone(), self.requests.interrupt().clone());
         let health = self.gpu_health.clone();
         let work = move || {
             let loaded = guarded(|| {
                 LoadedModel::load(reference, load, (&*clock, health), interrupt, &mut |fraction| {
-                    // who doesn't listen any more has let go of the model
-                    let _ = send.send(LoaderMessage::Fraction(fraction));
+                    // Later fractions say more than one that finds no room.
+                    let _ = send.try_send(LoaderMessage::Fraction(fraction));
                 })
             });
             let _ = send.send(LoaderMessage::Ended(Box::new(loaded)));

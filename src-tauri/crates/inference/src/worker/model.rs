@@ -4,6 +4,7 @@ mod attention_eviction;
 pub mod gpu_notices;
 pub mod logprobs;
 mod profiling;
+mod room;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -31,7 +32,7 @@ use contract::protocol::{
     Backend, Checkpoints, ContextRetention, GenerateRequest, Hits, LoadSpec, Location, MeasuredAnswer,
     ModelKv, ModelRef, PrefetchRequest, Prompt, Step,
 };
-use contract::{Error, ErrorKind, Result};
+use contract::{Error, Result};
 use platform::calendar;
 use profiling::Profiling;
 use prompt::context_fit::{Fit, Fitting, Why};
@@ -196,10 +197,10 @@ impl LoadedModel {
         let asked_ms = request.resume.as_ref().map_or_else(|| clock.now_utc_ms(), |it| it.asked_ms);
         let now = calendar::date_time(asked_ms);
         let vocabulary = Vocabulary { interrupt: Some(&self.interrupt), ..self.vocabulary(&now)? };
+        self.refuse_overlong(&vocabulary, &request)?;
         let tokenizer = vocabulary.tokenizer;
-        let had = request.had.as_ref();
-        let had = had.map(|had| resume::tokens(had, vocabulary.fingerprint, tokenizer)).transpose()?;
-        let had = had.unwrap_or_default();
+        let had = request.had.as_ref().map(|had| resume::tokens(had, vocabulary.fingerprint, tokenizer));
+        let had = had.transpose()?.unwrap_or_default();
         let (compacted, forget) = match self.fit(&vocabulary, &request, had.len())? {
             None => (None, None),
             Some(Fit::Wanting(wanted)) => {
@@ -313,24 +314,6 @@ impl LoadedModel {
         })
     }
 
-    /// Nothing is cut silently: a prompt that doesn't fit is refused with its numbers.
-    fn check_room(&self, n_prompt: usize) -> Result<()> {
-        let info = self.model.info();
-        if n_prompt <= info.n_ctx {
-            return Ok(());
-        }
-        let remedy = if info.context_length > info.n_ctx {
-            format!(
-                "Increase the context length in the settings (this model supports up to {}), compact the chat, or start a new one.",
-                info.context_length
-            )
-        } else {
-            "Compact the chat, start a new one, or choose a model with a longer context.".into()
-        };
-        let message = format!("This chat needs {n_prompt} tokens, but the context has {}.", info.n_ctx);
-        Err(Error::new(ErrorKind::Limit, "request.context_full", message, remedy))
-    }
-
     /// Frees what is kept of a conversation; what is being used goes with its turn.
     pub fn forget(&mut self, conversation: &str) {
         self.contexts.forget(&mut self.model, conversation);
@@ -344,9 +327,12 @@ impl LoadedModel {
     /// Brings a conversation's context into memory. Failures are not reported: it is then read
     /// later.
     pub fn prefetch(&mut self, request: &PrefetchRequest, clock: &dyn Clock) -> Result<()> {
-        let prompt = Prompt::Chat(request.messages.clone());
-        let prepared =
-            self.vocabulary(&calendar::date_time(clock.now_utc_ms()))?.prepare(&prompt, &request.chat)?;
+        let now = calendar::date_time(clock.now_utc_ms());
+        let vocabulary = self.vocabulary(&now)?;
+        if vocabulary.estimate_overlong(&request.messages, self.model.n_ctx()).is_some() {
+            return Ok(());
+        }
+        let prepared = vocabulary.prepare(&Prompt::Chat(request.messages.clone()), &request.chat)?;
         self.contexts.at(clock.monotonic());
         self.contexts.keep_as(&request.keeping);
         self.contexts.take(&mut self.model, Some(&request.conversation), &prepared.ids, None);

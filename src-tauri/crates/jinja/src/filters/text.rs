@@ -36,14 +36,7 @@ pub fn apply(
         "safe" => safe(text_of(meter, value)?),
         "escape" | "e" if value.is_safe() => value.clone(),
         "escape" | "e" | "forceescape" => safe(change(escaped)?),
-        "trim" => {
-            let [characters] = given.bind(name, ["chars"])?;
-            let text = text_of(meter, value)?;
-            Value::text(
-                meter,
-                methods::trimmed(text.as_str().unwrap_or_default(), characters.as_ref(), true, true)?,
-            )?
-        }
+        "trim" => trim(meter, value, given)?,
         "replace" => {
             let [from, to, n] = given.bind(name, ["old", "new", "count"])?;
             let text = text_of(meter, value)?;
@@ -67,12 +60,7 @@ pub fn apply(
             python::write_repr(value, &mut out)?;
             Value::built(out)
         }
-        "striptags" => {
-            let text = text_of(meter, value)?;
-            // Entities are replaced one after the other.
-            let _room = meter.charge(text.as_str().unwrap_or_default().len().saturating_mul(3))?;
-            change(strip_tags)?
-        }
+        "striptags" => stripped(meter, value)?,
         "truncate" => truncate(meter, value, given)?,
         "urlencode" => change(url_encoded)?,
         "wordcount" => {
@@ -100,6 +88,21 @@ fn percent_format(meter: &Rc<Meter>, value: &Value, given: &CallArguments) -> Re
         (false, false) => return invalid("can't handle positional and keyword arguments at the same time"),
     };
     format::percent(meter, &text_of(meter, value)?, &values)
+}
+
+fn trim(meter: &Rc<Meter>, value: &Value, given: &CallArguments) -> Result<Value> {
+    let [characters] = given.bind("trim", ["chars"])?;
+    let text = text_of(meter, value)?;
+    let text = text.as_str().unwrap_or_default();
+    Value::text(meter, methods::trimmed(text, characters.as_ref(), true, true)?)
+}
+
+fn stripped(meter: &Rc<Meter>, value: &Value) -> Result<Value> {
+    let text = text_of(meter, value)?;
+    let text = text.as_str().unwrap_or_default();
+    // Entities are replaced one after the other.
+    let _room = meter.charge(text.len().saturating_mul(3))?;
+    changed(meter, text, strip_tags)
 }
 
 fn indent(meter: &Rc<Meter>, value: &Value, given: &CallArguments) -> Result<Value> {

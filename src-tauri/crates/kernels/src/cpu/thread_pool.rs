@@ -105,7 +105,8 @@ impl ThreadPool {
             limit: AtomicUsize::new(n_threads),
         });
         let mut pool = Self { shared, workers: Vec::with_capacity(n_threads - 1) };
-        let (ready, all_ready) = std::sync::mpsc::channel();
+        // A word of each thread.
+        let (ready, all_ready) = std::sync::mpsc::sync_channel(n_threads);
         for index in 1..n_threads {
             let (shared, ready) = (pool.shared.clone(), ready.clone());
             let thread = std::thread::Builder::new().name(format!("kernel-{index}"));

@@ -11,6 +11,7 @@ use super::blocking;
 use crate::RouteState;
 use crate::body::read;
 use crate::fault::{OpenAiFault, json_response};
+use crate::json_body;
 
 /// Largest number of texts per request, as in OpenAI's API.
 const MAX_INPUTS: usize = 2048;
@@ -70,7 +71,7 @@ fn of_input(fault: OpenAiFault) -> OpenAiFault {
 
 impl EmbeddingsRequest {
     fn parse(body: &[u8]) -> Result<Self> {
-        let value: Value = serde_json::from_slice(body)
+        let value = json_body::parse(body)
             .map_err(|error| OpenAiFault::invalid(None, format!("The body is not JSON: {error}.")))?;
         let Value::Object(fields) = value else {
             return Err(OpenAiFault::invalid(None, "The body must be a JSON object."));

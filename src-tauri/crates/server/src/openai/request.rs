@@ -7,6 +7,7 @@ use prompt::openai_messages;
 use serde_json::{Map, Value};
 
 use crate::fault::OpenAiFault;
+use crate::json_body;
 
 /// Largest number of stop texts; OpenAI allows 4.
 const MAX_STOPS: usize = 16;
@@ -27,7 +28,7 @@ pub struct ChatRequest {
 
 impl ChatRequest {
     pub fn parse(body: &[u8]) -> Result<Self> {
-        let value: Value = serde_json::from_slice(body)
+        let value = json_body::parse(body)
             .map_err(|error| OpenAiFault::invalid(None, format!("The body is not JSON: {error}.")))?;
         let Value::Object(object) = value else {
             return Err(OpenAiFault::invalid(None, "The body must be a JSON object."));
@@ -284,6 +285,15 @@ mod tests {
         assert_eq!(request.args.sampling.seed, Some(u64::MAX));
         assert!(request.stream && request.include_usage);
         assert_eq!(parse(json!({ "stop": "x" })).unwrap().args.stop, ["x"]);
+    }
+
+    #[test]
+    fn halves_of_characters_are_taken() {
+        let body = r#"{"messages": [{"role": "user", "content": "a\ud83d \ud83d\ude00 \\ud83d"}]}"#;
+        let Prompt::Chat(messages) = ChatRequest::parse(body.as_bytes()).unwrap().args.prompt else {
+            panic!()
+        };
+        assert_eq!(messages[0].content, "a\u{fffd} 😀 \\ud83d");
     }
 
     #[test]

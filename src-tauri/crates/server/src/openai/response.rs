@@ -216,6 +216,22 @@ mod tests {
     }
 
     #[test]
+    fn text_that_was_reasoning_is_told_apart_afterwards() {
+        let identity = Identity { id: "x".into(), created: 1, model: "m".into() };
+        let revised = || TurnEventKind::Revised { text: String::new(), reasoning: "Hm.".into() };
+        let text = |text: &str| TurnEventKind::Text { text: text.into(), ids: Vec::new() };
+        let stats = events().pop().unwrap();
+        let mut whole = CompletionBuilder::default();
+        for event in [text("Hm."), revised(), text("Yes."), stats] {
+            whole.take(event).unwrap();
+        }
+        let message = &whole.into_value(&identity).unwrap()["choices"][0]["message"];
+        assert_eq!((&message["content"], &message["reasoning_content"]), (&json!("Yes."), &json!("Hm.")));
+        let mut writer = StreamWriter::new(identity, false);
+        assert!(writer.write(revised()).contains("</think>"), "what was sent can't be taken back");
+    }
+
+    #[test]
     fn calls_come_whole_and_in_pieces() {
         let identity = Identity { id: "x".into(), created: 1, model: "m".into() };
         let mut whole = CompletionBuilder::default();

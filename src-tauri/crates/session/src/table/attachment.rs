@@ -158,8 +158,7 @@ pub(crate) fn of_conversation(
          WHERE message.conversation = ?1 ORDER BY attachment.message, n"
     );
     let mut statement = db.prepare_cached(&sql)?;
-    for row in statement.query_map([conversation], from_row)? {
-        let row = row?;
+    for row in super::readable_rows(statement.query_map([conversation], from_row)?)? {
         attached.entry(row.message.clone()).or_default().files.push(row);
     }
     let sql = format!(
@@ -167,8 +166,7 @@ pub(crate) fn of_conversation(
          WHERE message.conversation = ?1 ORDER BY passage.message, n"
     );
     let mut statement = db.prepare_cached(&sql)?;
-    for row in statement.query_map([conversation], passage)? {
-        let row = row?;
+    for row in super::readable_rows(statement.query_map([conversation], passage)?)? {
         attached.entry(row.message.clone()).or_default().passages.push(row);
     }
     Ok(attached)

@@ -121,7 +121,7 @@ pub(crate) fn unclaim_orphans(db: &Connection) -> Result<()> {
 fn names(db: &Connection, sql: &str) -> Result<Vec<String>> {
     let mut statement = db.prepare_cached(sql)?;
     let rows = statement.query_map([], |row| row.get(0))?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    super::readable_rows(rows)
 }
 
 pub(crate) fn all(db: &Connection) -> Result<Vec<String>> {
@@ -144,7 +144,7 @@ pub(crate) fn evictable(db: &Connection) -> Result<Vec<KvFile>> {
         let (bytes, position): (i64, i64) = (row.get(1)?, row.get(2)?);
         Ok(KvFile { name: row.get(0)?, bytes: bytes.max(0) as u64, position: position.max(0) as u64 })
     })?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    super::readable_rows(rows)
 }
 
 pub(crate) fn totals(db: &Connection) -> Result<KvTotals> {
@@ -194,7 +194,7 @@ pub(crate) fn list(db: &Connection, conversation: Option<&str>) -> Result<Vec<Ch
     );
     let mut statement = db.prepare_cached(&sql)?;
     let rows = statement.query_map([conversation], from_row)?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    super::readable_rows(rows)
 }
 
 /// Removes a named checkpoint; false if there was none.

@@ -63,7 +63,7 @@ pub(crate) fn list(db: &Connection, limit: u32) -> Result<Vec<ConnectionRow>> {
     let sql = "SELECT id, at_ms, host, purpose, sent, received FROM connection ORDER BY id DESC LIMIT ?1";
     let mut statement = db.prepare_cached(sql)?;
     let rows = statement.query_map([limit], from_row)?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    super::readable_rows(rows)
 }
 
 #[cfg(test)]

@@ -146,15 +146,7 @@ fn select(db: &Connection, which: &str) -> Result<Vec<ConversationRow>> {
     let sql = format!("SELECT {COLUMNS} FROM conversation WHERE {which}");
     let mut statement = db.prepare_cached(&sql)?;
     let rows = statement.query_map([], from_row)?;
-    let mut list = Vec::new();
-    for row in rows {
-        match row {
-            Ok(row) => list.push(row),
-            Err(error) if error.sqlite_error_code().is_none() => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(list)
+    super::readable_rows(rows)
 }
 
 /// Reads a conversation, in the trash or not.
@@ -224,7 +216,7 @@ pub(crate) fn set_deleted(db: &Connection, id: &str, deleted_ms: Option<i64>) ->
 pub(crate) fn deleted_before(db: &Connection, before_ms: i64) -> Result<Vec<String>> {
     let mut statement = db.prepare("SELECT id FROM conversation WHERE deleted_ms < ?1")?;
     let ids = statement.query_map([before_ms], |row| row.get(0))?;
-    Ok(ids.collect::<rusqlite::Result<_>>()?)
+    super::readable_rows(ids)
 }
 
 /// Deletes a conversation permanently, with its messages and everything that refers to them.

@@ -159,7 +159,7 @@ pub(crate) fn list(db: &Connection) -> Result<Vec<DownloadRow>> {
     let sql = format!("SELECT {COLUMNS} FROM download ORDER BY created_ms, id");
     let mut statement = db.prepare_cached(&sql)?;
     let rows = statement.query_map([], from_row)?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    super::readable_rows(rows)
 }
 
 pub(crate) fn get(db: &Connection, id: &str) -> Result<DownloadRow> {

@@ -62,7 +62,7 @@ pub(crate) fn list(db: &Connection) -> Result<Vec<EndpointRow>> {
     let sql = "SELECT id, name, url, key, enabled, models, added_ms FROM endpoint ORDER BY added_ms, id";
     let mut statement = db.prepare_cached(sql)?;
     let rows = statement.query_map([], from_row)?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    super::readable_rows(rows)
 }
 
 /// Removes an endpoint; false if there was none.

@@ -45,7 +45,7 @@ pub(crate) fn list(db: &Connection) -> Result<Vec<FolderRow>> {
     let sql = "SELECT id, name, created_ms, parent FROM folder ORDER BY name COLLATE NOCASE, id";
     let mut statement = db.prepare_cached(sql)?;
     let rows = statement.query_map([], from_row)?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    super::readable_rows(rows)
 }
 
 pub(crate) fn get(db: &Connection, id: &str) -> Result<FolderRow> {

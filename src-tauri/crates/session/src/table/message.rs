@@ -123,8 +123,8 @@ fn from_row(row: &Row) -> rusqlite::Result<MessageRow> {
     };
     Ok(MessageRow {
         id: row.get(0)?,
-        conversation: row.get(1)?,
-        parent: row.get(2)?,
+        conversation: row.get(1).unwrap_or_default(),
+        parent: row.get(2).unwrap_or_default(),
         role: row.get(3).unwrap_or(Role::Assistant),
         text,
         reasoning: row.get(5).unwrap_or_default(),
@@ -183,7 +183,7 @@ pub(crate) fn branch(db: &Connection, leaf: &str) -> Result<Vec<MessageRow>> {
     );
     let mut statement = db.prepare_cached(&sql)?;
     let rows = statement.query_map([leaf], from_row)?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    super::readable_rows(rows)
 }
 
 /// Version number of a message among its siblings, and their count; both from 1.
@@ -200,7 +200,7 @@ pub(crate) fn siblings(db: &Connection, row: &MessageRow) -> Result<Vec<String>>
                ORDER BY position";
     let mut statement = db.prepare_cached(sql)?;
     let ids = statement.query_map(params![row.conversation, row.parent, row.role], |row| row.get(0))?;
-    Ok(ids.collect::<rusqlite::Result<_>>()?)
+    super::readable_rows(ids)
 }
 
 /// All messages of a conversation, deleted ones included, parents before children.
@@ -208,7 +208,7 @@ pub(crate) fn all(db: &Connection, conversation: &str) -> Result<Vec<MessageRow>
     let sql = format!("SELECT {COLUMNS} FROM message WHERE conversation = ?1 ORDER BY position");
     let mut statement = db.prepare_cached(&sql)?;
     let rows = statement.query_map([conversation], from_row)?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    super::readable_rows(rows)
 }
 
 pub(crate) fn newest_child(db: &Connection, id: &str) -> Result<Option<String>> {
@@ -240,7 +240,7 @@ pub(crate) fn unmark_deleted(db: &Connection, id: &str) -> Result<()> {
 pub(crate) fn deleted_before(db: &Connection, before_ms: i64) -> Result<Vec<String>> {
     let mut statement = db.prepare("SELECT id FROM message WHERE gone IS NOT NULL AND gone_ms < ?1")?;
     let ids = statement.query_map([before_ms], |row| row.get(0))?;
-    Ok(ids.collect::<rusqlite::Result<_>>()?)
+    super::readable_rows(ids)
 }
 
 /// Deletes a message permanently, with its descendants.
@@ -290,5 +290,5 @@ pub(crate) fn orphans(db: &Connection) -> Result<Vec<String>> {
     let sql = "SELECT id FROM message WHERE state = 'streaming' AND id NOT IN (SELECT message FROM turn)";
     let mut statement = db.prepare(sql)?;
     let ids = statement.query_map([], |row| row.get(0))?;
-    Ok(ids.collect::<rusqlite::Result<_>>()?)
+    super::readable_rows(ids)
 }

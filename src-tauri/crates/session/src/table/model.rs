@@ -140,7 +140,7 @@ pub(crate) fn put(db: &Connection, row: &ModelRow) -> Result<()> {
 pub(crate) fn list(db: &Connection) -> Result<Vec<ModelRow>> {
     let mut statement = db.prepare_cached(&format!("SELECT {COLUMNS} FROM model ORDER BY added_ms, id"))?;
     let rows = statement.query_map([], from_row)?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    super::readable_rows(rows)
 }
 
 /// Removes an entry; false if there was none.

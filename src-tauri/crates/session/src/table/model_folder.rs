@@ -21,7 +21,7 @@ pub(crate) fn put(db: &Connection, path: &str, added_ms: i64) -> Result<()> {
 pub(crate) fn list(db: &Connection) -> Result<Vec<String>> {
     let mut statement = db.prepare_cached("SELECT path FROM model_folder ORDER BY added_ms, path")?;
     let rows = statement.query_map([], |row| row.get(0))?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    super::readable_rows(rows)
 }
 
 /// Removes a folder; false if there was none.

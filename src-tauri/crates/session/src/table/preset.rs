@@ -40,7 +40,7 @@ pub(crate) fn list(db: &Connection) -> Result<Vec<PresetRow>> {
     let sql = "SELECT id, name, body, created_ms FROM preset ORDER BY name COLLATE NOCASE, id";
     let mut statement = db.prepare_cached(sql)?;
     let rows = statement.query_map([], from_row)?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    super::readable_rows(rows)
 }
 
 pub(crate) fn get(db: &Connection, id: &str) -> Result<PresetRow> {

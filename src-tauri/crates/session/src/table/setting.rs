@@ -20,7 +20,7 @@ pub(crate) fn get(db: &Connection, key: &str) -> Result<Option<String>> {
 pub(crate) fn all(db: &Connection) -> Result<Vec<(String, String)>> {
     let mut statement = db.prepare("SELECT key, value FROM setting WHERE key NOT LIKE 'internal.%'")?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    super::readable_rows(rows)
 }
 
 pub(crate) fn put(db: &Connection, key: &str, value: &str) -> Result<()> {

@@ -66,5 +66,5 @@ pub(crate) fn of(db: &Connection, message: &str) -> Result<Vec<TokenLog>> {
             all_ids: from_bytes(&whole).collect(),
         })
     })?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    super::readable_rows(rows)
 }

@@ -50,7 +50,7 @@ pub(crate) fn list(db: &Connection) -> Result<Vec<ToolServerRow>> {
     let sql = "SELECT id, name, body, enabled, added_ms FROM tool_server ORDER BY added_ms, id";
     let mut statement = db.prepare_cached(sql)?;
     let rows = statement.query_map([], from_row)?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    super::readable_rows(rows)
 }
 
 /// Removes a server; false if there was none.

@@ -39,7 +39,7 @@ pub(crate) fn of_conversation(db: &Connection, conversation: &str) -> Result<Opt
 pub(crate) fn all(db: &Connection) -> Result<Vec<TurnRow>> {
     let mut statement = db.prepare_cached("SELECT id, conversation, message, owner FROM turn")?;
     let rows = statement.query_map([], from_row)?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    super::readable_rows(rows)
 }
 
 pub(crate) fn remove_of_message(db: &Connection, message: &str) -> Result<()> {

@@ -1,4 +1,4 @@
-//! JSON as servers send it. What strict JSON refuses is mended: lone surrogates, `NaN` and
+//! JSON as servers and other programs write it. What strict JSON refuses is mended: lone surrogates, `NaN` and
 //! `Infinity`, control characters and unknown escapes in strings. Halves of a surrogate pair that
 //! come in two events are joined.
 

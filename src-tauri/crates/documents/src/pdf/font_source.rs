@@ -1,0 +1,100 @@
+//! What fonts of one document share: unpacked maps and font files within limits, and how text is appended.
+
+use lopdf::{Dictionary, Document, Object, Stream};
+
+use super::cmap::CMap;
+use super::font_program::FontProgram;
+use super::predefined_cmaps::PredefinedCMaps;
+use super::streams;
+
+/// Stands for what no map knows.
+pub const UNKNOWN: &str = "\u{fffd}";
+
+/// What the maps and font files of a document may unpack to together, as they stay in memory. Bytes.
+const MAX_FONT_BYTES: usize = 96 << 20;
+
+/// One map or font file. Bytes.
+const MAX_FILE_BYTES: usize = 24 << 20;
+
+/// What fonts of a document share.
+pub struct FontSource<'a> {
+    pub document: &'a Document,
+    pub predefined: PredefinedCMaps,
+    n_bytes_left: usize,
+}
+
+impl<'a> FontSource<'a> {
+    /// Nothing is read yet.
+    pub fn new(document: &'a Document) -> Self {
+        Self { document, predefined: PredefinedCMaps::default(), n_bytes_left: MAX_FONT_BYTES }
+    }
+
+    /// An unpacked stream, as long as the document's share lasts.
+    pub fn unpack(&mut self, stream: &Stream) -> Option<Vec<u8>> {
+        let bytes = streams::unpack(self.document, stream, MAX_FILE_BYTES.min(self.n_bytes_left))?;
+        self.n_bytes_left -= bytes.len();
+        Some(bytes)
+    }
+
+    /// `ToUnicode` as a map. None: there is none that says anything.
+    pub fn read_to_unicode(&mut self, font: &Dictionary) -> Option<CMap> {
+        let document = self.document;
+        let stream = font.get_deref(b"ToUnicode", document).and_then(Object::as_stream).ok()?;
+        Some(CMap::parse(&self.unpack(stream)?)).filter(CMap::has_texts)
+    }
+
+    /// The font file that a descriptor holds.
+    pub fn program(&mut self, font: &Dictionary) -> Option<FontProgram> {
+        let document = self.document;
+        let descriptor = font.get_deref(b"FontDescriptor", document).and_then(Object::as_dict).ok()?;
+        let keys: [&[u8]; 3] = [b"FontFile", b"FontFile2", b"FontFile3"];
+        let file =
+            keys.into_iter().find_map(|key| descriptor.get_deref(key, document).ok()?.as_stream().ok())?;
+        Some(FontProgram::read(&self.unpack(file)?))
+    }
+}
+
+/// Codes that were read together.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Advance {
+    /// Sum of the widths, in thousandths of the font's size.
+    pub width: f32,
+    pub n_codes: usize,
+    /// Single bytes 32, which word spacing widens.
+    pub n_spaces: usize,
+}
+
+/// A text that is worth having: maps of some programs fill gaps with control characters.
+pub fn is_said(text: &str) -> bool {
+    !text.is_empty() && !text.contains('\u{fffd}') && text.chars().any(|c| !c.is_control() || c == '\t')
+}
+
+/// Appends a text with its ligatures as letters, as they are typed and searched.
+pub fn push_text(letters: &str, text: &mut String) {
+    for c in letters.chars() {
+        match c {
+            '\u{fb00}' => text.push_str("ff"),
+            '\u{fb01}' => text.push_str("fi"),
+            '\u{fb02}' => text.push_str("fl"),
+            '\u{fb03}' => text.push_str("ffi"),
+            '\u{fb04}' => text.push_str("ffl"),
+            '\u{fb05}' | '\u{fb06}' => text.push_str("st"),
+            c if c.is_control() => text.push(' '),
+            c => text.push(c),
+        }
+    }
+}
+
+/// A finite number, direct or by reference.
+pub fn number(document: &Document, object: &Object) -> Option<f32> {
+    document.dereference(object).ok()?.1.as_float().ok().filter(|it| it.is_finite())
+}
+
+/// The font's name without the mark of a subset, such as `Symbol` of `ABCDEF+Symbol`.
+pub fn base_name<'a>(document: &'a Document, font: &'a Dictionary) -> &'a [u8] {
+    let name = font.get_deref(b"BaseFont", document).and_then(Object::as_name).unwrap_or_default();
+    match name.get(6) {
+        Some(b'+') => &name[7..],
+        _ => name,
+    }
+}
