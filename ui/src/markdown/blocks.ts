@@ -24,6 +24,9 @@ export interface Code {
   readonly growing: boolean;
 }
 
+/** Further blocks are one plain text: each is sanitised on its own, which takes a millisecond. */
+const MAX_BLOCKS = 4_000;
+
 type Links = TokensList['links'];
 
 export class Blocks {
@@ -43,7 +46,7 @@ export class Blocks {
     } catch {
       // No text may keep the rest of the conversation from being shown.
       this.reset();
-      return [plainBlock(normal)];
+      return [plainBlock(normal, 0)];
     }
   }
 
@@ -114,8 +117,14 @@ export class Blocks {
   #render(tokens: readonly Token[], from: number, growing: boolean): Block[] {
     let at = from;
     const blocks: Block[] = [];
-    tokens.forEach((token, index) => {
+    const most = Math.max(0, MAX_BLOCKS - this.#finished.length);
+    for (const [index, token] of tokens.entries()) {
       const source = token.raw;
+      if (blocks.length >= most) {
+        const rest = tokens.slice(index).map((it) => it.raw);
+        blocks.push(plainBlock(rest.join(''), at));
+        break;
+      }
       if (token.type !== 'space' && token.type !== 'def') {
         const grows = growing && index === tokens.length - 1;
         const code = token.type === 'code' ? codeOf(token as Tokens.Code, grows) : null;
@@ -123,13 +132,13 @@ export class Blocks {
         if (code || html !== '') blocks.push({ at, source, html, code });
       }
       at += source.length;
-    });
+    }
     return blocks;
   }
 }
 
-const plainBlock = (source: string): Block => ({
-  at: 0,
+const plainBlock = (source: string, at: number): Block => ({
+  at,
   source,
   html: plainHtml(source),
   code: null,

@@ -111,6 +111,19 @@ describe('runaway output', () => {
     expect(html.match(/<blockquote>/g)).toHaveLength(MAX_BLOCK_NESTING);
   });
 
+  it('draws only so many blocks, and the rest as it was written', () => {
+    const text = 'word *x*\n\n'.repeat(5_000);
+    const blocks = new Blocks().update(text, false);
+    expect(blocks).toHaveLength(4_001);
+    expect(blocks.at(-1)?.html).toContain('word *x*');
+    expect(
+      blocks
+        .map((it) => it.source)
+        .join('\n\n')
+        .match(/word/g),
+    ).toHaveLength(5_000);
+  });
+
   it('nests as deep as people write', () => {
     expect(render('> > > > > > > > x', false).match(/<blockquote>/g)).toHaveLength(8);
     const list = Array.from({ length: 10 }, (_, n) => `${'  '.repeat(n)}- ${n}`).join('\n');
