@@ -9,7 +9,7 @@ mod contexts;
 mod downloads;
 mod draft;
 mod library;
-mod look;
+mod logprobs;
 mod plugins;
 mod presets;
 mod profile;
@@ -33,7 +33,7 @@ pub use contexts::{CheckpointArgs, CheckpointInfo, CheckpointsArgs, KvInfo, KvPo
 pub use downloads::*;
 pub use draft::{ContextParts, DraftArgs, DraftCount};
 pub use library::*;
-pub use look::{PickArgs, TokenAlternatives, TokenShare};
+pub use logprobs::{PickArgs, TokenAlternatives, TokenShare};
 pub use plugins::*;
 pub use presets::*;
 pub use profile::*;

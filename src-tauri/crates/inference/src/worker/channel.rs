@@ -77,7 +77,7 @@ fn interrupts(request: &WorkerRequest) -> bool {
         | WorkerRequest::KvStats { .. }
         | WorkerRequest::Inspect { .. }
         | WorkerRequest::Count { .. }
-        | WorkerRequest::Look { .. }
+        | WorkerRequest::Logprobs { .. }
         | WorkerRequest::Embed { .. }
         | WorkerRequest::Fit { .. } => false,
     }
