@@ -9,7 +9,7 @@ mod facts;
 mod fit;
 mod kv;
 mod load;
-mod look;
+mod logprobs;
 mod profiled;
 mod prompt;
 
@@ -31,7 +31,7 @@ pub use facts::RunFacts;
 pub use fit::{FitOutcome, FitRequest};
 pub use kv::Kv;
 pub use load::{LoadSpec, Quantize};
-pub use look::{LookRequest, TokenAlternatives, TokenShare};
+pub use logprobs::{LogprobsRequest, TokenAlternatives, TokenShare};
 pub use profiled::MeasuredAnswer;
 pub use prompt::{ChatOptions, Ids, Prompt, PromptMessage};
 
@@ -128,9 +128,9 @@ pub enum WorkerRequest {
         count: Box<CountRequest>,
     },
     /// Requests each token's probability in an answer, and its alternatives.
-    Look {
+    Logprobs {
         request: u64,
-        look: Box<LookRequest>,
+        logprobs: Box<LogprobsRequest>,
     },
     /// Computes text embeddings.
     Embed {
@@ -159,7 +159,7 @@ impl WorkerRequest {
             | Self::Store { .. }
             | Self::KvStats { .. }
             | Self::Inspect { .. }
-            | Self::Look { .. }
+            | Self::Logprobs { .. }
             | Self::Embed { .. }
             | Self::Stop => return false,
         };

@@ -30,15 +30,15 @@ use platform::{calendar, memory};
 use crate::model_file;
 pub use channel::{Inbox, Requests, channel};
 use contract::protocol::{
-    CountRequest, FitOutcome, FitRequest, GenerateRequest, Hits, KvStats, LoadState, LookRequest, ModelRef,
-    PrefetchRequest, Step, TokenAlternatives, TokenCounts, TurnResult, WorkerEvent, WorkerRequest,
+    CountRequest, FitOutcome, FitRequest, GenerateRequest, Hits, KvStats, LoadState, LogprobsRequest,
+    ModelRef, PrefetchRequest, Step, TokenAlternatives, TokenCounts, TurnResult, WorkerEvent, WorkerRequest,
 };
 use count::Counter;
 use embed::Embedding;
 use loading::{LOOK_EVERY, LoadJob};
 use model::LoadedModel;
 pub use model::gpu_notices::told as gpu_notice;
-use model::logprobs as look;
+use model::logprobs;
 
 /// Why a worker ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -212,8 +212,8 @@ impl Worker<'_> {
                 let outcome = self.count(&count);
                 self.say(WorkerEvent::TokenCounts { request, outcome });
             }
-            WorkerRequest::Look { request, look } => {
-                let outcome = self.look(&look);
+            WorkerRequest::Logprobs { request, logprobs } => {
+                let outcome = self.logprobs(&logprobs);
                 self.say(WorkerEvent::TokenAlternatives { request, outcome });
             }
             WorkerRequest::Embed { request, embed } => self.embed(request, *embed),
@@ -241,15 +241,15 @@ impl Worker<'_> {
     }
 
     /// By a model that is there and has nothing else to do.
-    fn look(&mut self, request: &LookRequest) -> Result<Vec<TokenAlternatives>> {
+    fn logprobs(&mut self, request: &LogprobsRequest) -> Result<Vec<TokenAlternatives>> {
         let now_ms = self.clock.now_utc_ms();
         let is_it = |model: &LoadedModel| model.reference == request.model && model.load == request.load;
-        let Some(at) = self.models.iter().position(is_it) else { return Err(look::not_there()) };
+        let Some(at) = self.models.iter().position(is_it) else { return Err(logprobs::not_there()) };
         if self.models[at].is_busy() {
-            return Err(look::busy());
+            return Err(logprobs::busy());
         }
         let model = &mut self.models[at];
-        guarded(|| model.look(request, now_ms))
+        guarded(|| model.logprobs(request, now_ms))
     }
 
     /// Stores part of what is due if nothing else is to be done; then tunes new GPUs.

@@ -341,7 +341,7 @@ impl AnswerQueue {
             | WorkerRequest::Prefetch(_)
             | WorkerRequest::KvStats { .. }
             | WorkerRequest::Inspect { .. }
-            | WorkerRequest::Look { .. }
+            | WorkerRequest::Logprobs { .. }
             | WorkerRequest::Embed { .. }
             | WorkerRequest::Stop => {}
         }

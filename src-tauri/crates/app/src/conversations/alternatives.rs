@@ -7,7 +7,7 @@ use crate::App;
 use crate::retrieval::injected::with_files;
 use crate::turns::turn::ContinuedFrom;
 use contract::Responder;
-use contract::protocol::{ChatOptions, Ids, LookRequest, WorkerRequest};
+use contract::protocol::{ChatOptions, Ids, LogprobsRequest, WorkerRequest};
 use contract::types::{PickArgs, TokenAlternatives, TurnStarted};
 use contract::{Error, ErrorKind, Result};
 use inference::model_file::not_here;
@@ -37,7 +37,7 @@ impl App {
             Responder::Remote(reference) => return Err(not_here(&reference.id)),
         };
         let options = self.options_of(&conversation)?;
-        let look = LookRequest {
+        let logprobs = LogprobsRequest {
             model: reference,
             load: self.load_spec_of(&model)?,
             messages: with_system(history(history_messages(branch)), options.system_prompt),
@@ -46,7 +46,7 @@ impl App {
         };
         let backends = &self.ctx().backends;
         backends.replies.call(&backends.replies.token_logprobs, |request| {
-            backends.ask(WorkerRequest::Look { request, look: Box::new(look) })
+            backends.ask(WorkerRequest::Logprobs { request, logprobs: Box::new(logprobs) })
         })?
     }
 

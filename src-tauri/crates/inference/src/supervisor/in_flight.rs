@@ -80,7 +80,7 @@ impl InFlight {
             }
             WorkerRequest::Inspect { request: id, .. }
             | WorkerRequest::Count { request: id, .. }
-            | WorkerRequest::Look { request: id, .. }
+            | WorkerRequest::Logprobs { request: id, .. }
             | WorkerRequest::Embed { request: id, .. }
             | WorkerRequest::Fit { request: id, .. }
             | WorkerRequest::Store { request: id, .. }
@@ -213,7 +213,7 @@ fn unanswered(request: WorkerRequest, error: &Error) -> Option<WorkerEvent> {
         WorkerRequest::Count { request, .. } => {
             Some(WorkerEvent::TokenCounts { request, outcome: Err(error.clone()) })
         }
-        WorkerRequest::Look { request, .. } => {
+        WorkerRequest::Logprobs { request, .. } => {
             Some(WorkerEvent::TokenAlternatives { request, outcome: Err(error.clone()) })
         }
         WorkerRequest::Embed { request, .. } => {

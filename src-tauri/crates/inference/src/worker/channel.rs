@@ -86,7 +86,7 @@ fn interrupts(request: &WorkerRequest) -> bool {
         | WorkerRequest::KvStats { .. }
         | WorkerRequest::Inspect { .. }
         | WorkerRequest::Count { .. }
-        | WorkerRequest::Look { .. }
+        | WorkerRequest::Logprobs { .. }
         | WorkerRequest::Embed { .. }
         | WorkerRequest::Fit { .. } => false,
     }

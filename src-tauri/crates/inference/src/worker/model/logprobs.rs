@@ -3,7 +3,7 @@
 use engine::logprobs::{TokenLogprobs, logprobs};
 
 use super::LoadedModel;
-use contract::protocol::{LookRequest, Prompt, TokenAlternatives, TokenShare};
+use contract::protocol::{LogprobsRequest, Prompt, TokenAlternatives, TokenShare};
 use contract::{Error, ErrorKind, Result};
 use platform::calendar;
 
@@ -13,7 +13,7 @@ const N_LIKELIEST: usize = 8;
 const MAX_TOKENS: usize = 4_096;
 
 impl LoadedModel {
-    pub fn look(&mut self, request: &LookRequest, now_ms: i64) -> Result<Vec<TokenAlternatives>> {
+    pub fn logprobs(&mut self, request: &LogprobsRequest, now_ms: i64) -> Result<Vec<TokenAlternatives>> {
         let now = calendar::date_time(now_ms);
         let vocabulary = self.vocabulary(&now)?;
         if request.had.fingerprint != vocabulary.fingerprint {

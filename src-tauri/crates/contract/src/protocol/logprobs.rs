@@ -7,7 +7,7 @@ pub use crate::types::{TokenAlternatives, TokenShare};
 
 /// A conversation up to an answer, and the answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct LookRequest {
+pub struct LogprobsRequest {
     pub model: ModelRef,
     pub load: LoadSpec,
     pub messages: Vec<PromptMessage>,
