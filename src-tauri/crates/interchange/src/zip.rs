@@ -189,7 +189,10 @@ impl Read for EntryReader<'_> {
     fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
         let Some(state) = &mut self.inflate else { return self.packed.read(into) };
         let most = into.len().min(usize::try_from(self.n_left).unwrap_or(usize::MAX));
-        while most > 0 {
+        if most == 0 {
+            return Ok(0);
+        }
+        loop {
             let packed = self.packed.fill_buf()?;
             let is_over = packed.is_empty();
             let step = inflate(state, packed, &mut into[..most], MZFlush::None);
@@ -202,7 +205,6 @@ impl Read for EntryReader<'_> {
                 _ => return Err(std::io::Error::other("its compressed data is damaged")),
             }
         }
-        Ok(0)
     }
 }
 
