@@ -252,7 +252,14 @@ fn of_comments(comments: &[Comment]) -> Vec<Paragraph> {
 
 fn of_markdown(text: &str) -> Vec<Paragraph> {
     let mut collector = Collector::new();
+    let mut in_comment = false;
     for (i, line) in text.lines().enumerate() {
+        // A comment is for programs, such as the questions below an article of the guide.
+        in_comment |= line.trim() == "<!--";
+        if in_comment {
+            in_comment = line.trim() != "-->";
+            continue;
+        }
         collector.line(line, i + 1);
     }
     collector.finish()

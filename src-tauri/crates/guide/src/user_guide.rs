@@ -15,8 +15,10 @@ pub fn document(topics: &[Topic], text_of: impl Fn(&Article) -> String) -> Strin
     let mut document = PREFACE.to_owned();
     document.push('\n');
     for topic in topics {
-        let titles = topic.articles.iter().map(|it| format!("[{}](#{})", it.title, it.id));
-        document.push_str(&format!("- **{}**: {}\n", topic.heading, titles.collect::<Vec<_>>().join(" · ")));
+        document.push_str(&format!("- **{}**\n", topic.heading));
+        for article in &topic.articles {
+            document.push_str(&format!("  - [{}](#{})\n", article.title, article.id));
+        }
     }
     let all = || topics.iter().flat_map(|topic| &topic.articles);
     for topic in topics {

@@ -2,7 +2,7 @@
 //!
 //! Named checkpoints pin their files.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use io::CheckpointDir;
 use rusqlite::TransactionBehavior;
@@ -20,6 +20,20 @@ impl Session {
             return Ok(0);
         }
         let there = folder.names()?;
+        let known = match self.keep_rows_of(&there) {
+            // Contexts can be computed again: damaged rows cost no start.
+            Err(error) if error.is_about_rows() => {
+                // Where not even that can be written, the next salvage rebuilds the tables.
+                let _ = checkpoint::clear(&self.db);
+                HashSet::new()
+            }
+            known => known?,
+        };
+        Ok(folder.sweep(&known)?)
+    }
+
+    /// Removes rows that nothing needs and rows without a file; returns the names that stay.
+    fn keep_rows_of(&mut self, there: &BTreeSet<String>) -> Result<HashSet<String>> {
         let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         checkpoint::unclaim_orphans(&transaction)?;
         for name in checkpoint::unclaimed(&transaction)? {
@@ -33,7 +47,7 @@ impl Session {
             }
         }
         transaction.commit()?;
-        Ok(folder.sweep(&known)?)
+        Ok(known)
     }
 
     /// Records files that were written or read for a conversation or checkpoint as used now and needed by it.

@@ -85,13 +85,31 @@ impl Session {
             backup::remove_leftovers(folder, io)?;
         }
         let is_alone = !others.is_any_alive;
-        let (db, mut notices) = db::open(&folder.join(db::inspect::FILE_NAME), last, is_alone, io, &*clock)?;
+        let path = folder.join(db::inspect::FILE_NAME);
+        let (db, mut notices) = db::open(&path, last, is_alone, io, &*clock)?;
         let folder = folder.to_owned();
         let mut session = Self { db, owner, clock, folder, is_alone, is_read_only: false };
-        session.interrupt_orphaned_answers()?;
-        search::complete(&mut session.db)?;
-        notices.extend(session.empty_trash(io)?);
+        match session.tidy_up(io) {
+            Ok(of_trash) => notices.extend(of_trash),
+            // Damage that only shows where rows are used, such as an index that does not fit its table.
+            Err(error) if error.is_damage() && is_alone => {
+                // Closes the damaged file before it is moved.
+                session.db = Connection::open_in_memory()?;
+                let (db, notice) = db::replace_damaged(&path, io, &*session.clock)?;
+                session.db = db;
+                notices.push(notice);
+                notices.extend(session.tidy_up(io)?);
+            }
+            Err(error) => return Err(error),
+        }
         Ok((session, notices))
+    }
+
+    /// What every start does: ends answers whose writer died, completes the search index, and empties the trash.
+    fn tidy_up(&mut self, io: &dyn Io) -> Result<Vec<Notice>> {
+        self.interrupt_orphaned_answers()?;
+        search::complete(&mut self.db)?;
+        Ok(self.empty_trash(io)?.into_iter().collect())
     }
 
     /// Whether nothing can be saved: the disk was full, or the folder could not be written, when it was opened.

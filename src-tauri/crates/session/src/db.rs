@@ -97,17 +97,22 @@ pub(crate) fn open(
     match opened {
         Ok(db) => Ok((db, Vec::new())),
         Err(error) if error.is_damage() => {
-            let aside = set_aside(path, io, clock)?;
-            let salvaged = salvage(path, &aside, io, clock);
-            if salvaged.is_err() {
-                // On a full disk the damaged file is all there is: it gets its name back.
-                put_back(path, &aside, io);
-            }
-            let (db, notice) = salvaged?;
+            let (db, notice) = replace_damaged(path, io, clock)?;
             Ok((db, vec![notice]))
         }
         Err(error) => Err(error),
     }
+}
+
+/// Sets a damaged database aside and makes a new one of what can be read. Nothing has it open.
+pub(crate) fn replace_damaged(path: &Path, io: &dyn Io, clock: &dyn Clock) -> Result<(Connection, Notice)> {
+    let aside = set_aside(path, io, clock)?;
+    let salvaged = salvage(path, &aside, io, clock);
+    if salvaged.is_err() {
+        // On a full disk the damaged file is all there is: it gets its name back.
+        put_back(path, &aside, io);
+    }
+    salvaged
 }
 
 fn damaged(cause: &str) -> SessionError {

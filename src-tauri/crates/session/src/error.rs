@@ -42,6 +42,11 @@ impl SessionError {
     pub(crate) fn is_damage(&self) -> bool {
         self.code == "session.damaged"
     }
+
+    /// Whether stored rows are wrong, not the disk, its permissions or another program.
+    pub(crate) fn is_about_rows(&self) -> bool {
+        self.is_damage() || matches!(self.code, "session.row" | "session.database")
+    }
 }
 
 impl Fault for SessionError {

@@ -149,12 +149,9 @@ pub(crate) fn repair_references(db: &Connection) -> MissingRows {
 /// Copies a table forwards, past bad pages where it has row numbers, then backwards from the end. Rows seen twice are
 /// ignored. Returns the number of places that could not be read.
 fn copy_table(from: &Connection, into: &Connection, table: &str) -> rusqlite::Result<u32> {
-    let shown = from.prepare(&format!("SELECT * FROM {table} LIMIT 0"))?;
-    let known = into.prepare(&format!("SELECT * FROM {table} LIMIT 0"))?;
-    let known: Vec<&str> = known.column_names().collect();
-    let names: Vec<&str> = shown.column_names().collect();
-    // Unknown columns of a newer version are skipped.
-    let taken: Vec<&str> = names.into_iter().filter(|name| known.contains(name)).collect();
+    let known = column_names(into, table)?;
+    // Unknown columns of a newer version are skipped, and names that the damage made unreadable.
+    let taken: Vec<_> = column_names(from, table)?.into_iter().filter(|name| known.contains(name)).collect();
     let marks: Vec<_> = (1..=taken.len()).map(|i| format!("?{i}")).collect();
     let columns = taken.join(", ");
     let insert = format!("INSERT OR IGNORE INTO {table} ({columns}) VALUES ({})", marks.join(", "));
@@ -173,6 +170,19 @@ fn copy_table(from: &Connection, into: &Connection, table: &str) -> rusqlite::Re
         copy_rows(&mut rows, &mut insert, taken.len());
     }
     Ok(n_bad)
+}
+
+/// Columns of a table whose names are text.
+fn column_names(db: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
+    let mut statement = db.prepare("SELECT name FROM pragma_table_info(?1)")?;
+    let mut rows = statement.query([table])?;
+    let mut names = Vec::new();
+    while let Some(row) = rows.next()? {
+        // `Statement::column_names` panics where a name is not UTF-8.
+        let name = row.get_ref(0)?.as_bytes().ok().and_then(|name| std::str::from_utf8(name).ok());
+        names.extend(name.map(str::to_owned));
+    }
+    Ok(names)
 }
 
 /// Copies rows until one cannot be read; 1 if there was such a one.

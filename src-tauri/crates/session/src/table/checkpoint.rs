@@ -108,6 +108,11 @@ pub(crate) fn unclaim(db: &Connection, owner: &str) -> Result<()> {
     Ok(())
 }
 
+/// Forgets all files.
+pub fn clear(db: &Connection) -> Result<()> {
+    Ok(db.execute_batch("DELETE FROM kv_use; DELETE FROM kv_file; REINDEX kv_use; REINDEX kv_file")?)
+}
+
 /// Removes claims of deleted conversations and checkpoints.
 pub(crate) fn unclaim_orphans(db: &Connection) -> Result<()> {
     db.execute(
