@@ -10,7 +10,7 @@ comma := ,
 
 UI_SOURCES := $(shell find ui -type d \( -name node_modules -o -name dist -o -name tests \) -prune -o -type f -print 2>/dev/null)
 
-.PHONY: help run nook test kill9 downloads keychain bench figures fit installed smooth gpu-full faults real mcp neon peers peers-all types guide \
+.PHONY: help run nook test kill9 downloads keychain bench figures fit installed smooth gpu-full faults real mcp neon peers peers-all types guide guide-eval \
 	starter bundle gallery ui setup format clean built-peers
 
 help: ## this list
@@ -97,6 +97,9 @@ types: ## generate ui/src/backend/bindings.ts from the Rust types
 guide: ui/node_modules/.installed ## the guide's labels from the interface's texts, and docs/USER_GUIDE.md from its articles
 	cd ui && INGLENOOK_WRITE_GUIDE=1 npx vitest run src/app/guide-labels.test.ts
 	cargo run --quiet --package guide --example user_guide
+
+guide-eval: ## how often the guide finds the right article for a newcomer's question
+	cargo run --quiet --package guide --example evaluate
 
 starter: ## make the starter model again (see models/starter/README.md)
 	$(MAKE) -C models/starter

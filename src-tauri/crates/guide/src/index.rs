@@ -13,9 +13,9 @@ const PAIR_WEIGHT: f32 = 0.5;
 /// Weight of all letter triples of a word together, beside that of the word. They find typing errors and compounds.
 const TRIPLES_WEIGHT: f32 = 0.6;
 /// Share of the best phrasing in an article's score; the rest is for the article's words as a whole.
-const BEST_PHRASING_SHARE: f32 = 0.75;
+const BEST_PHRASING_SHARE: f32 = 0.3;
 /// Weight of a word of the body beside one of the title or a phrasing, in the article as a whole.
-const BODY_WEIGHT: f32 = 0.25;
+const BODY_WEIGHT: f32 = 0.5;
 
 /// The index of all articles in one language.
 pub struct Index {
@@ -124,12 +124,13 @@ impl Index {
         hits
     }
 
-    /// The score from which an article answers the question.
+    /// The score from which an article answers the question: a higher one declines more questions that are out of scope,
+    /// and more that are not. Chosen with `examples/questions.tsv`.
     pub fn threshold(&self) -> f32 {
         match self.language {
-            Language::English => 0.45,
-            Language::German | Language::Arabic => 0.42,
-            Language::Japanese => 0.35,
+            Language::English => 0.22,
+            Language::German | Language::Arabic => 0.2,
+            Language::Japanese => 0.16,
         }
     }
 
