@@ -93,7 +93,7 @@ export async function browse(origin, key, options = {}) {
     void dialog.dismiss();
   });
   page.on('console', (message) => {
-    if (message.type() === 'error') complaints.push(message.text());
+    if (message.type() === 'error') complaints.push(`${message.text()} ${message.location().url}`);
   });
   page.on('pageerror', (error) => complaints.push(String(error)));
   await page.addInitScript(() => {

@@ -10,8 +10,8 @@ from webdriver import until
 
 SCROLLER = '[role="region"][aria-label="Chat"]'
 RUNAWAY_CHARS = 100_000
-# What a chat asks for when it is opened.
-OPENING_CALLS = {"conversation_get", "conversation_prefetch"}
+# What a chat asks for when it is opened, and the page from time to time.
+OPENING_CALLS = {"conversation_get", "conversation_prefetch", "machine_memory", "server_state"}
 
 # Writes down whatever a payload could do. Calls of the program travel by `fetch`, which only the policy's `ipc:` lets out.
 WATCH = """
@@ -39,6 +39,18 @@ STEP = """
   const atEnd = area.scrollTop + area.clientHeight >= area.scrollHeight - 2;
   area.scrollTop += area.clientHeight / 2;
   requestAnimationFrame(() => requestAnimationFrame(() => done({ found, atEnd })));
+"""
+
+# One view further up, and the questions that are shown there.
+UP = """
+  const [scroller, question, done] = arguments;
+  const area = document.querySelector(scroller);
+  const atTop = area.scrollTop <= 0;
+  area.scrollTop -= area.clientHeight * 0.8;
+  requestAnimationFrame(() => requestAnimationFrame(() => done({
+    atTop,
+    questions: [...document.querySelectorAll(question)].map((it) => /Question \\d/.exec(it.innerText)?.[0]).filter(Boolean),
+  })));
 """
 
 
@@ -88,11 +100,13 @@ def a_runaway_answer_blanks_nothing(room):
     window.call("import_bytes", {"base64": base64.b64encode(file.encode()).decode()})
     click(window, ROW + " button")
     until(lambda: window.exists(ANSWER + " strong") and window.text(ANSWER + " strong") == "end", "the last answer is shown")
-    for n in reversed(range(len(answers))):
-        up = "document.querySelector('[data-row]')?.scrollIntoView()"
-        until(lambda: window.run(up) is None and f"Question {n}" in window.run(
-            "return [...document.querySelectorAll(arguments[0])].map((it) => it.innerText).join(' ')", QUESTION),
-            f"question {n} is shown")
+    shown = set()
+    for _ in range(5_000):
+        step = window.step("POST", "/execute/async", {"script": UP, "args": [SCROLLER, QUESTION]})
+        shown.update(step["questions"])
+        if step["atTop"]:
+            break
+    assert shown == {f"Question {n}" for n in range(len(answers))}, shown
     room.look(window, "runaway")
     window.close()
 
