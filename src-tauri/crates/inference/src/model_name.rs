@@ -120,7 +120,7 @@ fn is_name(text: &str) -> bool {
         && text.chars().any(char::is_alphabetic)
         && !EMPTY_NAMES.contains(&words.join(" ").as_str())
         && !words.iter().any(|word| is_run_word(word) || is_hash(word))
-        && !words.windows(2).any(|pair| is_run_pair(pair))
+        && !words.windows(2).any(is_run_pair)
 }
 
 /// "ep2", "lc100k", "lr5e-5", "checkpoint1200".

@@ -197,7 +197,7 @@ mod tests {
     impl TestFolder {
         fn new(name: &str, mode: u32) -> Self {
             let path = std::env::temp_dir().join(format!("inglenook-private-{}-{name}", std::process::id()));
-            std::fs::create_dir_all(&path).unwrap();
+            std::fs::create_dir_all(&path).expect("a folder");
             chmod(&path, mode);
             Self(path)
         }
@@ -210,11 +210,11 @@ mod tests {
     }
 
     fn chmod(path: &Path, mode: u32) {
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("a mode");
     }
 
     fn mode(path: &Path) -> u32 {
-        std::fs::symlink_metadata(path).unwrap().permissions().mode() & 0o7777
+        std::fs::symlink_metadata(path).expect("an entry").permissions().mode() & 0o7777
     }
 
     #[test]

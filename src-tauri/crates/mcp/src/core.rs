@@ -28,7 +28,7 @@ impl RpcError {
         let code = &error["code"];
         let code = code.as_i64().or_else(|| code.as_str()?.trim().parse().ok());
         let message = error.as_str().or_else(|| error["message"].as_str()).filter(|it| !it.trim().is_empty());
-        let message = message.map_or_else(|| error["data"].as_str().unwrap_or_default(), |it| it);
+        let message = message.unwrap_or_else(|| error["data"].as_str().unwrap_or_default());
         let message = if message.is_empty() { "it doesn't say why" } else { message };
         Self { code: code.unwrap_or_default(), message: words(message) }
     }

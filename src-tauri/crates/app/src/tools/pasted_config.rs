@@ -137,7 +137,7 @@ fn between_braces(text: &str) -> &str {
 
 fn is_server(value: &Value) -> bool {
     let is_there = |key: &&str| value.get(*key).is_some_and(|it| it.is_string() || it.is_array());
-    is_there(&"command") || URL_KEYS.iter().any(|key| is_there(key))
+    is_there(&"command") || URL_KEYS.iter().any(is_there)
 }
 
 fn listed_name(server: &Value, at: usize) -> String {
@@ -169,12 +169,14 @@ fn read(name: String, server: &Value) -> PastedServer {
         Ok(_) if is_old => Err(wrong(&format!("{name} uses the older SSE transport"))),
         spec => spec,
     };
-    let waits = spec.as_ref().is_ok_and(|spec| spec.env.values().chain(spec.headers.values()).any(is_input));
+    let waits = spec
+        .as_ref()
+        .is_ok_and(|spec| spec.env.values().chain(spec.headers.values()).any(|value| is_input(value)));
     PastedServer { name, is_enabled: is_on && !waits, spec }
 }
 
 /// A value that VS Code asks its user for.
-fn is_input(value: &String) -> bool {
+fn is_input(value: &str) -> bool {
     value.contains("${input:")
 }
 

@@ -16,7 +16,8 @@ const FOREVER: Duration = Duration::from_secs(600);
 fn outcome(script: &str, patience: Duration, within: Duration) -> Option<String> {
     let (send, requests) = channel();
     let program = WorkerProgram { path: "/bin/sh".into(), args: vec!["-c".into(), script.into()], patience };
-    send.send(WorkerRequest::Inspect { request: 1, location: Location::BuiltIn }).unwrap();
+    send.send(WorkerRequest::Inspect { request: 1, location: Location::BuiltIn })
+        .expect("the supervisor listens");
     let (say, heard) = channel();
     // ends with its requests
     let supervising = std::thread::spawn(move || {
@@ -36,7 +37,7 @@ fn outcome(script: &str, patience: Duration, within: Duration) -> Option<String>
         }
     }
     drop((send, heard));
-    supervising.join().unwrap();
+    supervising.join().expect("the supervisor ends");
     code
 }
 
