@@ -153,3 +153,24 @@ export const ANSWERS = [
   { when: /attack/i, text: 'Here: <img src=x onerror=alert(1)> <script>alert(2)</script> [click](javascript:alert(3)) ![x](http://127.0.0.1:9/leak) <iframe src="http://127.0.0.1:9/"></iframe>' },
   { when: /./, text: RICH },
 ];
+
+/** Calls of the guide, with one article. */
+const HELP_TOPICS = [
+  {
+    heading: 'Chats',
+    articles: [
+      {
+        id: 'print-a-chat',
+        title: 'Print a chat or save it as a PDF',
+        text: 'Press **Ctrl+P**.',
+        related: [],
+        targets: [{ kind: 'command', id: 'print' }],
+      },
+    ],
+  },
+];
+
+export const HELP_CALLS = {
+  help_topics: () => HELP_TOPICS,
+  help_search: () => ({ articles: ['print-a-chat'], is_answered: true }),
+};

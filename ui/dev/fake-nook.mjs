@@ -7,7 +7,7 @@ import { extname, join, normalize } from 'node:path';
 import { fitOf, hubCalls } from './fake-hub.mjs';
 import { PROFILE_CALLS } from './fake-profile.mjs';
 import { toolCalls } from './fake-tools.mjs';
-import { ANSWERS, MODELS, NO_OPTIONS, SETTINGS, STORED, summary } from './fake-data.mjs';
+import { ANSWERS, HELP_CALLS, MODELS, NO_OPTIONS, SETTINGS, STORED, summary } from './fake-data.mjs';
 
 const option = (name, otherwise) => {
   const at = process.argv.indexOf(`--${name}`);
@@ -112,21 +112,7 @@ const CALLS = {
   conversation_pin: (a) => { const it = get(a.id); it.summary.pinned = a.pinned; changed(it); return it.summary; },
   conversation_move: (a) => { const it = get(a.id); it.summary.folder = a.folder; changed(it); return it.summary; },
   conversation_options: (a) => { const it = get(a.id); it.options = a.options; changed(it); return it.summary; },
-  help_topics: () => [
-    {
-      heading: 'Chats',
-      articles: [
-        {
-          id: 'print-a-chat',
-          title: 'Print a chat or save it as a PDF',
-          text: 'Press **Ctrl+P**.',
-          related: [],
-          targets: [{ kind: 'command', id: 'print' }],
-        },
-      ],
-    },
-  ],
-  help_search: () => ({ articles: ['print-a-chat'], is_answered: true }),
+  ...HELP_CALLS,
   trash_list: () => [...trash.values()].map((it) => ({ ...it.summary, deleted_ms: Date.now() })),
   folders_list: () => folders,
   folder_add: (a) => { const folder = { id: id(), name: a.name, parent: a.parent ?? null }; folders.push(folder); publish({ type: 'folder_changed', folder }); return folder; },
