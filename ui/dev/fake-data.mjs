@@ -172,5 +172,5 @@ const HELP_TOPICS = [
 
 export const HELP_CALLS = {
   help_topics: () => HELP_TOPICS,
-  help_search: () => ({ articles: ['print-a-chat'], is_answered: true }),
+  help_search: () => ['print-a-chat'],
 };

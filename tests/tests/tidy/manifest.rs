@@ -77,8 +77,11 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("compaction", &["contract"]),
     ("prompt", &["contract", "compaction", "documents", "engine", "weights"]),
     ("inference", &["io", "weights", "kernels", "engine", "contract", "platform", "compaction", "prompt"]),
-    ("remote", &["io", "tls", "hub", "contract", "platform", "net", "secrets", "compaction", "prompt"]),
-    ("mcp", &["io", "tls", "contract", "platform", "net", "secrets"]),
+    (
+        "remote",
+        &["io", "tls", "hub", "contract", "documents", "platform", "net", "secrets", "compaction", "prompt"],
+    ),
+    ("mcp", &["io", "tls", "contract", "documents", "platform", "net", "secrets"]),
     ("interchange", &["io", "session", "contract", "platform", "documents", "prompt"]),
     ("guide", &["contract"]),
     (

@@ -799,7 +799,7 @@ export type HelpArgs = {
 language: string, };
 
 /**
- * Asks which articles answer a question.
+ * Asks for the ids of articles about a question, best first.
  */
 export type HelpSearchArgs = { 
 /**
@@ -841,19 +841,6 @@ targets: Array<HelpTarget>, };
  * A place that a button under an article opens.
  */
 export type HelpTarget = { "kind": "section", key: string, } | { "kind": "setting", key: string, } | { "kind": "command", id: string, };
-
-/**
- * Articles that are like a question, best first.
- */
-export type HelpSearchResult = { 
-/**
- * Ids of articles.
- */
-articles: Array<string>, 
-/**
- * Whether the first one answers the question.
- */
-is_answered: boolean, };
 
 /**
  * An application event, apart from those of turns.
@@ -2182,7 +2169,7 @@ export type Calls = {
   conversation_move: { args: MoveArgs; result: ConversationSummary };
   conversation_forget: { args: IdArgs; result: null };
   help_topics: { args: HelpArgs; result: Array<HelpTopic> };
-  help_search: { args: HelpSearchArgs; result: HelpSearchResult };
+  help_search: { args: HelpSearchArgs; result: Array<string> };
   trash_list: { args: NoArgs; result: Array<ConversationSummary> };
   trash_empty: { args: NoArgs; result: Count };
   folders_list: { args: NoArgs; result: Array<Folder> };

@@ -27,6 +27,10 @@ describe('shortcuts', () => {
     expect(commandFor(press(text), mac)).toBe(command);
   });
 
+  it('tells Shift+/ from / by the key that was pressed', () => {
+    expect(commandFor({ ...press('Ctrl+Shift+?'), code: 'Slash' }, false)).toBe('help');
+  });
+
   it('has no key twice', () => {
     const keys = SHORTCUTS.flatMap((it) => it.keys);
     expect(new Set(keys).size).toBe(keys.length);

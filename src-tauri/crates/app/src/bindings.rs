@@ -105,7 +105,6 @@ fn measuring(config: &Config) -> Vec<String> {
         HelpTopic,
         HelpArticle,
         HelpTarget,
-        HelpSearchResult,
         AppEvent,
     ]
 }

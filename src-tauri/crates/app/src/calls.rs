@@ -50,7 +50,7 @@ calls! {
     "conversation_move": MoveArgs => ConversationSummary, |app, args| app.conversation_move(&args.id, args.folder.as_deref());
     "conversation_forget": IdArgs => (), |app, args| app.conversation_forget(&args.id);
     "help_topics": HelpArgs => Vec<HelpTopic>, |_, args| Ok(crate::help::topics(&args));
-    "help_search": HelpSearchArgs => HelpSearchResult, |_, args| Ok(crate::help::search(&args));
+    "help_search": HelpSearchArgs => Vec<String>, |_, args| Ok(crate::help::search(&args));
     "trash_list": NoArgs => Vec<ConversationSummary>, |app, _| app.trash_list();
     "trash_empty": NoArgs => Count, |app, _| app.trash_empty();
     "folders_list": NoArgs => Vec<Folder>, |app, _| app.folders_list();

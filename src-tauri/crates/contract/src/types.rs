@@ -33,7 +33,7 @@ pub use connections::{ConnectionInfo, ConnectionPurpose, ConnectionsArgs};
 pub use contexts::{CheckpointArgs, CheckpointInfo, CheckpointsArgs, KvInfo, KvPool, KvTier, MemoryInfo};
 pub use downloads::*;
 pub use draft::{ContextParts, DraftArgs, DraftCount};
-pub use help::{HelpArgs, HelpArticle, HelpSearchArgs, HelpSearchResult, HelpTarget, HelpTopic};
+pub use help::{HelpArgs, HelpArticle, HelpSearchArgs, HelpTarget, HelpTopic};
 pub use library::*;
 pub use logprobs::{PickArgs, TokenAlternatives, TokenShare};
 pub use plugins::*;

@@ -2,6 +2,8 @@
 //! `Infinity`, control characters and unknown escapes in strings. Halves of a surrogate pair that
 //! come in two events are joined.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 /// Lone surrogates stand here while an event is read, since a string can't hold them. Nothing uses
@@ -29,15 +31,46 @@ pub fn parse(text: &str) -> serde_json::Result<ParsedJson> {
     Ok(ParsedJson { values: values_of(&mended)?, has_lone })
 }
 
+/// Parses one value whose lone surrogates become U+FFFD. A byte order mark before it is ignored.
+///
+/// Errors: what strict JSON says about the text, if it cannot be mended.
+pub fn parse_value(text: &str) -> serde_json::Result<Value> {
+    let text = text.trim_start_matches('\u{feff}');
+    serde_json::from_str(text).or_else(|error| {
+        let (mended, _) = mend(text);
+        serde_json::from_str(&without_stand_ins(&mended)).map_err(|_| error)
+    })
+}
+
 /// Parses an object whose lone surrogates become U+FFFD.
 pub fn parse_object(text: &str) -> Option<Value> {
-    let ParsedJson { mut values, has_lone } = parse(text).ok()?;
-    let value = values.pop().filter(|value| value.is_object() && values.is_empty())?;
-    let written = value.to_string();
-    if !has_lone {
-        return Some(value);
+    parse_value(text).ok().filter(Value::is_object)
+}
+
+/// Writes U+FFFD for each escaped surrogate without its other half. Nothing else changes, so that the text stays as
+/// strict as it was.
+pub fn replace_lone_surrogates(text: &str) -> Cow<'_, str> {
+    let (mut out, mut rest) = (String::new(), text);
+    let mut copied = text;
+    while let Some(at) = rest.find('\\') {
+        rest = &rest[at..];
+        match escape_at(rest) {
+            Some(Escape::Lone(_)) => {
+                out.push_str(&copied[..copied.len() - rest.len()]);
+                out.push(char::REPLACEMENT_CHARACTER);
+                rest = &rest[ESCAPE_BYTES..];
+                copied = rest;
+            }
+            Some(Escape::Text { n_bytes }) => rest = &rest[n_bytes..],
+            // The escaped character begins no escape itself.
+            None => rest = rest.char_indices().nth(2).map_or("", |(at, _)| &rest[at..]),
+        }
     }
-    serde_json::from_str(&without_stand_ins(&written)).ok()
+    if copied.len() == text.len() {
+        return Cow::Borrowed(text);
+    }
+    out.push_str(copied);
+    Cow::Owned(out)
 }
 
 /// Returns the text with U+FFFD for each stand-in.
@@ -179,23 +212,46 @@ fn mend_escape(rest: &mut &str, out: &mut String) -> bool {
             return false;
         }
     }
-    let Some(unit) = escaped_unit(rest) else {
-        out.push_str("\\\\");
-        *rest = &rest[1..];
-        return false;
-    };
-    let is_high = (FIRST_SURROGATE..FIRST_LOW_SURROGATE).contains(&unit);
-    let is_pair = is_high
-        && escaped_unit(&rest[6..]).is_some_and(|low| (FIRST_LOW_SURROGATE..=LAST_SURROGATE).contains(&low));
-    let is_lone = (FIRST_SURROGATE..=LAST_SURROGATE).contains(&unit) && !is_pair;
-    let n = if is_pair { 12 } else { 6 };
-    if is_lone {
-        out.push(stand_in(unit));
-    } else {
-        out.push_str(&rest[..n]);
+    match escape_at(rest) {
+        Some(Escape::Lone(unit)) => {
+            out.push(stand_in(unit));
+            *rest = &rest[ESCAPE_BYTES..];
+            true
+        }
+        Some(Escape::Text { n_bytes }) => {
+            out.push_str(&rest[..n_bytes]);
+            *rest = &rest[n_bytes..];
+            false
+        }
+        None => {
+            out.push_str("\\\\");
+            *rest = &rest[1..];
+            false
+        }
     }
-    *rest = &rest[n..];
-    is_lone
+}
+
+/// Length of `\uXXXX`.
+const ESCAPE_BYTES: usize = 6;
+
+/// What stands at a `\u`.
+enum Escape {
+    /// Half of a surrogate pair.
+    Lone(u16),
+    /// One escape, or the two of a pair.
+    Text { n_bytes: usize },
+}
+
+/// The escape at the front; None if there is none that begins with `\u`.
+fn escape_at(text: &str) -> Option<Escape> {
+    let unit = escaped_unit(text)?;
+    if !(FIRST_SURROGATE..=LAST_SURROGATE).contains(&unit) {
+        return Some(Escape::Text { n_bytes: ESCAPE_BYTES });
+    }
+    let is_low = |unit: u16| (FIRST_LOW_SURROGATE..=LAST_SURROGATE).contains(&unit);
+    let has_low = escaped_unit(&text[ESCAPE_BYTES..]).is_some_and(is_low);
+    let is_pair = unit < FIRST_LOW_SURROGATE && has_low;
+    Some(if is_pair { Escape::Text { n_bytes: 2 * ESCAPE_BYTES } } else { Escape::Lone(unit) })
 }
 
 /// Reads `\uXXXX` at the front.
@@ -234,6 +290,46 @@ mod tests {
         }
         assert_eq!(parse_object(r#"{"x":"\ud83d"}"#), Some(json!({ "x": "\u{fffd}" })));
         assert_eq!(["[1]", "{", "{}{}"].map(parse_object), [None, None, None]);
+    }
+
+    #[test]
+    fn halves_of_characters_become_one_that_says_so() {
+        let cases = [
+            (r#""a\ud83db""#, json!("a\u{fffd}b")),
+            (r#""a\uDE00""#, json!("a\u{fffd}")),
+            (r#""\ud83d\ude00""#, json!("😀")),
+            (r#""\ud83d\ud83d\ude00""#, json!("\u{fffd}😀")),
+            (r#""\\ud83d \u00e9""#, json!("\\ud83d é")),
+            (r#"{"\udc00": ["\ud800"]}"#, json!({ "\u{fffd}": ["\u{fffd}"] })),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(parse_value(text).unwrap(), expected, "{text}");
+        }
+        for wrong in ["", "{", r#""\ud83d"#, "\"a\\", "[\"\\ud83d\",]"] {
+            assert!(parse_value(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn numbers_that_are_none_become_null() {
+        let text = r#"{"a": NaN, "b": [-Infinity, Infinity], "NaN": "NaN \" Infinity", "c": -1.5}"#;
+        let expected = json!({ "a": null, "b": [null, null], "NaN": "NaN \" Infinity", "c": -1.5 });
+        assert_eq!(parse_value(text).unwrap(), expected);
+        assert_eq!(parse_value("\u{feff}{}").unwrap(), json!({}));
+    }
+
+    #[test]
+    fn only_lone_surrogates_are_replaced() {
+        for (text, expected) in [
+            (r#"{"a":"half \ud83d"}"#, "{\"a\":\"half \u{fffd}\"}"),
+            (r#""\uD83D\ud83d\uDE00!""#, "\"\u{fffd}\\ud83d\\uDE00!\""),
+            (r#""\\ud83d""#, r#""\\ud83d""#),
+            (r#""\\\ud83d""#, "\"\\\\\u{fffd}\""),
+            (r#"[NaN, "\x\é"#, r#"[NaN, "\x\é"#),
+            ("\\", "\\"),
+        ] {
+            assert_eq!(replace_lone_surrogates(text), expected, "{text}");
+        }
     }
 
     #[test]

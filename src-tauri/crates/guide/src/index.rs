@@ -97,7 +97,7 @@ impl Index {
         }
     }
 
-    /// Articles by their similarity to the question, best first, at most `limit`.
+    /// Articles that share words with the question, most similar first, at most `limit`.
     pub fn rank(&self, question: &str, limit: usize) -> Vec<Hit> {
         let weights = features(&words(self.language, &self.synonyms, question));
         let mut phrasings = vec![0f32; self.phrasing_article.len()];
@@ -118,7 +118,8 @@ impl Index {
         let score =
             |(best, whole): (&f32, &f32)| best * BEST_PHRASING_SHARE + whole * (1.0 - BEST_PHRASING_SHARE);
         let scores = best.iter().zip(&wholes).map(score);
-        let mut hits: Vec<_> = scores.enumerate().map(|(article, score)| Hit { article, score }).collect();
+        let hits = scores.enumerate().map(|(article, score)| Hit { article, score });
+        let mut hits: Vec<_> = hits.filter(|hit| hit.score > 0.0).collect();
         hits.sort_by(|a, b| b.score.total_cmp(&a.score));
         hits.truncate(limit);
         hits

@@ -17,10 +17,9 @@ mod words;
 
 use std::sync::OnceLock;
 
-pub use article::{Article, ArticleError, Topic};
+pub use article::Article;
 pub use language::Language;
 pub use open_target::OpenTarget;
-pub use placeholder::{Placeholder, PlaceholderError};
 
 use index::Index;
 use labels::Labels;
@@ -117,7 +116,7 @@ impl Guide {
         (best.score >= self.index.threshold()).then(|| self.answer_of(best.article, best.score))
     }
 
-    /// Articles like the question, best first, whether or not they answer it.
+    /// Articles that share words with the question, best first, whether or not they answer it.
     pub fn search(&self, question: &str, limit: usize) -> Vec<GuideAnswer> {
         let ranked = self.index.rank(question, limit);
         ranked.into_iter().map(|hit| self.answer_of(hit.article, hit.score)).collect()

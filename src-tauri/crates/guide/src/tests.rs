@@ -64,6 +64,23 @@ fn ids_are_unique_and_the_same_in_every_language() {
     }
 }
 
+/// Commands that show a place. A button of the guide never acts on a chat.
+const PLACES: &[&str] = &[
+    "find",
+    "instruments",
+    "model-picker",
+    "models",
+    "new-chat",
+    "options",
+    "palette",
+    "print",
+    "search",
+    "settings",
+    "shortcuts",
+    "temporary-chat",
+    "trash",
+];
+
 #[test]
 fn links_lead_to_articles_and_places() {
     let english = Guide::in_language(Language::English);
@@ -75,7 +92,10 @@ fn links_lead_to_articles_and_places() {
             let placeholder = match target {
                 OpenTarget::Setting(key) => Placeholder::Setting(key.clone()),
                 OpenTarget::Section(name) => Placeholder::Section(name.clone()),
-                OpenTarget::Command(id) => Placeholder::Command(id.clone()),
+                OpenTarget::Command(id) => {
+                    assert!(PLACES.contains(&id.as_str()), "{}: {id} is no place", article.id);
+                    Placeholder::Command(id.clone())
+                }
             };
             assert!(
                 english.labels.text_of(&placeholder).is_some(),

@@ -1,7 +1,5 @@
 //! Which request a message answers that is no JSON: cut off, or with a fault in its result.
 
-use net::lenient_json::string_len;
-
 const ID_KEY: &str = "\"id\"";
 
 /// Finds the request that a broken message answers, among those that wait.
@@ -45,6 +43,20 @@ fn ids_in(text: &str) -> Vec<(usize, u64)> {
         }
     }
     ids
+}
+
+/// Bytes of the string at the front, with its quotes.
+fn string_len(text: &str) -> usize {
+    let (mut is_escaped, bytes) = (false, text.as_bytes());
+    for (at, byte) in bytes.iter().enumerate().skip(1) {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = true,
+            b'"' => return at + 1,
+            _ => {}
+        }
+    }
+    bytes.len()
 }
 
 fn number_after_colon(text: &str) -> Option<u64> {

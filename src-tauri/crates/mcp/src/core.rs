@@ -326,7 +326,7 @@ mod tests {
             let Ok(Reply::Said(Err(error))) = replies.try_recv() else { panic!("{message}") };
             assert_eq!((error.code, error.message.as_str()), (code, words), "{message}");
         }
-        // an error without an id is nobody's where several wait
+        // Where several requests wait, an error without an id belongs to none.
         let (core, _) = core();
         let (waits, _also) = (core.expect().unwrap().2, core.expect().unwrap());
         core.heard(json!({ "error": { "code": 1, "message": "no" } }));

@@ -18,8 +18,9 @@ use super::core::{Core, words};
 use super::malformed;
 use contract::types::ConnectionPurpose;
 use contract::{Error, ErrorKind, Result};
+use documents::lenient_json;
 use net::sse::Events;
-use net::{Connection, ConnectionGate, lenient_json};
+use net::{Connection, ConnectionGate};
 use secrets::Secret;
 
 /// A host that takes longer to be found and reached is not there.
@@ -291,7 +292,7 @@ impl Http {
             return Ok(());
         }
         let message =
-            lenient_json::parse(text).map_err(|error| malformed(core.name(), &error.to_string()))?;
+            lenient_json::parse_value(text).map_err(|error| malformed(core.name(), &error.to_string()))?;
         for answer in core.heard(message) {
             Self::post(this, core, answer, None);
         }

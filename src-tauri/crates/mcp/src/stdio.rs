@@ -16,7 +16,7 @@ use super::core::{Core, words};
 use super::descendants;
 use super::program_path::find_program;
 use contract::{Error, ErrorKind, Result};
-use net::lenient_json;
+use documents::lenient_json;
 
 /// Longest message: a picture in base64 has some megabytes.
 const MAX_LINE_BYTES: u64 = 16 << 20;
@@ -183,8 +183,8 @@ fn read(stdout: impl Read, core: &Core, outbox: &Outbox) -> Option<Error> {
 
 /// A message. Some servers print it behind words of their own that don't end their line.
 fn message_in(text: &str) -> serde_json::Result<Value> {
-    lenient_json::parse(text).or_else(|error| match text.find("{\"jsonrpc\"") {
-        Some(at) if at > 0 => lenient_json::parse(&text[at..]).map_err(|_| error),
+    lenient_json::parse_value(text).or_else(|error| match text.find("{\"jsonrpc\"") {
+        Some(at) if at > 0 => lenient_json::parse_value(&text[at..]).map_err(|_| error),
         Some(_) | None => Err(error),
     })
 }

@@ -3,7 +3,6 @@
 #![forbid(unsafe_code)]
 
 mod gate;
-pub mod lenient_json;
 pub mod sse;
 
 pub use gate::{Connection, ConnectionGate, ConnectionLog, OFFLINE, offline_error};

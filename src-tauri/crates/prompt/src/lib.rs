@@ -8,6 +8,3 @@ pub mod history;
 pub mod openai_messages;
 pub mod render;
 pub mod title_text;
-
-/// Of the servers that answer prompts: their JSON is often none.
-pub use documents::lenient_json;

@@ -1,6 +1,6 @@
 //! The pieces of a streamed answer: text, reasoning, tool calls in fragments, finish reason, usage.
 
-use prompt::lenient_json::{self, ParsedJson, SurrogateJoiner};
+use documents::lenient_json::{self, ParsedJson, SurrogateJoiner};
 use serde_json::Value;
 
 use super::answer_piece::{Call, Delta, Reason, Usage, Wrong};

@@ -1,8 +1,8 @@
 //! Reads an answer as it comes: events, objects without events, or one object, whatever its content
 //! type says. A web page or plain words in its place are named as such.
 
+use documents::lenient_json;
 use net::sse::{Events, TooLong};
-use prompt::lenient_json;
 
 use super::answer_piece::{Delta, Wrong};
 use super::delta::Reply;

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use prompt::lenient_json::{self, SurrogateJoiner};
+use documents::lenient_json::{self, SurrogateJoiner};
 use serde_json::Value;
 
 use super::answer_piece::{Call, Wrong};

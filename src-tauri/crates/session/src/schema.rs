@@ -1,4 +1,4 @@
-//! The schema of this version as it stands in a database, and how one is found that damage changed.
+//! The schema of this version, and the detection of a database whose schema was damaged.
 
 use std::collections::BTreeMap;
 

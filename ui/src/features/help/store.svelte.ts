@@ -51,9 +51,9 @@ export class HelpState {
 
   async #search(question: string): Promise<void> {
     const { language } = i18n;
-    const result = await this.#backend.call('help_search', { language, question });
+    const ids = await this.#backend.call('help_search', { language, question });
     // An earlier search must not replace a later one.
     if (question !== this.query) return;
-    this.found = result.articles.flatMap((id) => this.find(id) ?? []);
+    this.found = ids.flatMap((id) => this.find(id) ?? []);
   }
 }

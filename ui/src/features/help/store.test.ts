@@ -25,10 +25,7 @@ describe('help', () => {
   });
 
   it('shows what the search finds, best first, and leaves out what does not exist', async () => {
-    backend.on('help_search', () => ({
-      articles: ['new-chat', 'gone', 'print-a-chat'],
-      is_answered: true,
-    }));
+    backend.on('help_search', () => ['new-chat', 'gone', 'print-a-chat']);
     help.show('print-a-chat');
     help.setQuery('start over');
     await vi.runAllTimersAsync();

@@ -70,7 +70,7 @@ fn wrong(cause: &str) -> Error {
     Error::input("tools.pasted", format!("This is not a valid server configuration: {cause}."), remedy)
 }
 
-/// Parses a text in each way that people paste one. The error is that of the text as it stands.
+/// Parses a pasted text in each form that people copy. The error is that of strict JSON.
 fn parse(text: &str) -> Result<Value> {
     let text = text.trim_start_matches('\u{feff}').trim();
     if text.len() > MAX_BYTES {

@@ -11,7 +11,7 @@ pub struct HelpArgs {
     pub language: String,
 }
 
-/// Asks which articles answer a question.
+/// Asks for the ids of articles about a question, best first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct HelpSearchArgs {
@@ -52,13 +52,4 @@ pub enum HelpTarget {
     Setting { key: String },
     /// What a command shows.
     Command { id: String },
-}
-
-/// Articles that are like a question, best first.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
-pub struct HelpSearchResult {
-    /// Ids of articles.
-    pub articles: Vec<String>,
-    /// Whether the first one answers the question.
-    pub is_answered: bool,
 }
