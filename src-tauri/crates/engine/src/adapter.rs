@@ -80,8 +80,11 @@ pub(crate) fn fit(adapter: &Adapter, base: AdapterBase<'_>) -> Result<Vec<Adapte
 /// Returns whether every token is multiplied by this matrix. Includes the output matrix unless it is the embedding
 /// table.
 fn is_product(role: Role) -> bool {
-    let is_table = matches!(role, Role::TokenEmbedding | Role::PositionEmbedding | Role::PerLayerEmbedding);
-    !is_table && !role.is_expert() && !matches!(role, Role::Conv | Role::DeltaConv)
+    let is_table = matches!(
+        role,
+        Role::TokenEmbedding | Role::PositionEmbedding | Role::PerLayerEmbedding | Role::DraftEmbedding
+    );
+    !is_table && !role.is_expert() && !matches!(role, Role::Conv | Role::DeltaConv | Role::SsmConv)
 }
 
 /// Returns the rank.
@@ -140,15 +143,25 @@ fn row_order(
     if same_container(adapter.container(), base.container) {
         return as_they_are();
     }
-    let mixer = layer.map(|layer| &base.spec.layers[layer].mixer);
-    let Some(attention) = mixer.and_then(|mixer| mixer.attention()) else {
+    let has_attention = layer
+        .and_then(|layer| base.spec.layers.get(layer))
+        .is_some_and(|layer| layer.mixer.attention().is_some());
+    if !has_attention && layer.is_some() && is_recurrent(role) {
         let what = "GGUF files store the rows of its recurrent layers in another order";
-        return if layer.is_some() && is_recurrent(role) {
-            Err(refused(adapter, what.into()))
-        } else {
-            as_they_are()
-        };
-    };
+        return Err(refused(adapter, what.into()));
+    }
+    interleaved_rows(base.spec, role, layer, n_rows).map_or_else(as_they_are, Ok)
+}
+
+/// Returns which row of Hugging Face's matrix each row of the model's is, where the model rotates neighbors. `None`: in
+/// the same order.
+pub(crate) fn interleaved_rows(
+    spec: &ModelSpec,
+    role: Role,
+    layer: Option<usize>,
+    n_rows: usize,
+) -> Option<Vec<usize>> {
+    let attention = spec.layers.get(layer?)?.mixer.attention()?;
     match (&attention.rope, role) {
         (Rope::Rotary(rotary), Role::Query | Role::Key) if rotary.style == RopeStyle::Interleaved => {
             let (head_dim, half) = (attention.head_dim, rotary.n_rot / 2);
@@ -156,9 +169,9 @@ fn row_order(
                 let (head, i) = (row / head_dim, row % head_dim);
                 head * head_dim + if i < 2 * half { i / 2 + i % 2 * half } else { i }
             };
-            Ok((0..n_rows).map(row).collect())
+            Some((0..n_rows).map(row).collect())
         }
-        _ => as_they_are(),
+        _ => None,
     }
 }
 
@@ -171,7 +184,7 @@ fn same_container(a: Container, b: Container) -> bool {
 }
 
 /// Error for an adapter that this model cannot use.
-fn refused(adapter: &Adapter, why: String) -> EngineError {
+pub(crate) fn refused(adapter: &Adapter, why: String) -> EngineError {
     EngineError::new(
         "adapter.unfit",
         format!("the adapter {} cannot be used: {why}", adapter.name()),

@@ -9,15 +9,20 @@ use serde_json::Value;
 use weights::{Codec, Container, TensorView, WeightFile};
 
 use crate::error::{DAMAGED, EngineError, Result};
-use crate::spec::{EmbeddingPrefixes, ModelSpec, Role, TensorSpec};
+use crate::spec::{DraftBlock, EmbeddingPrefixes, ModelSpec, Role, TensorSpec};
 
+mod biased_router;
 mod chat;
 mod embeds;
-mod hparams;
+mod fp8;
+pub(crate) mod hparams;
 mod keys;
+mod latent;
 mod names;
-mod numbers;
+pub(crate) mod numbers;
 mod rope;
+mod rope_sections;
+mod ssm;
 mod stored_tensors;
 mod tensor_names;
 #[cfg(test)]
@@ -25,9 +30,10 @@ mod tests;
 
 pub use chat::built_in_template;
 pub use hparams::{ContextFit, GgufNotes, HParams};
+pub use rope_sections::RopeSections;
 pub use stored_tensors::{StoredTensor, stored_tensors};
-pub(crate) use tensor_names::rows_by_name;
 pub use tensor_names::{TensorForm, TensorName, TensorPart};
+pub(crate) use tensor_names::{extract, fits, rows_by_name};
 
 /// A model family, implemented by the files beside this one.
 pub trait Architecture: Sync {
@@ -44,6 +50,11 @@ pub trait Architecture: Sync {
 
     /// Reads the model's structure, with every number checked.
     fn spec(&self, hparams: &HParams<'_>) -> Result<ModelSpec>;
+
+    /// Reads the structure of the file's draft block. `None`: it has none that the family knows.
+    fn draft_block(&self, _hparams: &HParams<'_>, _spec: &ModelSpec) -> Result<Option<DraftBlock>> {
+        Ok(None)
+    }
 
     /// Returns the tensors that may hold a role. The first that a file has wins.
     fn tensor_names(&self, container: Container, role: Role) -> Vec<TensorName> {
@@ -70,6 +81,11 @@ pub trait Architecture: Sync {
     fn hf_quantization(&self) -> Option<&'static str> {
         None
     }
+
+    /// Returns whether the family can be fine-tuned.
+    fn is_trainable(&self) -> bool {
+        false
+    }
 }
 
 macro_rules! families {
@@ -90,13 +106,35 @@ families! {
     gemma_embedding: GemmaEmbedding;
     gemma: Gemma, Gemma2, Gemma3;
     gemma4: Gemma4;
-    qwen: Qwen2, Qwen3, Qwen3Moe;
+    qwen: Qwen2, Qwen3, Qwen3Vl, Qwen3VlMoe, Qwen3Moe;
     qwen35: Qwen35, Qwen35Moe;
     phi3: Phi3;
     gpt2: Gpt2;
-    bert: Bert, NomicBert;
+    bert: Bert, NomicBert, XlmRoberta;
     gpt_oss: GptOss;
-    lfm2: Lfm2;
+    lfm2: Lfm2, Lfm2Moe;
+    granite: Granite, GraniteMoe;
+    olmo: Olmo2, Olmo3;
+    exaone4: Exaone4;
+    seed_oss: SeedOss;
+    ernie: Ernie, ErnieMoe;
+    hunyuan: HunyuanDense, HunyuanMoe;
+    cohere2: Cohere2;
+    glm4_moe: Glm4Moe;
+    dots1: Dots1;
+    arcee: Arcee;
+    apertus: Apertus;
+    starcoder2: Starcoder2;
+    stablelm: StableLm;
+    phimoe: PhiMoe;
+    qwen3_next: Qwen3Next;
+    mamba2: Mamba2;
+    nemotron_h: NemotronH, NemotronHMoe;
+    granite_hybrid: GraniteHybrid;
+    bamba: Bamba;
+    falcon_h1: FalconH1;
+    deepseek: DeepSeek;
+    minicpm3: MiniCpm3;
 }
 
 /// The family of a file.
@@ -141,7 +179,7 @@ pub fn find(file: &WeightFile) -> Result<Family> {
 
 fn unknown(architecture: &str) -> EngineError {
     let mut known: Vec<&str> = ARCHITECTURES.iter().map(|a| a.gguf_name()).collect();
-    known.dedup(); // Llama's name is Mistral's too
+    known.dedup(); // Llama's name is Mistral's too, OLMo 2's is OLMo 3's
     EngineError::new(
         "model.architecture_unknown",
         format!("the architecture \"{architecture}\" is not one that Inglenook runs"),
@@ -170,6 +208,7 @@ pub fn spec_for(file: &WeightFile, family: Family, fit: ContextFit) -> Result<Mo
     let hparams = HParams::new(file, family, fit);
     if let Some(config) = hparams.config()
         && let Some(quantization) = config.get("quantization_config").filter(|q| !q.is_null())
+        && !fp8::is_read(quantization)
         && (family.hf_quantization().is_none()
             || quantization.get("quant_method").and_then(Value::as_str) != family.hf_quantization())
     {
@@ -178,11 +217,35 @@ pub fn spec_for(file: &WeightFile, family: Family, fit: ContextFit) -> Result<Mo
     embeds::complete(&hparams, family)
 }
 
-/// Reads the structure as `spec` does, with what a GGUF would say about a safetensors model.
+/// Reads the structure of a file's draft block, for a model whose structure has been read. `None`: it has none.
+///
+/// Errors: `model.hyperparameter`.
+pub fn draft_block(file: &WeightFile, family: Family, spec: &ModelSpec) -> Result<Option<DraftBlock>> {
+    family.draft_block(&HParams::new(file, family, ContextFit::default()), spec)
+}
+
+/// Reads the structure as `draft_block` does.
+///
+/// Errors: `model.hyperparameter`; `model.no_draft_block` if the file has none.
+pub fn required_draft_block(file: &WeightFile, family: Family, spec: &ModelSpec) -> Result<DraftBlock> {
+    draft_block(file, family, spec)?.ok_or_else(|| {
+        EngineError::new(
+            "model.no_draft_block",
+            format!("this {} model has no draft block", spec.architecture),
+            "Choose a file that holds one (tensors named mtp.* or nextn.*), such as Qwen 3.5 converted with it.",
+        )
+    })
+}
+
+/// Reads the structure as `spec` does, with the draft block and with what a GGUF would say about a safetensors model.
 pub fn spec_and_notes(file: &WeightFile, family: Family) -> Result<(ModelSpec, GgufNotes)> {
     spec(file, family)?;
     let hparams = HParams::new(file, family, ContextFit::default());
-    let spec = embeds::complete(&hparams, family)?;
+    let mut spec = embeds::complete(&hparams, family)?;
+    spec.draft = family.draft_block(&hparams, &spec)?;
+    if let Some(sections) = RopeSections::read(file, family)? {
+        hparams.note("rope.dimension_sections", sections.gguf_value());
+    }
     Ok((spec, hparams.into_notes()))
 }
 
@@ -219,7 +282,7 @@ pub fn tensors(file: &WeightFile, family: Family, spec: &ModelSpec) -> Result<Ve
     })
 }
 
-fn tensor_missing(name: &str) -> EngineError {
+pub(crate) fn tensor_missing(name: &str) -> EngineError {
     EngineError::new("model.tensor_missing", format!("the tensor {name} is missing"), DAMAGED)
 }
 
@@ -229,8 +292,12 @@ fn check_shape(view: &TensorView<'_>, expected: &[usize]) -> Result<()> {
     if view.shape == expected || long(view.shape) == long(expected) {
         return Ok(());
     }
+    Err(wrong_shape(view, expected))
+}
+
+fn wrong_shape(view: &TensorView<'_>, expected: &[usize]) -> EngineError {
     let message = format!("{} has shape {:?}, the model needs {expected:?}", view.name, view.shape);
-    Err(EngineError::new("model.tensor_shape", message, DAMAGED))
+    EngineError::new("model.tensor_shape", message, DAMAGED)
 }
 
 fn codec(view: &TensorView<'_>) -> Result<&'static Codec> {

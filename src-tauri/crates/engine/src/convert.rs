@@ -6,6 +6,7 @@
 //!
 //! Knows nothing of files and folders: the caller provides the sink.
 
+use std::collections::HashMap;
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,21 +17,25 @@ use weights::{Container, DType, WeightFile};
 
 use crate::arch::{self, Family, LocatedTensor};
 use crate::error::{EngineError, Result};
-use crate::spec::{ModelSpec, Role};
+use crate::spec::{MTP_LAYERS, Mixer, ModelSpec, Role};
 
 mod choose;
 mod equivalence;
 mod formats;
 mod metadata;
 mod quantize;
+mod rearrange;
+mod tower;
+mod tower_metadata;
 
 pub use choose::FormatChoice;
 pub use formats::Formats;
 use quantize::EncodeJob;
+pub use tower::plan_tower;
 
 /// Converter version. Increased whenever the same source and format may yield other bytes; older results are then
 /// made again.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Mixed sample text, to measure how far a converted model is from its source.
 pub const SAMPLE: &str = include_str!("convert/sample.txt");
@@ -129,13 +134,25 @@ pub fn plan(file: &WeightFile, formats: &Formats, threads: Option<usize>) -> Res
     let found = equivalence::check(&source, outline.map_err(EngineError::from))?;
     for target in &mut targets {
         let target = Arc::get_mut(target).expect("the outline's writer was dropped");
-        target.job.order = equivalence::row_order(&source.spec, &found, target.role, target.layer);
-        target.job.offset = equivalence::offset(&source.spec, &found, target.role, target.layer);
+        if let Some(role) = target.role {
+            target.job.rearrangement = equivalence::rearrangement(&source.spec, &found, role, target.layer);
+        }
     }
     let reports = Arc::new(Mutex::new(Vec::with_capacity(targets.len())));
     let threads = threads.unwrap_or_else(n_cores).max(1);
     let writer = source.writer(formats, &targets, threads, &reports);
     Ok(Conversion { writer, reports, n_kept_coarser, n_tensors: targets.len() })
+}
+
+/// Returns the structure that a safetensors model has as a GGUF.
+///
+/// Errors: as for `plan`.
+pub(crate) fn gguf_spec(file: &WeightFile) -> Result<ModelSpec> {
+    let source = ConversionSource::read(file)?;
+    let targets: Vec<Arc<ConversionTarget>> = source.targets()?.into_iter().map(Arc::new).collect();
+    let outline =
+        source.writer(&Formats::Each(HashMap::new()), &targets, 1, &Arc::default()).outline("the outline");
+    equivalence::check(&source, outline.map_err(EngineError::from))
 }
 
 /// Version of the block formats that llama.cpp expects.
@@ -221,14 +238,37 @@ impl<'a> ConversionSource<'a> {
         self.file.tensors().map(target).collect()
     }
 
+    /// Returns a layer's number in a GGUF, where a draft block comes after the model's own layers.
+    fn gguf_layer(&self, layer: usize) -> usize {
+        layer.checked_sub(MTP_LAYERS).map_or(layer, |of_block| self.spec.layers.len() + of_block)
+    }
+
+    /// Returns the dimensions of a tensor in a GGUF, where they are divided otherwise than in a folder.
+    fn gguf_shape(&self, role: Role, layer: Option<usize>, shape: Vec<usize>) -> Vec<usize> {
+        let mixer = layer.and_then(|layer| self.spec.layers.get(layer)).map(|layer| &layer.mixer);
+        let ssm = match mixer {
+            Some(Mixer::Ssm(ssm)) => ssm,
+            Some(Mixer::AttentionAndSsm { ssm, .. }) => &ssm.0,
+            _ => return shape,
+        };
+        match role {
+            Role::SsmDecay | Role::SsmSkip => vec![ssm.n_heads, 1],
+            Role::SsmNorm => vec![ssm.n_groups, ssm.inner() / ssm.n_groups],
+            _ => shape,
+        }
+    }
+
     /// Lists the model's tensors under the family's GGUF names. Roles that share a tensor there are joined.
     fn named_targets(&self) -> Result<Vec<ConversionTarget>> {
         let mut targets: Vec<ConversionTarget> =
             Vec::with_capacity(self.placed.len() + self.notes.tensors.len());
         for placed in &self.placed {
-            let name = arch::gguf_tensor_name(self.family.gguf_name(), placed.role, placed.layer)?;
+            let layer = placed.layer.map(|layer| self.gguf_layer(layer));
+            let role = equivalence::naming_role(&self.spec, placed.role, placed.layer);
+            let name = arch::gguf_tensor_name(self.family.gguf_name(), role, layer)?;
             check_name(&name)?;
-            let target = named(placed, name)?;
+            let shape_of = |shape| self.gguf_shape(placed.role, placed.layer, shape);
+            let target = named(placed, name, &shape_of)?;
             match targets.iter_mut().rev().find(|other| other.name == target.name) {
                 Some(other) => join(other, target)?,
                 None => targets.push(target),
@@ -244,7 +284,11 @@ impl<'a> ConversionSource<'a> {
 }
 
 /// Joins a role's parts into one tensor: expert matrices get one more dimension.
-fn named(placed: &LocatedTensor, name: String) -> Result<ConversionTarget> {
+fn named(
+    placed: &LocatedTensor,
+    name: String,
+    shape_of: &dyn Fn(Vec<usize>) -> Vec<usize>,
+) -> Result<ConversionTarget> {
     let first = placed.parts.first().ok_or_else(|| mixed(&name))?;
     if placed.parts.iter().any(|part| part.dtype != first.dtype) {
         return Err(mixed(&name));
@@ -254,7 +298,7 @@ fn named(placed: &LocatedTensor, name: String) -> Result<ConversionTarget> {
         role: Some(placed.role),
         layer: placed.layer,
         name,
-        shape: experts.into_iter().chain(first.shape.iter().copied()).collect(),
+        shape: shape_of(experts.into_iter().chain(first.shape.iter().copied()).collect()),
         dtype: first.dtype,
         job: EncodeJob::new(first.dtype, placed.parts.iter().map(|part| part.data.clone()).collect()),
     })

@@ -6,18 +6,27 @@
 use std::sync::Arc;
 
 use kernels::{
-    Columns, DeviceId, Graph, GraphBuilder, KvDType, KvLayerLayout, KvLayout, Mask, PAGE_LEN, Tensor, ValueId,
+    Columns, DeviceId, Graph, GraphBuilder, KvLayerLayout, KvLayout, KvPrecision, Mask, PAGE_LEN, Tensor,
+    ValueId,
 };
+
+use weights::{DType, SharedBytes, TensorView};
 
 use crate::error::Result;
 use crate::spec::{
-    KvSource, LayerSpec, Mixer, ModelSpec, Norm, NormPosition, PerLayerEmbedding, PerLayerInput, Role,
+    Ffn, KvSource, LayerSpec, Mixer, ModelSpec, Norm, NormPosition, PerLayerEmbedding, PerLayerInput, Role,
 };
 
 mod attention;
+mod draft;
 mod experts;
 mod ffn;
+mod latent;
 mod recurrent;
+mod ssm;
+mod tower;
+
+pub use tower::build_tower;
 
 /// Uploaded weights by role. `layer` is `None` outside the layers.
 pub trait WeightSource {
@@ -31,6 +40,20 @@ pub trait WeightSource {
 
     /// Returns the adapters of a product.
     fn adapters(&mut self, role: Role, layer: Option<usize>, device: DeviceId) -> Result<Vec<LowRankUpdate>>;
+
+    /// Returns the bounds of a product's input and output. `None`: it has none.
+    fn bounds(&self, _role: Role, _layer: Option<usize>) -> Option<ProductBounds> {
+        None
+    }
+}
+
+/// Bounds that a product was trained with: lowest and highest number.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ProductBounds {
+    /// Of what is multiplied.
+    pub input: (f32, f32),
+    /// Of the result.
+    pub output: (f32, f32),
 }
 
 /// An adapter's update of one product (LoRA): y += b · (a · x) · scale.
@@ -69,26 +92,36 @@ impl Placement {
 }
 
 /// Returns what a sequence stores: keys and values of attention layers, states of recurrent ones.
-pub fn kv_layout(spec: &ModelSpec, dtype: KvDType) -> KvLayout {
+pub fn kv_layout(spec: &ModelSpec, precision: KvPrecision) -> KvLayout {
     let mut layout = KvLayout { page_len: PAGE_LEN, layers: Vec::new(), states: Vec::new() };
     for layer in &spec.layers {
-        match &layer.mixer {
-            Mixer::Attention(a) => match a.keys {
+        if let Some(a) = layer.mixer.attention() {
+            match a.keys {
                 KvSource::OfLayer(_) => {}
                 KvSource::Projected | KvSource::SharedByValues => layout.layers.push(KvLayerLayout {
                     n_kv_heads: a.n_kv_heads,
                     head_dim: a.head_dim,
-                    dtype,
+                    precision,
                     // Bidirectional layers are computed at once, and nothing of them is kept.
-                    window: a.window.filter(|_| a.mask == Mask::Causal),
+                    window: a.window.filter(|_| a.mask != Mask::Bidirectional),
                 }),
-            },
+            }
+        }
+        match &layer.mixer {
+            Mixer::Attention(_) | Mixer::Latent(_) | Mixer::None => {}
             Mixer::ShortConv(conv) => layout.states.push((conv.kernel - 1) * spec.d_model),
             Mixer::DeltaNet(delta) => {
                 layout.states.push((delta.kernel - 1) * delta.qkv_width());
                 layout.states.push(delta.n_v_heads * delta.k_dim * delta.v_dim);
             }
+            Mixer::Ssm(ssm) | Mixer::AttentionAndSsm { ssm: (ssm, _), .. } => {
+                layout.states.push((ssm.kernel - 1) * ssm.xbc_width());
+                layout.states.push(ssm.inner() * ssm.d_state);
+            }
         }
+    }
+    if let Some(draft) = &spec.draft {
+        draft::extend_layout(&mut layout, draft, spec.d_model, precision);
     }
     layout
 }
@@ -99,7 +132,7 @@ pub fn kv_layout(spec: &ModelSpec, dtype: KvDType) -> KvLayout {
 pub fn build(
     spec: &ModelSpec,
     placement: &Placement,
-    kv: KvDType,
+    kv: KvPrecision,
     weights: &mut dyn WeightSource,
 ) -> Result<Graph> {
     assert_eq!(placement.layers.len(), spec.layers.len(), "every layer has a device");
@@ -111,9 +144,12 @@ pub fn build(
         kv_layers: Vec::with_capacity(spec.layers.len()),
         n_kv_layers: 0,
         n_states: 0,
+        kv_use: KvUse::PerLayer,
+        kv,
     };
     decoder.graph.on(placement.first());
-    let (mut x, per_layer) = decoder.embed(spec)?; // (tokens, d_model), (tokens, n_layers · width)
+    let (embedded, per_layer) = decoder.embed(spec)?; // (tokens, d_model), (tokens, n_layers · width)
+    let mut x = embedded;
     for (index, (layer, &device)) in spec.layers.iter().zip(&placement.layers).enumerate() {
         decoder.layer = Some(index);
         decoder.graph.on(device);
@@ -126,9 +162,17 @@ pub fn build(
             let factor = decoder.vector(Role::LayerScale)?[0];
             x = decoder.graph.scale(decoder.name("scale"), x, factor)?;
         }
+        if index < spec.embedding.n_image_layers {
+            let name = decoder.name("image");
+            let rows = decoder.graph.given(name, (index + 1) * spec.d_model, spec.d_model)?;
+            x = decoder.graph.add(decoder.name("image_add"), x, rows)?;
+        }
     }
     decoder.layer = None;
     decoder.graph.on(placement.last());
+    if let Some(draft) = &spec.draft {
+        return decoder.finish_with_draft(spec, draft, [embedded, x]);
+    }
     let x = decoder.graph.output_rows("output.rows", x)?; // (outputs, d_model)
     let x = decoder.norm("output.norm", x, spec.output_norm, Role::OutputNorm, Role::OutputNormBias)?;
     let x = decoder.output(x, spec)?;
@@ -147,6 +191,18 @@ struct Decoder<'a> {
     n_kv_layers: usize,
     /// Recurrent states used so far, in the order of `kv_layout`.
     n_states: usize,
+    kv_use: KvUse,
+    /// How keys and values are stored.
+    kv: KvPrecision,
+}
+
+/// Where the layers of a graph store keys and values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum KvUse {
+    /// Each in its own layer of the cache.
+    PerLayer,
+    /// All in this one: nothing that they wrote before is needed.
+    Same(usize),
 }
 
 impl Decoder<'_> {
@@ -161,11 +217,14 @@ impl Decoder<'_> {
         }
         if spec.embedding.n_kinds.is_some() {
             let table = self.weight(Role::TokenTypes)?;
-            let kind = self.graph.embed_first("embed.kind", &table)?;
+            let kind = self.graph.embed_kind("embed.kind", &table)?;
             x = self.graph.add("embed.kind_add", x, kind)?;
         }
         if let Some(norm) = spec.embedding.norm {
             x = self.norm("embed.norm", x, norm, Role::EmbeddingNorm, Role::EmbeddingNormBias)?;
+        }
+        if spec.embedding.takes_images {
+            x = self.graph.replace_given("embed.images", x, 0)?;
         }
         let per_layer = match &spec.embedding.per_layer {
             Some(per_layer) => Some(self.per_layer_embedding(x, per_layer)?),
@@ -189,13 +248,23 @@ impl Decoder<'_> {
     fn output(&mut self, x: ValueId, spec: &ModelSpec) -> Result<ValueId> {
         if let Some(embeds) = &spec.embeds {
             let mut x = x;
+            if embeds.rank.is_some() {
+                x = self.matmul("output.rank_dense", x, Role::RankDense, Some(Role::RankDenseBias))?;
+                // tanh: a soft cap of 1
+                x = self.graph.softcap("output.rank_tanh", x, 1.0)?;
+                return self.matmul("output.rank", x, Role::RankOut, Some(Role::RankOutBias)); // (outputs, 1)
+            }
             for (role, _) in embeds.layers() {
                 x = self.matmul(&format!("output.{role:?}"), x, role, None)?;
             }
             return Ok(x);
         }
         let role = if spec.tied_embeddings { Role::TokenEmbedding } else { Role::Output };
-        let logits = self.matmul("output", x, role, None)?; // (outputs, n_vocab)
+        let bias = spec.output_bias.then_some(Role::OutputBias);
+        let mut logits = self.matmul("output", x, role, bias)?; // (outputs, n_vocab)
+        if let Some(factor) = spec.output_scale {
+            logits = self.graph.scale("output.scale", logits, factor)?;
+        }
         match spec.output_softcap {
             Some(cap) => Ok(self.graph.softcap("output.softcap", logits, cap)?),
             None => Ok(logits),
@@ -206,25 +275,64 @@ impl Decoder<'_> {
     fn layer(&mut self, x: ValueId, layer: &LayerSpec) -> Result<ValueId> {
         match layer.norms {
             NormPosition::Before => {
-                let normed = self.mixer_norm(x, layer)?;
-                let mixed = self.mixer(normed, &layer.mixer)?;
-                let mixed =
-                    self.post_norm("mixer.post_norm", mixed, layer.mixer_post_norm, Role::MixerPostNorm)?;
-                let x = self.graph.add(self.name("mixer.add"), x, mixed)?;
+                let x = match layer.mixer {
+                    Mixer::None => self.without_cache(x),
+                    _ => {
+                        let normed = self.mixer_norm(x, layer)?;
+                        let mixed = self.mixed(normed, layer)?;
+                        self.graph.add(self.name("mixer.add"), x, mixed)?
+                    }
+                };
+                if layer.ffn == Ffn::None {
+                    return Ok(x);
+                }
                 let normed = self.ffn_norm(x, layer)?;
-                let out = self.ffn(x, normed, &layer.ffn)?;
-                let out = self.post_norm("ffn.post_norm", out, layer.ffn_post_norm, Role::FfnPostNorm)?;
+                let out = self.fed(x, normed, layer)?;
                 Ok(self.graph.add(self.name("ffn.add"), x, out)?)
             }
             NormPosition::After => {
-                let mixed = self.mixer(x, &layer.mixer)?;
+                let mixed = self.mixed(x, layer)?;
                 let x = self.graph.add(self.name("mixer.add"), x, mixed)?;
                 let x = self.mixer_norm(x, layer)?;
-                let out = self.ffn(x, x, &layer.ffn)?;
+                let out = self.fed(x, x, layer)?;
                 let x = self.graph.add(self.name("ffn.add"), x, out)?;
                 self.ffn_norm(x, layer)
             }
+            NormPosition::Parallel => {
+                let normed = self.mixer_norm(x, layer)?;
+                let mixed = self.mixed(normed, layer)?;
+                let out = self.fed(x, normed, layer)?;
+                let x = self.graph.add(self.name("mixer.add"), x, mixed)?;
+                Ok(self.graph.add(self.name("ffn.add"), x, out)?)
+            }
         }
+    }
+
+    /// Builds what the mixer adds to the residual stream.
+    fn mixed(&mut self, x: ValueId, layer: &LayerSpec) -> Result<ValueId> {
+        let mixed = self.mixer(x, &layer.mixer)?;
+        let mixed = self.post_norm("mixer.post_norm", mixed, layer.mixer_post_norm, Role::MixerPostNorm)?;
+        self.scaled("mixer.scale", mixed, layer.residual_scale)
+    }
+
+    /// Builds what the feed-forward part adds to the residual stream.
+    fn fed(&mut self, residual: ValueId, x: ValueId, layer: &LayerSpec) -> Result<ValueId> {
+        let out = self.ffn(residual, x, &layer.ffn)?;
+        let out = self.post_norm("ffn.post_norm", out, layer.ffn_post_norm, Role::FfnPostNorm)?;
+        self.scaled("ffn.scale", out, layer.residual_scale)
+    }
+
+    fn scaled(&mut self, part: &str, x: ValueId, factor: Option<f32>) -> Result<ValueId> {
+        match factor {
+            Some(factor) => Ok(self.graph.scale(self.name(part), x, factor)?),
+            None => Ok(x),
+        }
+    }
+
+    /// Notes that the layer has no keys and values. Returns `x`.
+    fn without_cache(&mut self, x: ValueId) -> ValueId {
+        self.kv_layers.push(None);
+        x
     }
 
     fn mixer(&mut self, x: ValueId, mixer: &Mixer) -> Result<ValueId> {
@@ -232,6 +340,10 @@ impl Decoder<'_> {
             Mixer::Attention(attention) => self.attention(x, attention),
             Mixer::ShortConv(conv) => self.short_conv(x, conv),
             Mixer::DeltaNet(delta) => self.delta_net(x, delta),
+            Mixer::Latent(latent) => self.latent_attention(x, latent),
+            Mixer::Ssm(ssm) => self.ssm(x, ssm),
+            Mixer::AttentionAndSsm { attention, ssm } => self.attention_and_ssm(x, attention, ssm),
+            Mixer::None => unreachable!("a layer without a mixer has no such part"),
         }
     }
 
@@ -301,7 +413,7 @@ impl Decoder<'_> {
         }
     }
 
-    /// Norms every group of `width` columns. Layer norms apply to whole rows.
+    /// Norms every group of `width` columns. Layer norms have weights of their own for each group.
     fn norm_groups(
         &mut self,
         part: &str,
@@ -318,7 +430,10 @@ impl Decoder<'_> {
                 Ok(self.graph.rms_norm_groups(name, x, Some(&weight), offset, eps, width)?)
             }
             Norm::PlainRms { eps } => Ok(self.graph.rms_norm_groups(name, x, None, 0.0, eps, width)?),
-            Norm::Layer { .. } => unreachable!("no family norms its heads by mean and variance"),
+            Norm::Layer { eps, .. } => {
+                let weight = flattened(&self.weight(weight)?)?;
+                Ok(self.graph.layer_norm_groups(name, x, &weight, None, eps, width)?)
+            }
         }
     }
 
@@ -327,7 +442,15 @@ impl Decoder<'_> {
         let weight = self.weight(role)?;
         let bias = bias.map(|role| self.weight(role)).transpose()?;
         let name = self.name(part);
+        let bounds = self.weights.bounds(role, self.layer);
+        let x = match bounds.map(|bounds| bounds.input) {
+            Some((low, high)) => self.graph.clamp(format!("{name}.input"), x, low, high)?,
+            None => x,
+        };
         let mut y = self.graph.matmul(name.clone(), x, &weight, bias.as_ref())?;
+        if let Some((low, high)) = bounds.map(|bounds| bounds.output) {
+            y = self.graph.clamp(format!("{name}.output"), y, low, high)?;
+        }
         let adapters = self.weights.adapters(role, self.layer, self.graph.device())?;
         for (i, LowRankUpdate { a, b, scale }) in adapters.iter().enumerate() {
             let low = self.graph.matmul(format!("{name}.adapter{i}.a"), x, a, None)?; // (tokens, rank)
@@ -337,4 +460,16 @@ impl Decoder<'_> {
         }
         Ok(y)
     }
+}
+
+/// The same values as a vector.
+fn flattened(weight: &Tensor) -> Result<Tensor> {
+    let values = weight.decode();
+    let data = SharedBytes::from_vec(values.iter().flat_map(|x| x.to_le_bytes()).collect());
+    Ok(Tensor::host(&TensorView {
+        name: "weights of heads",
+        dtype: DType::F32,
+        shape: &[values.len()],
+        data,
+    })?)
 }

@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use io::Fault;
 use kernels::KernelError;
+use vision::{VisionError, VisionErrorKind};
 use weights::WeightsError;
 
 /// A failure to load or run a model. `Display` gives the message: cause and place.
@@ -74,6 +75,19 @@ pub(crate) const DAMAGED: &str =
 impl From<WeightsError> for EngineError {
     fn from(error: WeightsError) -> Self {
         Self::new(error.code(), error.to_string(), error.remedy())
+    }
+}
+
+impl From<VisionError> for EngineError {
+    fn from(error: VisionError) -> Self {
+        let code = match error.kind {
+            VisionErrorKind::UnknownFormat => "vision.unknown_format",
+            VisionErrorKind::UnreadableFile => "vision.unreadable",
+            VisionErrorKind::TooLarge => "vision.too_large",
+            VisionErrorKind::InvalidSettings => "vision.settings",
+            VisionErrorKind::RefusedShape => "vision.shape",
+        };
+        Self::new(code, error.message, error.remedy)
     }
 }
 

@@ -35,7 +35,7 @@ pub fn generate(
             go_on &= sink(&event);
             match event {
                 GenEvent::Prefill { .. } => {}
-                GenEvent::Token { id, text: piece } => {
+                GenEvent::Token { id, text: piece, .. } => {
                     ids.push(id);
                     text.push_str(&piece);
                 }

@@ -10,6 +10,7 @@ pub mod adapter;
 pub mod arch;
 pub mod budget;
 pub mod capabilities;
+pub mod constraint;
 pub mod convert;
 pub mod decoder;
 pub mod error;
@@ -28,18 +29,20 @@ pub mod speculate;
 pub mod stop;
 pub mod template;
 pub mod tokenizer;
+pub mod train;
+pub mod vision;
 
 pub use adapter::Adapter;
 pub use error::{EngineError, Result};
 pub use generate::{Generation, generate};
 pub use kernels::{
-    BackendKind, FaultPlan, GpuFault, Interrupt, KvDType, LaneReduction, MonotonicClock, Precision,
-    SubmissionStats, WeightBudget,
+    BackendKind, FaultPlan, GpuFault, Interrupt, KvDType, KvPrecision, LaneReduction, MonotonicClock,
+    Precision, SubmissionStats, WeightBudget,
 };
 pub use kv::sequence_id::SequenceId;
 pub use model::{
-    AttentionEviction, Chunk, Devices, EvictingPrefill, GpuFallback, GpuHealth, GpuIncident, LoadOptions,
-    Logits, LogitsSelection, Model, ModelInfo, RopeScaling,
+    AttentionEviction, Chunk, Devices, DraftBlockUse, EvictingPrefill, GpuFallback, GpuHealth, GpuIncident,
+    LoadOptions, Logits, LogitsSelection, Model, ModelInfo, PassageScore, RopeScaling, VisionFile,
 };
 pub use sampler::Sampling;
 pub use scheduler::{Finish, GenEvent, GenerationStats, Request, Scheduler};

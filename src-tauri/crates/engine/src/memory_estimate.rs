@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use kernels::ops::attention::partials;
-use kernels::{KvDType, KvLayerLayout, KvLayout, PAGE_LEN};
+use kernels::{KvDType, KvLayerLayout, KvLayout, KvPrecision, PAGE_LEN};
 use serde::{Deserialize, Serialize};
 use weights::WeightFile;
 
@@ -16,7 +16,8 @@ use crate::decoder;
 use crate::error::Result;
 use crate::kv::size::{Geometry, KvBytes};
 use crate::model::{DEFAULT_CTX, DEFAULT_MAX_ROWS, FIXED_BYTES, MemoryNeeds, TOKEN_BYTES};
-use crate::spec::{Ffn, LayerSpec, Mixer, ModelSpec, Role};
+use crate::spec::{ModelSpec, Role};
+use crate::vision::TowerBytes;
 
 /// Sizes of one model.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,7 +32,7 @@ pub struct MemoryEstimate {
     /// Bytes before the first layer: embedding tables.
     #[serde(default)]
     pub before_layers: u64,
-    /// Bytes after the last layer: output norm and matrix, including a tied one.
+    /// Bytes after the last layer: output norm and matrix, including a tied one, and a draft block.
     #[serde(default)]
     pub behind_layers: u64,
     /// Layers with keys and values, equal ones grouped.
@@ -53,6 +54,12 @@ pub struct MemoryEstimate {
     /// Whether it outputs text embeddings.
     #[serde(default)]
     pub embeds: bool,
+    /// Bytes of the vision tower's weights as stored.
+    #[serde(default)]
+    pub vision_weights: u64,
+    /// Bytes of what the tower computes for the largest image.
+    #[serde(default)]
+    pub vision_activations: u64,
 }
 
 /// A number of layers with equal keys and values.
@@ -69,18 +76,19 @@ pub struct KvLayerGroup {
 }
 
 impl MemoryEstimate {
-    /// Estimates a file.
+    /// Estimates a file, with its draft block if it has one: models are loaded with it where it fits.
     ///
     /// Errors: `model.architecture_unknown`, `model.tensor_missing`.
     pub fn of(file: &WeightFile) -> Result<Self> {
         let family = arch::find(file)?;
-        let spec = arch::spec(file, family)?;
-        Ok(Self::new(&spec, &arch::stored_tensors(file, family, &spec)?))
+        let mut spec = arch::spec(file, family)?;
+        spec.draft = arch::draft_block(file, family, &spec)?;
+        Ok(Self::new(&spec, &arch::stored_tensors(file, family, &spec)?).with_tower(file))
     }
 
     /// Derives the estimate from a spec and the tensors of its file.
     pub fn new(spec: &ModelSpec, stored: &[arch::StoredTensor]) -> Self {
-        let layout = decoder::kv_layout(spec, KvDType::F16);
+        let layout = decoder::kv_layout(spec, KvDType::F16.both());
         let attentions = || spec.layers.iter().filter_map(|layer| layer.mixer.attention());
         let mut read = BTreeMap::new();
         for part in stored {
@@ -99,7 +107,10 @@ impl MemoryEstimate {
                 .map(|layer| of(&|part| part.layer == Some(layer)))
                 .collect(),
             before_layers: of(&|part| part.layer.is_none() && is_table(part.role)),
-            behind_layers: of(&|part| part.layer.is_none() && (!is_table(part.role) || is_tied(part.role))),
+            behind_layers: of(&|part| match part.layer {
+                None => !is_table(part.role) || is_tied(part.role),
+                Some(layer) => layer >= spec.layers.len(), // a draft block
+            }),
             weights: stored.iter().map(|part| part.n_bytes).sum(),
             read,
             layers: grouped(&layout.layers),
@@ -115,29 +126,38 @@ impl MemoryEstimate {
             n_vocab: spec.n_vocab,
             context_length: spec.context_length,
             embeds: spec.embeds.is_some(),
+            vision_weights: 0,
+            vision_activations: 0,
         }
     }
 
+    /// Adds the vision tower of a file: the model's own, or its mmproj file.
+    #[must_use]
+    pub fn with_tower(self, file: &WeightFile) -> Self {
+        let TowerBytes { weights, activations } = TowerBytes::of(file);
+        Self { vision_weights: weights, vision_activations: activations, ..self }
+    }
+
     /// Returns the memory for the model and one whole context of `n_ctx` tokens.
-    pub fn needs(&self, n_ctx: usize, kv: KvDType) -> MemoryNeeds {
+    pub fn needs(&self, n_ctx: usize, kv: KvPrecision) -> MemoryNeeds {
         let layout = self.layout(kv);
         let geometry = Geometry::new(&layout, n_ctx.max(1), 1, self.max_rows, 0);
         MemoryNeeds {
-            weights: self.weights,
+            weights: self.weights + self.vision_weights,
             context: KvBytes::of(&layout, &geometry).total(),
-            activations: self.activations(n_ctx),
+            activations: self.activations(n_ctx) + self.vision_activations,
             vocabulary: self.n_vocab as u64 * TOKEN_BYTES,
         }
     }
 
     /// Returns the bytes on a device that computes the first `n_layers`, with one whole context of `n_ctx` tokens.
     /// `None` if layer sizes are unknown.
-    pub fn first_layers(&self, n_layers: usize, n_ctx: usize, kv: KvDType) -> Option<u64> {
+    pub fn first_layers(&self, n_layers: usize, n_ctx: usize, kv: KvPrecision) -> Option<u64> {
         self.layers_on(0..n_layers, n_ctx, kv)
     }
 
     /// Returns the bytes on a device that computes these layers. 0 for no layers, `None` if layer sizes are unknown.
-    pub fn layers_on(&self, layers: Range<usize>, n_ctx: usize, kv: KvDType) -> Option<u64> {
+    pub fn layers_on(&self, layers: Range<usize>, n_ctx: usize, kv: KvPrecision) -> Option<u64> {
         let weights: u64 = self.layer_weights.get(layers.clone())?.iter().sum();
         let all = self.layer_weights.len();
         if layers.is_empty() {
@@ -149,11 +169,12 @@ impl MemoryEstimate {
         let before = if layers.start == 0 { self.before_layers } else { 0 };
         let behind = if layers.end == all { self.behind_layers } else { 0 };
         let parts = partials::partials_bytes(self.n_heads, self.head_dim, n_ctx);
-        Some(weights + before + behind + context + needs.activations + parts)
+        // The tower is computed by the CPU.
+        Some(weights + before + behind + context + self.activations(n_ctx) + parts)
     }
 
     /// Returns how many of the first layers fit into `bytes`. `None` if layer sizes are unknown.
-    pub fn layers_within(&self, bytes: u64, n_ctx: usize, kv: KvDType) -> Option<usize> {
+    pub fn layers_within(&self, bytes: u64, n_ctx: usize, kv: KvPrecision) -> Option<usize> {
         let all = self.layer_weights.len();
         if all == 0 {
             return None;
@@ -162,7 +183,7 @@ impl MemoryEstimate {
     }
 
     /// Returns the bytes of keys, values and states that a token after `depth` others reads.
-    pub fn kv_read(&self, depth: usize, kv: KvDType) -> u64 {
+    pub fn kv_read(&self, depth: usize, kv: KvPrecision) -> u64 {
         let layers = self.layout(kv).layers.into_iter().map(|layer| {
             let n = layer.window.map_or(depth, |window| depth.min(window)) as u64;
             layer.page_bytes() as u64 * n / PAGE_LEN as u64
@@ -182,11 +203,14 @@ impl MemoryEstimate {
 
     /// Returns the number of layers.
     pub fn n_layers(&self) -> usize {
-        self.layer_weights.len().max(self.layers.iter().map(|kept| kept.n).sum())
+        match self.layer_weights.len() {
+            0 => self.layers.iter().map(|kept| kept.n).sum(),
+            n => n,
+        }
     }
 
     /// Returns the longest context with which everything fits into `bytes`, at most the model's own, in whole pages.
-    pub fn longest_within(&self, bytes: u64, kv: KvDType) -> Option<usize> {
+    pub fn longest_within(&self, bytes: u64, kv: KvPrecision) -> Option<usize> {
         let (mut fits, mut too_long) = (0, self.context_length / PAGE_LEN + 1);
         while too_long - fits > 1 {
             let middle = fits + (too_long - fits) / 2;
@@ -206,11 +230,12 @@ impl MemoryEstimate {
     }
 
     /// Rounds head sizes up to whole blocks of the precision. Loading refuses such heads.
-    fn layout(&self, dtype: KvDType) -> KvLayout {
+    fn layout(&self, precision: KvPrecision) -> KvLayout {
         let of = |kept: &KvLayerGroup| {
             let KvLayerGroup { n, n_kv_heads, head_dim, window } = *kept;
-            let head_dim = head_dim.next_multiple_of(dtype.block_len());
-            std::iter::repeat_n(KvLayerLayout { n_kv_heads, head_dim, dtype, window }, n)
+            let head_dim =
+                head_dim.next_multiple_of(precision.keys.block_len().max(precision.values.block_len()));
+            std::iter::repeat_n(KvLayerLayout { n_kv_heads, head_dim, precision, window }, n)
         };
         let states = Some(usize::try_from(self.state_floats).unwrap_or(usize::MAX)).filter(|n| *n > 0);
         KvLayout {
@@ -226,8 +251,13 @@ fn read_of(spec: &ModelSpec, part: &arch::StoredTensor) -> u64 {
     match part.role {
         Role::TokenEmbedding if !spec.tied_embeddings => 0,
         Role::PositionEmbedding | Role::PerLayerEmbedding => 0,
+        // For each token a draft block writes keys and values; the rest is read when it drafts.
+        role if part.layer.is_some_and(|layer| layer >= spec.layers.len()) => match role {
+            Role::DraftProjection | Role::Key | Role::Value => part.n_bytes,
+            _ => 0,
+        },
         role => match part.layer.and_then(|layer| spec.layers.get(layer)?.ffn.experts()) {
-            Some(experts) if role.is_expert_matrix() => {
+            Some(experts) if role.is_routed_matrix() => {
                 (u128::from(part.n_bytes) * experts.n_used as u128 / experts.n_experts.max(1) as u128) as u64
             }
             _ => part.n_bytes,
@@ -251,29 +281,9 @@ fn grouped(layers: &[KvLayerLayout]) -> Vec<KvLayerGroup> {
 
 /// The residual stream, its normed copy and the addend, beside the widest part of a layer.
 fn row_floats(spec: &ModelSpec) -> u64 {
-    let widest = spec.layers.iter().map(|layer| layer_floats(layer, spec.d_model)).max().unwrap_or(0);
+    let widest = spec.layers.iter().map(|layer| layer.row_floats(spec.d_model)).max().unwrap_or(0);
     let per_layer = spec.embedding.per_layer.map_or(0, |table| table.width * spec.layers.len());
     (3 * spec.d_model + widest + per_layer) as u64
-}
-
-fn layer_floats(layer: &LayerSpec, d_model: usize) -> usize {
-    let mixer = match &layer.mixer {
-        Mixer::Attention(a) => {
-            let (q, kv) = (a.n_heads * a.head_dim, a.n_kv_heads * a.head_dim);
-            2 * q + 2 * kv + if a.output_gate { q } else { 0 }
-        }
-        Mixer::ShortConv(_) => 4 * d_model,
-        Mixer::DeltaNet(delta) => 2 * delta.qkv_width() + 2 * delta.value_width(),
-    };
-    let dense = match &layer.ffn {
-        Ffn::Gated(dense) | Ffn::Plain(dense) | Ffn::GatedAndExperts { dense, .. } => 3 * dense.d_ff,
-        Ffn::Experts(_) => 0,
-    };
-    let experts = layer.ffn.experts().map_or(0, |experts| {
-        let shared = experts.shared.map_or(0, |shared| 3 * shared.d_ff);
-        experts.n_used * (3 * experts.d_ff + d_model) + shared
-    });
-    mixer.max(dense + experts)
 }
 
 #[cfg(test)]
@@ -313,25 +323,25 @@ mod tests {
     #[test]
     fn context_bytes_follow_the_layers() {
         let llama = MemoryEstimate::of(&outlined("llama-3.1-8b", "q4_k_m")).unwrap();
-        assert_eq!(llama.needs(8192, KvDType::F16).context, 8192 * 131_072);
-        assert_eq!(llama.needs(8192, KvDType::F32).context, 8192 * 262_144);
-        assert_eq!(llama.kv_read(1000, KvDType::F16), 1000 * 131_072);
+        assert_eq!(llama.needs(8192, KvDType::F16.both()).context, 8192 * 131_072);
+        assert_eq!(llama.needs(8192, KvDType::F32.both()).context, 8192 * 262_144);
+        assert_eq!(llama.kv_read(1000, KvDType::F16.both()), 1000 * 131_072);
         assert_eq!((llama.n_layers(), llama.attended(1000)), (32, 1000 * 32 * 32 * 128));
         let gemma = MemoryEstimate::of(&outlined("gemma-3-1b", "q8_0")).unwrap();
         assert_eq!(gemma.attended(1000), 4 * 256 * (4 * 1000 + 22 * 512));
-        let of = |n| gemma.needs(n, KvDType::F16).context;
+        let of = |n| gemma.needs(n, KvDType::F16.both()).context;
         assert_eq!(
             (of(32_768) - of(16_384)) / 16_384,
             4 * 2 * 256 * 2,
             "four of 26 layers have full attention"
         );
-        assert!(gemma.kv_read(32_768, KvDType::F16) < gemma.kv_read(32_768, KvDType::F32));
+        assert!(gemma.kv_read(32_768, KvDType::F16.both()) < gemma.kv_read(32_768, KvDType::F32.both()));
     }
 
     #[test]
     fn layers_on_a_gpu_add_up() {
         let sizes = MemoryEstimate::of(&outlined("llama-3.1-8b", "q4_k_m")).unwrap();
-        let (n_ctx, kv) = (8192, KvDType::F16);
+        let (n_ctx, kv) = (8192, KvDType::F16.both());
         assert_eq!(sizes.layer_weights.len(), 32);
         let parts = sizes.layer_weights.iter().sum::<u64>() + sizes.before_layers + sizes.behind_layers;
         assert_eq!(parts, sizes.weights, "no embedding is tied there");
@@ -358,9 +368,9 @@ mod tests {
     fn the_longest_context_just_fits() {
         let sizes = MemoryEstimate::of(&outlined("llama-3.2-1b", "q4_k_m")).unwrap();
         let check = |bytes: u64, expected: Option<usize>| {
-            assert_eq!(sizes.longest_within(bytes, KvDType::F16), expected, "{bytes}");
+            assert_eq!(sizes.longest_within(bytes, KvDType::F16.both()), expected, "{bytes}");
         };
-        let at = |n| sizes.needs(n, KvDType::F16).total();
+        let at = |n| sizes.needs(n, KvDType::F16.both()).total();
         check(at(4096), Some(4096));
         check(at(4096) - 1, Some(4096 - PAGE_LEN));
         check(u64::MAX, Some(131_072));
@@ -379,7 +389,7 @@ mod tests {
             let model = Model::load(Arc::new(file), &LoadOptions::default(), &mut |_| {}).unwrap();
             let info = model.info();
             assert_eq!((sizes.weights, sizes.n_vocab), (info.n_weight_bytes, info.n_vocab));
-            let context = sizes.needs(512, KvDType::F16).context;
+            let context = sizes.needs(512, KvDType::F16.both()).context;
             assert_eq!(context, info.kv_bytes_per_token * 512 + info.kv_fixed_bytes);
             let planned = model.activation_bytes();
             let foretold = sizes.row_floats * sizes.max_rows as u64 * 4;

@@ -19,22 +19,26 @@ use crate::kv::snapshot::{self, CheckpointPiece, ChunkKeys, ChunkMatch};
 use crate::spec::ModelSpec;
 use crate::template::ChatTemplate;
 use crate::tokenizer::Tokenizer;
+use crate::vision::is_image_token;
 
 mod adapt;
 pub(crate) mod attention_eviction;
 mod batch_progress;
 mod context;
+pub(crate) mod draft;
 mod embed;
 mod fill;
 pub(crate) mod forward;
 mod gpu_fallback;
 pub mod gpu_health;
+mod image;
 mod large_pages;
 mod load;
 mod load_options;
 mod logits;
 mod memory_plan;
 mod multi_gpu;
+mod rank;
 mod recover;
 pub(crate) mod replica;
 mod requantize;
@@ -45,11 +49,14 @@ pub use attention_eviction::{AttentionEviction, EvictingPrefill, OBSERVATION_TOK
 pub use context::{RopeScaling, limit_windows};
 pub use gpu_fallback::{GpuFallback, GpuIncident};
 pub use gpu_health::GpuHealth;
-pub use load_options::{DEFAULT_CTX, DEFAULT_REWIND_BYTES, Devices, LoadOptions};
+pub use load_options::{
+    DEFAULT_CTX, DEFAULT_IMAGE_BYTES, DEFAULT_REWIND_BYTES, Devices, DraftBlockUse, LoadOptions, VisionFile,
+};
 pub use logits::Logits;
 pub(crate) use logits::{LogitsRow, nan_logits};
 pub use memory_plan::MemoryNeeds;
 pub(crate) use memory_plan::{FIXED_BYTES, TOKEN_BYTES};
+pub use rank::PassageScore;
 use replica::{GatheredLogits, Replica};
 
 /// Sequences in one batch: their page tables stand in a fixed array.
@@ -133,6 +140,8 @@ pub struct Model {
     /// Interrupts a running batch.
     interrupt: Interrupt,
     gathered: GatheredLogits,
+    /// `None`: the model takes no images.
+    vision: Option<image::ModelVision>,
 }
 
 impl Model {
@@ -384,12 +393,14 @@ impl Model {
         snapshot::restore(identity, cache, executor, tokens, head, read)
     }
 
-    /// Checks that all ids are in the vocabulary.
+    /// Checks that all ids are in the vocabulary, or stand for images.
     ///
     /// Errors: `request.token_unknown`.
     pub fn check_tokens(&self, tokens: &[TokenId]) -> Result<()> {
         let n_vocab = self.spec.n_vocab;
-        match tokens.iter().find(|&&token| token as usize >= n_vocab) {
+        let is_known =
+            |token: TokenId| (token as usize) < n_vocab || self.vision.is_some() && is_image_token(token);
+        match tokens.iter().find(|&&token| !is_known(token)) {
             None => Ok(()),
             Some(token) => Err(EngineError::new(
                 "request.token_unknown",

@@ -4,7 +4,9 @@
 //! its text. A possible start of a tag is held back, so no partial tag is shown. A call that cannot be read is shown
 //! as text, after a notice.
 
+mod call_form;
 mod calls;
+mod cut_call;
 mod elements;
 mod format;
 mod harmony;
@@ -18,6 +20,7 @@ mod tool_call;
 
 use serde_json::Value;
 
+pub use call_form::call_form;
 pub use format::ReplyFormat;
 use harmony::HarmonyParser;
 use recipients::RecipientParser;
@@ -31,10 +34,21 @@ pub enum ReplyPiece<'a> {
     Text(&'a str),
     /// Text of the reasoning.
     Reasoning(&'a str),
-    /// A complete tool call.
+    /// A tool call; the last one of a reply that was cut may have the beginning of its arguments only.
     Call(ToolCall),
+    /// The reply was cut before the name of the tool that it calls. What there was of the call is not shown.
+    CutCall,
     /// The following text was meant as a call but cannot be read, for this reason.
     Malformed(&'a str),
+}
+
+/// How a reply ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReplyEnd {
+    /// The model ended it.
+    Whole,
+    /// It was cut, for example by a limit of tokens.
+    Cut,
 }
 
 /// Receives the pieces, in order.
@@ -88,11 +102,11 @@ impl ReplySplitter {
     }
 
     /// Ends the reply: shows what was held back.
-    pub fn finish(&mut self, show: &mut ReplySink<'_>) {
+    pub fn finish(&mut self, end: ReplyEnd, show: &mut ReplySink<'_>) {
         match &mut self.dialect {
-            ReplyDialect::Tagged(tagged) => tagged.finish(show),
-            ReplyDialect::Harmony(harmony) => harmony.finish(show),
-            ReplyDialect::Recipients(recipients) => recipients.finish(show),
+            ReplyDialect::Tagged(tagged) => tagged.finish(end, show),
+            ReplyDialect::Harmony(harmony) => harmony.finish(end, show),
+            ReplyDialect::Recipients(recipients) => recipients.finish(end, show),
         }
     }
 

@@ -4,17 +4,23 @@
 //! system's), ties go to the lower id. NaN is never drawn.
 
 mod chain;
+mod dry;
 mod exp;
+mod frequency;
 mod greedy;
+mod logit_bias;
 mod min_p;
 mod penalty;
 mod rng;
 mod temperature;
 mod top_k;
 mod top_p;
+mod xtc;
 
 pub use chain::SamplerChain;
+pub use dry::{DrySettings, SequenceBreakers};
 pub use rng::Rng;
+pub use xtc::XtcSettings;
 
 use serde::{Deserialize, Serialize};
 
@@ -34,8 +40,18 @@ pub struct Sampling {
     pub min_p: f32,
     /// Above 1, tokens of the last `repeat_last_n` become less likely. 1: off.
     pub repeat_penalty: f32,
-    /// Number of recent tokens that the penalties consider.
+    /// Number of recent tokens that `repeat_penalty` considers.
     pub repeat_last_n: u32,
+    /// Subtracted once from the logit of every generated token. 0: off.
+    pub presence_penalty: f32,
+    /// Subtracted from a token's logit for each time that it was generated. 0: off.
+    pub frequency_penalty: f32,
+    /// Makes tokens less likely that would go on repeating a passage.
+    pub dry: DrySettings,
+    /// Sometimes leaves out the most likely tokens.
+    pub xtc: XtcSettings,
+    /// Added to the logits before any other stage.
+    pub logit_bias: Vec<LogitBias>,
     /// Equal seeds draw equal tokens. `None`: a new seed each time.
     pub seed: Option<u64>,
 }
@@ -49,9 +65,23 @@ impl Default for Sampling {
             min_p: 0.05,
             repeat_penalty: 1.0,
             repeat_last_n: 64,
+            presence_penalty: 0.0,
+            frequency_penalty: 0.0,
+            dry: DrySettings::default(),
+            xtc: XtcSettings::default(),
+            logit_bias: Vec::new(),
             seed: None,
         }
     }
+}
+
+/// A change of one token's logit.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct LogitBias {
+    /// The token.
+    pub token: TokenId,
+    /// Added to its logit. -100 or less: the token is never drawn.
+    pub bias: f32,
 }
 
 /// A token that may still be drawn.

@@ -11,12 +11,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::TokenId;
 use crate::budget::ReasoningBudget;
+use crate::constraint::ReplyConstraint;
 use crate::error::{EngineError, Result, guarded};
 use crate::kv::sequence_id::SequenceId;
 use crate::kv::size::Rewind;
+use crate::logprobs::{LogprobsReport, TokenLogprobs};
 use crate::model::{GpuIncident, LogitsSelection, Model};
 use crate::sampler::Sampling;
-use crate::speculate::{DraftCandidate, DraftModel, DraftPlan, RunCosts, Speculation, UndraftedRun};
+use crate::speculate::{
+    DraftCandidate, DraftModel, DraftPlan, DraftSource, RunCosts, Speculation, UndraftedRun,
+};
 
 mod active;
 mod batching;
@@ -53,6 +57,10 @@ pub struct Request {
     pub speculation: Option<Speculation>,
     /// Tokens that replace the first sampled ones, for benchmarks.
     pub script: Vec<TokenId>,
+    /// The form of the reply.
+    pub constraint: Option<ReplyConstraint>,
+    /// Reports each token's probability and its alternatives. `None`: neither.
+    pub logprobs: Option<LogprobsReport>,
     /// Tokens that an earlier run of this request sampled. They are emitted at once, and the answer continues after
     /// them as it would have.
     pub resumed: Vec<TokenId>,
@@ -89,6 +97,8 @@ pub struct GenerationStats {
     pub n_drafted: usize,
     /// Drafted tokens that were accepted.
     pub n_accepted: usize,
+    /// The stop text that ended the answer: its place in `Request::stop`.
+    pub stop_index: Option<usize>,
 }
 
 /// Progress of a request.
@@ -109,6 +119,8 @@ pub enum GenEvent {
         id: TokenId,
         /// Text to show now, often empty.
         text: String,
+        /// Where the request wants it. Tokens of an earlier run have none.
+        logprobs: Option<Box<TokenLogprobs>>,
     },
     /// The answer is complete.
     Done(GenerationStats),
@@ -121,6 +133,14 @@ pub const MAX_PENDING: usize = 1024;
 
 /// Requests that share a batch. More would make every answer crawl.
 pub const MAX_ACTIVE: usize = 32;
+
+/// Rows of a step that reads no prompt.
+#[derive(Debug, Clone, Copy)]
+struct DecodedRows {
+    n_rows: usize,
+    /// Drafts of the model's draft block, and what each should cost.
+    drafts: (usize, f32),
+}
 
 /// Requests in flight.
 #[derive(Default)]
@@ -145,7 +165,7 @@ pub struct Scheduler {
     /// Rows of the last step.
     n_rows: usize,
     /// Rows of the last step, unless it read prompts or used a draft model.
-    n_decoded: Option<usize>,
+    n_decoded: Option<DecodedRows>,
     draft_model: Option<DraftModel>,
 }
 
@@ -204,8 +224,8 @@ impl Scheduler {
     /// apply and prompts are read in the largest chunks.
     pub fn record_step(&mut self, seconds: f32) {
         self.prefill_budget.record_step(self.n_rows, seconds);
-        if let Some(n_rows) = self.n_decoded.take() {
-            self.costs.record_step(n_rows, seconds);
+        if let Some(DecodedRows { n_rows, drafts }) = self.n_decoded.take() {
+            self.costs.record_drafted_step(n_rows, drafts, seconds);
         }
     }
 
@@ -266,6 +286,7 @@ impl Scheduler {
                     n_reused: 0,
                     n_drafted: 0,
                     n_accepted: 0,
+                    stop_index: None,
                 };
                 sink(id, GenEvent::Done(done));
             } else if let Some(at) = self.active.iter().position(|a| a.request.id == id) {
@@ -323,20 +344,22 @@ impl Scheduler {
             return failed;
         }
         let n_rows: usize = slots.iter().map(|slot| slot.n_tokens).sum();
-        let mut n_by_model = 0;
+        let (mut n_by_model, mut n_by_block) = (0, 0);
         for (text, slot) in slots.iter().enumerate() {
             let active = &mut active[slot.index];
             // A rejected draft must not have seen more requantized chunks than the tokens that replace it.
             let max_tokens = model.n_until_requantize(active.sequence).saturating_sub(slot.n_tokens);
-            match guarded(|| {
-                active.propose_draft((slot.n_tokens, max_tokens), model.n_ctx(), draft_model.as_mut())
-            }) {
+            match guarded(|| active.propose_draft((slot.n_tokens, max_tokens), model, draft_model.as_mut())) {
                 Ok(chances) => {
                     plan.candidates.extend(chances.iter().map(|&chance| DraftCandidate { text, chance }));
                 }
                 Err(error) => failed.push((slot.index, RequestEnd::Failed(error))),
             }
-            n_by_model += active.n_drafted_by_model();
+            match active.n_asked() {
+                Some((DraftSource::Block, n)) => n_by_block += n,
+                Some((_, n)) => n_by_model += n,
+                None => {}
+            }
         }
         let n_free =
             model.max_rows().saturating_sub(n_rows).min(model.max_outputs().saturating_sub(slots.len()));
@@ -349,7 +372,8 @@ impl Scheduler {
             }
         }
         let n_rows = slots.iter().map(|slot| slot.n_tokens + slot.n_drafted).sum();
-        self.n_decoded = (n_by_model == 0).then_some(n_rows);
+        let drafts = (n_by_block, model.draft_cost());
+        self.n_decoded = (n_by_model == 0).then_some(DecodedRows { n_rows, drafts });
         failed
     }
 }

@@ -6,22 +6,60 @@
 //! The Debug text of a spec is part of a checkpoint's identity: renaming a struct, field or variant here invalidates
 //! stored checkpoints.
 
-use std::sync::Arc;
+use std::fmt;
 
-use kernels::{Activation, HeadOrder, Mask, RopeStyle};
+use kernels::{Activation, Mask};
 
+/// Writes Debug text as derived, but for the fields after the semicolon only where they are not at their defaults:
+/// stored checkpoints are named by this text.
+macro_rules! debug_without_defaults {
+    ($type:ident: $($field:ident),+; $($later:ident),+) => {
+        impl fmt::Debug for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let Self { $($field),+, $($later),+ } = self;
+                let mut text = f.debug_struct(stringify!($type));
+                $(text.field(stringify!($field), $field);)+
+                $(if !$crate::spec::is_default($later) {
+                    text.field(stringify!($later), $later);
+                })+
+                text.finish()
+            }
+        }
+    };
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+mod attention;
+mod draft;
 mod embeds;
+mod ffn;
+mod latent;
+mod recurrent;
 mod role;
+mod row_floats;
 mod tensors;
+mod tower;
 
-pub use embeds::{EmbeddingHead, EmbeddingPrefixes, Pooling};
+pub use attention::{Attention, KvSource, PositionScale, QkNormForm, Rope, Rotary};
+pub use draft::{DraftBlock, MTP_LAYERS, TensorOwner};
+pub use embeds::{EmbeddingHead, EmbeddingPrefixes, PairForm, Pooling, RankHead};
+pub use ffn::{Dense, ExpertForm, Experts, Ffn, Router, RouterInput, SharedExpert, SharedWeight};
+pub use latent::{LatentAttention, QueryRank};
+pub use recurrent::{Decay, DeltaNet, GateOrder, ShortConv, Ssm, SsmFactors};
 pub use role::Role;
+pub use tower::{
+    Deepstack, DeepstackTap, ImageAttention, ImagePositions, ImageRuns, PairOrder, PatchEmbedding, PatchGrid,
+    PatchSamples, PatchSequence, Projector, ProjectorHidden, SampleOrder, TableResampling, TowerSpec,
+};
 
 /// A tensor that a model needs: role, layer (`None` outside the layers) and shape, row-major.
 pub type TensorSpec = (Role, Option<usize>, Vec<usize>);
 
 /// A whole model.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct ModelSpec {
     /// The family's name in the architecture table.
     pub architecture: &'static str,
@@ -43,6 +81,18 @@ pub struct ModelSpec {
     pub output_softcap: Option<f32>,
     /// Embedding output instead of logits.
     pub embeds: Option<EmbeddingHead>,
+    /// Factor on the logits.
+    pub output_scale: Option<f32>,
+    /// Whether the output matrix has a bias.
+    pub output_bias: bool,
+    /// The draft block, where one is in use.
+    pub draft: Option<DraftBlock>,
+}
+
+debug_without_defaults! {
+    ModelSpec: architecture, n_vocab, d_model, context_length, embedding, layers, output_norm, tied_embeddings,
+        output_softcap, embeds;
+        output_scale, output_bias, draft
 }
 
 impl ModelSpec {
@@ -50,10 +100,41 @@ impl ModelSpec {
     pub fn attentions_mut(&mut self) -> impl Iterator<Item = &mut Attention> {
         self.layers.iter_mut().filter_map(|layer| layer.mixer.attention_mut())
     }
+
+    /// Lets the model take the images that a tower embeds.
+    pub fn take_images(&mut self, tower: &TowerSpec) {
+        self.embedding.takes_images = true;
+        self.embedding.n_image_layers = tower.deepstack.taps.len();
+        let per_layer = self.embedding.per_layer.is_some();
+        let is_seen_whole = |attention: &Attention| match tower.seen {
+            ImageAttention::Whole => true,
+            ImageAttention::WholeInWindows => attention.window.is_some() && !per_layer,
+            ImageAttention::Causal => false,
+        };
+        for attention in self.attentions_mut().filter(|attention| is_seen_whole(attention)) {
+            attention.mask = Mask::CausalImages;
+        }
+    }
+
+    /// Lets the rotations of images follow rows and columns. `axes` returns what each of some pairs turns by.
+    pub fn turn_by_axis(&mut self, axes: &dyn Fn(usize) -> Vec<u8>) {
+        for attention in self.attentions_mut() {
+            if let Rope::Rotary(rotary) = &attention.rope {
+                let axes = axes(rotary.n_rot / 2).into();
+                attention.rope = Rope::ByAxis { rotary: rotary.clone(), axes };
+            }
+        }
+    }
+
+    /// Returns whether rows of an image see later ones, so that it must be read in one run.
+    pub fn reads_images_whole(&self) -> bool {
+        let attentions = self.layers.iter().filter_map(|layer| layer.mixer.attention());
+        attentions.into_iter().any(|attention| attention.mask == Mask::CausalImages)
+    }
 }
 
 /// How a token becomes a row of the residual stream.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Embedding {
     /// Factor on the rows of the table.
     pub scale: f32,
@@ -65,12 +146,25 @@ pub struct Embedding {
     pub norm: Option<Norm>,
     /// A second, narrow embedding per layer (Gemma 4 E).
     pub per_layer: Option<PerLayerEmbedding>,
+    /// Whether rows of images replace those of tokens.
+    pub takes_images: bool,
+    /// First layers after which further rows of images are added (deepstack).
+    pub n_image_layers: usize,
 }
+
+debug_without_defaults!(Embedding: scale, n_positions, n_kinds, norm, per_layer; takes_images, n_image_layers);
 
 impl Embedding {
     /// Unscaled rows of the table, and nothing else.
-    pub const PLAIN: Self =
-        Self { scale: 1.0, n_positions: None, n_kinds: None, norm: None, per_layer: None };
+    pub const PLAIN: Self = Self {
+        scale: 1.0,
+        n_positions: None,
+        n_kinds: None,
+        norm: None,
+        per_layer: None,
+        takes_images: false,
+        n_image_layers: 0,
+    };
 }
 
 /// Per-layer inputs: (table row · table_scale + norm(projection of the embedding · projection_scale)) · input_scale.
@@ -96,10 +190,12 @@ pub enum NormPosition {
     Before,
     /// x = norm(x + part(x)) (BERT)
     After,
+    /// x += mixer(n) + ffn(n) with n = norm(x) (Cohere). There is no norm of the feed-forward input.
+    Parallel,
 }
 
 /// One layer: x += mixer(norm(x)); x += ffn(norm(x)), with post-norms where a family has them.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct LayerSpec {
     /// Where the norms are.
     pub norms: NormPosition,
@@ -119,6 +215,13 @@ pub struct LayerSpec {
     pub per_layer_input: Option<PerLayerInput>,
     /// Multiplies the layer's output by a number of the file.
     pub output_scale: bool,
+    /// Factor on what the mixer and the feed-forward part add to the residual stream.
+    pub residual_scale: Option<f32>,
+}
+
+debug_without_defaults! {
+    LayerSpec: norms, mixer_norm, mixer, mixer_post_norm, ffn_norm, ffn, ffn_post_norm, per_layer_input, output_scale;
+        residual_scale
 }
 
 /// After the feed-forward part: x += norm(projection(act(gate(x)) · per-layer input)).
@@ -182,250 +285,41 @@ pub enum Mixer {
     ShortConv(ShortConv),
     /// Gated DeltaNet.
     DeltaNet(DeltaNet),
+    /// Attention over a compressed cache.
+    Latent(LatentAttention),
+    /// State space.
+    Ssm(Ssm),
+    /// Attention and a state space on the same input, each with a factor on its output (Falcon H1).
+    AttentionAndSsm {
+        /// The attention, and the factor on its output.
+        attention: (Attention, f32),
+        /// The state space, and the factor on its output.
+        ssm: (Ssm, f32),
+    },
+    /// Nothing: the layer has only a feed-forward part.
+    None,
 }
 
 impl Mixer {
-    /// Returns the attention, if it is one.
+    /// Returns the attention, if it has one.
     pub fn attention(&self) -> Option<&Attention> {
         match self {
-            Self::Attention(attention) => Some(attention),
-            Self::ShortConv(_) | Self::DeltaNet(_) => None,
+            Self::Attention(attention) | Self::AttentionAndSsm { attention: (attention, _), .. } => {
+                Some(attention)
+            }
+            Self::Latent(latent) => Some(&latent.attention),
+            Self::ShortConv(_) | Self::DeltaNet(_) | Self::Ssm(_) | Self::None => None,
         }
     }
 
-    /// Returns the attention, if it is one.
+    /// Returns the attention, if it has one.
     pub fn attention_mut(&mut self) -> Option<&mut Attention> {
         match self {
-            Self::Attention(attention) => Some(attention),
-            Self::ShortConv(_) | Self::DeltaNet(_) => None,
+            Self::Attention(attention) | Self::AttentionAndSsm { attention: (attention, _), .. } => {
+                Some(attention)
+            }
+            Self::Latent(latent) => Some(&mut latent.attention),
+            Self::ShortConv(_) | Self::DeltaNet(_) | Self::Ssm(_) | Self::None => None,
         }
     }
-}
-
-/// Softmax attention over a paged key-value cache.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Attention {
-    /// Query heads.
-    pub n_heads: usize,
-    /// Divides `n_heads`.
-    pub n_kv_heads: usize,
-    /// Size of a head.
-    pub head_dim: usize,
-    /// Factor on q·k.
-    pub scale: f32,
-    /// Rotation of queries and keys.
-    pub rope: Rope,
-    /// Positions that a query may see.
-    pub mask: Mask,
-    /// A query at position i sees j with |i − j| < window, as far as the mask permits.
-    pub window: Option<usize>,
-    /// Scores become cap · tanh(score / cap).
-    pub softcap: Option<f32>,
-    /// An additional score per head without a value (attention sinks).
-    pub sinks: bool,
-    /// Norm of each query and key head, before the rotation.
-    pub qk_norm: Option<Norm>,
-    /// Norm of each value head, without a tensor.
-    pub value_norm: Option<Norm>,
-    /// Scales queries by their position.
-    pub position_scale: Option<PositionScale>,
-    /// Source of keys and values.
-    pub keys: KvSource,
-    /// The query projection also yields a gate: per head its query, then its gate. The output is multiplied by
-    /// σ(gate).
-    pub output_gate: bool,
-    /// Biases of query, key and value projections.
-    pub qkv_bias: bool,
-    /// Bias of the output projection.
-    pub out_bias: bool,
-}
-
-impl Attention {
-    /// Sets the rotation to pairs half a head apart, in either container.
-    pub fn set_rope_half(&mut self) {
-        if let Rope::Rotary(rotary) = &mut self.rope {
-            rotary.style = RopeStyle::Half;
-        }
-    }
-}
-
-/// Source of an attention's keys and values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KvSource {
-    /// Two projections of the layer's input.
-    Projected,
-    /// Values are the keys' projection before norm and rotation.
-    SharedByValues,
-    /// Keys and values of an earlier layer.
-    OfLayer(usize),
-}
-
-/// Queries times 1 + beta · ln(1 + ⌊position / original_context⌋).
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PositionScale {
-    /// Factor on the logarithm.
-    pub beta: f32,
-    /// Positions before the context was extended.
-    pub original_context: u32,
-}
-
-/// Position encoding of an attention.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Rope {
-    /// No rotation in this layer.
-    None,
-    /// Rotary embedding.
-    Rotary(Rotary),
-}
-
-/// Rotary position embedding: pair p of a head is rotated by position × `inv_freq[p]`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Rotary {
-    /// Rotated dimensions of a head, even. The rest pass unchanged.
-    pub n_rot: usize,
-    /// (n_rot / 2)
-    pub inv_freq: Arc<[f32]>,
-    /// Factor on the rotated values.
-    pub mscale: f32,
-    /// Which dimensions form a pair.
-    pub style: RopeStyle,
-}
-
-/// Gated short convolution (LFM2): out(C · conv(B · x)) with B, C and x from one projection.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ShortConv {
-    /// Taps, including the current token's.
-    pub kernel: usize,
-    /// Biases of both projections and of the convolution.
-    pub bias: bool,
-}
-
-/// Gated DeltaNet: a matrix state per head instead of a cache.
-#[derive(Debug, Clone, PartialEq)]
-pub struct DeltaNet {
-    /// Query and key heads.
-    pub n_k_heads: usize,
-    /// Value heads.
-    pub n_v_heads: usize,
-    /// Size of a query or key head.
-    pub k_dim: usize,
-    /// Size of a value head.
-    pub v_dim: usize,
-    /// Taps of the convolution before it.
-    pub kernel: usize,
-    /// How value heads map to key heads.
-    pub order: HeadOrder,
-    /// How the decay is stored.
-    pub decay: Decay,
-    /// Norm of each output head.
-    pub norm: Norm,
-}
-
-impl DeltaNet {
-    /// Returns the width of queries, keys and values together.
-    pub fn qkv_width(&self) -> usize {
-        2 * self.n_k_heads * self.k_dim + self.value_width()
-    }
-
-    /// Returns the width of all value heads.
-    pub fn value_width(&self) -> usize {
-        self.n_v_heads * self.v_dim
-    }
-}
-
-/// How a file stores the decay.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decay {
-    /// Its logarithm: the factor is −exp(x).
-    Log,
-    /// The factor itself.
-    Factor,
-}
-
-/// The feed-forward part of a layer.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Ffn {
-    /// down(act(gate(x)) · up(x))
-    Gated(Dense),
-    /// down(act(up(x)))
-    Plain(Dense),
-    /// Mixture of experts.
-    Experts(Experts),
-    /// Both in parallel on the residual stream, with separate norms (Gemma 4): the experts' input is normed
-    /// separately, and both outputs are normed before the sum.
-    GatedAndExperts {
-        /// The dense part.
-        dense: Dense,
-        /// The experts.
-        experts: Experts,
-        /// Norm of the experts' input and of both outputs.
-        norm: Norm,
-    },
-}
-
-impl Ffn {
-    /// Returns the experts, if it has any.
-    pub fn experts(&self) -> Option<&Experts> {
-        match self {
-            Self::Experts(experts) | Self::GatedAndExperts { experts, .. } => Some(experts),
-            Self::Gated(_) | Self::Plain(_) => None,
-        }
-    }
-}
-
-/// Sizes of a dense feed-forward part.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Dense {
-    /// Width of the hidden layer.
-    pub d_ff: usize,
-    /// Activation of the hidden layer.
-    pub activation: Activation,
-    /// Whether every projection has a bias.
-    pub bias: bool,
-}
-
-/// Mixture of experts: a router chooses some for each token.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Experts {
-    /// Number of experts.
-    pub n_experts: usize,
-    /// Experts chosen for each token.
-    pub n_used: usize,
-    /// Width of an expert's hidden layer.
-    pub d_ff: usize,
-    /// Activation of the hidden layers.
-    pub activation: Activation,
-    /// Whether the weights of the chosen experts are normalized to sum to 1.
-    pub renormalize: bool,
-    /// Whether each expert's weight has a factor.
-    pub expert_scale: bool,
-    /// Whether the router has a bias.
-    pub router_bias: bool,
-    /// Whether every expert's projections have biases.
-    pub bias: bool,
-    /// Input of the router.
-    pub router_input: RouterInput,
-    /// Expert that every token passes through.
-    pub shared: Option<SharedExpert>,
-}
-
-/// Input of a router.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum RouterInput {
-    /// The experts' input.
-    Normed,
-    /// The residual stream, normed without weight, times a vector of the file, times `scale`.
-    Residual {
-        /// Epsilon of the norm.
-        eps: f32,
-        /// Factor on the result.
-        scale: f32,
-    },
-}
-
-/// An expert that every token passes through, weighted by its own gate.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct SharedExpert {
-    /// Width of its hidden layer.
-    pub d_ff: usize,
 }

@@ -12,12 +12,14 @@ use crate::TokenId;
 
 mod acceptance;
 mod costs;
+mod draft_block;
 mod draft_model;
 mod plan;
 mod prompt_lookup;
 
 pub use acceptance::{AcceptanceStats, DraftEvidence};
 pub use costs::RunCosts;
+pub(crate) use draft_block::{BlockText, PendingHidden, propose_by_block};
 pub(crate) use draft_model::DraftModel;
 pub(crate) use plan::{DraftCandidate, DraftPlan, UndraftedRun};
 pub use prompt_lookup::PromptLookup;
@@ -30,6 +32,8 @@ pub enum DraftSource {
     Lookup,
     /// The scheduler's draft model. Without one there are no drafts.
     Model,
+    /// The model's own draft block, where it was loaded with one, and earlier occurrences in the text.
+    Block,
 }
 
 /// How many drafted tokens one run checks.
@@ -73,20 +77,17 @@ impl DraftLength {
 #[derive(Debug)]
 pub(crate) struct Drafter {
     pub speculation: Speculation,
-    source: DrafterState,
+    /// `None`: nothing is drafted from the text.
+    lookup: Option<PromptLookup>,
+    /// `None`: no draft model or draft block drafts.
+    ahead: Option<DraftModelStats>,
     acceptance: AcceptanceStats,
     /// Drafted tokens, and for each the probability that it and all before it are accepted.
     draft: Vec<TokenId>,
     chances: Vec<f32>,
 }
 
-#[derive(Debug)]
-enum DrafterState {
-    Lookup(PromptLookup),
-    Model(DraftModelStats),
-}
-
-/// Payoff of the draft model so far.
+/// Payoff of the draft model or the draft block so far.
 #[derive(Debug)]
 struct DraftModelStats {
     /// One per drafted token.
@@ -103,6 +104,9 @@ struct DraftModelStats {
 /// Tokens without a draft after drafts did not pay: first pause, and longest.
 const PAUSE: (usize, usize) = (16, 512);
 
+/// Where a match is at least as likely to come true, the draft block does not draft.
+const CERTAIN_MATCH: f32 = 0.85;
+
 /// Weight of one draft in the moving average.
 const SPEED_STEP: f32 = 0.2;
 
@@ -110,73 +114,92 @@ impl Drafter {
     /// Creates a drafter for a text of at most `n_ctx` tokens that begins with `history`.
     pub fn new(speculation: Speculation, n_ctx: usize, history: &[TokenId]) -> Self {
         let n = speculation.length.max_tokens();
-        let source = match speculation.source {
-            DraftSource::Lookup => {
-                let mut lookup = PromptLookup::new(n_ctx);
-                lookup.observe(history);
-                DrafterState::Lookup(lookup)
-            }
-            DraftSource::Model => {
-                let evidence = Vec::with_capacity(n);
-                DrafterState::Model(DraftModelStats {
-                    evidence,
-                    n_true: None,
-                    speed: 1.2,
-                    n_paused: 0,
-                    pause: PAUSE.0,
-                })
-            }
+        let (looks_up, asks) = match speculation.source {
+            DraftSource::Lookup => (true, false),
+            DraftSource::Model => (false, true),
+            DraftSource::Block => (true, true),
         };
+        let lookup = looks_up.then(|| {
+            let mut lookup = PromptLookup::new(n_ctx);
+            lookup.observe(history);
+            lookup
+        });
+        let ahead = asks.then(|| DraftModelStats {
+            evidence: Vec::with_capacity(n),
+            n_true: None,
+            speed: 1.2,
+            n_paused: 0,
+            pause: PAUSE.0,
+        });
         let (draft, chances) = (Vec::with_capacity(n), Vec::with_capacity(n));
-        Self { speculation, source, acceptance: AcceptanceStats::default(), draft, chances }
+        Self { speculation, lookup, ahead, acceptance: AcceptanceStats::default(), draft, chances }
     }
 
-    /// Drafts what follows `history`, at most `n` tokens. Returns true if the draft model is to draft instead.
+    /// Drafts what follows `history`, at most `n` tokens. Returns true if the draft model or the draft block is to draft
+    /// instead.
     pub fn propose(&mut self, history: &[TokenId], n: usize) -> bool {
         self.draft.clear();
         self.chances.clear();
-        let lookup = match &mut self.source {
-            DrafterState::Lookup(lookup) => lookup,
-            DrafterState::Model(ahead) => {
-                ahead.evidence.clear();
-                ahead.n_true = Some(0);
-                return match self.speculation.length {
-                    DraftLength::Paying(_) => ahead.n_paused == 0,
-                    DraftLength::Always(_) => true,
-                };
-            }
+        self.propose_from_text(history, n);
+        let Some(ahead) = &mut self.ahead else { return false };
+        ahead.evidence.clear();
+        ahead.n_true = None;
+        let is_due = match self.speculation.length {
+            DraftLength::Paying(_) => ahead.n_paused == 0,
+            DraftLength::Always(_) => true,
         };
-        let Some(n_matched) = lookup.n_matched() else { return false };
+        // A certain match costs nothing.
+        if !is_due || self.chances.first().is_some_and(|&chance| chance >= CERTAIN_MATCH) {
+            return false;
+        }
+        ahead.n_true = Some(0);
+        self.draft.clear();
+        self.chances.clear();
+        true
+    }
+
+    fn propose_from_text(&mut self, history: &[TokenId], n: usize) {
+        let Some(lookup) = &self.lookup else { return };
+        let Some(n_matched) = lookup.n_matched() else { return };
+        // With a draft block as well, only real probabilities tell which of the two is to draft.
+        let is_free = self.ahead.is_none();
         lookup.propose(history, n.min(self.speculation.length.max_tokens()), &mut self.draft);
         for at in 0..self.draft.len() {
             // Every accepted token makes the match longer.
-            let chance = self.chance(DraftEvidence::Match(n_matched + at));
+            let evidence = DraftEvidence::Match(n_matched + at);
+            let chance = if is_free { self.chance(evidence) } else { self.measured_chance(evidence) };
             if chance < MIN_CHANCE {
                 self.draft.truncate(at);
                 break;
             }
             self.chances.push(chance);
         }
-        false
     }
 
-    /// Adds a token of the draft model. Returns the probability that it and all before it are accepted.
+    /// Adds a token of the draft model or the draft block. Returns the probability that it and all before it are accepted.
     pub fn add(&mut self, drafted: TokenId, evidence: DraftEvidence) -> f32 {
         let chance = self.chance(evidence);
         self.draft.push(drafted);
         self.chances.push(chance);
-        if let DrafterState::Model(ahead) = &mut self.source {
-            ahead.evidence.push(evidence);
-        }
+        self.ahead.iter_mut().for_each(|ahead| ahead.evidence.push(evidence));
         chance
     }
 
     /// Probability for the next token. 1 if it is checked in any case.
     fn chance(&self, evidence: DraftEvidence) -> f32 {
         match self.speculation.length {
-            DraftLength::Paying(_) => self.chances.last().unwrap_or(&1.0) * self.acceptance.rate(evidence),
+            DraftLength::Paying(_) => self.measured_chance(evidence),
             DraftLength::Always(_) => 1.0,
         }
+    }
+
+    fn measured_chance(&self, evidence: DraftEvidence) -> f32 {
+        self.chances.last().unwrap_or(&1.0) * self.acceptance.rate(evidence)
+    }
+
+    /// Returns how many tokens of the last draft are of the draft model or the draft block.
+    pub fn n_asked(&self) -> usize {
+        self.ahead.as_ref().map_or(0, |ahead| ahead.evidence.len())
     }
 
     /// Returns the last draft.
@@ -193,29 +216,27 @@ impl Drafter {
     /// Observes the last token of `history`.
     pub fn observe(&mut self, history: &[TokenId]) {
         let (Some(&token), before) = (history.last(), &history[..history.len() - 1]) else { return };
-        match &mut self.source {
-            DrafterState::Lookup(lookup) => {
-                if let (Some(n), Some(drafted)) = (lookup.n_matched(), lookup.next(before)) {
-                    self.acceptance.observe(DraftEvidence::Match(n), token == drafted);
-                }
-                lookup.observe(history);
+        if let Some(lookup) = &mut self.lookup {
+            if let (Some(n), Some(drafted)) = (lookup.n_matched(), lookup.next(before)) {
+                self.acceptance.observe(DraftEvidence::Match(n), token == drafted);
             }
-            DrafterState::Model(ahead) => {
-                ahead.n_paused = ahead.n_paused.saturating_sub(1);
-                let Some(at) = ahead.n_true else { return };
-                let (Some(&drafted), Some(&evidence)) = (self.draft.get(at), ahead.evidence.get(at)) else {
-                    return;
-                };
-                self.acceptance.observe(evidence, token == drafted);
-                ahead.n_true = (token == drafted).then_some(at + 1);
-            }
+            lookup.observe(history);
+        }
+        if let Some(ahead) = &mut self.ahead {
+            ahead.n_paused = ahead.n_paused.saturating_sub(1);
+            let Some(at) = ahead.n_true else { return };
+            let (Some(&drafted), Some(&evidence)) = (self.draft.get(at), ahead.evidence.get(at)) else {
+                return;
+            };
+            self.acceptance.observe(evidence, token == drafted);
+            ahead.n_true = (token == drafted).then_some(at + 1);
         }
     }
 
     /// Records that a draft yielded `n_tokens` for the cost of that many plain ones. If drafts do not pay, the draft
     /// model pauses.
     pub fn record_payoff(&mut self, n_tokens: usize, cost: f32) {
-        let DrafterState::Model(ahead) = &mut self.source else { return };
+        let Some(ahead) = &mut self.ahead else { return };
         ahead.speed += SPEED_STEP * (n_tokens as f32 / cost.max(f32::MIN_POSITIVE) - ahead.speed);
         if ahead.speed < 1.0 {
             ahead.n_paused = ahead.pause;

@@ -5,14 +5,22 @@
 /// Watches one reply for its stop strings.
 #[derive(Debug, Clone, Default)]
 pub struct StopStrings {
-    stops: Vec<String>,
+    /// With their places in the caller's list.
+    stops: Vec<(usize, String)>,
     held: String,
+    found: Option<usize>,
 }
 
 impl StopStrings {
     /// Creates a watch. Empty strings are ignored: they would stop everything.
     pub fn new(stops: &[String]) -> Self {
-        Self { stops: stops.iter().filter(|s| !s.is_empty()).cloned().collect(), held: String::new() }
+        let stops = stops.iter().cloned().enumerate().filter(|(_, stop)| !stop.is_empty());
+        Self { stops: stops.collect(), held: String::new(), found: None }
+    }
+
+    /// Which of the stop strings was found: its place in the list.
+    pub fn found(&self) -> Option<usize> {
+        self.found
     }
 
     /// Takes the next piece of the reply and appends to `out` what may be shown. Returns true once a stop string was
@@ -23,13 +31,15 @@ impl StopStrings {
             return false;
         }
         self.held.push_str(piece);
-        let first = self.stops.iter().filter_map(|stop| self.held.find(stop.as_str())).min();
-        if let Some(at) = first {
+        let found =
+            self.stops.iter().filter_map(|(index, stop)| Some((self.held.find(stop.as_str())?, *index)));
+        if let Some((at, index)) = found.min() {
+            self.found = Some(index);
             out.push_str(&self.held[..at]);
             self.held.clear();
             return true;
         }
-        let keep = self.stops.iter().map(|stop| held_suffix(&self.held, stop)).max().unwrap_or(0);
+        let keep = self.stops.iter().map(|(_, stop)| held_suffix(&self.held, stop)).max().unwrap_or(0);
         let shown = self.held.len() - keep;
         out.push_str(&self.held[..shown]);
         self.held.drain(..shown);
@@ -72,6 +82,13 @@ mod tests {
         shown.push(out);
         assert_eq!(shown, expected);
         assert!(!stopped);
+    }
+
+    #[test]
+    fn the_string_that_was_found_is_told() {
+        let mut watch = StopStrings::new(&["".into(), "END".into(), "\n".into()]);
+        assert_eq!((watch.push("a", &mut String::new()), watch.found()), (false, None));
+        assert_eq!((watch.push("b\nEND", &mut String::new()), watch.found()), (true, Some(2)), "the first");
     }
 
     #[test]

@@ -171,6 +171,11 @@ fn failed(error: &RenderError) -> EngineError {
 
 const BROKEN: &str = "Set another template for this model in the settings, or choose another model.";
 
+/// Formats a local time such as `2026-01-15T12:00:00` as Python's `strftime` does. `None`: it is no time.
+pub fn format_time(time: &str, format: &str) -> Option<String> {
+    Some(strftime::LocalTime::parse(time)?.format(format))
+}
+
 /// Returns the template source of a model file.
 ///
 /// Errors: it is not text.

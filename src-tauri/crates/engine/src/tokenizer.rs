@@ -232,6 +232,27 @@ impl Tokenizer {
         std::str::from_utf8(self.vocab.text(id)).ok()
     }
 
+    /// Returns the bytes that a token stands for in a text. Of markup, its name.
+    pub fn token_bytes(&self, id: TokenId) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        if self.vocab.kind(id).is_some() {
+            self.vocab.append_bytes(id, &mut bytes);
+        }
+        bytes
+    }
+
+    /// Returns what a token stands for where a constraint is applied.
+    pub(crate) fn constraint_text(&self, id: TokenId) -> ::constraint::TokenText {
+        use ::constraint::TokenText;
+        match self.vocab.kind(id) {
+            Some(TokenKind::Normal | TokenKind::UserDefined | TokenKind::Byte) => {
+                TokenText::Bytes(self.token_bytes(id))
+            }
+            Some(TokenKind::Control) => TokenText::Markup(self.token_text(id).unwrap_or_default().to_owned()),
+            Some(TokenKind::Unknown | TokenKind::Unused) | None => TokenText::Unused,
+        }
+    }
+
     /// Returns the number of tokens in the vocabulary.
     pub fn n_vocab(&self) -> usize {
         self.vocab.len()

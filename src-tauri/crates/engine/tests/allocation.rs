@@ -61,7 +61,8 @@ fn check(like: &str, mix: &str, kv: KvDType, resident: Option<WeightBudget>, sam
     let mut bytes = Vec::new();
     shape::write(&small(like), shape::mix(mix).unwrap(), 1, &mut bytes).unwrap();
     let file = WeightFile::from_bytes("small", SharedBytes::from_vec(bytes)).unwrap();
-    let options = LoadOptions { threads: Some(2), kv, resident, ctx: Some(512), ..LoadOptions::default() };
+    let options =
+        LoadOptions { threads: Some(2), kv: kv.both(), resident, ctx: Some(512), ..LoadOptions::default() };
     let mut model = Model::load(Arc::new(file), &options, &mut |_| {}).unwrap();
     let seq = model.new_sequence().unwrap();
     let mut stream = model.tokenizer().unwrap().stream();

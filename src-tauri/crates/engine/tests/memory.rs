@@ -84,6 +84,8 @@ fn run(file: &Arc<WeightFile>, memory: u64, n_ctx: usize) -> engine::Result<(usi
         budget: None,
         speculation: None,
         script: Vec::new(),
+        constraint: None,
+        logprobs: None,
         resumed: Vec::new(),
     };
     scheduler.submit(request).unwrap();
@@ -124,7 +126,7 @@ fn the_starter_model_runs_in_eight_mebibytes() {
 }
 
 #[test]
-fn a_memory_limit_holds_or_is_refused_with_a_context_that_fits() {
+fn f50_a_memory_limit_holds_or_is_refused_with_a_context_that_fits() {
     let _alone = alone();
     for (like, n_vocab) in [("llama-3.2-1b", 600), ("llama-3.2-1b", 32_000), ("gemma-3-1b", 8000)] {
         let bytes = small(like, n_vocab);

@@ -34,6 +34,15 @@ impl IoError {
         self.source.kind()
     }
 
+    /// Whether another program has the file open in a way that excludes this operation. It may let go of it soon, as a
+    /// virus scanner does.
+    pub fn is_busy(&self) -> bool {
+        use std::io::ErrorKind as K;
+        // Access denied, sharing violation, lock violation: what Windows reports of an open file.
+        let is_held = cfg!(windows) && matches!(self.source.raw_os_error(), Some(5 | 32 | 33));
+        is_held || matches!(self.io_kind(), K::ResourceBusy | K::ExecutableFileBusy)
+    }
+
     /// Stable identifier, never translated.
     pub fn code(&self) -> &'static str {
         use std::io::ErrorKind as K;
@@ -47,6 +56,7 @@ impl IoError {
             K::NotFound => "io.not_found",
             K::PermissionDenied | K::ReadOnlyFilesystem => "io.permission",
             K::StorageFull | K::QuotaExceeded => "io.no_space",
+            _ if self.is_busy() => "io.busy",
             _ => "io.failed",
         }
     }
@@ -61,6 +71,7 @@ impl IoError {
             }
             "io.too_large" => "Choose a smaller file, or split it.",
             "io.no_space" => "Free some space on the drive, then try again.",
+            "io.busy" => "Close the program that uses the file, such as a virus scanner, then try again.",
             _ => "Check the drive that holds the file, then try again.",
         }
         .to_owned()

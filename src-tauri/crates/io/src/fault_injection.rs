@@ -19,6 +19,8 @@ struct FaultPlan {
     count: u64,
     /// Index (from 0) of the operation that fails, with the kind of error it fails with.
     fails: Option<(u64, FaultDuration, std::io::ErrorKind)>,
+    /// An operation that fails by its name, how often it still does, and with what.
+    named: Option<(&'static str, u64, std::io::ErrorKind)>,
 }
 
 impl FaultPlan {
@@ -27,6 +29,14 @@ impl FaultPlan {
         let mut plan = lock(plan);
         let index = plan.count;
         plan.count += 1;
+        if let Some((name, n_left, kind)) = &mut plan.named
+            && *name == operation
+            && *n_left > 0
+        {
+            *n_left -= 1;
+            let kind = *kind;
+            return Err(IoError::new(operation, path, std::io::Error::new(kind, "fault injected by a test")));
+        }
         let kind = match plan.fails {
             Some((at, FaultDuration::Once, kind)) if index == at => kind,
             Some((at, FaultDuration::Sticky, kind)) if index >= at => kind,
@@ -49,17 +59,23 @@ pub struct FaultIo<I> {
 impl<I: Io> FaultIo<I> {
     /// Wraps `inner`. Nothing fails until [`FaultIo::fail_at`].
     pub fn new(inner: I) -> Self {
-        Self { inner, plan: Arc::new(Mutex::new(FaultPlan { count: 0, fails: None })) }
+        Self { inner, plan: Arc::new(Mutex::new(FaultPlan { count: 0, fails: None, named: None })) }
     }
 
     /// Restarts the count: the operation with this index (from 0) fails with an error of `kind`.
     pub fn fail_at(&self, index: u64, duration: FaultDuration, kind: std::io::ErrorKind) {
-        *self.plan() = FaultPlan { count: 0, fails: Some((index, duration, kind)) };
+        *self.plan() = FaultPlan { count: 0, fails: Some((index, duration, kind)), named: None };
+    }
+
+    /// The next `n_times` operations of this name, such as "rename", fail with an error of `kind`.
+    pub fn fail_named(&self, operation: &'static str, n_times: u64, kind: std::io::ErrorKind) {
+        self.plan().named = Some((operation, n_times, kind));
     }
 
     /// Stops failing; counting continues.
     pub fn heal(&self) {
-        self.plan().fails = None;
+        let mut plan = self.plan();
+        (plan.fails, plan.named) = (None, None);
     }
 
     /// Number of operations since the start or the last `fail_at`.

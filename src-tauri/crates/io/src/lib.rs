@@ -8,6 +8,7 @@
 
 mod checkpoint_dir;
 mod clock;
+mod damage;
 mod error;
 mod fault;
 mod fault_injection;
@@ -23,6 +24,7 @@ use std::path::{Path, PathBuf};
 
 pub use checkpoint_dir::CheckpointDir;
 pub use clock::{Clock, ManualClock, RealClock};
+pub use damage::{report_damage, take_damage_report};
 pub use error::IoError;
 pub use fault::{ErrorKind, Fault};
 pub use fault_injection::{FaultDuration, FaultIo};

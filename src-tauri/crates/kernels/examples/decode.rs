@@ -67,6 +67,51 @@ fn report(
     }
 }
 
+/// Runs steps of `rows` tokens from `position` on. Every second one is observed, which costs time, and is not timed.
+fn measure(
+    executor: &mut Executor,
+    position: usize,
+    rows: usize,
+    n_pages: usize,
+) -> (Vec<Duration>, BTreeMap<String, Duration>) {
+    let clock = io::RealClock::new();
+    let pages: Vec<u32> = (0..n_pages as u32).collect();
+    let mut times = Vec::new();
+    let mut profile: BTreeMap<String, Duration> = BTreeMap::new();
+    for step in 0..20.max(200 / rows.max(10)) {
+        let positions: Vec<u32> = (0..rows as u32).map(|i| (position + i as usize) as u32).collect();
+        let outputs = [rows as u32 - 1];
+        let batch = Batch {
+            tokens: &vec![7; rows],
+            positions: &positions,
+            kinds: &[],
+            given: GivenRows::NONE,
+            sequence: &vec![0; rows],
+            page_tables: &[&pages],
+            window_tables: &[],
+            states: &[],
+            outputs: &outputs,
+        };
+        let start = clock.monotonic();
+        let mut last = start;
+        let mut observe = |ran: &StepProfile| {
+            let now = clock.monotonic();
+            let best = profile.entry(ran.name().to_owned()).or_insert(Duration::MAX);
+            *best = (*best).min(now - last);
+            last = clock.monotonic();
+        };
+        let observer: Option<Observer> = if step % 2 == 1 { Some(&mut observe) } else { None };
+        executor.run_observed(&batch, observer).expect("a good batch");
+        if step % 2 == 0 {
+            times.push(clock.monotonic() - start);
+        }
+        if rows > 1 && step > 4 {
+            break;
+        }
+    }
+    (times, profile)
+}
+
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let number =
@@ -102,38 +147,6 @@ fn main() {
         .expect("threads");
     println!("{}", cpu.describe());
     let mut executor = Executor::new(graph, vec![Box::new(cpu)], capacity).expect("memory");
-    let clock = io::RealClock::new();
-    let pages: Vec<u32> = (0..n_pages as u32).collect();
-    let mut times = Vec::new();
-    let mut profile: BTreeMap<String, Duration> = BTreeMap::new();
-    for step in 0..20.max(200 / rows.max(10)) {
-        let positions: Vec<u32> = (0..rows as u32).map(|i| (position + i as usize) as u32).collect();
-        let outputs = [rows as u32 - 1];
-        let batch = Batch {
-            tokens: &vec![7; rows],
-            positions: &positions,
-            sequence: &vec![0; rows],
-            page_tables: &[&pages],
-            window_tables: &[],
-            states: &[],
-            outputs: &outputs,
-        };
-        let start = clock.monotonic();
-        let mut last = start;
-        let mut observe = |ran: &StepProfile| {
-            let now = clock.monotonic();
-            let best = profile.entry(ran.name().to_owned()).or_insert(Duration::MAX);
-            *best = (*best).min(now - last);
-            last = clock.monotonic();
-        };
-        let observer: Option<Observer> = if step % 2 == 1 { Some(&mut observe) } else { None };
-        executor.run_observed(&batch, observer).expect("a good batch");
-        if step % 2 == 0 {
-            times.push(clock.monotonic() - start);
-        }
-        if rows > 1 && step > 4 {
-            break;
-        }
-    }
+    let (times, profile) = measure(&mut executor, position, rows, n_pages);
     report(name, rows, bytes as f64 / 1e9, times, &profile);
 }

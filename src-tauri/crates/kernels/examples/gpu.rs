@@ -75,6 +75,8 @@ fn measure_submissions(graph: &Arc<Graph>, context: Arc<GpuContext>, selection: 
         let batch = Batch {
             tokens: &text[at..=at],
             positions: &[at as u32],
+            kinds: &[],
+            given: GivenRows::NONE,
             sequence: &[0],
             page_tables: &[&pages],
             window_tables: &[],

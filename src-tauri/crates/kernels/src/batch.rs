@@ -2,10 +2,12 @@
 
 use crate::capacity::Capacity;
 use crate::error::KernelError;
-use crate::graph::{Graph, PAGE_LEN, Retention, Rows};
+use crate::graph::{Graph, Mask, PAGE_LEN, Retention, Rows};
 
+mod given;
 mod state_slots;
 
+pub use given::GivenRows;
 pub(crate) use state_slots::StateSlots;
 
 /// Rows of one run, in any mixture of sequences, prefill and decode.
@@ -15,6 +17,10 @@ pub struct Batch<'a> {
     pub tokens: &'a [u32],
     /// (rows) absolute position of each token in its sequence
     pub positions: &'a [u32],
+    /// (rows) kind of each token, a row of the graph's table of kinds; empty: 0 everywhere
+    pub kinds: &'a [u32],
+    /// rows that are of images
+    pub given: GivenRows<'a>,
     /// (rows) index into `page_tables`
     pub sequence: &'a [u32],
     /// per sequence, its pages in order of position, for layers that retain all positions; covers the row's position
@@ -68,6 +74,16 @@ impl Batch<'_> {
         self.sequence.iter().map(|sequence| of_sequences[*sequence as usize]).collect()
     }
 
+    /// (rows) what `attention::visible` takes as each row's end under this mask: of its sequence after the batch, or of
+    /// its image. Empty for causal attention, which needs none.
+    pub fn ends_for(&self, mask: Mask) -> Vec<usize> {
+        match mask {
+            Mask::Causal | Mask::CausalAfterFirst => Vec::new(),
+            Mask::CausalImages => self.given.image_ends.iter().map(|end| *end as usize).collect(),
+            Mask::Bidirectional => self.ends(),
+        }
+    }
+
     /// The slot of the recurrent state that a row advances.
     pub fn state(&self, row: usize) -> u32 {
         self.states[self.sequence[row] as usize]
@@ -114,14 +130,23 @@ impl Batch<'_> {
         {
             return fail("position in a table of learned positions", *position as usize, n_positions);
         }
+        if !self.kinds.is_empty() && self.kinds.len() != n {
+            return fail("kinds", self.kinds.len(), n);
+        }
+        let n_kinds = graph.n_kinds().unwrap_or(1);
+        if let Some(kind) = self.kinds.iter().find(|kind| **kind as usize >= n_kinds) {
+            return fail("kind of a token", *kind as usize, n_kinds);
+        }
         slots.check(self, graph)?;
+        self.given.check(self, graph)?;
         for page in self.page_tables.iter().copied().flatten() {
             if *page as usize >= capacity.all_pages(Retention::All) {
                 return fail("page", *page as usize, capacity.all_pages(Retention::All));
             }
         }
+        let n_merged = graph.n_merged_rows();
         for (i, row) in self.outputs.iter().enumerate() {
-            if *row as usize >= n || (i > 0 && self.outputs[i - 1] >= *row) {
+            if *row as usize + n_merged > n || (i > 0 && self.outputs[i - 1] >= *row) {
                 return fail("output row", *row as usize, n);
             }
         }

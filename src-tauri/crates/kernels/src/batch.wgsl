@@ -10,7 +10,9 @@ struct Step {
   angles: u32,
   // columns selected per row of the output
   n_selected: u32,
-  spare: vec2<u32>,
+  // offset of given values in `rows`
+  given: u32,
+  spare: u32,
 }
 @group(0) @binding(0) var<uniform> step: Step;
 
@@ -26,8 +28,12 @@ const TABLES = 6u;
 const WINDOW_TABLES = 7u;
 // length of a row's sequence after the batch
 const ENDS = 8u;
-// section of which every row is zero
-const NO_SECTION = 0xffffffffu;
+// kind of a row, such as the first or second text of a pair
+const KINDS = 9u;
+// number of a given row, counted from 1; 0: not given
+const GIVEN = 10u;
+// first position after the image that a row is in; 0: in none
+const IMAGE_ENDS = 11u;
 
 const PAGE_LEN = 32u;
 

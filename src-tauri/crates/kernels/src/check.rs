@@ -6,6 +6,7 @@
 
 #[cfg(feature = "gpu")]
 pub(crate) mod gpu;
+mod recurrent;
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,15 +15,16 @@ use weights::dtype::TABLE;
 use weights::{DType, SharedBytes, TensorView};
 
 use crate::backend::Backend;
-use crate::batch::Batch;
+use crate::batch::{Batch, GivenRows};
 use crate::capacity::Capacity;
 use crate::compare::compare_after;
 use crate::cpu::isa::IsaLevel;
 use crate::cpu::{Cpu, CpuOptions};
 use crate::error::KernelError;
 use crate::graph::{
-    Activation, AttentionShape, Columns, ConvShape, DeltaShape, Experts, Graph, GraphBuilder, HeadOrder,
-    KvDType, KvLayerLayout, KvLayout, Mask, PAGE_LEN, RopeShape, RopeStyle, Routing, ValueId,
+    Activation, AttentionShape, Columns, ExpertChoice, ExpertScoring, Experts, Graph, GraphBuilder,
+    GroupLimit, GroupScore, KvDType, KvLayerLayout, KvLayout, KvPrecision, Mask, PAGE_LEN, RopeShape,
+    RopeStyle, Routing, ValueId,
 };
 use crate::matmul;
 use crate::scalar::Scalar;
@@ -88,10 +90,11 @@ fn mismatch(level: IsaLevel, make: OpenBackend) -> Result<Option<KernelMismatch>
     let graphs = [
         (matmuls(fast_dtypes(level))?, MATMUL_TOLERANCE),
         (row_ops()?, FLOAT_TOLERANCE),
-        (attention(KvDType::F16)?, FLOAT_TOLERANCE),
-        (attention(KvDType::Q8_0)?, ROUNDED_TOLERANCE),
-        (attention(KvDType::Q4_0)?, ROUNDED_TOLERANCE),
-        (recurrent()?, FLOAT_TOLERANCE),
+        (attention(KvDType::F16.both())?, FLOAT_TOLERANCE),
+        (attention(KvDType::Q8_0.both())?, ROUNDED_TOLERANCE),
+        (attention(KvDType::Q4_0.both())?, ROUNDED_TOLERANCE),
+        (recurrent::delta_rule()?, FLOAT_TOLERANCE),
+        (recurrent::state_space()?, FLOAT_TOLERANCE),
         (experts(DType::F32)?, FLOAT_TOLERANCE),
     ];
     for (graph, tolerance) in graphs {
@@ -154,6 +157,8 @@ fn with_batches<R>(
         Batch {
             tokens: &tokens[of.clone()],
             positions: &positions[of],
+            kinds: &[],
+            given: GivenRows::NONE,
             sequence: &zeros[..*n],
             page_tables: &pages,
             window_tables: &[],
@@ -222,24 +227,30 @@ fn row_ops() -> Result<Graph, KernelError> {
     let (weight, bias) = (noise.tensor(&[WIDTH])?, noise.tensor(&[WIDTH])?);
     b.rms_norm("root mean square norm", x, &weight, 1e-5)?;
     b.layer_norm("layer norm", x, &weight, Some(&bias), 1e-5)?;
+    b.layer_norm_groups("layer norm of groups", x, &weight, None, 1e-5, WIDTH / 2)?;
     b.add("addition", x, y)?;
     b.scale("factor", x, 0.37)?;
     b.softcap("cap", x, 3.0)?;
+    b.hadamard("rotation of heads", x, 8)?;
     for (name, act) in [
         ("sigmoid", Activation::Sigmoid),
         ("silu", Activation::Silu),
         ("gelu", Activation::Gelu),
         ("gelu by tanh", Activation::GeluTanh),
+        ("squared relu", Activation::ReluSquared),
+        ("xielu", Activation::XIelu { alpha_p: 0.7, alpha_n: 0.9, beta: 0.5, eps: -1e-6 }),
     ] {
         b.activate(name, x, act)?;
     }
     for (name, act) in [
         ("gated silu", Activation::Silu),
         ("gated gelu", Activation::GeluTanh),
+        ("gated squared relu", Activation::ReluSquared),
         ("clamped swish", Activation::ClampedSwish { limit: 1.5 }),
     ] {
         b.glu(name, x, y, act)?;
     }
+    routes(&mut b, both)?;
     let mut last = x;
     for (name, style) in [("rope of halves", RopeStyle::Half), ("rope of pairs", RopeStyle::Interleaved)] {
         last = b.rope(name, x, &rope(WIDTH / 26, 26, style))?;
@@ -247,14 +258,15 @@ fn row_ops() -> Result<Graph, KernelError> {
     finish(b, last)
 }
 
-const KV: KvLayerLayout = KvLayerLayout { n_kv_heads: 2, head_dim: 64, dtype: KvDType::F16, window: None };
+const KV: KvLayerLayout =
+    KvLayerLayout { n_kv_heads: 2, head_dim: 64, precision: KvDType::F16.both(), window: None };
 
 /// Grouped-query attention, with and without a window.
-fn attention(dtype: KvDType) -> Result<Graph, KernelError> {
+fn attention(precision: KvPrecision) -> Result<Graph, KernelError> {
     let KvLayerLayout { n_kv_heads, head_dim, .. } = KV;
     let n_heads = 3 * n_kv_heads;
     let mut noise = CheckNoise(3);
-    let mut b = GraphBuilder::new(KvLayout::uniform(1, KvLayerLayout { dtype, ..KV }))?;
+    let mut b = GraphBuilder::new(KvLayout::uniform(1, KvLayerLayout { precision, ..KV }))?;
     let stride = (n_heads + 2 * n_kv_heads) * head_dim;
     let x = b.embed("embedding", &noise.tensor(&[N_VOCAB, stride])?, 1.0)?;
     let part = |first: usize, n: usize| Columns {
@@ -266,6 +278,9 @@ fn attention(dtype: KvDType) -> Result<Graph, KernelError> {
     let q = b.columns("columns", x, part(0, n_heads))?;
     let k = b.columns("columns", x, part(n_heads, n_kv_heads))?;
     let v = b.columns("columns", x, part(n_heads + n_kv_heads, n_kv_heads))?;
+    let q = b.rotate_heads("rotation of queries", q, head_dim, precision.keys)?;
+    let k = b.rotate_heads("rotation of keys", k, head_dim, precision.keys)?;
+    let v = b.rotate_heads("rotation of values", v, head_dim, precision.values)?;
     b.kv_write("writing of keys and values", k, v, 0)?;
     let mut last = q;
     for window in [None, Some(9)] {
@@ -280,40 +295,9 @@ fn attention(dtype: KvDType) -> Result<Graph, KernelError> {
             softcap: window.map(|_| 4.0),
             sinks: window.map(|_| noise.many(n_heads).into()),
         };
-        last = b.attention(format!("attention over {dtype:?}"), q, shape)?;
+        last = b.attention(format!("attention over {precision}"), q, shape)?;
     }
     finish(b, last)
-}
-
-fn recurrent() -> Result<Graph, KernelError> {
-    let (n_heads, k_dim, v_dim, taps) = (2, 24, 40, 4);
-    let mut noise = CheckNoise(4);
-    let width = n_heads * (2 * k_dim + v_dim);
-    let states = vec![(taps - 1) * width, n_heads * k_dim * v_dim];
-    let mut b = GraphBuilder::new(KvLayout { states, ..KvLayout::uniform(0, KV) })?;
-    let x = b.embed("embedding", &noise.tensor(&[N_VOCAB, width])?, 1.0)?;
-    let conv = ConvShape {
-        state: 0,
-        weight: noise.many(taps * width).into(),
-        kernel: taps,
-        bias: None,
-        act: Activation::Silu,
-    };
-    let qkv = b.short_conv("short convolution", x, conv)?;
-    let of = |start| Columns { n_groups: 1, stride: width, start, width: n_heads };
-    let (beta, alpha) = (b.columns("columns", x, of(0))?, b.columns("columns", x, of(n_heads))?);
-    let delta = DeltaShape {
-        state: 1,
-        n_k_heads: n_heads,
-        n_v_heads: n_heads,
-        k_dim,
-        v_dim,
-        order: HeadOrder::Grouped,
-        decay: vec![-0.5; n_heads].into(),
-        dt_bias: noise.many(n_heads).into(),
-    };
-    let y = b.delta_net("delta rule", qkv, beta, alpha, delta)?;
-    finish(b, y)
 }
 
 fn experts(dtype: DType) -> Result<Graph, KernelError> {
@@ -323,7 +307,8 @@ fn experts(dtype: DType) -> Result<Graph, KernelError> {
     let x = b.embed("embedding", &noise.tensor(&[N_VOCAB, width])?, 1.0)?;
     let of = Columns { n_groups: 1, stride: width, start: 0, width: n_experts };
     let logits = b.columns("columns", x, of)?;
-    let routing = Routing { n_experts, n_used, renormalize: true, expert_scale: None };
+    let routing =
+        Routing { n_experts, n_used, renormalize: true, expert_scale: None, choice: ExpertChoice::default() };
     let route = b.moe_route("routing", logits, routing)?;
     let weights = (0..n_experts).map(|_| matrix(dtype, width, width, &mut noise));
     let weights = weights.collect::<Result<Vec<_>, _>>()?;
@@ -331,6 +316,27 @@ fn experts(dtype: DType) -> Result<Graph, KernelError> {
     let y = b.expert_matmul("product of experts", x, route, experts)?;
     let y = b.expert_sum("sum of experts", y, route)?;
     finish(b, y)
+}
+
+/// Every way of choosing experts but the plain one. `x` has at least `N_LOGITS` columns.
+fn routes(b: &mut GraphBuilder, x: ValueId) -> Result<(), KernelError> {
+    const N_LOGITS: usize = 12;
+    let stride = b.width(x);
+    let logits = b.columns("columns", x, Columns { n_groups: 1, stride, start: 0, width: N_LOGITS })?;
+    let groups = |score| Some(GroupLimit { n_groups: 4, n_used: 2, score });
+    let bias: Arc<[f32]> = (0..N_LOGITS).map(|i| 0.03 * (i * 5 % N_LOGITS) as f32).collect();
+    let choices = [
+        (ExpertScoring::Softmax, Some(bias.clone()), None, true),
+        (ExpertScoring::Softmax, None, groups(GroupScore::Max), false),
+        (ExpertScoring::Sigmoid, Some(bias), groups(GroupScore::TopTwo), true),
+        (ExpertScoring::SparseMixer { jitter: 0.2 }, None, None, false),
+    ];
+    for (scoring, selection_bias, groups, renormalize) in choices {
+        let choice = ExpertChoice { scoring, selection_bias, groups, sum_epsilon: 1e-6, scale: Some(2.5) };
+        let routing = Routing { n_experts: N_LOGITS, n_used: 3, renormalize, expert_scale: None, choice };
+        b.moe_route("routing by scores", logits, routing)?;
+    }
+    Ok(())
 }
 
 fn finish(mut b: GraphBuilder, last: ValueId) -> Result<Graph, KernelError> {
@@ -345,7 +351,7 @@ fn halves(b: &mut GraphBuilder, x: ValueId, width: usize) -> Result<[ValueId; 2]
 
 fn rope(n_heads: usize, head_dim: usize, style: RopeStyle) -> RopeShape {
     let inv_freq = (0..head_dim / 2).map(|i| 1.0 / (1.0 + i as f32)).collect();
-    RopeShape { n_heads, head_dim, n_rot: head_dim, inv_freq, mscale: 1.1, style }
+    RopeShape { n_heads, head_dim, n_rot: head_dim, inv_freq, axes: Arc::default(), mscale: 1.1, style }
 }
 
 fn tensor(dtype: DType, shape: &[usize], x: Vec<f32>) -> Result<Tensor, KernelError> {

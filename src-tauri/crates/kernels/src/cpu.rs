@@ -296,8 +296,10 @@ fn run_step(
     };
     match &node.op {
         Op::Embed { table, scale, by } => rows::embed(cx, table, *scale, *by, out),
+        Op::Given { start, .. } => rows::given(cx, *start, out),
+        Op::ReplaceGiven { x, start } => rows::replace_given(cx, *x, *start, out),
         Op::RmsNorm { x, eps, .. } => rows::norm(cx, i, *x, *eps, out),
-        Op::LayerNorm { x, eps, .. } => rows::layer_norm(cx, i, *x, *eps, out),
+        Op::LayerNorm { x, eps, width, .. } => rows::layer_norm(cx, i, *x, (*eps, *width), out),
         Op::MatMul { .. } => products.run(cx, graph, &[i], None),
         Op::Rope { x, rope } => rows::rotate(cx, i, *x, rope, out),
         Op::PositionScale { x, beta, original_context } => {
@@ -307,16 +309,23 @@ fn run_step(
         Op::Add { a, b } => rows::add(cx, *a, *b, out),
         Op::Scale { x, factor } => rows::scale(cx, *x, *factor, out),
         Op::Softcap { x, cap } => rows::softcap(cx, *x, *cap, out),
+        Op::Clamp { x, low, high } => rows::clamp(cx, *x, (*low, *high), out),
+        Op::Hadamard { x, width } => rows::hadamard(cx, *x, *width, out),
         Op::Activate { x, act } => rows::activate(cx, *x, *act, out),
         Op::Glu { gate, up, act } => rows::glu(cx, *gate, *up, *act, out),
         Op::RowGate { gate, x } => rows::row_gate(cx, *gate, *x, out),
+        Op::ScaleColumns { x, factors } => rows::scale_columns(cx, *x, factors, out),
         Op::Columns { x, columns } => rows::columns(cx, *x, *columns, out),
+        Op::JoinColumns { a, b, n_groups } => rows::join_columns(cx, [*a, *b], *n_groups, out),
         Op::MoeRoute { logits, routing } => rows::route(cx, *logits, routing, out),
+        Op::RouteAll { .. } => rows::route_all(cx, out),
         Op::ExpertMatMul { .. } => experts.run(cx, graph, &[i], None),
         Op::ExpertSum { x, route } => rows::expert_sum(cx, *x, *route, out),
         Op::ShortConv { x, conv } => recurrent::convolve(cx, i, *x, conv, out),
         Op::DeltaNet { qkv, beta, alpha, delta } => recurrent::advance(cx, [*qkv, *beta, *alpha], delta, out),
+        Op::Ssm { xbc, dt, ssm } => recurrent::advance_ssm(cx, [*xbc, *dt], ssm, out),
         Op::OutputRows { x } => rows::output_rows(cx, *x, out),
+        Op::MergeRows { x, n, merge } => rows::merge_rows(cx, *x, (*n, *merge), out),
         Op::KvWrite { .. } | Op::Copy { .. } => {
             unreachable!("KvWrite has no output, and the executor does copies")
         }

@@ -16,9 +16,10 @@ use crate::ops::kv_rows::requantized_page;
 use crate::ops::top_k::TopKEntry;
 use crate::plan::fuse::{Fusion, steps};
 use crate::plan::layout::{ValueLifetime, buckets, lay_out};
-use crate::plan::segments::{Segment, runs_of, segments};
+use crate::plan::segments::{Segment, runs_of};
 use crate::profile::Observer;
 
+mod draft;
 mod lost_device;
 
 use lost_device::LostDevice;
@@ -46,10 +47,12 @@ pub enum OutputSelection {
 pub struct Executor {
     graph: Arc<Graph>,
     devices: Vec<Box<dyn Backend>>,
+    /// all but the draft block
     segments: Vec<Segment>,
     capacity: Capacity,
     slots: StateSlots,
     n_outputs: usize,
+    n_draft_outputs: usize,
     selection: OutputSelection,
     /// top-k entries of the last run; empty where whole rows were selected
     top_k: Vec<TopKEntry>,
@@ -110,7 +113,7 @@ impl Executor {
             device.prepare_with_progress(&graph, DeviceId(i), capacity, lifetime, &mut progress)?;
             n_before += n_own;
         }
-        let segments = segments(&graph);
+        let segments = draft::without_draft(&graph);
         Ok(Self {
             graph,
             devices,
@@ -118,6 +121,7 @@ impl Executor {
             capacity,
             slots: StateSlots::new(&capacity),
             n_outputs: 0,
+            n_draft_outputs: 0,
             selection: OutputSelection::Rows,
             top_k: Vec::new(),
         })
@@ -194,6 +198,7 @@ impl Executor {
     /// As `run`, calling `observer` after each step.
     pub fn run_observed(&mut self, batch: &Batch, mut observer: Option<Observer>) -> Result<(), KernelError> {
         self.n_outputs = 0;
+        self.n_draft_outputs = 0;
         self.top_k.clear();
         batch.check(&self.graph, &self.capacity, &mut self.slots)?;
         for device in &mut self.devices {
@@ -330,6 +335,16 @@ impl Executor {
             bytes.extend_from_slice(&self.devices[device.0].state(layer, slot)?);
         }
         Ok(bytes)
+    }
+
+    /// One recurrent state of a sequence as bytes: that of index `state`.
+    pub fn one_state(&self, state: usize, slot: u32) -> Result<Cow<'_, [u8]>, KernelError> {
+        self.check_slot(slot)?;
+        let Some(device) = self.graph.state_devices().get(state) else {
+            let expected = self.graph.state_devices().len();
+            return Err(KernelError::KvPage { what: "recurrent state", found: state, expected });
+        };
+        self.devices[device.0].state(state, slot)
     }
 
     /// Restores what `state` returned.

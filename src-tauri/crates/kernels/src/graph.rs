@@ -4,13 +4,18 @@
 mod build;
 mod kv_layout;
 mod op;
+mod routing;
 
 pub use build::{GraphBuilder, MAX_HEAD_DIM};
-pub use kv_layout::{KvDType, KvLayerLayout, KvLayout, NO_PAGE, PAGE_LEN, Retention};
+pub use kv_layout::{
+    KvDType, KvLayerLayout, KvLayout, KvPrecision, NO_PAGE, PAGE_LEN, Retention, rotation_width,
+};
 pub use op::{
     Activation, AttentionShape, Columns, ConvShape, DeltaShape, Experts, HeadOrder, Lookup,
-    MAX_DELTA_HEAD_DIM, Mask, Op, RopeShape, RopeStyle, Routing,
+    MAX_DELTA_HEAD_DIM, MAX_HADAMARD_WIDTH, Mask, N_COORDINATES, Op, RopeShape, RopeStyle, RowMerge,
+    SsmShape,
 };
+pub use routing::{ExpertChoice, ExpertScoring, GroupLimit, GroupScore, MAX_EXPERT_GROUPS, Routing};
 
 /// Index into `Graph::values`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -74,6 +79,23 @@ pub struct Graph {
     pub(crate) n_vocab_in: usize,
     /// rows of the smallest table of learned positions
     pub(crate) n_positions: Option<usize>,
+    /// rows of the smallest table of kinds
+    pub(crate) n_kinds: Option<usize>,
+    /// width of given rows
+    pub(crate) given_width: Option<usize>,
+    pub(crate) draft: Option<DraftPart>,
+}
+
+/// The last nodes of a graph, which run on their own: a draft block. They read no value of the nodes before them, but
+/// the same keys and values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DraftPart {
+    /// first node of the part
+    pub first_node: usize,
+    /// value before the part that stays readable beside the output: (outputs, width)
+    pub hidden: ValueId,
+    /// result of the part: (outputs, width)
+    pub output: ValueId,
 }
 
 impl Graph {
@@ -107,7 +129,7 @@ impl Graph {
         self.output
     }
 
-    /// Rows of the embedding table; token ids must be smaller.
+    /// Rows of the embedding table; token ids must be smaller. 1 without such a table, so that all ids are 0.
     pub fn n_vocab_in(&self) -> usize {
         self.n_vocab_in
     }
@@ -115,6 +137,30 @@ impl Graph {
     /// Rows of the table of learned positions; positions must be smaller. None: no such table.
     pub fn n_positions(&self) -> Option<usize> {
         self.n_positions
+    }
+
+    /// Rows of the table of kinds; kinds must be smaller. None: no such table, so that all kinds are 0.
+    pub fn n_kinds(&self) -> Option<usize> {
+        self.n_kinds
+    }
+
+    /// Width of the rows that a batch may give. None: nothing reads them.
+    pub fn given_width(&self) -> Option<usize> {
+        self.given_width
+    }
+
+    /// The nodes that run on their own. None: all run together.
+    pub fn draft(&self) -> Option<DraftPart> {
+        self.draft
+    }
+
+    /// Rows from each output row on that the graph merges; 1: only the output row itself.
+    pub fn n_merged_rows(&self) -> usize {
+        let merged = self.nodes.iter().map(|node| match node.op {
+            Op::MergeRows { n, .. } => n,
+            _ => 1,
+        });
+        merged.max().unwrap_or(1)
     }
 
     /// The value with this id.

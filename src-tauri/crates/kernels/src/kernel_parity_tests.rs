@@ -4,7 +4,7 @@ use crate::cpu::isa::IsaLevel;
 use crate::graph::{Activation, RopeStyle};
 use crate::ops::{
     Kernels, activate, add, attention, delta_net, dot, expert_sum, glu, layer_norm, panel, rms_norm, rope,
-    scale, softcap,
+    scale, softcap, ssm,
 };
 
 /// Lengths around register widths.
@@ -81,12 +81,13 @@ fn dots_and_norms() {
 }
 
 /// Limits within the numbers and at infinity.
-const ACTIVATIONS: [Activation; 7] = [
+const ACTIVATIONS: [Activation; 8] = [
     Activation::Identity,
     Activation::Sigmoid,
     Activation::Silu,
     Activation::Gelu,
     Activation::GeluTanh,
+    Activation::ReluSquared,
     Activation::ClampedSwish { limit: 0.9 },
     Activation::ClampedSwish { limit: f32::INFINITY },
 ];
@@ -96,7 +97,8 @@ const ACTIVATIONS: [Activation; 7] = [
 #[test]
 fn activations() {
     let wide = |n| numbers(n, 9).iter().map(|x| x * 8.0).collect::<Vec<f32>>();
-    for act in ACTIVATIONS {
+    let xielu = |eps| Activation::XIelu { alpha_p: 0.7, alpha_n: 0.9, beta: 0.5, eps };
+    for act in ACTIVATIONS.into_iter().chain([xielu(-1e-6), xielu(-0.3)]) {
         let copied = |n, out: &mut [f32]| out.copy_from_slice(&wide(n));
         let scalar = |n, out: &mut [f32]| {
             copied(n, out);
@@ -137,6 +139,25 @@ fn sums_of_experts() {
         let (a, b): (Vec<f32>, Vec<f32>) = (0..n).map(|i| (number(i), number(i + 7))).unzip();
         (k.mul_add)(&a, &b, o);
     });
+}
+
+/// Ten tokens on one state: sums of up to 256 terms in another order, accumulated.
+#[test]
+fn state_spaces() {
+    for (d_state, n) in [(1, 1), (16, 8), (24, 41), (128, 64), (256, 129)] {
+        for level in IsaLevel::present() {
+            let (mut want, mut got) = (numbers(n * d_state, 1), numbers(n * d_state, 1));
+            for t in 0..10 {
+                let (x, b, c) = (numbers(n, 3 * t), numbers(d_state, 3 * t + 1), numbers(d_state, 3 * t + 2));
+                let token = ssm::SsmToken { x: &x, b: &b, c: &c, keep: 0.9, dt: 0.3, skip: 0.7 };
+                let (mut out, mut level_out) = (vec![0.0; n], vec![0.0; n]);
+                ssm::scalar(token, &mut want, &mut out);
+                (Kernels::at(level).ssm)(token, &mut got, &mut level_out);
+                assert_close("ssm", level, &out, &level_out, 1e-5);
+                assert_close("ssm's state", level, &want, &got, 5e-6);
+            }
+        }
+    }
 }
 
 /// Ten tokens on one state: sums of up to 130 terms in another order, accumulated.

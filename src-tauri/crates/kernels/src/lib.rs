@@ -42,7 +42,7 @@ mod scalar;
 mod tensor;
 
 pub use backend::{Backend, BackendKind, ProgressFn};
-pub use batch::Batch;
+pub use batch::{Batch, GivenRows};
 pub use capacity::Capacity;
 pub use compare::{NodeDifference, compare};
 pub use cpu::{Cpu, CpuOptions, WeightBudget};
@@ -53,9 +53,10 @@ pub use fault::{FaultPlan, GpuFault};
 pub use gpu_cache::{GpuCache, GpuFacts, GpuKey};
 pub use gpu_selector::{GpuSelector, VerificationScope};
 pub use graph::{
-    Activation, AttentionShape, Columns, ConvShape, DeltaShape, DeviceId, Experts, Graph, GraphBuilder,
-    HeadOrder, KvDType, KvLayerLayout, KvLayout, Lookup, Mask, NO_PAGE, Node, Op, PAGE_LEN, Retention,
-    RopeShape, RopeStyle, Routing, Rows, Value, ValueId,
+    Activation, AttentionShape, Columns, ConvShape, DeltaShape, DeviceId, DraftPart, ExpertChoice,
+    ExpertScoring, Experts, Graph, GraphBuilder, GroupLimit, GroupScore, HeadOrder, KvDType, KvLayerLayout,
+    KvLayout, KvPrecision, Lookup, MAX_EXPERT_GROUPS, Mask, N_COORDINATES, NO_PAGE, Node, Op, PAGE_LEN,
+    Retention, RopeShape, RopeStyle, Routing, RowMerge, Rows, SsmShape, Value, ValueId, rotation_width,
 };
 pub use interrupt::Interrupt;
 pub use lane_reduction::LaneReduction;

@@ -9,6 +9,7 @@ pub use op_row::OpRow;
 pub mod activate;
 pub mod add;
 pub mod attention;
+pub mod clamp;
 pub mod columns;
 pub mod delta_net;
 pub mod dot;
@@ -18,25 +19,35 @@ pub mod exp;
 pub mod expert_groups;
 pub mod expert_matmul;
 pub mod expert_sum;
+pub mod given;
 pub mod glu;
+pub mod hadamard;
+pub mod join_columns;
 pub mod kv_rows;
 pub mod kv_write;
 pub mod layer_norm;
+pub mod merge_rows;
 pub mod moe_route;
+mod moe_route_by_score;
 pub mod op_row;
 pub mod output_rows;
 pub mod panel;
 pub mod rms_norm;
 pub mod rope;
+pub mod route_all;
 pub mod scale;
 pub mod short_conv;
 pub mod softcap;
+pub mod softplus;
+pub mod ssm;
 pub mod top_k;
 
 /// The row of an operation.
 pub fn row(op: &Op) -> &'static OpRow {
     match op {
         Op::Embed { .. } => &embed::ROW,
+        Op::Given { .. } => &given::ROW,
+        Op::ReplaceGiven { .. } => &given::REPLACE_ROW,
         Op::RmsNorm { .. } => &rms_norm::ROW,
         Op::LayerNorm { .. } => &layer_norm::ROW,
         Op::MatMul { .. } => &crate::matmul::generic::ROW,
@@ -47,16 +58,23 @@ pub fn row(op: &Op) -> &'static OpRow {
         Op::Add { .. } => &add::ROW,
         Op::Scale { .. } => &scale::ROW,
         Op::Softcap { .. } => &softcap::ROW,
+        Op::Clamp { .. } => &clamp::ROW,
+        Op::Hadamard { .. } => &hadamard::ROW,
         Op::Activate { .. } => &activate::ROW,
         Op::Glu { .. } => &glu::ROW,
         Op::RowGate { .. } => &scale::GATE_ROW,
+        Op::ScaleColumns { .. } => &scale::COLUMNS_ROW,
         Op::Columns { .. } => &columns::ROW,
+        Op::JoinColumns { .. } => &join_columns::ROW,
         Op::MoeRoute { .. } => &moe_route::ROW,
+        Op::RouteAll { .. } => &route_all::ROW,
         Op::ExpertMatMul { .. } => &expert_matmul::ROW,
         Op::ExpertSum { .. } => &expert_sum::ROW,
         Op::ShortConv { .. } => &short_conv::ROW,
         Op::DeltaNet { .. } => &delta_net::ROW,
+        Op::Ssm { .. } => &ssm::ROW,
         Op::OutputRows { .. } => &output_rows::ROW,
+        Op::MergeRows { .. } => &merge_rows::ROW,
         Op::Copy { .. } => &COPY,
     }
 }
@@ -80,6 +98,8 @@ pub struct Kernels {
     pub expert_sum: expert_sum::ExpertSum,
     /// gated unit
     pub glu: glu::Glu,
+    /// Hadamard transform
+    pub hadamard: hadamard::Transform,
     /// layer norm
     pub layer_norm: layer_norm::LayerNorm,
     /// multiply-add of vectors
@@ -94,6 +114,8 @@ pub struct Kernels {
     pub scale: scale::Scale,
     /// soft cap
     pub softcap: softcap::Softcap,
+    /// state space
+    pub ssm: ssm::AdvanceSsm,
     /// partial softmax
     pub softmax: attention::Softmax,
     /// merge of partial softmaxes
@@ -114,6 +136,7 @@ impl Kernels {
             dot: dot::LEVELS.at(level),
             expert_sum: expert_sum::LEVELS.at(level),
             glu: glu::LEVELS.at(level),
+            hadamard: hadamard::LEVELS.at(level),
             layer_norm: layer_norm::LEVELS.at(level),
             mul_add: short_conv::LEVELS.at(level),
             panel: panel::LEVELS.at(level),
@@ -121,6 +144,7 @@ impl Kernels {
             rope: rope::LEVELS.at(level),
             scale: scale::LEVELS.at(level),
             softcap: softcap::LEVELS.at(level),
+            ssm: ssm::LEVELS.at(level),
             softmax: attention::SOFTMAX.at(level),
             merge: attention::MERGE.at(level),
             halves: kv_write::F16_CONVERT.at(level),

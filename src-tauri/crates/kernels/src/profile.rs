@@ -147,18 +147,27 @@ impl StepProfile<'_> {
             ),
             Op::ShortConv { conv, .. } => only_bytes(self.state(conv.state)),
             Op::DeltaNet { delta, .. } => only_bytes(self.state(delta.state)),
-            Op::RmsNorm { .. }
+            Op::Ssm { ssm, .. } => only_bytes(self.state(ssm.state)),
+            Op::Given { .. }
+            | Op::ReplaceGiven { .. }
+            | Op::MergeRows { .. }
+            | Op::RmsNorm { .. }
             | Op::LayerNorm { .. }
             | Op::Rope { .. }
             | Op::PositionScale { .. }
             | Op::Add { .. }
             | Op::Scale { .. }
             | Op::Softcap { .. }
+            | Op::Clamp { .. }
+            | Op::Hadamard { .. }
             | Op::Activate { .. }
             | Op::Glu { .. }
             | Op::RowGate { .. }
+            | Op::ScaleColumns { .. }
             | Op::Columns { .. }
+            | Op::JoinColumns { .. }
             | Op::MoeRoute { .. }
+            | Op::RouteAll { .. }
             | Op::ExpertSum { .. }
             | Op::OutputRows { .. }
             | Op::Copy { .. } => {
@@ -176,8 +185,9 @@ impl StepProfile<'_> {
         let layout = self.graph.kv().layers[shape.layer];
         let per_position = (layout.page_bytes() / PAGE_LEN) as u64;
         let per_pair = 4 * (shape.n_heads * shape.head_dim) as u64;
-        let ends = self.batch.ends();
-        let seen = |row: usize| visible(shape, self.batch.positions[row] as usize, ends[row]);
+        let ends = self.batch.ends_for(shape.mask);
+        let end = |row: usize| ends.get(row).copied().unwrap_or_default();
+        let seen = |row: usize| visible(shape, self.batch.positions[row] as usize, end(row));
         let mut cost = StepCost::default();
         for sequence in 0..self.batch.page_tables.len() {
             let rows = (0..self.batch.n_rows()).filter(|row| self.batch.sequence[*row] as usize == sequence);

@@ -13,20 +13,20 @@ use crate::capacity::Capacity;
 use crate::cpu::isa::IsaLevel;
 use crate::cpu::memory::{HostMemory, ValueArena};
 use crate::error::KernelError;
-use crate::graph::{
-    AttentionShape, ConvShape, DeltaShape, DeviceId, Graph, Op, PAGE_LEN, Retention, ValueId,
-};
+use crate::graph::{AttentionShape, DeviceId, Graph, Op, PAGE_LEN, Retention, RowMerge, ValueId};
 use crate::interrupt::Interrupt;
 use crate::matmul::generic;
 use crate::ops::{
-    activate, add, attention, columns, delta_net, embed, expert_matmul, expert_sum, glu, kv_write,
-    layer_norm, moe_route, output_rows, rms_norm, rope, scale, short_conv, softcap,
+    self, activate, add, attention, clamp, columns, embed, expert_matmul, expert_sum, glu, hadamard,
+    join_columns, kv_write, layer_norm, moe_route, output_rows, rms_norm, rope, route_all, scale, softcap,
 };
 use crate::plan::fuse::Fusion;
 use crate::plan::layout::ValueLifetime;
 use crate::plan::step::Step;
 use crate::profile::{Observer, StepProfile};
 use crate::tensor::Tensor;
+
+mod recurrent;
 
 /// The reference backend: one thread, plain Rust.
 #[derive(Default)]
@@ -174,12 +174,14 @@ fn node(memory: &mut HostMemory, scratch: &mut ScalarScratch, i: usize, batch: &
                 embed::scalar(table, embed::row_of(*by, batch, row), *scale, out);
             }
         }
+        Op::Given { start, .. } => given(values, batch, *start, out),
+        Op::ReplaceGiven { x, start } => replace_given(values, batch, *x, *start, out),
         Op::RmsNorm { x, eps, .. } => {
             each_row(values, *x, out, |_, x, out| rms_norm::scalar(x, vector, *eps, out));
         }
-        Op::LayerNorm { x, eps, .. } => {
-            each_row(values, *x, out, |_, x, out| layer_norm::scalar(x, vector, bias, *eps, out));
-        }
+        Op::LayerNorm { x, eps, width, .. } => each_row(values, *x, out, |_, x, out| {
+            layer_norm::scalar_groups(x, [vector, bias], (*eps, *width), out);
+        }),
         Op::MatMul { x, weight, .. } => {
             let ([x], [out]) = values.borrow([*x], [out]);
             matmul(weight, x, vector, &mut scratch.row, out);
@@ -196,6 +198,8 @@ fn node(memory: &mut HostMemory, scratch: &mut ScalarScratch, i: usize, batch: &
         Op::Add { a, b } => each_pair(values, *a, *b, out, add::scalar),
         Op::Scale { x, factor } => each_row(values, *x, out, |_, x, out| scale::scalar(x, *factor, out)),
         Op::Softcap { x, cap } => in_place(values, *x, out, |_, out| softcap::scalar(out, *cap)),
+        Op::Hadamard { x, width } => in_place(values, *x, out, |_, out| hadamard::scalar(out, *width)),
+        Op::Clamp { x, low, high } => in_place(values, *x, out, |_, out| clamp::scalar(out, *low, *high)),
         Op::Activate { x, act } => in_place(values, *x, out, |_, out| activate::scalar(out, *act)),
         Op::Glu { gate, up, act } => {
             each_pair(values, *gate, *up, out, |gate, up, out| glu::scalar(gate, up, *act, out));
@@ -203,8 +207,8 @@ fn node(memory: &mut HostMemory, scratch: &mut ScalarScratch, i: usize, batch: &
         Op::RowGate { gate, x } => {
             each_pair(values, *gate, *x, out, |gate, x, out| scale::scalar(x, scale::of_gate(gate[0]), out));
         }
-        Op::Columns { x, columns } => {
-            each_row(values, *x, out, |_, x, out| columns::scalar(x, *columns, out));
+        Op::ScaleColumns { .. } | Op::Columns { .. } | Op::JoinColumns { .. } | Op::RouteAll { .. } => {
+            on_columns(values, &node.op, out);
         }
         Op::MoeRoute { logits, routing } => {
             each_row(values, *logits, out, |_, logits, out| moe_route::scalar(logits, routing, out));
@@ -214,16 +218,36 @@ fn node(memory: &mut HostMemory, scratch: &mut ScalarScratch, i: usize, batch: &
             expert_matmul::scalar(x, route, experts, vector, &mut scratch.row, out);
         }),
         Op::ExpertSum { x, route } => each_pair(values, *x, *route, out, expert_sum::scalar),
-        Op::ShortConv { x, conv } => convolve(memory, batch, *x, conv, out),
-        Op::DeltaNet { qkv, beta, alpha, delta } => {
-            advance(memory, batch, [*qkv, *beta, *alpha], delta, out);
+        Op::ShortConv { .. } | Op::DeltaNet { .. } | Op::Ssm { .. } => {
+            recurrent::run(memory, batch, &node.op, out);
         }
         Op::OutputRows { x } => {
             let width = values.width(out);
             let ([x], [out]) = values.borrow([*x], [out]);
             output_rows::scalar(x, width, batch.outputs, out);
         }
+        Op::MergeRows { x, n, merge } => merge_rows(values, batch, *x, (*n, *merge), out),
         Op::Copy { .. } => unreachable!("the executor copies between devices"),
+    }
+}
+
+/// Runs an operation that selects, joins or multiplies columns, or makes them.
+fn on_columns(values: &mut ValueArena, op: &Op, out: ValueId) {
+    match op {
+        Op::ScaleColumns { x, factors } => {
+            each_row(values, *x, out, |_, x, out| scale::columns(x, factors, out));
+        }
+        Op::Columns { x, columns } => {
+            each_row(values, *x, out, |_, x, out| columns::scalar(x, *columns, out));
+        }
+        Op::JoinColumns { a, b, n_groups } => {
+            each_pair(values, *a, *b, out, |a, b, out| join_columns::scalar(a, b, *n_groups, out));
+        }
+        Op::RouteAll { n } => {
+            let ([], [out]) = values.borrow([], [out]);
+            out.chunks_exact_mut(2 * n).for_each(route_all::scalar);
+        }
+        _ => unreachable!("the caller passes operations on columns"),
     }
 }
 
@@ -259,50 +283,34 @@ fn each_pair(
     }
 }
 
+/// Columns of the batch's given rows; zero for other rows.
+fn given(values: &mut ValueArena, batch: &Batch, start: usize, out: ValueId) {
+    let width = values.width(out);
+    let ([], [out]) = values.borrow([], [out]);
+    for (row, out) in out.chunks_exact_mut(width).enumerate() {
+        out.fill(0.0);
+        ops::given::scalar(batch, row, start, out);
+    }
+}
+
+/// x, except for the rows that the batch gives.
+fn replace_given(values: &mut ValueArena, batch: &Batch, x: ValueId, start: usize, out: ValueId) {
+    in_place(values, x, out, |row, out| ops::given::scalar(batch, row, start, out));
+}
+
+/// Each output row and those after it, merged.
+fn merge_rows(values: &mut ValueArena, batch: &Batch, x: ValueId, merge: (usize, RowMerge), out: ValueId) {
+    let width = values.width(x);
+    let ([x], [out]) = values.borrow([x], [out]);
+    ops::merge_rows::scalar(x, width, merge, batch.outputs, out);
+}
+
 /// x · weightᵀ + bias; `bias` may be empty.
 fn matmul(weight: &Tensor, x: &[f32], bias: &[f32], row: &mut Vec<f32>, out: &mut [f32]) {
     row.resize(weight.n_cols(), 0.0);
     generic::scalar(weight, x, row, out);
     for out in out.chunks_exact_mut(weight.n_rows()) {
         out.iter_mut().zip(bias).for_each(|(out, bias)| *out += bias);
-    }
-}
-
-/// Runs a short convolution token by token.
-fn convolve(memory: &mut HostMemory, batch: &Batch, x: ValueId, conv: &ConvShape, out: ValueId) {
-    let states = &mut memory.states;
-    each_row(&mut memory.values, x, out, |row, x, out| {
-        let state = states.state_mut(conv.state, batch.state(row));
-        if batch.positions[row] == 0 {
-            state.fill(0.0);
-        }
-        short_conv::scalar(x, conv, state, out);
-    });
-}
-
-/// Runs a gated delta rule token by token and head by head.
-fn advance(
-    memory: &mut HostMemory,
-    batch: &Batch,
-    [qkv, beta, alpha]: [ValueId; 3],
-    delta: &DeltaShape,
-    out: ValueId,
-) {
-    let width = memory.values.width(qkv);
-    let ([qkv, beta, alpha], [out]) = memory.values.borrow([qkv, beta, alpha], [out]);
-    for row in 0..batch.n_rows() {
-        let states = memory.states.state_mut(delta.state, batch.state(row));
-        if batch.positions[row] == 0 {
-            states.fill(0.0);
-        }
-        let qkv = &qkv[row * width..(row + 1) * width];
-        let heads = row * delta.n_v_heads..(row + 1) * delta.n_v_heads;
-        let (beta, alpha) = (&beta[heads.clone()], &alpha[heads.clone()]);
-        let out = &mut out[heads.start * delta.v_dim..heads.end * delta.v_dim];
-        for (head, state) in states.chunks_exact_mut(delta.k_dim * delta.v_dim).enumerate() {
-            let token = delta_net::token(delta, head, qkv, beta, alpha);
-            delta_net::scalar(token, state, &mut out[head * delta.v_dim..(head + 1) * delta.v_dim]);
-        }
     }
 }
 
@@ -332,7 +340,9 @@ fn attend(
     let d = attention.head_dim;
     let group = attention.n_heads / attention.n_kv_heads;
     let ([q], [out]) = memory.values.borrow([q], [out]);
-    for (row, end) in batch.ends().into_iter().enumerate() {
+    let ends = batch.ends_for(attention.mask);
+    for row in 0..batch.n_rows() {
+        let end = ends.get(row).copied().unwrap_or_default();
         let seen = attention::visible(attention, batch.positions[row] as usize, end);
         for kv_head in 0..attention.n_kv_heads {
             gather(&memory.kv, scratch, batch, row, (attention, &seen), kv_head);
@@ -368,15 +378,15 @@ fn gather(
     scratch.page.resize(PAGE_LEN * d, 0.0);
     for (i, page) in table[..n_pages].iter().enumerate().skip(seen.start / PAGE_LEN) {
         let span = i * PAGE_LEN * d..(i + 1) * PAGE_LEN * d;
-        let dtype = kv.layout_of(layer, *page).dtype;
+        let precision = kv.layout_of(layer, *page).precision;
         kv_write::load_values(
             halves,
-            dtype,
+            precision.values,
             kv.values(layer, *page, kv_head),
             d,
             &mut scratch.values[span.clone()],
         );
-        kv_write::load_keys(halves, dtype, kv.keys(layer, *page, kv_head), d, &mut scratch.page);
+        kv_write::load_keys(halves, precision.keys, kv.keys(layer, *page, kv_head), d, &mut scratch.page);
         for (slot, key) in scratch.keys[span].chunks_exact_mut(d).enumerate() {
             for (j, key) in key.iter_mut().enumerate() {
                 *key = scratch.page[j * PAGE_LEN + slot];

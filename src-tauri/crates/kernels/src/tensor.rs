@@ -41,6 +41,17 @@ impl Tensor {
         Ok(tensor)
     }
 
+    /// The same numbers as a matrix: all dimensions but the first become columns. Errors: a format in blocks.
+    pub fn flattened(&self) -> Result<Self, KernelError> {
+        if self.dtype.block_len() != 1 {
+            let name = self.dtype.name();
+            return Err(KernelError::mismatch(&self.name, "block format", "one number per block", name));
+        }
+        let n_rows = self.shape.first().copied().unwrap_or(1);
+        let n_cols = self.shape.iter().skip(1).product();
+        Ok(Self { shape: vec![n_rows, n_cols], ..self.clone() })
+    }
+
     /// Name in the model file.
     pub fn name(&self) -> &str {
         &self.name

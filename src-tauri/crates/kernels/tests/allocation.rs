@@ -53,6 +53,8 @@ fn check(what: &str, graph: Graph, devices: Vec<Box<dyn Backend>>, n_vocab: usiz
         let batch = Batch {
             tokens: &ids[range.clone()],
             positions: &positions[range],
+            kinds: &[],
+            given: GivenRows::NONE,
             sequence: &[0; 64][..n],
             page_tables: &[&pages],
             window_tables: &[],

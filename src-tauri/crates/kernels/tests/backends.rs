@@ -42,6 +42,8 @@ fn every_node_agrees_with_the_specification_at_every_level() {
     let batch = |range: std::ops::Range<usize>| Batch {
         tokens: &text[range.clone()],
         positions: &all[range.clone()],
+        kinds: &[],
+        given: GivenRows::NONE,
         sequence: &[0; 50][..range.len()],
         page_tables: &[&PAGES],
         window_tables: &[],
@@ -50,13 +52,15 @@ fn every_node_agrees_with_the_specification_at_every_level() {
     };
     let batches = [batch(0..33), batch(33..34), batch(34..50)];
     for dtype in [DType::F32, DType::F16, DType::BF16, DType::Q8_0, DType::Q4_0, DType::Q4_K, DType::Q6_K] {
-        for (kv, window, style) in [
-            (KvDType::F32, None, RopeStyle::Interleaved),
-            (KvDType::F16, Some(20), RopeStyle::Half),
-            (KvDType::Q8_0, None, RopeStyle::Half),
-            (KvDType::Q4_0, Some(20), RopeStyle::Interleaved),
+        for (kv, values, window, style) in [
+            (KvDType::F32, None, None, RopeStyle::Interleaved),
+            (KvDType::F16, None, Some(20), RopeStyle::Half),
+            (KvDType::Q8_0, None, None, RopeStyle::Half),
+            (KvDType::Q4_0, None, Some(20), RopeStyle::Interleaved),
+            (KvDType::Q8_0, Some(KvDType::Q4_0), None, RopeStyle::Half),
+            (KvDType::F16, Some(KvDType::Q8_0), Some(20), RopeStyle::Half),
         ] {
-            let graph = Arc::new(model(Shape { dtype, kv, window, style, ..SMALL }, 21));
+            let graph = Arc::new(model(Shape { dtype, kv, values, window, style, ..SMALL }, 21));
             for level in IsaLevel::present() {
                 let (mut a, mut b) = (Scalar::new(), cpu(2, level));
                 let found =
@@ -75,6 +79,8 @@ fn compare_names_the_first_node_that_differs() {
     let batch = Batch {
         tokens: &ids,
         positions: &positions,
+        kinds: &[],
+        given: GivenRows::NONE,
         sequence: &[0; 40],
         page_tables: &[&PAGES],
         window_tables: &[],
@@ -97,6 +103,8 @@ fn fused_steps_give_the_bits_of_single_nodes() {
             let batch = Batch {
                 tokens: &ids,
                 positions: &positions,
+                kinds: &[],
+                given: GivenRows::NONE,
                 sequence: &[0; 50],
                 page_tables: &[&PAGES],
                 window_tables: &[],
@@ -162,7 +170,7 @@ fn nan_in_the_weights_is_a_number_not_a_panic() {
     for level in IsaLevel::present() {
         let mut b = GraphBuilder::new(KvLayout::uniform(
             1,
-            KvLayerLayout { n_kv_heads: 1, head_dim: 8, dtype: KvDType::F16, window: None },
+            KvLayerLayout { n_kv_heads: 1, head_dim: 8, precision: KvDType::F16.both(), window: None },
         ))
         .unwrap();
         let bad = tensor(DType::F32, &[4, 8], &[f32::NAN; 32]);
@@ -194,6 +202,8 @@ fn batches_that_contradict_themselves_are_refused() {
     let good = Batch {
         tokens: &[1, 2],
         positions: &[0, 1],
+        kinds: &[],
+        given: GivenRows::NONE,
         sequence: &[0, 0],
         page_tables: &[&PAGES],
         window_tables: &[],
@@ -233,6 +243,8 @@ fn released_devices_fail_as_lost_ones_do() {
     let batch = Batch {
         tokens: &ids[..1],
         positions: &[8],
+        kinds: &[],
+        given: GivenRows::NONE,
         sequence: &[0],
         page_tables: &[&PAGES],
         window_tables: &[],

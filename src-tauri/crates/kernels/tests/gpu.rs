@@ -67,6 +67,8 @@ fn differs(graph: &Arc<Graph>, n_vocab: usize, tolerance: f32) -> Option<NodeDif
     let batch = |range: std::ops::Range<usize>| Batch {
         tokens: &text[range.clone()],
         positions: &all[range.clone()],
+        kinds: &[],
+        given: GivenRows::NONE,
         sequence: &[0; 50][..range.len()],
         page_tables: &[&PAGES],
         window_tables: &[],
@@ -79,14 +81,18 @@ fn differs(graph: &Arc<Graph>, n_vocab: usize, tolerance: f32) -> Option<NodeDif
 
 #[test]
 fn every_node_agrees_with_the_specification() {
-    for (dtype, kv, window, style) in [
-        (DType::F32, KvDType::F32, None, RopeStyle::Interleaved),
-        (DType::F16, KvDType::F16, Some(20), RopeStyle::Half),
-        (DType::Q8_0, KvDType::Q8_0, None, RopeStyle::Half),
-        (DType::Q4_K, KvDType::Q4_0, Some(20), RopeStyle::Interleaved),
+    for (dtype, kv, values, window, style) in [
+        (DType::F32, KvDType::F32, None, None, RopeStyle::Interleaved),
+        (DType::F16, KvDType::F16, None, Some(20), RopeStyle::Half),
+        (DType::Q8_0, KvDType::Q8_0, None, None, RopeStyle::Half),
+        (DType::Q4_K, KvDType::Q4_0, None, Some(20), RopeStyle::Interleaved),
+        (DType::F32, KvDType::Q8_0, Some(KvDType::Q4_0), None, RopeStyle::Half),
+        (DType::F32, KvDType::F16, Some(KvDType::Q4_0), Some(20), RopeStyle::Half),
+        (DType::F32, KvDType::Q4_0, Some(KvDType::F32), None, RopeStyle::Interleaved),
     ] {
-        let graph = Arc::new(model(Shape { dtype, kv, window, style, ..SMALL }, 21));
-        assert_eq!(differs(&graph, SMALL.n_vocab, of_kv(kv)), None, "{dtype} {kv:?}");
+        let graph = Arc::new(model(Shape { dtype, kv, values, window, style, ..SMALL }, 21));
+        let tolerance = of_kv(kv).max(of_kv(values.unwrap_or(kv)));
+        assert_eq!(differs(&graph, SMALL.n_vocab, tolerance), None, "{dtype} {kv:?} {values:?}");
     }
 }
 
@@ -117,7 +123,8 @@ fn every_format_is_right() {
     Gpu::new(device()).verify(&graph).unwrap();
 }
 
-const KV: KvLayerLayout = KvLayerLayout { n_kv_heads: 2, head_dim: 64, dtype: KvDType::F16, window: None };
+const KV: KvLayerLayout =
+    KvLayerLayout { n_kv_heads: 2, head_dim: 64, precision: KvDType::F16.both(), window: None };
 
 #[test]
 fn every_operation_agrees_with_the_specification() {
@@ -153,7 +160,7 @@ struct Heads {
 /// Attention over queries, keys and values that come straight from a table.
 fn attention(heads: Heads) -> Graph {
     let Heads { kv, n_heads, n_kv_heads, head_dim, mask, window, is_odd } = heads;
-    let layer = KvLayerLayout { n_kv_heads, head_dim, dtype: kv, window: None };
+    let layer = KvLayerLayout { n_kv_heads, head_dim, precision: kv.both(), window: None };
     let mut b = GraphBuilder::new(KvLayout::uniform(1, layer)).unwrap();
     let r = &mut Random(3);
     let stride = (n_heads + 2 * n_kv_heads) * head_dim;
@@ -203,6 +210,8 @@ fn run_mixed(executor: &mut Executor, batches: &[&[(usize, usize)]]) -> [Vec<f32
         let batch = Batch {
             tokens: &ids,
             positions: &positions,
+            kinds: &[],
+            given: GivenRows::NONE,
             sequence: &sequence,
             page_tables: &[&tables[0], &tables[1]],
             window_tables: &[],
@@ -301,6 +310,8 @@ fn top_k_is_selected_on_the_gpu() {
         let batch = Batch {
             tokens: &ids,
             positions: &positions,
+            kinds: &[],
+            given: GivenRows::NONE,
             sequence: &[0; 9],
             page_tables: &[&PAGES],
             window_tables: &[],
@@ -386,6 +397,8 @@ fn batch_mates_change_no_bit() {
         let batch = Batch {
             tokens: &ids,
             positions: &positions,
+            kinds: &[],
+            given: GivenRows::NONE,
             sequence: &[0, 0, 0, 1, 1, 1],
             page_tables: &[&PAGES[..1], &PAGES[1..2]],
             window_tables: &[],
@@ -426,6 +439,8 @@ fn pages_and_states_move_between_a_card_and_the_processor() {
         let batch = Batch {
             tokens: &text[40..],
             positions: &positions,
+            kinds: &[],
+            given: GivenRows::NONE,
             sequence: &[0; 20],
             page_tables: &[&[20, 21]],
             window_tables: &[],

@@ -31,6 +31,7 @@ fn chunks_threads_and_pages_change_no_bit() {
     let r = &mut Random(7);
     // block format, KV format, window, heads, KV heads, head size
     let cases = [
+        (DType::F32, KvDType::Q8_0, None, 4, 2, 64),
         (DType::F32, KvDType::F32, None, 4, 4, 24),
         (DType::Q8_0, KvDType::F16, Some(40), 4, 1, 64),
         (DType::Q4_K, KvDType::F16, None, 8, 2, 32),
@@ -40,7 +41,9 @@ fn chunks_threads_and_pages_change_no_bit() {
         (DType::F16, KvDType::F16, None, 40, 1, 8),
     ];
     for (dtype, kv, window, n_heads, n_kv_heads, head_dim) in cases {
-        let shape = Shape { dtype, kv, window, n_heads, n_kv_heads, head_dim, ..SMALL };
+        // with rows of 64 elements, keys and values differ in format
+        let values = (kv == KvDType::Q8_0 && head_dim == 64).then_some(KvDType::Q4_0);
+        let shape = Shape { dtype, kv, values, window, n_heads, n_kv_heads, head_dim, ..SMALL };
         let tokens = tokens(280, shape.n_vocab, 3); // more than one chunk of attention
         let graph = model(shape, 5);
         for (name, backend) in backends() {
@@ -92,6 +95,8 @@ fn batch_mates_change_no_bit() {
             let batch = Batch {
                 tokens: &ids,
                 positions: &positions,
+                kinds: &[],
+                given: GivenRows::NONE,
                 sequence: &sequence,
                 page_tables: &tables,
                 window_tables: &[],
@@ -126,6 +131,8 @@ fn pages_can_be_copied_saved_and_restored() {
     let batch = Batch {
         tokens: &rest,
         positions: &positions,
+        kinds: &[],
+        given: GivenRows::NONE,
         sequence: &[0; 16],
         page_tables: &[&[30, 9, 5]],
         window_tables: &[],

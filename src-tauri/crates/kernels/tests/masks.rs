@@ -38,6 +38,8 @@ fn run(executor: &mut Executor, texts: &[&[u32]]) -> Vec<Vec<f32>> {
     let batch = Batch {
         tokens: &tokens,
         positions: &positions,
+        kinds: &[],
+        given: GivenRows::NONE,
         sequence: &sequence,
         page_tables: &tables,
         window_tables: &[],
@@ -89,7 +91,7 @@ fn every_backend_looks_ahead_alike() {
 /// One attention over the embedded tokens themselves.
 fn one_layer(mask: Mask, window: Option<usize>) -> Graph {
     let (n_vocab, head_dim) = (SMALL.n_vocab, 32);
-    let layer = KvLayerLayout { n_kv_heads: 1, head_dim, dtype: KvDType::F32, window: None };
+    let layer = KvLayerLayout { n_kv_heads: 1, head_dim, precision: KvDType::F32.both(), window: None };
     let mut b = GraphBuilder::new(KvLayout::uniform(1, layer)).unwrap();
     let r = &mut Random(4);
     let x = b.embed("embed", &r.tensor(DType::F32, &[n_vocab, head_dim], 1.0), 1.0).unwrap();

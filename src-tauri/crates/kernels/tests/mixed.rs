@@ -38,6 +38,8 @@ fn every_node_agrees_with_the_specification_at_every_level() {
     let batch = |range: std::ops::Range<usize>| Batch {
         tokens: &text[range.clone()],
         positions: &all[range.clone()],
+        kinds: &[],
+        given: GivenRows::NONE,
         sequence: &[0; 50][..range.len()],
         page_tables: &[&PAGES],
         window_tables: &[],
@@ -76,6 +78,8 @@ fn every_node_agrees_whatever_the_shapes() {
             batches.push(Batch {
                 tokens: &text[at..at + n],
                 positions: &all[at..at + n],
+                kinds: &[],
+                given: GivenRows::NONE,
                 sequence: &[0; 40][..n],
                 page_tables: &[&PAGES],
                 window_tables: &[],
@@ -130,6 +134,8 @@ fn fused_steps_give_the_bits_of_single_nodes() {
             let batch = Batch {
                 tokens: &text[..n],
                 positions: &positions[..n],
+                kinds: &[],
+                given: GivenRows::NONE,
                 sequence: &[0; 50][..n],
                 page_tables: &[&PAGES],
                 window_tables: &[],
@@ -196,6 +202,8 @@ fn step(executor: &mut Executor, texts: &mut [Text], n: &mut dyn FnMut(usize) ->
     let batch = Batch {
         tokens: &ids,
         positions: &positions,
+        kinds: &[],
+        given: GivenRows::NONE,
         sequence: &sequence,
         page_tables: &tables,
         window_tables: &[],
@@ -250,6 +258,8 @@ fn states_can_be_copied_saved_and_restored() {
             let batch = Batch {
                 tokens: &text[40..],
                 positions: &positions,
+                kinds: &[],
+                given: GivenRows::NONE,
                 sequence: &[0; 20],
                 page_tables: &[&PAGES],
                 window_tables: &[],
@@ -271,6 +281,8 @@ fn batches_that_contradict_their_states_are_refused() {
     let good = Batch {
         tokens: &[1, 2, 3, 4],
         positions: &[0, 5, 1, 6],
+        kinds: &[],
+        given: GivenRows::NONE,
         sequence: &[0, 1, 0, 1],
         page_tables: &[&PAGES, &PAGES[2..]],
         window_tables: &[],
@@ -310,7 +322,13 @@ fn nan_in_a_router_is_a_number_not_a_panic() {
         let mut gate = vec![f32::NAN; 5 * 32];
         gate[32..96].fill(0.5);
         let logits = b.matmul("router", x, &tensor(DType::F32, &[5, 32], &gate), None).unwrap();
-        let routing = Routing { n_experts: 5, n_used: 3, renormalize: true, expert_scale: None };
+        let routing = Routing {
+            n_experts: 5,
+            n_used: 3,
+            renormalize: true,
+            expert_scale: None,
+            choice: ExpertChoice::default(),
+        };
         let route = b.moe_route("route", logits, routing).unwrap();
         let weights = (0..5).map(|_| r.tensor(DType::Q8_0, &[64, 32], 1.0)).collect();
         let x = b.expert_matmul("experts", x, route, Experts { weights, bias: None }).unwrap();

@@ -21,6 +21,8 @@ fn steps(device: Box<dyn Backend>, graph: Graph, before: usize, n: usize) -> Vec
     let batch = Batch {
         tokens: &vec![1; n],
         positions: &positions,
+        kinds: &[],
+        given: GivenRows::NONE,
         sequence: &vec![0; n],
         page_tables: &[&[0, 1, 2, 3]],
         window_tables: &[],

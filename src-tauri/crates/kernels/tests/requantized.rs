@@ -77,6 +77,8 @@ impl Old {
             let batch = Batch {
                 tokens: &tokens[at..at + n],
                 positions: &positions,
+                kinds: &[],
+                given: GivenRows::NONE,
                 sequence: &vec![0; n],
                 page_tables: &[&self.mixed],
                 window_tables: &[],
@@ -240,7 +242,7 @@ fn aged_pages_are_read_and_hold_nearly_the_same() {
 fn a_page_loses_half_a_step_at_most() {
     let r = &mut Random(3);
     for dtype in [KvDType::F32, KvDType::F16] {
-        let layout = KvLayerLayout { n_kv_heads: 2, head_dim: 64, dtype, window: None };
+        let layout = KvLayerLayout { n_kv_heads: 2, head_dim: 64, precision: dtype.both(), window: None };
         let aged = layout.requantized().unwrap();
         assert!(aged.requantized().is_none(), "once is enough");
         let mut rows = KvRows::zeroed(layout, PAGE_LEN);
@@ -263,14 +265,14 @@ fn a_page_loses_half_a_step_at_most() {
             }
         }
     }
-    let odd = KvLayerLayout { n_kv_heads: 1, head_dim: 80, dtype: KvDType::F16, window: None };
+    let odd = KvLayerLayout { n_kv_heads: 1, head_dim: 80, precision: KvDType::F16.both(), window: None };
     assert!(odd.requantized().is_none(), "heads are no whole blocks");
     assert!(
         KvLayerLayout { head_dim: 64, window: Some(9), ..odd }.requantized().is_none(),
         "windows let go anyway"
     );
     assert!(
-        KvLayerLayout { head_dim: 64, dtype: KvDType::Q4_0, ..odd }.requantized().is_none(),
+        KvLayerLayout { head_dim: 64, precision: KvDType::Q4_0.both(), ..odd }.requantized().is_none(),
         "nothing is saved"
     );
 }
@@ -290,6 +292,8 @@ fn what_has_aged_is_read_only() {
     let good = Batch {
         tokens: &[1, 2],
         positions: &[32, 33],
+        kinds: &[],
+        given: GivenRows::NONE,
         sequence: &[0, 0],
         page_tables: &[&[24, 1]],
         window_tables: &[],

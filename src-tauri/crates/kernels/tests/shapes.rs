@@ -7,7 +7,8 @@ use common::*;
 use kernels::*;
 use weights::DType;
 
-const KV: KvLayerLayout = KvLayerLayout { n_kv_heads: 2, head_dim: 8, dtype: KvDType::F16, window: None };
+const KV: KvLayerLayout =
+    KvLayerLayout { n_kv_heads: 2, head_dim: 8, precision: KvDType::F16.both(), window: None };
 
 fn f32s(shape: &[usize]) -> Tensor {
     tensor(DType::F32, shape, &vec![1.0; shape.iter().product()])
@@ -36,7 +37,15 @@ fn attention(n_heads: usize, layer: usize) -> AttentionShape {
 
 fn rope(n_rot: usize, n_freq: usize) -> RopeShape {
     let inv_freq = vec![1.0; n_freq].into();
-    RopeShape { n_heads: 4, head_dim: 8, n_rot, inv_freq, mscale: 1.0, style: RopeStyle::Half }
+    RopeShape {
+        n_heads: 4,
+        head_dim: 8,
+        n_rot,
+        inv_freq,
+        axes: [].into(),
+        mscale: 1.0,
+        style: RopeStyle::Half,
+    }
 }
 
 type Build = fn(&mut GraphBuilder, ValueId) -> Result<(), KernelError>;
@@ -105,7 +114,7 @@ fn begun_with_states() -> (GraphBuilder, ValueId, ValueId) {
 }
 
 fn routing(n_experts: usize, n_used: usize) -> Routing {
-    Routing { n_experts, n_used, renormalize: false, expert_scale: None }
+    Routing { n_experts, n_used, renormalize: false, expert_scale: None, choice: ExpertChoice::default() }
 }
 
 fn experts(n: usize, shape: [usize; 2]) -> Experts {
@@ -276,6 +285,57 @@ fn misfits_of_recurrent_layers_are_refused_by_name() {
     ]);
 }
 
+/// Fits a width of 2 · 4 + 2 · 4 = 16.
+fn ssm() -> SsmShape {
+    let heads: std::sync::Arc<[f32]> = [1.0; 2].into();
+    SsmShape {
+        state: 1,
+        n_heads: 2,
+        head_dim: 4,
+        n_groups: 1,
+        d_state: 4,
+        decay: heads.clone(),
+        skip: heads.clone(),
+        dt_bias: heads,
+        dt_limits: [0.0, f32::INFINITY],
+    }
+}
+
+/// With inputs that fit `ssm()`.
+fn state_space(b: &mut GraphBuilder, x: ValueId, ssm: SsmShape) -> Result<(), KernelError> {
+    let [xbc, dt] = [16, 2].map(|n| b.matmul("ok", x, &f32s(&[n, 32]), None).unwrap());
+    b.ssm("bad", xbc, dt, ssm).map(drop)
+}
+
+#[test]
+fn misfits_of_state_spaces_and_heads_are_refused_by_name() {
+    refused(&[
+        ("heads", |b, x, _| state_space(b, x, SsmShape { n_groups: 0, ..ssm() })),
+        ("heads", |b, x, _| state_space(b, x, SsmShape { n_groups: 4, ..ssm() })),
+        ("head or state size", |b, x, _| state_space(b, x, SsmShape { d_state: usize::MAX, ..ssm() })),
+        ("head or state size", |b, x, _| state_space(b, x, SsmShape { head_dim: 0, ..ssm() })),
+        ("width of x, B and C", |b, x, _| state_space(b, x, SsmShape { n_groups: 2, ..ssm() })),
+        ("decays", |b, x, _| state_space(b, x, SsmShape { decay: [1.0; 3].into(), ..ssm() })),
+        ("skip factors", |b, x, _| state_space(b, x, SsmShape { skip: [1.0; 3].into(), ..ssm() })),
+        ("time steps", |b, x, _| state_space(b, x, SsmShape { dt_bias: [1.0; 3].into(), ..ssm() })),
+        ("floats of the state", |b, x, _| state_space(b, x, SsmShape { state: 0, ..ssm() })),
+        ("width of the time steps", |b, x, _| {
+            let xbc = b.matmul("ok", x, &f32s(&[16, 32]), None)?;
+            b.ssm("bad", xbc, x, ssm()).map(drop)
+        }),
+        ("factors of columns", |b, x, _| b.scale_columns("bad", x, [1.0; 31].into()).map(drop)),
+        ("width of an operand", |b, x, _| b.join_columns("bad", x, x, 5).map(drop)),
+        ("width of an operand", |b, x, _| b.join_columns("bad", x, x, 0).map(drop)),
+        ("experts", |b, _, _| b.route_all("bad", 0).map(drop)),
+        ("experts", |b, x, _| {
+            let route = b.route_all("ok", 3)?;
+            b.expert_matmul("bad", x, route, experts(4, [8, 32])).map(drop)
+        }),
+    ]);
+    let (mut b, x, _) = begun_with_states();
+    state_space(&mut b, x, ssm()).unwrap();
+}
+
 /// The shapes before modification are valid.
 #[test]
 fn what_fits_is_built() {
@@ -318,8 +378,8 @@ fn unfinished_graphs_are_refused() {
 fn kv_layouts_are_checked() {
     let with = |layer| GraphBuilder::new(KvLayout::uniform(1, layer));
     assert!(with(KV).is_ok());
-    assert!(with(KvLayerLayout { dtype: KvDType::Q8_0, ..KV }).is_err(), "8 is no block of 32");
-    assert!(with(KvLayerLayout { head_dim: 64, dtype: KvDType::Q4_0, ..KV }).is_ok());
+    assert!(with(KvLayerLayout { precision: KvDType::Q8_0.both(), ..KV }).is_err(), "8 is no block of 32");
+    assert!(with(KvLayerLayout { head_dim: 64, precision: KvDType::Q4_0.both(), ..KV }).is_ok());
     assert!(with(KvLayerLayout { head_dim: 1024, ..KV }).is_err());
     assert!(with(KvLayerLayout { n_kv_heads: 0, ..KV }).is_err());
     assert!(GraphBuilder::new(KvLayout { states: vec![4, 0], ..KvLayout::uniform(1, KV) }).is_err());

@@ -38,6 +38,8 @@ fn run_within_window(executor: &mut Executor, tokens: &[u32], window: usize, chu
         let batch = Batch {
             tokens: &tokens[at..at + n],
             positions: &positions,
+            kinds: &[],
+            given: GivenRows::NONE,
             sequence: &vec![0; *n],
             page_tables: &[&pages],
             window_tables: &[&table],
@@ -82,6 +84,8 @@ fn a_missing_page_is_an_error() {
     let good = Batch {
         tokens: &[1, 2],
         positions: &[70, 71],
+        kinds: &[],
+        given: GivenRows::NONE,
         sequence: &[0, 0],
         page_tables: &[&[0, 1, 2]],
         window_tables: &[&[NO_PAGE, 4, 5]],

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 
+use crate::config_json;
 use crate::error::{FaultKind, FaultLocation, WeightsError, shown};
 use crate::metadata::Metadata;
 use crate::mmap::SharedBytes;
@@ -17,13 +18,15 @@ use crate::tensor::{Container, FilePart, TensorInfo};
 use crate::weight_file::WeightFile;
 
 /// Files next to the weights that other crates read.
-const SIDE_FILES: [&str; 6] = [
+const SIDE_FILES: [&str; 8] = [
     "tokenizer.json",
     "tokenizer_config.json",
     "generation_config.json",
     "special_tokens_map.json",
     "chat_template.jinja",
     "tokenizer.model",
+    "preprocessor_config.json",
+    "processor_config.json",
 ];
 const MODEL_FILE: &str = "model.safetensors";
 const INDEX_FILE: &str = "model.safetensors.index.json";
@@ -285,7 +288,7 @@ fn read_config(folder: &Path) -> Result<serde_json::Value, WeightsError> {
         let cause = format!("has {} bytes; the limit is {MAX_CONFIG_BYTES}", bytes.len());
         return Err(error(FaultKind::Limit, cause));
     }
-    let config: serde_json::Value = serde_json::from_slice(&bytes)
+    let config = config_json::parse(&bytes)
         .map_err(|e| error(FaultKind::Malformed, format!("is not valid JSON: {e}")))?;
     if !config.is_object() {
         return Err(error(FaultKind::Malformed, "is not a JSON object".into()));

@@ -324,7 +324,11 @@ fn place_tensors(
             return Err(error(FaultKind::Malformed, format!("offset {start} leaves a hole before it")));
         }
         if data_start.checked_add(range.end).is_none_or(|end| end > file_len) {
-            let cause = format!("ends beyond the file, which has {file_len} bytes");
+            let end = order.last().map_or(range.end, |&last| tensors[last as usize].range.end);
+            let needed = data_start.saturating_add(end);
+            let cause = format!(
+                "ends beyond the file, which has {file_len} of the {needed} bytes that its tensors need"
+            );
             return Err(error(FaultKind::Truncated, cause));
         }
         expected = range.end.checked_next_multiple_of(alignment);

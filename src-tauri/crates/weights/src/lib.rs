@@ -5,6 +5,7 @@
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 
+mod config_json;
 pub mod dtype;
 pub mod error;
 mod fingerprint;

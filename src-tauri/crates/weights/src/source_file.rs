@@ -5,6 +5,10 @@ use std::path::Path;
 use crate::error::{FaultKind, WeightsError};
 use crate::mmap::SharedBytes;
 
+/// Remedy for a web page that was saved in the place of a model.
+const PAGE_ADVICE: &str =
+    "Download the model again from its page. You may have to log in and accept its license first.";
+
 /// Last component of a path, for messages.
 pub(crate) fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
@@ -19,9 +23,10 @@ pub(crate) fn map(path: &Path, name: &str) -> Result<SharedBytes, WeightsError> 
 pub(crate) fn not_a_model(name: &str, bytes: &[u8]) -> WeightsError {
     let head = &bytes[..bytes.len().min(512)];
     let text = String::from_utf8_lossy(head).trim_start().to_ascii_lowercase();
+    let is_page = text.starts_with("<!doctype") || text.starts_with("<html") || text.starts_with("<?xml");
     let (kind, cause) = if bytes.is_empty() {
         (FaultKind::Truncated, "is empty".to_owned())
-    } else if text.starts_with("<!doctype") || text.starts_with("<html") || text.starts_with("<?xml") {
+    } else if is_page {
         (
             FaultKind::NotAModel,
             "is a web page, not a model: the download link led to a page about the file".into(),
@@ -42,5 +47,6 @@ pub(crate) fn not_a_model(name: &str, bytes: &[u8]) -> WeightsError {
     } else {
         (FaultKind::NotAModel, "is neither a GGUF nor a safetensors file".into())
     };
-    WeightsError::new(name, kind, cause)
+    let error = WeightsError::new(name, kind, cause);
+    if is_page { error.advise(PAGE_ADVICE) } else { error }
 }

@@ -78,7 +78,7 @@ impl Adapter {
         }
     }
 
-    pub(super) fn container(&self) -> Container {
+    pub(crate) fn container(&self) -> Container {
         self.file.container()
     }
 
@@ -103,7 +103,7 @@ impl Adapter {
         }
     }
 
-    pub(super) fn tensor_names(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn tensor_names(&self) -> impl Iterator<Item = &str> {
         self.file.tensors().map(|tensor| tensor.name)
     }
 
@@ -118,14 +118,14 @@ impl Adapter {
         }
     }
 
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.names(name).iter().any(|name| self.file.tensor(name).is_some())
     }
 
     /// Returns a [rank, in] and b [out, rank].
     ///
     /// Errors: `adapter.tensor_missing`.
-    pub(super) fn pair(&self, name: &str) -> Result<(TensorView<'_>, TensorView<'_>)> {
+    pub(crate) fn pair(&self, name: &str) -> Result<(TensorView<'_>, TensorView<'_>)> {
         let [a, b] = self.names(name);
         let get = |name: &str| {
             self.file.tensor(name).ok_or_else(|| {
@@ -136,7 +136,7 @@ impl Adapter {
     }
 
     /// Returns the factor on the update of the model's tensor `name`.
-    pub(super) fn scale(&self, name: &str, rank: usize) -> f32 {
+    pub(crate) fn scale(&self, name: &str, rank: usize) -> f32 {
         match &self.form {
             AdapterFormat::Gguf { alpha } if *alpha == 0.0 => 1.0,
             AdapterFormat::Gguf { alpha } => alpha / rank as f32,

@@ -8,6 +8,8 @@ use crate::error::Result;
 use crate::spec::{EmbeddingHead, ModelSpec, Pooling, Role};
 
 const POOLING: HParamKey = HParamKey { gguf: "pooling_type", hf: "" };
+/// Pooling type of a head that ranks pairs of texts.
+const RANK: u64 = 4;
 const CAUSAL: &str = "attention.causal";
 
 /// Reads a family's spec with its file's embedding keys.
@@ -16,7 +18,8 @@ const CAUSAL: &str = "attention.causal";
 pub(super) fn complete(hparams: &HParams<'_>, family: Family) -> Result<ModelSpec> {
     let mut spec = family.spec(hparams)?;
     let before = family.embedding_prefixes();
-    let pooled = |pooling| Some(EmbeddingHead { pooling, dense: Vec::new(), before });
+    let rank = spec.embeds.as_ref().and_then(|embeds| embeds.rank);
+    let pooled = |pooling| Some(EmbeddingHead { pooling, dense: Vec::new(), before, rank });
     spec.embeds = match (hparams.optional_unbounded(POOLING)?, spec.embeds) {
         (None, embeds) => embeds,
         (Some(0), None) => None,
@@ -24,7 +27,10 @@ pub(super) fn complete(hparams: &HParams<'_>, family: Family) -> Result<ModelSpe
         (Some(1), _) => pooled(Pooling::Mean),
         (Some(2), _) => pooled(Pooling::First),
         (Some(3), _) => pooled(Pooling::Last),
-        (Some(4), _) => return Err(hparams.unsupported("a head that ranks pairs of texts")),
+        (Some(RANK), embeds) if rank.is_some() => embeds,
+        (Some(RANK), _) => {
+            return Err(hparams.unsupported("a head that ranks pairs of texts without its pooler"));
+        }
         (Some(n), _) => return Err(hparams.unsupported(&format!("pooling type {n}"))),
     };
     if hparams.optional_flag(CAUSAL)? == Some(false) {

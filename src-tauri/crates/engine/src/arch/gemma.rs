@@ -28,6 +28,10 @@ impl Architecture for Gemma {
         &["gemma"]
     }
 
+    fn is_trainable(&self) -> bool {
+        true
+    }
+
     fn spec(&self, hparams: &HParams<'_>) -> Result<ModelSpec> {
         plain(hparams, self.gguf_name())
     }
@@ -40,6 +44,10 @@ impl Architecture for Gemma2 {
 
     fn hf_names(&self) -> &'static [&'static str] {
         &["gemma2"]
+    }
+
+    fn is_trainable(&self) -> bool {
+        true
     }
 
     fn spec(&self, hparams: &HParams<'_>) -> Result<ModelSpec> {
@@ -86,6 +94,10 @@ impl Architecture for Gemma3 {
             ("rope_theta", 1e6),
             ("sliding_window", 4096.0),
         ]
+    }
+
+    fn is_trainable(&self) -> bool {
+        true
     }
 
     fn spec(&self, hparams: &HParams<'_>) -> Result<ModelSpec> {
@@ -151,14 +163,24 @@ fn post_norms(spec: &mut ModelSpec) {
     }
 }
 
-/// Returns which layers have a window: as the config lists them, else all but every `interval`-th.
+const WINDOW_PATTERN: &str = "attention.sliding_window_pattern";
+const WINDOW_INTERVAL: HParamKey = HParamKey { gguf: WINDOW_PATTERN, hf: "sliding_window_pattern" };
+
+/// Returns which layers have a window: as the file lists them, else all but every `interval`-th. Files without a
+/// pattern have the interval of the published models, in llama.cpp and transformers as here.
 fn slides(hparams: &HParams<'_>, n_layers: usize, interval: usize) -> Result<Vec<bool>> {
-    if let Some(types) = hparams.layer_types(n_layers)? {
-        return Ok(types.iter().map(|kind| *kind == "sliding_attention").collect());
+    if let Some(flags) = hparams.flags_by_layer(WINDOW_PATTERN, n_layers)? {
+        return Ok(flags);
     }
-    let from_config = hparams.optional_count(HParamKey { gguf: "", hf: "sliding_window_pattern" }, MAX_LAYERS)?;
-    let interval = from_config.unwrap_or(interval);
-    Ok((1..=n_layers).map(|n| n % interval != 0).collect())
+    let every = |interval: usize| (1..=n_layers).map(|n| n % interval != 0).collect::<Vec<_>>();
+    if let Some(types) = hparams.layer_types(n_layers)? {
+        let slides: Vec<bool> = types.iter().map(|kind| *kind == "sliding_attention").collect();
+        if slides != every(interval) {
+            hparams.note_flags(WINDOW_PATTERN, &slides);
+        }
+        return Ok(slides);
+    }
+    Ok(every(hparams.optional_count(WINDOW_INTERVAL, MAX_LAYERS)?.unwrap_or(interval)))
 }
 
 /// Returns the factor on q·k. The two largest models scale queries by width over heads, which GGUF does not say;

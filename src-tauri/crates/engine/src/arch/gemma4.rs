@@ -12,8 +12,8 @@ use super::tensor_names::TensorName;
 use super::{Architecture, keys, llama, names, rope};
 use crate::error::Result;
 use crate::spec::{
-    Attention, Dense, Embedding, Experts, Ffn, KvSource, LayerSpec, Mixer, ModelSpec, Norm, NormPosition, PerLayerEmbedding,
-    PerLayerInput, Role, Rope, Rotary, RouterInput,
+    Attention, Dense, Embedding, ExpertForm, Experts, Ffn, KvSource, LayerSpec, Mixer, ModelSpec, Norm, NormPosition, PerLayerEmbedding,
+    PerLayerInput, Role, Rope, Rotary, Router, RouterInput,
 };
 
 pub(super) struct Gemma4;
@@ -38,7 +38,7 @@ impl Architecture for Gemma4 {
     }
 
     fn hf_names(&self) -> &'static [&'static str] {
-        &["gemma4_text", "gemma4"]
+        &["gemma4_text", "gemma4", "gemma4_unified_text", "gemma4_unified"]
     }
 
     fn spec(&self, hparams: &HParams<'_>) -> Result<ModelSpec> {
@@ -71,6 +71,7 @@ impl Architecture for Gemma4 {
                 ffn_post_norm: Some(norm),
                 per_layer_input,
                 output_scale: true,
+                residual_scale: None,
             }
         };
         let softcap = hparams.optional_real(OUTPUT_SOFTCAP, f64::MIN_POSITIVE, MAX_FACTOR)?;
@@ -85,6 +86,9 @@ impl Architecture for Gemma4 {
             tied_embeddings: hparams.tied_embeddings(true)?,
             output_softcap: softcap.map(|cap| cap as f32),
             embeds: None,
+            output_scale: None,
+            output_bias: false,
+            draft: None,
         })
     }
 
@@ -243,5 +247,7 @@ fn experts(hparams: &HParams<'_>, d_model: usize, eps: f32) -> Result<Option<Exp
         bias: false,
         router_input: RouterInput::Residual { eps, scale: (d_model as f32).sqrt().recip() },
         shared: None,
+        router: Router::default(),
+        form: ExpertForm::Gated,
     }))
 }

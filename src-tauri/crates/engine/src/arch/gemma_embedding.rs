@@ -41,7 +41,7 @@ impl Architecture for GemmaEmbedding {
             // Files give the width of both sides together.
             attention.window = attention.window.map(|window| window / 2 + 1);
         }
-        spec.embeds = Some(EmbeddingHead { pooling: Pooling::Mean, dense: Vec::new(), before: self.embedding_prefixes() });
+        spec.embeds = Some(EmbeddingHead { pooling: Pooling::Mean, dense: Vec::new(), before: self.embedding_prefixes(), rank: None });
         Ok(spec)
     }
 

@@ -63,6 +63,7 @@ impl Architecture for Gpt2 {
             ffn_post_norm: None,
             per_layer_input: None,
             output_scale: false,
+            residual_scale: None,
         };
         Ok(ModelSpec {
             architecture: self.gguf_name(),
@@ -75,6 +76,9 @@ impl Architecture for Gpt2 {
             tied_embeddings: hparams.tied_embeddings(true)?,
             output_softcap: None,
             embeds: None,
+            output_scale: None,
+            output_bias: false,
+            draft: None,
         })
     }
 

@@ -7,7 +7,7 @@ use super::hparams::{HParams, HParamKey, MAX_EXPERTS, MAX_FACTOR, MAX_POSITIONS,
 use super::tensor_names::{TensorForm, TensorName};
 use super::{Architecture, keys, llama, names};
 use crate::error::Result;
-use crate::spec::{Experts, Ffn, ModelSpec, Role, RouterInput};
+use crate::spec::{ExpertForm, Experts, Ffn, ModelSpec, Role, Router, RouterInput};
 
 pub(super) struct GptOss;
 
@@ -98,5 +98,7 @@ fn experts(hparams: &HParams<'_>) -> Result<Experts> {
         bias: true,
         router_input: RouterInput::Normed,
         shared: None,
+        router: Router::default(),
+        form: ExpertForm::Gated,
     })
 }

@@ -20,21 +20,23 @@ use super::{Family, keys, tensor_names};
 use crate::error::{DAMAGED, EngineError, Result};
 use crate::spec::Role;
 
+mod layer_numbers;
+
 /// The deepest published model has 126 layers.
-pub(super) const MAX_LAYERS: usize = 1024;
+pub(crate) const MAX_LAYERS: usize = 1024;
 /// Bound on the widths of the residual stream and of feed-forward layers.
-pub(super) const MAX_WIDTH: usize = 1 << 20;
-pub(super) const MAX_HEADS: usize = 1 << 12;
+pub(crate) const MAX_WIDTH: usize = 1 << 20;
+pub(crate) const MAX_HEADS: usize = 1 << 12;
 /// Published mixtures have up to 512.
-pub(super) const MAX_EXPERTS: usize = 1 << 14;
+pub(crate) const MAX_EXPERTS: usize = 1 << 14;
 /// The kernels' own bound.
-pub(super) const MAX_HEAD_DIM: usize = 512;
+pub(crate) const MAX_HEAD_DIM: usize = 512;
 /// Positions are 32-bit.
-pub(super) const MAX_POSITIONS: usize = u32::MAX as usize;
+pub(crate) const MAX_POSITIONS: usize = u32::MAX as usize;
 /// The largest published vocabulary has 262,208 entries.
 const MAX_VOCAB: usize = 1 << 24;
 /// Bound on rotary bases and factors.
-pub(super) const MAX_FACTOR: f64 = 1e15;
+pub(crate) const MAX_FACTOR: f64 = 1e15;
 
 /// Reads the hyperparameters of one file for one family.
 pub struct HParams<'a> {
@@ -61,6 +63,8 @@ pub struct ContextFit {
 pub struct GgufNotes {
     /// Keys without the architecture prefix. A later pair with the same key wins.
     pub pairs: Vec<(&'static str, OwnedValue)>,
+    /// Keys that have no architecture prefix.
+    pub global_pairs: Vec<(&'static str, OwnedValue)>,
     /// Small float32 tensors that a GGUF has and safetensors have not.
     pub tensors: Vec<(&'static str, Vec<f32>)>,
 }
@@ -82,6 +86,13 @@ impl<'a> HParams<'a> {
     pub(super) fn note(&self, gguf: &'static str, value: OwnedValue) {
         if self.config().is_some() && !gguf.is_empty() {
             self.notes.borrow_mut().pairs.push((gguf, value));
+        }
+    }
+
+    /// Notes what a GGUF would say under a key without the architecture's prefix.
+    pub(super) fn note_global(&self, key: &'static str, value: OwnedValue) {
+        if self.config().is_some() {
+            self.notes.borrow_mut().global_pairs.push((key, value));
         }
     }
 
@@ -406,6 +417,7 @@ impl<'a> HParams<'a> {
             Some(Value::String(name)) => match name.as_str() {
                 "silu" | "swish" => Ok(Activation::Silu),
                 "gelu" => Ok(Activation::Gelu),
+                "relu2" => Ok(Activation::ReluSquared),
                 "gelu_pytorch_tanh" | "gelu_new" | "gelu_fast" => Ok(Activation::GeluTanh),
                 other => Err(self.unsupported(&format!("activation \"{other}\""))),
             },

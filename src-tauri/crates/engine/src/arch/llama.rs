@@ -5,7 +5,9 @@ use kernels::{Activation, Mask};
 use super::hparams::{HParams, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_POSITIONS, MAX_WIDTH};
 use super::{Architecture, keys, rope};
 use crate::error::Result;
-use crate::spec::{Attention, Dense, Embedding, Ffn, KvSource, LayerSpec, Mixer, ModelSpec, Norm, NormPosition, Role, Rope};
+use crate::spec::{
+    Attention, Dense, Embedding, Ffn, KvSource, LayerSpec, Mixer, ModelSpec, Norm, NormPosition, QkNormForm, Role, Rope,
+};
 
 pub(super) struct Llama;
 
@@ -16,6 +18,10 @@ impl Architecture for Llama {
 
     fn hf_names(&self) -> &'static [&'static str] {
         &["llama"]
+    }
+
+    fn is_trainable(&self) -> bool {
+        true
     }
 
     fn spec(&self, hparams: &HParams<'_>) -> Result<ModelSpec> {
@@ -51,9 +57,20 @@ pub(super) fn spec_with(
     tied: bool,
     ffn: Ffn,
 ) -> Result<ModelSpec> {
+    let norm = Norm::rms(hparams.real(keys::RMS_EPS, 0.0, 1.0)? as f32);
+    spec_normed(hparams, architecture, tied, ffn, norm)
+}
+
+/// Reads the structure as `spec_with` does, with another norm.
+pub(super) fn spec_normed(
+    hparams: &HParams<'_>,
+    architecture: &'static str,
+    tied: bool,
+    ffn: Ffn,
+    norm: Norm,
+) -> Result<ModelSpec> {
     let n_layers = hparams.count(keys::N_LAYERS, MAX_LAYERS)?;
     let d_model = hparams.count(keys::D_MODEL, MAX_WIDTH)?;
-    let norm = Norm::rms(hparams.real(keys::RMS_EPS, 0.0, 1.0)? as f32);
     let layer = |attention| LayerSpec {
         norms: NormPosition::Before,
         mixer_norm: norm,
@@ -64,6 +81,7 @@ pub(super) fn spec_with(
         ffn_post_norm: None,
         per_layer_input: None,
         output_scale: false,
+        residual_scale: None,
     };
     let attentions = attentions(hparams, d_model, n_layers)?;
     Ok(ModelSpec {
@@ -77,6 +95,9 @@ pub(super) fn spec_with(
         tied_embeddings: hparams.tied_embeddings(tied)?,
         output_softcap: None,
         embeds: None,
+        output_scale: None,
+        output_bias: false,
+        draft: None,
     })
 }
 
@@ -111,6 +132,7 @@ pub(super) fn plain_attention(heads: AttentionHeads, rope: Rope) -> Attention {
         output_gate: false,
         qkv_bias: false,
         out_bias: false,
+        qk_norm_form: QkNormForm::Head,
     }
 }
 

@@ -16,6 +16,10 @@ impl Architecture for Mistral {
         &["mistral"]
     }
 
+    fn is_trainable(&self) -> bool {
+        true
+    }
+
     fn spec(&self, hparams: &HParams<'_>) -> Result<ModelSpec> {
         let mut spec = llama::spec(hparams, self.gguf_name(), false)?;
         let window = hparams.optional_count(keys::WINDOW, MAX_POSITIONS)?;

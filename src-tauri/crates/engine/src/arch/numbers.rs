@@ -6,13 +6,13 @@ use super::keys;
 use crate::error::{DAMAGED, EngineError, Result};
 
 /// Reads numbers of a JSON object. `path` precedes their keys in messages.
-pub(super) struct JsonNumbers<'a> {
+pub(crate) struct JsonNumbers<'a> {
     object: &'a Value,
     path: &'static str,
 }
 
 impl<'a> JsonNumbers<'a> {
-    pub(super) fn new(object: &'a Value, path: &'static str) -> Self {
+    pub(crate) fn new(object: &'a Value, path: &'static str) -> Self {
         Self { object, path }
     }
 
@@ -30,7 +30,7 @@ impl<'a> JsonNumbers<'a> {
     }
 
     /// Reads a non-negative integer. Null counts as absent.
-    pub(super) fn optional_integer(&self, key: &str) -> Result<Option<u64>> {
+    pub(crate) fn optional_integer(&self, key: &str) -> Result<Option<u64>> {
         match self.value(key)? {
             None => Ok(None),
             Some(value) => match value.as_u64() {
@@ -41,11 +41,11 @@ impl<'a> JsonNumbers<'a> {
     }
 
     /// Reads an optional count from 1 to `max`.
-    pub(super) fn optional_count(&self, key: &str, max: usize) -> Result<Option<usize>> {
+    pub(crate) fn optional_count(&self, key: &str, max: usize) -> Result<Option<usize>> {
         self.optional_integer(key)?.map(|n| bounded(&self.name(key), n, max)).transpose()
     }
 
-    pub(super) fn optional_real(&self, key: &str, min: f64, max: f64) -> Result<Option<f64>> {
+    pub(crate) fn optional_real(&self, key: &str, min: f64, max: f64) -> Result<Option<f64>> {
         match self.value(key)? {
             None => Ok(None),
             Some(value) => match value.as_f64() {
@@ -55,7 +55,7 @@ impl<'a> JsonNumbers<'a> {
         }
     }
 
-    pub(super) fn real(&self, key: &str, min: f64, max: f64) -> Result<f64> {
+    pub(crate) fn real(&self, key: &str, min: f64, max: f64) -> Result<f64> {
         self.optional_real(key, min, max)?.ok_or_else(|| wrong(&self.name(key), "it is missing".into()))
     }
 
@@ -64,14 +64,14 @@ impl<'a> JsonNumbers<'a> {
     }
 }
 
-pub(super) fn bounded(name: &str, n: u64, max: usize) -> Result<usize> {
+pub(crate) fn bounded(name: &str, n: u64, max: usize) -> Result<usize> {
     match usize::try_from(n) {
         Ok(n) if (1..=max).contains(&n) => Ok(n),
         _ => Err(wrong(name, format!("{n} is not between 1 and {max}"))),
     }
 }
 
-pub(super) fn in_range(name: &str, x: f64, min: f64, max: f64) -> Result<f64> {
+pub(crate) fn in_range(name: &str, x: f64, min: f64, max: f64) -> Result<f64> {
     // NaN is in no range.
     if (min..=max).contains(&x) {
         return Ok(x);
@@ -88,6 +88,6 @@ fn unsupported_list(key: &str) -> EngineError {
     )
 }
 
-pub(super) fn wrong(key: &str, message: String) -> EngineError {
+pub(crate) fn wrong(key: &str, message: String) -> EngineError {
     EngineError::new("model.hyperparameter", format!("{key}: {message}"), DAMAGED)
 }

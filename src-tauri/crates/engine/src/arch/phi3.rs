@@ -19,6 +19,10 @@ impl Architecture for Phi3 {
         &["phi3"]
     }
 
+    fn is_trainable(&self) -> bool {
+        true
+    }
+
     fn spec(&self, hparams: &HParams<'_>) -> Result<ModelSpec> {
         let mut spec = llama::spec(hparams, self.gguf_name(), false)?;
         let window = hparams.window()?;

@@ -1,17 +1,19 @@
-//! Qwen 2, 2.5 and 3: llama with query, key and value biases or with head norms; dense or with experts.
+//! Qwen 2, 2.5, 3 and 3-VL: llama with query, key and value biases or with head norms; dense or with experts.
 
 use kernels::Activation;
 use weights::Container;
 
 use super::hparams::{HParams, MAX_EXPERTS, MAX_LAYERS, MAX_POSITIONS, MAX_WIDTH};
-use super::tensor_names::TensorName;
+use super::tensor_names::{TensorForm, TensorName};
 use super::{Architecture, keys, llama, names};
 use crate::error::Result;
-use crate::spec::{EmbeddingPrefixes, Experts, Ffn, ModelSpec, Role, RouterInput};
+use crate::spec::{EmbeddingPrefixes, ExpertForm, Experts, Ffn, ModelSpec, Role, Router, RouterInput};
 
 pub(super) struct Qwen2;
 pub(super) struct Qwen3;
 pub(super) struct Qwen3Moe;
+pub(super) struct Qwen3Vl;
+pub(super) struct Qwen3VlMoe;
 
 impl Architecture for Qwen2 {
     fn gguf_name(&self) -> &'static str {
@@ -20,6 +22,10 @@ impl Architecture for Qwen2 {
 
     fn hf_names(&self) -> &'static [&'static str] {
         &["qwen2"]
+    }
+
+    fn is_trainable(&self) -> bool {
+        true
     }
 
     fn spec(&self, hparams: &HParams<'_>) -> Result<ModelSpec> {
@@ -45,6 +51,27 @@ impl Architecture for Qwen3 {
     fn embedding_prefixes(&self) -> EmbeddingPrefixes {
         let question = "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery:";
         EmbeddingPrefixes { question, passage: "" }
+    }
+
+    fn is_trainable(&self) -> bool {
+        true
+    }
+
+    fn spec(&self, hparams: &HParams<'_>) -> Result<ModelSpec> {
+        let mut spec = dense(hparams, self.gguf_name())?;
+        norm_heads(&mut spec);
+        Ok(spec)
+    }
+}
+
+/// The language model of Qwen3-VL: positions of texts are as in Qwen 3, a tower brings those of images.
+impl Architecture for Qwen3Vl {
+    fn gguf_name(&self) -> &'static str {
+        "qwen3vl"
+    }
+
+    fn hf_names(&self) -> &'static [&'static str] {
+        &["qwen3_vl_text", "qwen3_vl"]
     }
 
     fn spec(&self, hparams: &HParams<'_>) -> Result<ModelSpec> {
@@ -79,6 +106,41 @@ impl Architecture for Qwen3Moe {
 
     fn tensor_names(&self, container: Container, role: Role) -> Vec<TensorName> {
         tensor_names(container, role)
+    }
+}
+
+/// The language model of Qwen3-VL with experts. Its repositories store all experts of a layer as [in, out].
+impl Architecture for Qwen3VlMoe {
+    fn gguf_name(&self) -> &'static str {
+        "qwen3vlmoe"
+    }
+
+    fn hf_names(&self) -> &'static [&'static str] {
+        &["qwen3_vl_moe_text", "qwen3_vl_moe"]
+    }
+
+    fn spec(&self, hparams: &HParams<'_>) -> Result<ModelSpec> {
+        let mut spec = dense(hparams, self.gguf_name())?;
+        norm_heads(&mut spec);
+        let experts = experts(hparams)?;
+        let is_sparse = sparse_layers(hparams, spec.layers.len())?;
+        for (layer, _) in spec.layers.iter_mut().zip(is_sparse).filter(|(_, is_sparse)| *is_sparse) {
+            layer.ffn = Ffn::Experts(experts.clone());
+        }
+        Ok(spec)
+    }
+
+    fn tensor_names(&self, container: Container, role: Role) -> Vec<TensorName> {
+        const GATE_UP: &[Role] = &[Role::ExpertGate, Role::ExpertUp];
+        const DOWN: &[Role] = &[Role::ExpertDown];
+        let transposed = |name, roles| vec![TensorName { name, form: TensorForm::Transposed(roles) }];
+        match (container, role) {
+            (Container::Safetensors, Role::ExpertGate | Role::ExpertUp) => {
+                transposed("mlp.experts.gate_up_proj", GATE_UP)
+            }
+            (Container::Safetensors, Role::ExpertDown) => transposed("mlp.experts.down_proj", DOWN),
+            _ => names::plain(container, role),
+        }
     }
 }
 
@@ -153,11 +215,13 @@ pub(super) fn experts(hparams: &HParams<'_>) -> Result<Experts> {
         bias: false,
         router_input: RouterInput::Normed,
         shared: None,
+        router: Router::default(),
+        form: ExpertForm::Gated,
     })
 }
 
 /// Returns which layers have experts: all in published models, or as the config says.
-fn sparse_layers(hparams: &HParams<'_>, n_layers: usize) -> Result<Vec<bool>> {
+pub(super) fn sparse_layers(hparams: &HParams<'_>, n_layers: usize) -> Result<Vec<bool>> {
     let step = super::hparams::HParamKey { gguf: "", hf: "decoder_sparse_step" };
     let step = hparams.optional_count(step, MAX_LAYERS)?.unwrap_or(1);
     let dense: Vec<u64> = hparams

@@ -45,6 +45,16 @@ pub(super) const SLIDING: RopeKind = RopeKind {
     scaled: false,
 };
 
+/// Returns the rotation of windowed layers that turn as the others do, without the file's scaling.
+pub(super) fn windowed_unscaled(hparams: &HParams<'_>) -> Result<RopeKind> {
+    let default_base = match hparams.is_gguf() {
+        true => hparams.optional_real(BASE, 1.0, MAX_FACTOR)?.unwrap_or(DEFAULT_BASE),
+        false => DEFAULT_BASE,
+    };
+    let base = HParamKey { gguf: SLIDING.base.gguf, hf: BASE.hf };
+    Ok(RopeKind { base, default_base, n_rot: N_ROT, ..SLIDING })
+}
+
 /// Reads the rotary embedding of heads with `head_dim` elements. In a GGUF pairs are side by side, as llama's
 /// converter permutes them; families it leaves unpermuted set the style themselves.
 pub(super) fn rotary(hparams: &HParams<'_>, head_dim: usize) -> Result<Rotary> {
@@ -56,12 +66,18 @@ pub(super) fn of_kind(hparams: &HParams<'_>, head_dim: usize, kind: &RopeKind) -
     let own = parameters(hparams).and_then(|p| p.get(kind.layer_type)).filter(|own| own.is_object());
     let parameters = own.or_else(|| parameters(hparams).filter(|_| kind.scaled));
     let n_rot = rotated(hparams, head_dim, parameters, kind)?;
-    let base = base(hparams, parameters, kind)?;
+    let alpha = alpha(parameters)?;
+    let mut base = base(hparams, parameters, kind)?;
+    if let Some(alpha) = alpha.filter(|_| n_rot > 2) {
+        base *= alpha.powf(n_rot as f64 / (n_rot as f64 - 2.0));
+        hparams.note(kind.base.gguf, OwnedValue::F32(base as f32));
+    }
     let mut inv_freq: Vec<f64> =
         (0..n_rot / 2).map(|pair| base.powf(-2.0 * pair as f64 / n_rot as f64)).collect();
     hparams.note(kind.n_rot.gguf, OwnedValue::U32(n_rot as u32));
     let scalings = match (hparams.rope_factor(), hparams.config()) {
         (Some(factor), _) if kind.scaled => vec![extended(hparams, factor)?],
+        (_, Some(_)) if alpha.is_some() => Vec::new(),
         (_, Some(_)) => {
             vec![
                 parameters
@@ -79,6 +95,37 @@ pub(super) fn of_kind(hparams: &HParams<'_>, head_dim: usize, kind: &RopeKind) -
     }
     let inv_freq = inv_freq.iter().map(|&f| f as f32).collect();
     Ok(Rotary { n_rot, inv_freq, mscale: mscale as f32, style: hparams.rope_style() })
+}
+
+/// Reads the factor by which a "dynamic" scaling with a fixed alpha (Hunyuan) grows the base, at every length.
+fn alpha(parameters: Option<&Value>) -> Result<Option<f64>> {
+    let Some(parameters) = parameters else { return Ok(None) };
+    let kind = ["rope_type", "type"].iter().find_map(|key| parameters.get(key).and_then(Value::as_str));
+    if kind != Some("dynamic") {
+        return Ok(None);
+    }
+    let alpha = JsonNumbers::new(parameters, "rope_scaling.").optional_real("alpha", 0.0, MAX_FACTOR)?;
+    Ok(alpha.filter(|alpha| *alpha != 0.0))
+}
+
+/// Returns the rotation of a latent attention, and the factor on its scores: YaRN sharpens them as a whole, not only
+/// their rotated part.
+pub(super) fn latent_sharpening(hparams: &HParams<'_>, rotary: Rotary) -> Result<(Rotary, f32)> {
+    if hparams.rope_factor().is_some() {
+        let factor = rotary.mscale * rotary.mscale;
+        return Ok((Rotary { mscale: 1.0, ..rotary }, factor));
+    }
+    let factor = match hparams.config() {
+        None => scaling::gguf_latent_factor(hparams)?,
+        Some(_) => match parameters(hparams) {
+            Some(parameters) => scaling::hf_latent_factor(hparams, parameters)?,
+            None => None,
+        },
+    };
+    let Some(factor) = factor else { return Ok((rotary, 1.0)) };
+    // GGUFs state nothing else about the rotated values.
+    let mscale = if hparams.is_gguf() { 1.0 } else { rotary.mscale };
+    Ok((Rotary { mscale, ..rotary }, (factor * factor) as f32))
 }
 
 /// YaRN as requested by the user, instead of the file's own scaling.

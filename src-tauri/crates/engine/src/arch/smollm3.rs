@@ -20,6 +20,10 @@ impl Architecture for SmolLm3 {
         &["smollm3"]
     }
 
+    fn is_trainable(&self) -> bool {
+        true
+    }
+
     fn spec(&self, hparams: &HParams<'_>) -> Result<ModelSpec> {
         let mut spec = llama::spec(hparams, self.gguf_name(), true)?;
         let has_rope = has_rope(hparams, spec.layers.len())?;

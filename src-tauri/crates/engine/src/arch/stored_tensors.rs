@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use weights::{DType, TensorView, WeightFile};
 
 use super::tensor_names::{self, TensorForm};
-use super::{Family, tensor_missing};
+use super::{Family, fp8, tensor_missing};
 use crate::error::Result;
 use crate::spec::{ModelSpec, Role};
 
@@ -16,9 +16,9 @@ pub struct StoredTensor {
     pub role: Role,
     /// Layer index; `None` outside the layers.
     pub layer: Option<usize>,
-    /// Data type in the file.
+    /// Data type that is computed with.
     pub dtype: DType,
-    /// Bytes in the file.
+    /// Bytes of the loaded tensor.
     pub n_bytes: u64,
     /// Number of values.
     pub n_values: u64,
@@ -44,14 +44,22 @@ pub fn stored_tensors(file: &WeightFile, family: Family, spec: &ModelSpec) -> Re
             let scales = match tensor_name.form {
                 TensorForm::Mxfp4(_) => file.tensor(&name.replace("_blocks", "_scales")),
                 TensorForm::Whole
+                | TensorForm::ByKeyHead
+                | TensorForm::Flat
+                | TensorForm::HeadKeys
+                | TensorForm::HeadValues
                 | TensorForm::Rows(_)
+                | TensorForm::After(_)
+                | TensorForm::Frame { .. }
+                | TensorForm::Places
                 | TensorForm::Interleaved(_)
                 | TensorForm::Transposed(_)
                 | TensorForm::TransposedInterleaved(_) => None,
             };
             let n_bytes = bytes_of(&view) + scales.as_ref().map_or(0, bytes_of);
             let n_values = values_of(&view, tensor_name.form);
-            all.push(StoredTensor { role, layer, dtype: view.dtype, n_bytes, n_values });
+            let (dtype, n_bytes) = fp8::loaded_size(view.dtype, n_bytes);
+            all.push(StoredTensor { role, layer, dtype, n_bytes, n_values });
         }
     }
     Ok(all)
@@ -70,7 +78,14 @@ fn values_of(view: &TensorView<'_>, form: TensorForm) -> u64 {
     match form {
         TensorForm::Mxfp4(_) => n.saturating_mul(2),
         TensorForm::Whole
+        | TensorForm::ByKeyHead
+        | TensorForm::Flat
+        | TensorForm::HeadKeys
+        | TensorForm::HeadValues
         | TensorForm::Rows(_)
+        | TensorForm::After(_)
+        | TensorForm::Frame { .. }
+        | TensorForm::Places
         | TensorForm::Interleaved(_)
         | TensorForm::Transposed(_)
         | TensorForm::TransposedInterleaved(_) => n,

@@ -6,14 +6,17 @@ use std::ops::Range;
 
 use weights::{Container, DType, SharedBytes, TensorView, WeightFile};
 
-use super::{Family, check_shape, codec, tensor_missing};
+use super::{Family, check_shape, codec, fp8, tensor_missing};
 use crate::error::{DAMAGED, EngineError, Result};
-use crate::spec::Role;
+use crate::spec::{MTP_LAYERS, Role};
+
+mod heads;
+mod key_heads;
 
 /// A tensor's name and which part of it a role occupies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TensorName {
-    /// Without layer prefix and root. A `#` stands for the number of an expert; each then has its own tensor.
+    /// Without layer prefix and root. A `#` stands for the number of an expert or head; each then has its own tensor.
     pub name: &'static str,
     /// Part of the tensor that the role occupies.
     pub form: TensorForm,
@@ -32,6 +35,25 @@ pub enum TensorForm {
     Transposed(&'static [Role]),
     /// Stored as [in, out], with alternating columns of these roles.
     TransposedInterleaved(&'static [Role]),
+    /// Rows that alternate by key head of a DeltaNet.
+    ByKeyHead,
+    /// The rows after the first ones, which no token uses.
+    After(usize),
+    /// The tensor has one role, and its dimensions may be divided otherwise.
+    Flat,
+    /// Stored as [heads · (keys + values), rank], each head's rows for keys and then for values: the former, transposed.
+    HeadKeys,
+    /// The same tensor: each head's rows for values.
+    HeadValues,
+    /// Stored as [out, channels, frames, y, x]: one frame of `n`.
+    Frame {
+        /// Which frame.
+        index: usize,
+        /// Frames in the tensor.
+        n: usize,
+    },
+    /// Stored as [places, axes, width]: the tables of both axes, place by place.
+    Places,
     /// MXFP4 as Hugging Face stores it, `name` + "_blocks" and "_scales", with alternating rows of these roles.
     Mxfp4(&'static [Role]),
 }
@@ -70,8 +92,18 @@ impl TensorPart {
 }
 
 /// Prefixes of Hugging Face names: text models, and the language parts of multimodal models.
-const ROOTS: [&str; 6] =
-    ["model.", "", "model.language_model.", "language_model.model.", "language_model.", "transformer."];
+const ROOTS: [&str; 10] = [
+    "model.",
+    "",
+    "model.language_model.",
+    "model.text_model.",
+    "language_model.model.",
+    "language_model.",
+    "transformer.",
+    "bert.",
+    "roberta.",
+    "backbone.",
+];
 
 /// Returns the names that a tensor may have in a file, the most common first.
 fn names(container: Container, family: Family, candidate: &TensorName, layer: Option<usize>) -> Vec<String> {
@@ -83,6 +115,10 @@ fn names(container: Container, family: Family, candidate: &TensorName, layer: Op
         (Container::Gguf { .. }, None) => vec![name],
         (Container::Gguf { .. }, Some(layer)) => vec![format!("blk.{layer}.{name}")],
         (Container::Safetensors, None) => ROOTS.iter().map(|root| format!("{root}{name}")).collect(),
+        (Container::Safetensors, Some(layer)) if layer >= MTP_LAYERS => {
+            let layer = layer - MTP_LAYERS;
+            vec![format!("mtp.layers.{layer}.{name}"), format!("mtp.{name}")]
+        }
         (Container::Safetensors, Some(layer)) => {
             let layers = family.hf_layers();
             ROOTS.iter().map(|root| format!("{root}{layers}.{layer}.{name}")).collect()
@@ -167,27 +203,77 @@ pub(super) fn parts(
     if name.contains('#') {
         let one = |expert: usize| {
             let name = name.replace('#', &expert.to_string());
-            let view = file.tensor(&name).ok_or_else(|| tensor_missing(&name))?;
+            let view = fp8::readable(file, file.tensor(&name).ok_or_else(|| tensor_missing(&name))?)?;
             check_shape(&view, &shape[1..])?;
             codec(&view)?;
             Ok(TensorPart { name, dtype: view.dtype, shape: shape[1..].to_vec(), data: view.data })
         };
-        return (0..shape[0]).map(one).collect();
+        let parts: Vec<TensorPart> = (0..shape[0]).map(one).collect::<Result<_>>()?;
+        return if role.is_expert_matrix() { Ok(parts) } else { joined(parts, shape).map(|part| vec![part]) };
     }
-    let view = file.tensor(&name).ok_or_else(|| tensor_missing(&name))?;
-    let cut = RoleRows::new(role, shape, candidate.form, rows_of);
-    if let TensorForm::Mxfp4(_) = candidate.form {
+    extract(file, (&name, candidate.form), role, shape, rows_of)
+}
+
+/// Joins a tensor per head to one.
+///
+/// Errors: tensors of different formats.
+fn joined(parts: Vec<TensorPart>, shape: &[usize]) -> Result<TensorPart> {
+    let Some(first) = parts.first() else { unreachable!("a model has at least one head") };
+    if let Some(other) = parts.iter().find(|part| part.dtype != first.dtype) {
+        let message = format!("{} is {}, {} is {}", first.name, first.dtype, other.name, other.dtype);
+        return Err(EngineError::new("model.dtype_unsupported", message, DAMAGED));
+    }
+    let data = SharedBytes::from_vec(parts.iter().flat_map(|part| part.data.iter().copied()).collect());
+    Ok(TensorPart { name: first.name.clone(), dtype: first.dtype, shape: shape.to_vec(), data })
+}
+
+/// Returns whether a tensor of the file has the shape that a role of `shape` needs in this form.
+pub(crate) fn fits(
+    file: &WeightFile,
+    (name, form): (&str, TensorForm),
+    role: Role,
+    shape: &[usize],
+    rows_of: &dyn Fn(Role) -> Option<usize>,
+) -> bool {
+    let Some(view) = file.tensor(name) else { return false };
+    match form {
+        TensorForm::HeadKeys | TensorForm::HeadValues => {
+            heads::rows_per_head(&view, form, shape, rows_of).is_ok()
+        }
+        _ => check_whole(&view, &RoleRows::new(role, shape, form, rows_of), role, shape, form).is_ok(),
+    }
+}
+
+/// Reads a role's tensors from the tensor `name`, checked against `shape`.
+///
+/// Errors: as for `parts`.
+pub(crate) fn extract(
+    file: &WeightFile,
+    (name, form): (&str, TensorForm),
+    role: Role,
+    shape: &[usize],
+    rows_of: &dyn Fn(Role) -> Option<usize>,
+) -> Result<Vec<TensorPart>> {
+    let view = fp8::readable(file, file.tensor(name).ok_or_else(|| tensor_missing(name))?)?;
+    if let TensorForm::HeadKeys | TensorForm::HeadValues = form {
+        return heads::split(&view, form, shape, rows_of);
+    }
+    let cut = RoleRows::new(role, shape, form, rows_of);
+    if let TensorForm::ByKeyHead = form {
+        return Ok(vec![key_heads::gather(file, &view, role, shape, rows_of)?]);
+    }
+    if let TensorForm::Mxfp4(_) = form {
         return mxfp4(file, &view, role, shape, &cut);
     }
     codec(&view)?;
-    check_shape(&view, &cut.whole(role, shape, candidate.form))?;
-    let part = match candidate.form {
-        TensorForm::Whole => TensorPart::of(&view, shape, view.data.clone()),
-        TensorForm::Rows(_) if cut.n_groups == 1 => {
+    check_whole(&view, &cut, role, shape, form)?;
+    let part = match form {
+        TensorForm::Whole | TensorForm::Flat => TensorPart::of(&view, shape, view.data.clone()),
+        TensorForm::Rows(_) | TensorForm::After(_) if cut.n_groups == 1 => {
             let n = view.dtype.row_bytes(cut.row_len);
             TensorPart::of(&view, shape, view.data.slice(cut.start * n..(cut.start + cut.n_rows) * n))
         }
-        TensorForm::Rows(_) | TensorForm::Interleaved(_) => {
+        TensorForm::Rows(_) | TensorForm::After(_) | TensorForm::Interleaved(_) => {
             if role.is_expert_matrix() && cut.step == 1 {
                 return Ok(slices(&view, shape, &cut));
             }
@@ -197,9 +283,28 @@ pub(super) fn parts(
             TensorPart::of(&view, shape, SharedBytes::from_vec(data))
         }
         TensorForm::Transposed(_) | TensorForm::TransposedInterleaved(_) => transposed(&view, shape, &cut)?,
-        TensorForm::Mxfp4(_) => unreachable!("handled above"),
+        TensorForm::Frame { index, n } => frame(&view, shape, (index, n))?,
+        TensorForm::Places => by_axis(&view, shape)?,
+        TensorForm::Mxfp4(_) | TensorForm::ByKeyHead | TensorForm::HeadKeys | TensorForm::HeadValues => {
+            unreachable!("handled above")
+        }
     };
     Ok(if role.is_expert_matrix() { split(&part) } else { vec![part] })
+}
+
+/// Checks the shape of the tensor that holds a role's.
+fn check_whole(
+    view: &TensorView<'_>,
+    cut: &RoleRows,
+    role: Role,
+    shape: &[usize],
+    form: TensorForm,
+) -> Result<()> {
+    let n_values = |shape: &[usize]| shape.iter().try_fold(1usize, |n, dim| n.checked_mul(*dim));
+    if form == TensorForm::Flat && n_values(view.shape) == n_values(shape) {
+        return Ok(());
+    }
+    check_shape(view, &cut.whole(role, shape, form))
 }
 
 impl TensorPart {
@@ -229,7 +334,12 @@ impl RoleRows {
         let rows = |other: &Role| rows_of(*other).unwrap_or(0);
         let position = |of: &[Role]| of.iter().position(|other| *other == role).unwrap_or(0);
         let (n_total, start, step) = match form {
-            TensorForm::Whole => (n_rows, 0, 1),
+            TensorForm::Whole | TensorForm::Flat | TensorForm::Frame { .. } | TensorForm::Places => {
+                (n_rows, 0, 1)
+            }
+            // Adapters of such a matrix fit no role.
+            TensorForm::ByKeyHead | TensorForm::HeadKeys | TensorForm::HeadValues => (0, 0, 1),
+            TensorForm::After(n_unused) => (n_rows + n_unused, n_unused, 1),
             TensorForm::Rows(of) | TensorForm::Transposed(of) => {
                 (of.iter().map(rows).sum(), of[..position(of)].iter().map(rows).sum(), 1)
             }
@@ -246,6 +356,12 @@ impl RoleRows {
         whole[usize::from(role.is_expert())] = self.n_total;
         if let TensorForm::Transposed(_) | TensorForm::TransposedInterleaved(_) = form {
             whole[usize::from(role.is_expert())..].reverse();
+        }
+        if form == TensorForm::Places {
+            whole.swap(0, 1);
+        }
+        if let TensorForm::Frame { n, .. } = form {
+            whole.insert(FRAME_AXIS.min(whole.len()), n);
         }
         whole
     }
@@ -279,14 +395,43 @@ fn split(part: &TensorPart) -> Vec<TensorPart> {
     (0..part.shape[0]).map(one).collect()
 }
 
+/// Axis of the frames in the weights of a convolution over a video.
+const FRAME_AXIS: usize = 2;
+
+/// Copies one of `n` frames: [out, channels, frames, y, x] to [out, channels, y, x].
+///
+/// Errors: a block format, whose blocks may cross frames.
+fn frame(view: &TensorView<'_>, shape: &[usize], (index, n): (usize, usize)) -> Result<TensorPart> {
+    check_unblocked(view)?;
+    let n_bytes = shape[FRAME_AXIS..].iter().product::<usize>() * view.dtype.block_bytes();
+    let frames = view.data.chunks_exact(n_bytes).skip(index).step_by(n);
+    Ok(TensorPart::of(view, shape, SharedBytes::from_vec(frames.flatten().copied().collect())))
+}
+
+/// Brings [places, axes, width] to [axes, places, width].
+///
+/// Errors: a block format, whose blocks may cross rows.
+fn by_axis(view: &TensorView<'_>, shape: &[usize]) -> Result<TensorPart> {
+    check_unblocked(view)?;
+    let row = shape[2..].iter().product::<usize>() * view.dtype.block_bytes();
+    let rows = |axis: usize| view.data.chunks_exact(row.max(1)).skip(axis).step_by(shape[0]);
+    let data = (0..shape[0]).flat_map(rows).flatten().copied().collect();
+    Ok(TensorPart::of(view, shape, SharedBytes::from_vec(data)))
+}
+
+fn check_unblocked(view: &TensorView<'_>) -> Result<()> {
+    if view.dtype.block_len() != 1 {
+        let message = format!("{} is {} and stored in another order", view.name, view.dtype);
+        return Err(EngineError::new("model.dtype_unsupported", message, "Get the model in F16 or BF16."));
+    }
+    Ok(())
+}
+
 /// Transposes [in, all out] to [out, in], per expert.
 ///
 /// Errors: a block format, whose blocks run the other way.
 fn transposed(view: &TensorView<'_>, shape: &[usize], cut: &RoleRows) -> Result<TensorPart> {
-    if view.dtype.block_len() != 1 {
-        let message = format!("{} is {} and stored as [in, out]", view.name, view.dtype);
-        return Err(EngineError::new("model.dtype_unsupported", message, "Get the model in F16 or BF16."));
-    }
+    check_unblocked(view)?;
     let n = view.dtype.block_bytes();
     let mut data = Vec::with_capacity(cut.n_groups * cut.n_rows * cut.row_len * n);
     cut.each_row(|row| {

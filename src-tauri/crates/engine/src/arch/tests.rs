@@ -187,7 +187,7 @@ fn numbers_at_their_bounds_are_accepted() {
     assert_eq!(set("block_count", OwnedValue::U64(8)).layers.len(), 8);
     let rotary = |spec: &ModelSpec| match &attention(spec, 0).rope {
         Rope::Rotary(rotary) => rotary.clone(),
-        Rope::None => panic!("llama turns"),
+        Rope::ByAxis { .. } | Rope::None => panic!("llama turns"),
     };
     let plain = rotary(&read(&llama()).unwrap());
     let halved = rotary(&set("rope.scaling.factor", OwnedValue::F32(2.0)));

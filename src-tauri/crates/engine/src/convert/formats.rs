@@ -68,6 +68,39 @@ impl Formats {
         }
     }
 
+    /// Returns the format of a vision tower's matrices: float32 and bfloat16 where these are requested for the model, else
+    /// float16. Block formats lose detail of images.
+    pub(super) fn tower_dtype(&self) -> DType {
+        match self {
+            Self::Mix(QuantPreset::F32) => DType::F32,
+            Self::Mix(QuantPreset::BF16) => DType::BF16,
+            Self::Mix(_) | Self::Each(_) => DType::F16,
+        }
+    }
+
+    /// Returns the format of a vision tower's convolutions. Those of llama.cpp take no bfloat16.
+    pub(super) fn tower_convolution_dtype(&self) -> DType {
+        match self {
+            Self::Mix(QuantPreset::F32 | QuantPreset::BF16) => DType::F32,
+            Self::Mix(_) | Self::Each(_) => DType::F16,
+        }
+    }
+
+    /// Returns the name of that format in file names.
+    pub fn tower_format(&self) -> &'static str {
+        match self {
+            Self::Mix(QuantPreset::F32) => "f32",
+            Self::Mix(QuantPreset::BF16) => "bf16",
+            Self::Mix(_) | Self::Each(_) => "f16",
+        }
+    }
+
+    /// Returns `general.file_type` of a vision tower.
+    pub(super) fn tower_file_type(&self) -> u32 {
+        let dtype = self.tower_dtype();
+        FILE_TYPES.iter().find(|row| row.0 == dtype.name()).map_or(0, |row| row.1)
+    }
+
     /// Returns `general.file_type` for the format with the most bytes.
     pub(super) fn file_type(&self, targets: &[Arc<ConversionTarget>]) -> u32 {
         let mut bytes_of: HashMap<DType, u64> = HashMap::new();

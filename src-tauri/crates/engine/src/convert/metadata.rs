@@ -36,6 +36,7 @@ pub(super) fn written(
         ("general.name".to_owned(), text(&name(file))),
     ];
     pairs.extend(notes.pairs.iter().map(|(key, value)| (format!("{arch}.{key}"), value.clone())));
+    pairs.extend(notes.global_pairs.iter().map(|(key, value)| ((*key).to_owned(), value.clone())));
     let n_vocab = u32::try_from(spec.n_vocab).unwrap_or(u32::MAX);
     pairs.push((format!("{arch}.vocab_size"), OwnedValue::U32(n_vocab)));
     pairs.extend(tokenizer::gguf_pairs(file, spec.n_vocab)?);
@@ -45,7 +46,7 @@ pub(super) fn written(
 }
 
 /// Returns the model's display name: from its config, else its folder.
-fn name(file: &WeightFile) -> String {
+pub(super) fn name(file: &WeightFile) -> String {
     let own = file.metadata().config()["_name_or_path"].as_str();
     let own = own.and_then(|path| path.rsplit('/').next()).filter(|name| !name.trim().is_empty());
     let folder = || file.path().file_name().unwrap_or_default().to_string_lossy().into_owned();

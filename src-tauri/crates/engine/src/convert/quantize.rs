@@ -6,46 +6,18 @@ use std::ops::Range;
 
 use weights::{DType, SharedBytes, TensorView};
 
+use super::rearrange::{Permutation, Rearrangement};
 use super::{ConversionTarget, TensorReport};
 
 /// Values that one thread holds at a time: 4 MiB of float32.
 const CHUNK_VALUES: usize = 1 << 20;
-
-/// Row order in the new file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RowOrder {
-    AsStored,
-    /// In each head of `head_dim` rows the first `n_rot` alternate: i and i + n_rot / 2.
-    Interleaved {
-        head_dim: usize,
-        n_rot: usize,
-    },
-}
-
-impl RowOrder {
-    /// Returns the source row of row `row` in the new file.
-    fn source_of(self, row: usize) -> usize {
-        match self {
-            Self::AsStored => row,
-            Self::Interleaved { head_dim, n_rot } => {
-                let (head, at) = (row / head_dim * head_dim, row % head_dim);
-                if at >= n_rot {
-                    return row;
-                }
-                head + at / 2 + at % 2 * (n_rot / 2)
-            }
-        }
-    }
-}
 
 /// Values of a tensor and how to read them.
 pub(crate) struct EncodeJob {
     pub dtype: DType,
     /// Whole rows, piece after piece.
     pieces: Vec<SharedBytes>,
-    pub(super) order: RowOrder,
-    /// Added to every value.
-    pub(super) offset: f32,
+    pub(super) rearrangement: Rearrangement,
 }
 
 impl EncodeJob {
@@ -54,7 +26,7 @@ impl EncodeJob {
     }
 
     pub fn new(dtype: DType, pieces: Vec<SharedBytes>) -> Self {
-        Self { dtype, pieces, order: RowOrder::AsStored, offset: 0.0 }
+        Self { dtype, pieces, rearrangement: Rearrangement::default() }
     }
 
     /// Wraps a small float32 tensor.
@@ -77,24 +49,22 @@ impl EncodeJob {
 
     /// Returns whether the new tensor has the same bytes.
     fn is_copied(&self, dtype: DType) -> bool {
-        self.dtype == dtype && self.order == RowOrder::AsStored && self.offset == 0.0
+        self.dtype == dtype && self.rearrangement.is_none()
     }
 
     /// Returns the values of some rows of the new tensor. (rows, n_cols)
     pub fn decode(&self, rows: Range<usize>, n_cols: usize) -> Vec<f32> {
         let mut values = vec![0.0; rows.len() * n_cols];
-        match self.order {
-            RowOrder::AsStored => self.decode_stored(rows, n_cols, &mut values),
-            RowOrder::Interleaved { .. } => {
+        match self.rearrangement.rows {
+            Permutation::AsStored => self.decode_stored(rows, n_cols, &mut values),
+            order @ (Permutation::Interleaved { .. } | Permutation::Heads { .. }) => {
                 for (row, out) in rows.zip(values.chunks_exact_mut(n_cols)) {
-                    let from = self.order.source_of(row);
+                    let from = order.source_of(row);
                     self.decode_stored(from..from + 1, n_cols, out);
                 }
             }
         }
-        if self.offset != 0.0 {
-            values.iter_mut().for_each(|value| *value += self.offset);
-        }
+        self.rearrangement.apply_within_rows(&mut values, n_cols);
         values
     }
 
@@ -173,7 +143,8 @@ pub(super) fn write(
     out: &mut dyn Write,
 ) -> io::Result<TensorReport> {
     // A vector's rows are its elements.
-    let is_permuted_vector = target.job.order != RowOrder::AsStored && target.shape.len() == 1;
+    let is_permuted_vector =
+        target.job.rearrangement.rows != Permutation::AsStored && target.shape.len() == 1;
     let (n_rows, n_cols) = match is_permuted_vector {
         true => (target.n_cols(), 1),
         false => (target.n_rows(), target.n_cols()),
@@ -232,6 +203,7 @@ fn check_finite(target: &ConversionTarget, error: QuantizationError) -> io::Resu
 
 #[cfg(test)]
 mod tests {
+    use super::super::rearrange::ValueChange;
     use super::*;
 
     #[test]
@@ -243,14 +215,7 @@ mod tests {
         assert!(gate.join(up, 2));
         assert_eq!(gate.decode(0..6, 2), [1.0, 2.0, 5.0, 6.0, 7.0, 8.0, 3.0, 4.0, 9.0, 10.0, 11.0, 12.0]);
         assert_eq!(gate.decode(2..4, 2), [7.0, 8.0, 3.0, 4.0]);
-        gate.offset = 1.0;
+        gate.rearrangement.change = ValueChange::Add(1.0);
         assert_eq!(gate.decode(3..4, 2), [4.0, 5.0]);
-    }
-
-    #[test]
-    fn interleaving_puts_halves_side_by_side_in_every_head() {
-        let order = RowOrder::Interleaved { head_dim: 6, n_rot: 4 };
-        let rows: Vec<usize> = (0..12).map(|row| order.source_of(row)).collect();
-        assert_eq!(rows, [0, 2, 1, 3, 4, 5, 6, 8, 7, 9, 10, 11]);
     }
 }

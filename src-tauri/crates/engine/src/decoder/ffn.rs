@@ -11,7 +11,11 @@ impl Decoder<'_> {
     pub(super) fn ffn(&mut self, residual: ValueId, x: ValueId, spec: &Ffn) -> Result<ValueId> {
         match spec {
             Ffn::Gated(dense) => self.gated(x, dense),
+            Ffn::Scaled { dense, gate_factor, out_factor } => {
+                self.scaled_dense(x, dense, [*gate_factor, *out_factor])
+            }
             Ffn::Plain(dense) => self.plain(x, dense),
+            Ffn::None => unreachable!("a layer without a feed-forward part has no such part"),
             Ffn::Experts(experts) => self.experts(residual, x, experts),
             Ffn::GatedAndExperts { dense, experts, norm } => {
                 let dense = self.gated(x, dense)?;
@@ -31,6 +35,16 @@ impl Decoder<'_> {
         let up = self.matmul("ffn.up", x, Role::Up, bias(Role::UpBias))?; // (tokens, d_ff)
         let gated = self.glu("ffn.glu", gate, up, dense.activation)?;
         self.matmul("ffn.down", gated, Role::Down, bias(Role::DownBias))
+    }
+
+    fn scaled_dense(&mut self, x: ValueId, dense: &Dense, [of_gate, of_out]: [f32; 2]) -> Result<ValueId> {
+        let bias = |role| dense.bias.then_some(role);
+        let gate = self.matmul("ffn.gate", x, Role::Gate, bias(Role::GateBias))?; // (tokens, d_ff)
+        let gate = self.graph.scale(self.name("ffn.gate_factor"), gate, of_gate)?;
+        let up = self.matmul("ffn.up", x, Role::Up, bias(Role::UpBias))?; // (tokens, d_ff)
+        let gated = self.glu("ffn.glu", gate, up, dense.activation)?;
+        let out = self.matmul("ffn.down", gated, Role::Down, bias(Role::DownBias))?;
+        Ok(self.graph.scale(self.name("ffn.out_factor"), out, of_out)?)
     }
 
     fn plain(&mut self, x: ValueId, dense: &Dense) -> Result<ValueId> {

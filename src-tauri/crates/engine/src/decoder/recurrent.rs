@@ -54,7 +54,7 @@ impl Decoder<'_> {
         self.matmul("delta.out", gated, Role::DeltaOut, None)
     }
 
-    fn conv(
+    pub(super) fn conv(
         &mut self,
         weight: Role,
         bias: Option<Role>,
@@ -66,7 +66,7 @@ impl Decoder<'_> {
         Ok(ConvShape { state: self.take_state(), weight, kernel, bias, act })
     }
 
-    fn take_state(&mut self) -> usize {
+    pub(super) fn take_state(&mut self) -> usize {
         self.n_states += 1;
         self.n_states - 1
     }

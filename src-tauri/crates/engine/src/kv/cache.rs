@@ -211,6 +211,11 @@ impl KvCache {
         Ok(&self.get(id)?.tokens)
     }
 
+    /// Returns whether any sequence holds a token.
+    pub fn holds(&self, token: TokenId) -> bool {
+        self.sequences.values().any(|sequence| sequence.tokens.contains(&token))
+    }
+
     /// Returns the pages of the full-attention layers: position p lies in `pages[p / page_len]`.
     pub fn pages(&self, id: SequenceId) -> Result<&[u32]> {
         Ok(self.get(id)?.pages.table())
@@ -310,6 +315,16 @@ impl KvCache {
             None | Some(_) => None,
         };
         Ok(CopyOnWrite { page: None, window_page, state })
+    }
+
+    /// Drops the pages that were reserved beyond the last token.
+    pub fn drop_reserved(&mut self, id: SequenceId) -> Result<()> {
+        let Self { sequences, geometry, pages, window_pages, .. } = self;
+        let sequence = sequences.get_mut(&id).ok_or_else(|| unknown(id))?;
+        let n_pages = geometry.pages_for(sequence.tokens.len());
+        sequence.pages.truncate(n_pages, pages);
+        sequence.window.truncate(n_pages, window_pages);
+        Ok(())
     }
 
     /// Records tokens whose keys and values now stand in the reserved pages, and releases the window pages that were

@@ -1,6 +1,6 @@
 //! Size of sequence state: pages, window pages and recurrent states, and their bytes.
 
-use kernels::{KvDType, KvLayerLayout, KvLayout, PAGE_LEN, Retention};
+use kernels::{KvDType, KvLayerLayout, KvLayout, KvPrecision, PAGE_LEN, Retention};
 
 use super::CHECKPOINT_CHUNK_TOKENS;
 use super::requantize::KvRequantize;
@@ -287,12 +287,11 @@ impl KvUnitBytes {
 /// Errors: `model.kv_dtype`.
 pub fn check_precision(layout: &KvLayout) -> Result<()> {
     for layer in &layout.layers {
-        let (block, name) = match layer.dtype {
-            KvDType::F32 | KvDType::F16 => continue,
-            KvDType::Q8_0 => (32, "q8_0"),
-            KvDType::Q4_0 => (32, "q4_0"),
-        };
-        if !layer.head_dim.is_multiple_of(block) {
+        let KvPrecision { keys, values } = layer.precision;
+        let unfit =
+            [keys, values].into_iter().find(|dtype| !layer.head_dim.is_multiple_of(dtype.block_len()));
+        if let Some(dtype) = unfit {
+            let (block, name) = (dtype.block_len(), format!("{dtype:?}").to_lowercase());
             return Err(EngineError::new(
                 "model.kv_dtype",
                 format!(
@@ -307,16 +306,14 @@ pub fn check_precision(layout: &KvLayout) -> Result<()> {
 }
 
 /// Returns a smaller precision than `kv` at hardly any loss. `None` if there is none, or heads do not fit its blocks.
-pub fn next_smaller(spec: &ModelSpec, kv: KvDType) -> Option<KvDType> {
-    let fits = |kv: &KvDType| check_precision(&kv_layout(spec, *kv)).is_ok();
-    match kv {
-        KvDType::F32 | KvDType::F16 => Some(KvDType::Q8_0).filter(fits),
-        KvDType::Q8_0 | KvDType::Q4_0 => None,
-    }
+pub fn next_smaller(spec: &ModelSpec, kv: KvPrecision) -> Option<KvPrecision> {
+    let quantized = |dtype: KvDType| if dtype.is_quantized() { dtype } else { KvDType::Q8_0 };
+    let smaller = KvPrecision { keys: quantized(kv.keys), values: quantized(kv.values) };
+    Some(smaller).filter(|smaller| *smaller != kv && check_precision(&kv_layout(spec, *smaller)).is_ok())
 }
 
 /// Returns what `n_sequences` sequences of up to `n_ctx` tokens take, without rewind points.
-pub fn kv_bytes(spec: &ModelSpec, kv: KvDType, n_ctx: usize, n_sequences: usize) -> KvBytes {
+pub fn kv_bytes(spec: &ModelSpec, kv: KvPrecision, n_ctx: usize, n_sequences: usize) -> KvBytes {
     let layout = kv_layout(spec, kv);
     let geometry = Geometry::new(&layout, n_ctx.max(1), n_sequences.max(1), DEFAULT_MAX_ROWS, 0);
     KvBytes::of(&layout, &geometry)
@@ -373,7 +370,8 @@ mod tests {
     use super::*;
 
     fn layout(windows: &[Option<usize>], states: &[usize]) -> KvLayout {
-        let layer = |&window| KvLayerLayout { n_kv_heads: 4, head_dim: 128, dtype: KvDType::F16, window };
+        let layer =
+            |&window| KvLayerLayout { n_kv_heads: 4, head_dim: 128, precision: KvDType::F16.both(), window };
         KvLayout { page_len: PAGE_LEN, layers: windows.iter().map(layer).collect(), states: states.to_vec() }
     }
 
@@ -456,7 +454,7 @@ mod tests {
         assert_eq!(of(KvRequantize::Pressure, Some(0)).0, exact / 4);
         // off where it saves nothing
         let mut short = layout(&[None], &[]);
-        short.layers[0].dtype = KvDType::Q8_0;
+        short.layers[0].precision = KvDType::Q8_0.both();
         assert_eq!(
             Geometry::new(&short, 8192, 4, 256, 0)
                 .with_requantize(KvRequantize::Pressure, &short)
@@ -478,7 +476,7 @@ mod tests {
         for (dtype, head_dim, is_fit) in
             [(KvDType::F16, 8, true), (KvDType::Q8_0, 8, false), (KvDType::Q4_0, 96, true)]
         {
-            (layout.layers[0].dtype, layout.layers[0].head_dim) = (dtype, head_dim);
+            (layout.layers[0].precision, layout.layers[0].head_dim) = (dtype.both(), head_dim);
             assert_eq!(
                 check_precision(&layout).map_err(|e| e.code()).is_ok(),
                 is_fit,

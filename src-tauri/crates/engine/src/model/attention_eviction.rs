@@ -6,8 +6,10 @@
 
 use kernels::cpu::isa::IsaLevel;
 use kernels::ops::kv_rows::KvRows;
-use kernels::ops::{dot, rope, softcap};
-use kernels::{AttentionShape, Op, PAGE_LEN, Retention, RopeShape, StepProfile};
+use kernels::ops::{dot, hadamard, rope, softcap};
+use kernels::{
+    AttentionShape, N_COORDINATES, Op, PAGE_LEN, Retention, RopeShape, StepProfile, ValueId, rotation_width,
+};
 
 use super::{Chunk, LogitsSelection, Model};
 use crate::TokenId;
@@ -15,6 +17,7 @@ use crate::error::{EngineError, Result};
 use crate::kv::checksum::xxh64;
 use crate::kv::evicted::{EVICTED_TOKEN, EvictedHistory};
 use crate::kv::sequence_id::SequenceId;
+use crate::vision::is_image_token;
 
 /// How much is evicted, and when. All fields count tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,6 +117,13 @@ impl Model {
     ) -> Result<EvictingPrefill> {
         check(&eviction)?;
         self.check_tokens(&prompt)?;
+        if prompt.iter().any(|token| is_image_token(*token)) {
+            return Err(EngineError::new(
+                "request.forget",
+                "a text with images cannot be shortened by evicting tokens",
+                "Choose another way to make room in the settings, or leave out the images.",
+            ));
+        }
         let (text, n_held) = self.resume_evicted(seq, &prompt)?;
         Ok(EvictingPrefill { seq, prompt, eviction, text, n_held, phase: EvictionPhase::Rewind })
     }
@@ -278,10 +288,16 @@ impl Model {
             Op::KvWrite { k, layer: of, .. } if *of == layer => Some(*k),
             _ => None,
         })?;
-        nodes.iter().find(|node| node.output == Some(key)).and_then(|node| match &node.op {
+        let maker = |value: ValueId| nodes.iter().find(|node| node.output == Some(value));
+        let mut node = maker(key)?;
+        if let Op::Hadamard { x, .. } = &node.op {
+            // keys are stored quantized
+            node = maker(*x)?;
+        }
+        match &node.op {
             Op::Rope { rope, .. } => Some(rope.clone()),
             _ => None,
-        })
+        }
     }
 
     /// Replaces the content of a sequence by `tokens` and these pages of each layer.
@@ -403,6 +419,7 @@ fn move_rows(rows: &KvRows, first: usize, kept: &[Vec<usize>], rotation: Option<
     let mut out = KvRows::zeroed(rows.layout(), kept.first().map_or(0, Vec::len));
     // The factor was applied when the keys were computed.
     let rotation = rotation.map(|rope| RopeShape { mscale: 1.0, ..rope });
+    let is_transformed = rows.layout().precision.keys.is_quantized();
     let n_angles = rotation.as_ref().map_or(0, |rope| rope.inv_freq.len());
     let (mut cos, mut sin) = (vec![0.0; n_angles], vec![0.0; n_angles]);
     for (head, kept) in kept.iter().enumerate() {
@@ -415,9 +432,16 @@ fn move_rows(rows: &KvRows, first: usize, kept: &[Vec<usize>], rotation: Option<
                 && from > to
             {
                 let back = u32::try_from(from - to).expect("the context is shorter than 2^32 tokens");
-                rope::angles(rope, back, &mut cos, &mut sin);
+                rope::angles(rope, [back; N_COORDINATES], &mut cos, &mut sin);
                 sin.iter_mut().for_each(|sin| *sin = -*sin);
+                let width = rotation_width(key.len());
+                if is_transformed {
+                    hadamard::scalar(key, width);
+                }
                 rope::scalar(key, key.len(), rope.style, &cos, &sin);
+                if is_transformed {
+                    hadamard::scalar(key, width);
+                }
             }
         }
     }

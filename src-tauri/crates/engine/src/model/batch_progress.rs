@@ -17,13 +17,17 @@ pub(super) struct BatchProgress<'a> {
     pub n_rows: usize,
     /// Whether the logits come from several runs.
     pub is_gathered: bool,
+    /// Position from which tokens belong to the second text of a pair.
+    pub second_text: usize,
 }
 
 impl<'a> BatchProgress<'a> {
-    pub fn of(batch: &'a [Chunk<'a>], cache: &KvCache) -> Result<Self> {
+    pub fn of(batch: &'a [Chunk<'a>], cache: &KvCache, second_text: Option<usize>) -> Result<Self> {
+        let second_text = second_text.unwrap_or(usize::MAX);
         let zeros = [0; MAX_BATCH_SEQUENCES];
         let (n_before, n_taken, first_row) = (zeros, zeros, zeros);
-        let mut pass = Self { batch, n_before, n_taken, first_row, n_rows: 0, is_gathered: false };
+        let mut pass =
+            Self { batch, n_before, n_taken, first_row, n_rows: 0, is_gathered: false, second_text };
         for (index, chunk) in batch.iter().enumerate() {
             pass.n_before[index] = cache.tokens(chunk.seq)?.len();
             pass.first_row[index] = pass.n_rows;

@@ -73,7 +73,7 @@ pub fn limit_windows(spec: &mut ModelSpec, window: usize) -> Result<()> {
         let Some(attention) = layer.mixer.attention_mut() else { continue };
         match attention.rope {
             Rope::None => {}
-            Rope::Rotary(_) => {
+            Rope::Rotary(_) | Rope::ByAxis { .. } => {
                 attention.window = Some(attention.window.map_or(window, |own| own.min(window)));
             }
         }

@@ -34,7 +34,10 @@ impl Model {
     ///
     /// Errors: `model.no_embeddings`.
     pub fn check_embeds(&self) -> Result<()> {
-        if self.embeds() { Ok(()) } else { Err(no_embeddings(self.spec.architecture)) }
+        match &self.spec.embeds {
+            Some(embeds) if embeds.rank.is_none() => Ok(()),
+            Some(_) | None => Err(no_embeddings(self.spec.architecture)),
+        }
     }
 
     /// Returns the prefixes that the model expects before questions and passages in retrieval.
@@ -61,7 +64,8 @@ impl Model {
     /// Errors: `model.no_embeddings`, `request.context_full`, `request.token_unknown`, `request.empty`, a failed
     /// kernel.
     pub fn embed(&mut self, tokens: &[TokenId]) -> Result<Vec<f32>> {
-        let Some(pooling) = self.spec.embeds.as_ref().map(|embeds| embeds.pooling) else {
+        let embeds = self.spec.embeds.as_ref().filter(|embeds| embeds.rank.is_none());
+        let Some(pooling) = embeds.map(|embeds| embeds.pooling) else {
             return Err(no_embeddings(self.spec.architecture));
         };
         if tokens.is_empty() {
@@ -107,7 +111,7 @@ fn pool(states: &Logits<'_>, pooling: Pooling) -> Result<Vec<f32>> {
 fn no_embeddings(architecture: &str) -> EngineError {
     EngineError::new(
         "model.no_embeddings",
-        format!("this {architecture} model answers; it cannot compute embeddings"),
+        format!("this {architecture} model does not compute embeddings"),
         "Choose an embedding model, such as Qwen3-Embedding or EmbeddingGemma.",
     )
 }

@@ -3,11 +3,14 @@
 use kernels::{Executor, Observer, OutputSelection, Retention, TopKEntry};
 
 use super::batch_progress::BatchProgress;
+use super::image::{coordinates_at, image_at};
 use super::replica::{self, Replica, ReplicaFault};
 use super::{Chunk, Logits, MAX_BATCH_SEQUENCES, Model};
 use crate::error::{EngineError, Result, guarded};
 use crate::kv::cache::{CopyOnWrite, PageRequantization};
+use crate::spec::ImagePositions;
 use crate::tokenizer::Tokenizer;
+use crate::vision::{CoordinateWalk, is_image_token};
 
 impl Model {
     /// Runs the chunks: their tokens continue their sequences, and the selected logits are returned.
@@ -50,10 +53,21 @@ impl Model {
         &mut self,
         batch: &[Chunk<'_>],
         returned: OutputSelection,
+        observer: Option<Observer>,
+    ) -> Result<(Logits<'_>, Option<&Tokenizer>)> {
+        self.forward_pair(batch, None, returned, observer)
+    }
+
+    /// Runs as `forward_all` does; tokens from position `second_text` on have token type 1.
+    pub(super) fn forward_pair(
+        &mut self,
+        batch: &[Chunk<'_>],
+        second_text: Option<usize>,
+        returned: OutputSelection,
         mut observer: Option<Observer>,
     ) -> Result<(Logits<'_>, Option<&Tokenizer>)> {
         self.check(batch)?;
-        let mut pass = BatchProgress::of(batch, &self.cache)?;
+        let mut pass = BatchProgress::of(batch, &self.cache, second_text)?;
         self.gathered.clear();
         let ran = loop {
             self.replicas.iter_mut().for_each(|replica| replica.executor.select_output(returned));
@@ -79,20 +93,21 @@ impl Model {
         if let Some(large_page_promotion) = &mut self.large_page_promotion {
             large_page_promotion.begin();
         }
-        let (data, likeliest): (&[f32], &[TopKEntry]) = match ran {
-            OutputLocation::Nothing => (&[], &[]),
+        let (data, likeliest, hidden): (&[f32], &[TopKEntry], &[f32]) = match ran {
+            OutputLocation::Nothing => (&[], &[], &[]),
             OutputLocation::Once(at) => {
                 let executor = &self.replicas[at].executor;
-                (executor.output(), executor.top_k())
+                (executor.output(), executor.top_k(), executor.hidden(pass.n_rows))
             }
-            OutputLocation::Often => (&self.gathered.rows, &self.gathered.likeliest),
+            OutputLocation::Often => (&self.gathered.rows, &self.gathered.likeliest, &self.gathered.hidden),
         };
         let width = self.spec.output_width();
         let n_top = match returned {
             OutputSelection::Rows => None,
             OutputSelection::TopK(n) => Some(n.min(width)),
         };
-        Ok((Logits { data, width, likeliest, n_top }, self.tokenizer.as_ref()))
+        let d_model = self.spec.d_model;
+        Ok((Logits { data, width, likeliest, n_top, hidden, d_model }, self.tokenizer.as_ref()))
     }
 
     fn check(&self, batch: &[Chunk<'_>]) -> Result<()> {
@@ -106,6 +121,7 @@ impl Model {
         for (i, chunk) in batch.iter().enumerate() {
             self.cache.check_fits(chunk.seq, chunk.tokens.len())?;
             self.check_tokens(chunk.tokens)?;
+            self.check_images(chunk)?;
             if batch[..i].iter().any(|other| other.seq == chunk.seq) {
                 return Err(EngineError::new(
                     "request.sequence_repeated",
@@ -164,20 +180,40 @@ impl Model {
 
     /// Adds rows until the run is full, or a sequence must be requantized first.
     fn take_rows(&mut self, pass: &mut BatchProgress<'_>, at: usize) -> Result<()> {
-        let Self { cache, replicas, .. } = self;
+        let Self { cache, replicas, vision, spec, .. } = self;
         let Replica { executor, rows, .. } = &mut replicas[at];
+        let (images, whole) = (vision.as_ref().map(|vision| &vision.images), spec.reads_images_whole());
+        let padding = vision.as_ref().map_or(0, |vision| vision.padding);
+        let on_grid = vision.as_ref().filter(|vision| vision.positions() == ImagePositions::Grid).is_some();
         for (index, chunk) in pass.batch.iter().enumerate() {
             if cache.replica_of(chunk.seq)? != at {
                 continue;
             }
+            let mut walk = CoordinateWalk::default();
             while let Some(&token) = chunk.tokens.get(pass.n_taken[index]) {
                 let (position, row) = (pass.n_before[index] + pass.n_taken[index], pass.output_row(index));
                 // Requantization happens between runs: rows on either side see different pages.
+                let found = match images.filter(|_| is_image_token(token)) {
+                    Some(images) => image_at(images, cache, (chunk, pass.n_before[index]), position)?,
+                    None => None,
+                };
+                // Rows that see later ones of their image are in one run with them.
+                let n_joined = found.filter(|_| whole).map_or(1, |found| found.n_left());
                 let ages = rows.has(index) && cache.requantizes_at(position);
-                if ages || rows.is_full(executor.capacity(), row.is_some()) {
+                if ages || rows.is_full(executor.capacity(), n_joined, row.is_some()) {
                     return Ok(());
                 }
-                rows.push(token, position, index, row);
+                let kind = u32::from(position >= pass.second_text);
+                rows.push((token, kind), position, index, row);
+                if let Some(images) = images.filter(|_| on_grid) {
+                    let coordinates =
+                        coordinates_at(images, cache, (chunk, pass.n_before[index]), position, &mut walk)?;
+                    rows.coordinates.push(coordinates);
+                }
+                if let (Some(found), Some(images)) = (found, images) {
+                    let end = if whole { position + found.n_left() } else { 0 };
+                    rows.give(images.row(found), end, padding);
+                }
                 pass.n_taken[index] += 1;
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! Pure: it changes the load options, and the caller loads by them.
 
-use kernels::{BackendKind, KvDType, LaneReduction, Precision};
+use kernels::{BackendKind, KvPrecision, LaneReduction, Precision};
 
 use super::gpu_health::GpuHealth;
 use super::{DEFAULT_MAX_ROWS, Devices, LoadOptions};
@@ -19,7 +19,7 @@ pub enum GpuFallback {
     /// Prompts are read in smaller runs of this many rows.
     MaxRows(usize),
     /// Keys and values have a smaller precision.
-    KvPrecision(KvDType),
+    KvPrecision(KvPrecision),
     /// Matrix multiplications have a safer precision.
     Precision(Precision),
     /// Its kernels do without subgroups.
@@ -159,6 +159,8 @@ fn halve_gpu_layers(devices: &Devices, of: usize) -> Option<(Devices, usize)> {
 
 #[cfg(test)]
 mod tests {
+    use kernels::KvDType;
+
     use super::*;
     use crate::scheduler::tests::small;
 
@@ -180,7 +182,7 @@ mod tests {
         let expected = [
             GpuFallback::MaxRows(64),
             GpuFallback::MaxRows(16),
-            GpuFallback::KvPrecision(KvDType::Q8_0),
+            GpuFallback::KvPrecision(KvDType::Q8_0.both()),
             GpuFallback::FewerLayers { on_gpu: 8, of: 16 },
             GpuFallback::FewerLayers { on_gpu: 4, of: 16 },
             GpuFallback::FewerLayers { on_gpu: 2, of: 16 },
@@ -188,7 +190,7 @@ mod tests {
         ];
         assert_eq!(steps.iter().map(|(fallback, _)| *fallback).collect::<Vec<_>>(), expected);
         let (_, last_on_gpu) = &steps[5];
-        assert_eq!((last_on_gpu.max_rows, last_on_gpu.kv), (Some(16), KvDType::Q8_0));
+        assert_eq!((last_on_gpu.max_rows, last_on_gpu.kv), (Some(16), KvDType::Q8_0.both()));
         assert_eq!(last_on_gpu.devices, Devices::Gpu { layers: Some(2) });
         assert_eq!(
             steps[6].1,

@@ -9,19 +9,21 @@ use kernels::GpuSelector;
 use kernels::backends::BackendOptions;
 use kernels::cpu::isa::IsaLevel;
 use kernels::{
-    Backend, BackendKind, Capacity, CpuOptions, DeviceId, Executor, Interrupt, KvDType, Precision, Retention,
+    Backend, BackendKind, Capacity, CpuOptions, DeviceId, Executor, Interrupt, KvLayerLayout, KvPrecision,
+    Precision, Retention,
 };
 use weights::{Container, WeightFile};
 
 use super::context::{RopeScaling, limit_windows, longest};
 use super::gpu_fallback::{self, GpuFallback, GpuIncident};
 use super::gpu_health::GpuHealth;
+use super::image::ModelVision;
 use super::large_pages::LargePagePromotion;
 use super::memory_plan::{MemoryPlan, MemoryPlanInput};
 use super::replica::{GatheredLogits, Replica};
-use super::{DEFAULT_CTX, Devices, LoadOptions, Model, ModelInfo, multi_gpu};
+use super::{DEFAULT_CTX, Devices, DraftBlockUse, LoadOptions, Model, ModelInfo, multi_gpu};
 use crate::adapter::AdapterUpdate;
-use crate::arch::{self, ContextFit, Family, LocatedTensor};
+use crate::arch::{self, ContextFit, Family, LocatedTensor, TensorPart};
 use crate::decoder::{self, Placement};
 use crate::error::{DAMAGED, EngineError, Result};
 use crate::kv::cache::KvCache;
@@ -53,6 +55,9 @@ pub(super) fn load(
     }
     let mut model = loop {
         match load_on(file.clone(), &options, progress) {
+            Err(error) if error.code() == "model.memory" && can_omit_draft_block(&options) => {
+                options.draft_block = DraftBlockUse::Off;
+            }
             Err(error) if error.is_of_gpu() => {
                 let spec = arch::spec(&file, arch::find(&file)?)?;
                 if let Some(fallback) = multi_gpu::drop_part(&mut options, 0, spec.layers.len()) {
@@ -76,16 +81,21 @@ pub(super) fn load(
     Ok(model)
 }
 
+/// Returns whether a model that does not fit may do without its draft block.
+fn can_omit_draft_block(options: &LoadOptions) -> bool {
+    options.draft_block == DraftBlockUse::IfPossible
+}
+
 fn load_on(file: Arc<WeightFile>, options: &LoadOptions, progress: &mut dyn FnMut(f32)) -> Result<Model> {
     progress(0.0);
     let family = arch::find(&file)?;
-    let spec = requested_spec(&file, family, options)?;
+    let mut spec = requested_spec(&file, family, options)?;
+    let vision = ModelVision::load(&mut spec, (&file, family), options)?;
+    spec.draft = options.draft_block.read(&file, family, &spec)?;
     let placed = arch::tensors(&file, family, &spec)?;
     progress(CHECKED);
     let (placement, kinds) = placement(&options.devices, spec.layers.len())?;
-    let parts = || placed.iter().flat_map(|p| &p.parts);
-    let n_weight_bytes = parts().map(|part| part.data.len() as u64).sum();
-    let n_parameters = parts().map(|part| part.shape.iter().map(|&n| n as u64).product::<u64>()).sum();
+    let (n_weight_bytes, n_parameters) = bytes_and_parameters(&placed);
     let devices = backends(&kinds, options)?;
     let until = if kinds.contains(&BackendKind::Gpu) { READ } else { UPLOADED };
     let mut upload = WeightUpload::new(&placed, &devices, (n_weight_bytes, until), progress);
@@ -97,10 +107,16 @@ fn load_on(file: Arc<WeightFile>, options: &LoadOptions, progress: &mut dyn FnMu
     let (TextAssets { tokenizer, template }, graph) = (text_assets?, graph?);
     let longest = longest(&spec, options.rope_scaling);
     let n_ctx = options.ctx.unwrap_or(DEFAULT_CTX).clamp(1, longest);
-    let requantize = if spec.is_bidirectional() { KvRequantize::Off } else { options.kv_requantize };
-    let n_devices = devices.len();
-    let plan_input =
-        MemoryPlanInput { graph: &graph, n_devices, spec: &spec, options, requantize, n_ctx, n_weight_bytes };
+    let plan_input = MemoryPlanInput {
+        graph: &graph,
+        n_devices: devices.len(),
+        spec: &spec,
+        options,
+        requantize: requantize(&spec, options),
+        n_ctx,
+        n_weight_bytes,
+        tower: vision.as_ref().map(ModelVision::bytes).unwrap_or_default(),
+    };
     let MemoryPlan { geometry, capacity } = plan_input.plan()?;
     let report = &mut |n| progress(until + share(n, n_weight_bytes) * (UPLOADED - until));
     let executor = Executor::with_progress(graph, devices, capacity, report)?;
@@ -124,8 +140,6 @@ fn load_on(file: Arc<WeightFile>, options: &LoadOptions, progress: &mut dyn FnMu
         devices: executor.describe(),
         fallback_error: None,
     };
-    let large_page_promotion = may_move(options, &kinds).then(|| LargePagePromotion::of(file.clone()));
-    let source = LoadSource::new(file, family, options.clone(), placed);
     progress(1.0);
     Ok(Model {
         spec,
@@ -135,11 +149,25 @@ fn load_on(file: Arc<WeightFile>, options: &LoadOptions, progress: &mut dyn FnMu
         replicas: vec![Replica::new(executor)],
         cache: KvCache::new(geometry),
         identity,
-        source,
-        large_page_promotion,
+        large_page_promotion: may_move(options, &kinds).then(|| LargePagePromotion::of(file.clone())),
+        source: LoadSource::new(file, family, options.clone(), placed),
         interrupt: Interrupt::default(),
         gathered: GatheredLogits::default(),
+        vision,
     })
+}
+
+/// Returns the bytes and the numbers of all tensors.
+fn bytes_and_parameters(tensors: &[LocatedTensor]) -> (u64, u64) {
+    let parts = || tensors.iter().flat_map(|tensor| &tensor.parts);
+    let n_parameters = |part: &TensorPart| part.shape.iter().map(|&n| n as u64).product::<u64>();
+    (parts().map(|part| part.data.len() as u64).sum(), parts().map(n_parameters).sum())
+}
+
+/// When old keys and values are requantized. Never where later rows change what earlier ones see.
+fn requantize(spec: &ModelSpec, options: &LoadOptions) -> KvRequantize {
+    let is_fixed = spec.is_bidirectional() || spec.reads_images_whole();
+    if is_fixed { KvRequantize::Off } else { options.kv_requantize }
 }
 
 /// Reads the spec of a file, with the context, window and precision that the options ask for.
@@ -393,14 +421,21 @@ fn identity(
             Retention::Window => bytes.window_page += n_bytes,
         }
     }
-    let precisions: Vec<KvDType> = layers.iter().map(|layout| layout.dtype).collect();
+    let precisions: Vec<String> = layers.iter().map(stored_form).collect();
     Ok(CheckpointIdentity {
         model: xxh64(fingerprint.as_bytes()),
         spec: xxh64(format!("{spec:?}").as_bytes()),
         backends: xxh64(backends.as_bytes()),
-        kv: xxh64(format!("{precisions:?}").as_bytes()),
+        kv: xxh64(format!("[{}]", precisions.join(", ")).as_bytes()),
         bytes,
     })
+}
+
+/// How a layer stores keys and values: formats, and whether they are rotated, which quantized ones are.
+fn stored_form(layout: &KvLayerLayout) -> String {
+    let KvPrecision { keys, values } = layout.precision;
+    let rotated = if keys.is_quantized() || values.is_quantized() { " rotated" } else { "" };
+    format!("{}{rotated}", layout.precision)
 }
 
 fn share(n_done: u64, n_all: u64) -> f32 {

@@ -1,16 +1,26 @@
 //! How to load a model: devices, memory limits, precision and context.
 
+use std::fmt;
+use std::sync::Arc;
+
 use kernels::cpu::isa::IsaLevel;
 use kernels::{
-    BackendKind, FaultPlan, GpuCache, GpuSelector, KvDType, LaneReduction, Precision, VerificationScope,
-    WeightBudget,
+    BackendKind, FaultPlan, GpuCache, GpuSelector, KvDType, KvPrecision, LaneReduction, Precision,
+    VerificationScope, WeightBudget,
 };
+use weights::WeightFile;
 
 use super::{GpuHealth, RopeScaling};
+use crate::arch::{self, Family};
+use crate::error::Result;
 use crate::kv::requantize::KvRequantize;
+use crate::spec::{DraftBlock, ModelSpec};
 
 /// About ten states of a model with four billion parameters. Only what is used is allocated.
 pub const DEFAULT_REWIND_BYTES: u64 = 512 << 20;
+
+/// About fifty images of 256 embeddings of 2560 numbers.
+pub const DEFAULT_IMAGE_BYTES: usize = 128 << 20;
 
 /// Default context: enough for a long conversation, modest in memory.
 pub const DEFAULT_CTX: usize = 8192;
@@ -72,7 +82,7 @@ pub struct LoadOptions {
     /// evict them like file pages.
     pub promote_large_pages: bool,
     /// Precision of keys and values.
-    pub kv: KvDType,
+    pub kv: KvPrecision,
     /// When old keys and values are requantized. `ModelInfo::kv_requantize` has what is in effect.
     pub kv_requantize: KvRequantize,
     /// Sliding window imposed on layers with rotary positions, in tokens. Changes the model: older tokens are lost to
@@ -94,6 +104,61 @@ pub struct LoadOptions {
     pub memory: Option<u64>,
     /// Rows of one run; longer batches are split. `None`: `DEFAULT_MAX_ROWS`.
     pub max_rows: Option<usize>,
+    /// File of the vision tower: the model's own where it is a safetensors repository, else its `mmproj-*.gguf`. `None`:
+    /// the model takes no images.
+    pub vision: Option<VisionFile>,
+    /// Whether the file's draft block is loaded, so that the model can draft for itself.
+    pub draft_block: DraftBlockUse,
+    /// Bytes of embedded images to hold, so that the tower is not run again for them.
+    pub image_bytes: usize,
+}
+
+/// Whether a model is loaded with its draft block.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum DraftBlockUse {
+    /// Without.
+    #[default]
+    Off,
+    /// With it, if the file has one and memory suffices.
+    IfPossible,
+    /// With it. A file without one is refused.
+    Required,
+}
+
+impl DraftBlockUse {
+    /// Reads the structure of a file's draft block, if it is to be loaded.
+    ///
+    /// Errors: `model.no_draft_block`, `model.hyperparameter`.
+    pub(super) fn read(
+        self,
+        file: &WeightFile,
+        family: Family,
+        spec: &ModelSpec,
+    ) -> Result<Option<DraftBlock>> {
+        match self {
+            Self::Off => Ok(None),
+            Self::IfPossible => arch::draft_block(file, family, spec),
+            Self::Required => arch::required_draft_block(file, family, spec).map(Some),
+        }
+    }
+}
+
+/// An opened file of a vision tower.
+#[derive(Clone)]
+pub struct VisionFile(pub Arc<WeightFile>);
+
+impl PartialEq for VisionFile {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for VisionFile {}
+
+impl fmt::Debug for VisionFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("VisionFile").field(&self.0.path()).finish()
+    }
 }
 
 impl Default for LoadOptions {
@@ -114,7 +179,7 @@ impl Default for LoadOptions {
             resident: None,
             small_pages: false,
             promote_large_pages: false,
-            kv: KvDType::F16,
+            kv: KvDType::F16.both(),
             kv_requantize: KvRequantize::Off,
             kv_window: None,
             rope_scaling: None,
@@ -124,6 +189,9 @@ impl Default for LoadOptions {
             kv_bytes: None,
             memory: None,
             max_rows: None,
+            vision: None,
+            draft_block: DraftBlockUse::Off,
+            image_bytes: DEFAULT_IMAGE_BYTES,
         }
     }
 }

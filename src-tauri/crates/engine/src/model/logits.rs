@@ -12,6 +12,9 @@ pub struct Logits<'a> {
     /// Most likely tokens per row, if they were requested instead of rows. (rows, n_top)
     pub(super) likeliest: &'a [TopKEntry],
     pub(super) n_top: Option<usize>,
+    /// (rows, d_model) of a model with a draft block; else empty
+    pub(super) hidden: &'a [f32],
+    pub(super) d_model: usize,
 }
 
 /// What the next token is sampled from.
@@ -38,6 +41,12 @@ impl<'a> Logits<'a> {
             return Err(nan_logits());
         }
         Ok(row)
+    }
+
+    /// Returns the hidden state after the output norm that one row was computed from, where the model has a draft block.
+    /// (d_model)
+    pub fn hidden(&self, row: usize) -> Option<&'a [f32]> {
+        self.hidden.get(row * self.d_model..(row + 1) * self.d_model)
     }
 
     /// Returns one row, or its most likely tokens. Errors as `row`.

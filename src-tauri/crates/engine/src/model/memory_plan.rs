@@ -10,6 +10,7 @@ use crate::error::{EngineError, Result};
 use crate::kv::requantize::KvRequantize;
 use crate::kv::size::{Geometry, KvBytes};
 use crate::spec::ModelSpec;
+use crate::vision::TowerBytes;
 
 /// Below this, weights would be read for too few prompt tokens.
 const MIN_ROWS: usize = 8;
@@ -58,6 +59,8 @@ pub(super) struct MemoryPlanInput<'a> {
     pub requantize: KvRequantize,
     pub n_ctx: usize,
     pub n_weight_bytes: u64,
+    /// The vision tower, where the model has one.
+    pub tower: TowerBytes,
 }
 
 impl MemoryPlanInput<'_> {
@@ -121,10 +124,10 @@ impl MemoryPlanInput<'_> {
         let devices = (0..self.n_devices).map(DeviceId);
         let arena: u64 = devices.map(|device| kernels::arena_bytes(self.graph, device, &capacity)).sum();
         MemoryNeeds {
-            weights: self.n_weight_bytes.min(resident),
+            weights: self.n_weight_bytes.min(resident) + self.tower.weights,
             context: KvBytes::of(self.graph.kv(), &one).total(),
             // Beside the values themselves: matmul inputs in the form that the kernels expect.
-            activations: arena + arena / 2 + FIXED_BYTES,
+            activations: arena + arena / 2 + self.tower.activations + FIXED_BYTES,
             vocabulary: self.spec.n_vocab as u64 * TOKEN_BYTES,
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Lost sequences are replayed before their next use, so answers continue where they were.
 
-use kernels::{Batch, Executor};
+use kernels::{Batch, Executor, GivenRows};
 
 use super::forward::{make_copies, requantize_pages};
 use super::gpu_fallback::{self, GpuFallback, GpuIncident};
@@ -14,6 +14,7 @@ use crate::kv::cache::{KvCache, Replay, ReplayStep};
 use crate::kv::evicted::EVICTED_TOKEN;
 use crate::kv::sequence_id::SequenceId;
 use crate::kv::size::KvBytes;
+use crate::vision::is_image_token;
 
 impl Model {
     /// Moves the model away from a GPU that failed with `error`, or drops replica `at` if there are others.
@@ -89,13 +90,13 @@ impl Model {
 
     /// Replays a sequence that was lost with a device. Other sequences are unaffected.
     ///
-    /// Errors: `kv.forgotten` if evicted tokens cannot be replayed and `kv.memory_full` for requantized chunks leave
+    /// Errors: `kv.forgotten` if evicted tokens or images cannot be replayed and `kv.memory_full` for requantized chunks leave
     /// the sequence empty. After others it is lost as before.
     pub(super) fn replay_lost(&mut self, id: SequenceId) -> std::result::Result<(), ReplicaFault> {
         let at = self.cache.replica_of(id).unwrap_or(0);
         let on_replica = |error| ReplicaFault { at, error };
         let Some(replay) = self.cache.begin_replay(id).map_err(on_replica)? else { return Ok(()) };
-        let read = match replay.tokens.iter().any(|token| *token >= EVICTED_TOKEN) {
+        let read = match replay.tokens.iter().any(|token| *token >= EVICTED_TOKEN || is_image_token(*token)) {
             true => Err(on_replica(forgotten())),
             false => self.replay_all(id, &replay, at),
         };
@@ -146,6 +147,8 @@ fn read_next(
     executor.run(&Batch {
         tokens: &replay.tokens[start..start + next.n],
         positions: &positions,
+        kinds: &[],
+        given: GivenRows::NONE,
         sequence: &vec![0; next.n],
         page_tables: &[cache.pages(id)?],
         window_tables: window_tables.as_slice(),
@@ -158,7 +161,7 @@ fn read_next(
 fn forgotten() -> EngineError {
     EngineError::new(
         "kv.forgotten",
-        "the GPU failed, and a context whose older part had been evicted was lost with it",
+        "the GPU failed, and a context with images or with an evicted older part was lost with it",
         "Ask again: the conversation is then recomputed.",
     )
 }

@@ -2,11 +2,12 @@
 //!
 //! Several replicas run at the same time, each on its own thread.
 
-use kernels::{Batch, Capacity, Executor, Observer, TopKEntry};
+use kernels::{Batch, Capacity, Executor, GivenRows, N_COORDINATES, Observer, TopKEntry};
 
 use super::{Chunk, MAX_BATCH_SEQUENCES};
 use crate::error::{EngineError, Result, guarded};
 use crate::kv::cache::KvCache;
+use crate::vision::is_image_token;
 
 /// Executor and next run of one copy of the weights.
 pub(crate) struct Replica {
@@ -72,8 +73,15 @@ impl Replica {
         }
         let n_windows = cache.geometry().window.map_or(0, |_| n_sequences);
         let batch_of_rows = Batch {
-            tokens: &rows.tokens,
+            tokens: &rows.lookups,
             positions: &rows.positions,
+            kinds: &rows.kinds,
+            given: GivenRows {
+                rows: &rows.given_rows,
+                values: &rows.given,
+                image_ends: &rows.image_ends,
+                coordinates: &rows.coordinates,
+            },
             sequence: &rows.sequence,
             page_tables: &tables[..n_sequences],
             window_tables: &window_tables[..n_windows],
@@ -131,7 +139,19 @@ pub(super) fn run(
 #[derive(Debug, Default)]
 pub(super) struct RowBatch {
     pub tokens: Vec<u32>,
+    /// Token whose embedding each row looks up: of images, the padding's.
+    lookups: Vec<u32>,
     positions: Vec<u32>,
+    /// Token type of each row.
+    kinds: Vec<u32>,
+    /// Rows of images.
+    given_rows: Vec<u32>,
+    /// Their embeddings. (given rows, d_model)
+    given: Vec<f32>,
+    /// Position after the image that each row is in, or 0.
+    image_ends: Vec<u32>,
+    /// Time, row and column of each row; empty where positions are those of a text.
+    pub coordinates: Vec<[u32; N_COORDINATES]>,
     /// Index into `members`.
     sequence: Vec<u32>,
     outputs: Vec<u32>,
@@ -143,16 +163,22 @@ pub(super) struct RowBatch {
 
 impl RowBatch {
     pub fn clear(&mut self) {
-        let Self { tokens, positions, sequence, outputs, destinations, members } = self;
-        for rows in [tokens, positions, sequence, outputs] {
+        let Self { tokens, lookups, positions, kinds, sequence, outputs, .. } = self;
+        for rows in [tokens, lookups, positions, kinds, sequence, outputs] {
             rows.clear();
         }
+        let Self { given_rows, given, image_ends, coordinates, destinations, members, .. } = self;
+        coordinates.clear();
+        given_rows.clear();
+        given.clear();
+        image_ends.clear();
         destinations.clear();
         members.clear();
     }
 
-    pub fn is_full(&self, capacity: Capacity, has_output: bool) -> bool {
-        self.tokens.len() == capacity.max_rows || has_output && self.outputs.len() == capacity.max_outputs
+    /// Returns whether there is no space for `n` more rows.
+    pub fn is_full(&self, capacity: Capacity, n: usize, has_output: bool) -> bool {
+        self.tokens.len() + n > capacity.max_rows || has_output && self.outputs.len() == capacity.max_outputs
     }
 
     pub fn members(&self) -> impl Iterator<Item = (usize, usize)> {
@@ -164,7 +190,7 @@ impl RowBatch {
     }
 
     /// Adds a row. The rows of a chunk are consecutive. `output` is the row of its logits, if selected.
-    pub fn push(&mut self, token: u32, position: usize, index: usize, output: Option<usize>) {
+    pub fn push(&mut self, (token, kind): (u32, u32), position: usize, index: usize, output: Option<usize>) {
         match self.members.last_mut() {
             Some((last, n)) if *last == index => *n += 1,
             Some(_) | None => self.members.push((index, 1)),
@@ -174,10 +200,26 @@ impl RowBatch {
             self.destinations.push(output);
         }
         self.tokens.push(token);
+        self.lookups.push(if is_image_token(token) { PADDING_TOKEN } else { token });
+        self.image_ends.push(0);
+        self.kinds.push(kind);
         self.positions.push(u32::try_from(position).expect("the context is shorter than 2^32 tokens"));
         self.sequence.push(self.members.len() as u32 - 1);
     }
+
+    /// Gives the last row an embedding of an image. The row sees the image's rows before position `end`, also later ones;
+    /// 0: none that are later. Where layers have embeddings of their own, it has those of `padding`.
+    pub fn give(&mut self, embedding: &[f32], end: usize, padding: u32) {
+        self.lookups.last_mut().into_iter().for_each(|last| *last = padding);
+        self.given_rows.push(self.tokens.len() as u32 - 1);
+        self.given.extend_from_slice(embedding);
+        let end = u32::try_from(end).expect("the context is shorter than 2^32 tokens");
+        self.image_ends.last_mut().into_iter().for_each(|last| *last = end);
+    }
 }
+
+/// The token that rows of images look up, where a model needs one beside their embedding.
+const PADDING_TOKEN: u32 = 0;
 
 /// Logits of several runs, or their most likely tokens.
 #[derive(Debug, Default)]
@@ -186,18 +228,23 @@ pub(super) struct GatheredLogits {
     pub rows: Vec<f32>,
     /// (rows, n_top)
     pub likeliest: Vec<TopKEntry>,
+    /// (rows, d_model), where the model has a draft block
+    pub hidden: Vec<f32>,
 }
 
 impl GatheredLogits {
     pub fn clear(&mut self) {
         self.rows.clear();
         self.likeliest.clear();
+        self.hidden.clear();
     }
 
     /// Takes the output of a run for a batch with `n_rows` selected rows.
     pub fn take(&mut self, Replica { executor, rows, .. }: &Replica, n_rows: usize) {
         scatter(&mut self.rows, executor.output(), &rows.destinations, n_rows);
         scatter(&mut self.likeliest, executor.top_k(), &rows.destinations, n_rows);
+        let hidden = executor.hidden(rows.destinations.len());
+        scatter(&mut self.hidden, hidden, &rows.destinations, n_rows);
     }
 }
 

@@ -11,6 +11,9 @@ use super::literal::LiteralReader;
 use super::styles;
 use super::tool_call::{self, ToolCall, ToolSchemas, object};
 
+/// Names of the field that holds the arguments.
+pub const ARGUMENT_KEYS: [&str; 4] = ["arguments", "parameters", "args", "input"];
+
 pub const DEEPSEEK_PREFIX: &str = "｜DSML｜";
 
 /// Parses the calls of a body. `None` unless all of it is calls.
@@ -61,7 +64,8 @@ fn json(body: &str) -> Option<Vec<ToolCall>> {
     Some(calls)
 }
 
-fn strict(reader: &mut LiteralReader<'_>) -> Option<Value> {
+/// Reads a value of strict JSON, and the white space after it.
+pub fn strict(reader: &mut LiteralReader<'_>) -> Option<Value> {
     let mut values = serde_json::Deserializer::from_str(reader.rest).into_iter::<Value>();
     let value = values.next()?.ok()?;
     reader.rest = reader.rest[values.byte_offset()..].trim_start();
@@ -69,7 +73,7 @@ fn strict(reader: &mut LiteralReader<'_>) -> Option<Value> {
 }
 
 /// `{"name": …, "arguments": …}` with vendors' names for both, or `{"name": {…}}`.
-fn described(value: Value) -> Option<ToolCall> {
+pub fn described(value: Value) -> Option<ToolCall> {
     let Value::Object(mut map) = value else { return None };
     if let Some(Value::Object(function)) = map.get("function") {
         let id = map.get("id").and_then(Value::as_str).map(str::to_string);
@@ -81,8 +85,7 @@ fn described(value: Value) -> Option<ToolCall> {
         let (name, arguments) = map.iter().next().filter(|_| map.len() == 1)?;
         return ToolCall::new(name, arguments.as_object()?.clone());
     };
-    let keys = ["arguments", "parameters", "args", "input"];
-    let arguments = keys.iter().find_map(|key| map.remove(*key)).unwrap_or(Value::Null);
+    let arguments = ARGUMENT_KEYS.iter().find_map(|key| map.remove(*key)).unwrap_or(Value::Null);
     let id = ["id", "tool_call_id"].iter().find_map(|key| Some(map.get(*key)?.as_str()?.to_string()));
     Some(ToolCall { id, ..ToolCall::new(&name, object(arguments)?)? })
 }

@@ -7,6 +7,7 @@ use super::styles::{CallStyle, STYLES};
 use super::{marked, recipients};
 use crate::TokenId;
 use crate::budget::ReasoningBudget;
+use crate::constraint::ReasoningGate;
 use crate::tokenizer::{Special, Tokenizer};
 
 /// Opening and closing tag, as they stand in the marked text of a reply.
@@ -36,6 +37,8 @@ pub struct ReplyFormat {
     pub(super) fences: Vec<String>,
     /// Whether a whole reply that is a JSON object with name and parameters is a call.
     pub(super) bare_calls: bool,
+    /// Whether the reply has to be a call: nothing of it but reasoning is text.
+    pub(super) is_forced: bool,
     /// Sorted.
     markup_tokens: Vec<TokenId>,
     /// Their texts. Other control tokens are meaningless here.
@@ -120,6 +123,14 @@ impl MessageDialect {
         }
     }
 
+    /// Returns what opens the answer, behind any reasoning.
+    fn answer_opening(self) -> &'static str {
+        match self {
+            Self::Harmony => "<|channel|>final<|message|>",
+            Self::Muse => " to=user<|message|>",
+        }
+    }
+
     /// Returns how reasoning opens, how it closes, and what closes it and opens the answer.
     fn thinking(self) -> (&'static str, &'static str, &'static str) {
         match self {
@@ -192,6 +203,7 @@ impl ReplyFormat {
             calls,
             fences: styles.iter().flat_map(|style| style.fences).map(|it| vocabulary.marked(it)).collect(),
             bare_calls: template.contains(BARE),
+            is_forced: false,
             markup_tokens,
             mark_texts,
         }
@@ -212,6 +224,36 @@ impl ReplyFormat {
     /// Returns the vocabulary's reply markup tokens, whatever their kind. Sorted.
     pub fn markup_tokens(&self) -> &[TokenId] {
         &self.markup_tokens
+    }
+
+    /// Returns whether replies are Harmony's messages.
+    pub(super) fn is_harmony(&self) -> bool {
+        matches!(self.messages, Some(MessageDialect::Harmony))
+    }
+
+    /// Reads a reply that has to be a call: also one that is nothing but a JSON object with name and parameters.
+    pub fn with_forced_calls(self) -> Self {
+        Self { bare_calls: true, is_forced: true, ..self }
+    }
+
+    /// Returns what reasoning comes before a constrained text.
+    pub fn reasoning_gate(&self, template: &str, prompt: &str, tokenizer: &Tokenizer) -> ReasoningGate {
+        if let Some(answer) = self.messages.map(MessageDialect::answer_opening) {
+            return match prompt.ends_with(answer) {
+                true => ReasoningGate::none(),
+                false => ReasoningGate::inside(answer),
+            };
+        }
+        if let Some(tag) = self.reasoning.iter().find(|tag| opens(prompt, tag)) {
+            return ReasoningGate::inside(&tag.close_text);
+        }
+        let is_used = |tag: &&TagPair| tag.is_token && template.contains(tag.open_text.trim_end());
+        let is_past = |tag: &TagPair| prompt.trim_end().ends_with(tag.close_text.trim());
+        let tag = self.reasoning.iter().find(is_used).filter(|tag| !is_past(tag));
+        match tag.and_then(|tag| Some((tokenizer.markup_token(tag.open_text.trim_end())?, tag))) {
+            Some((open, tag)) => ReasoningGate::optional(open, &tag.close_text),
+            None => ReasoningGate::none(),
+        }
     }
 
     /// Returns a budget of `max_tokens` for reasoning. `None` if the model is not known to reason.

@@ -4,8 +4,8 @@
 //! reasoning, a message for a function is a call, the rest is text. Tags are tokens, never text. Muse writes the same
 //! without channels: reasoning is for `self`, and `<|eom|>` and `<|eot|>` end messages.
 
-use super::tool_call::{self, ToolSchemas};
-use super::{ReplyPiece, ReplySink, marked, styles};
+use super::tool_call::{self, ToolCall, ToolSchemas};
+use super::{ReplyEnd, ReplyPiece, ReplySink, marked, styles};
 
 /// Anything longer is not a header.
 const MAX_HEADER_BYTES: usize = 256;
@@ -88,7 +88,24 @@ impl HarmonyParser {
         }
     }
 
-    pub fn finish(&mut self, show: &mut ReplySink<'_>) {
+    pub fn finish(&mut self, end: ReplyEnd, show: &mut ReplySink<'_>) {
+        if end == ReplyEnd::Cut {
+            match &self.state {
+                HarmonyState::HarmonyBody(HarmonyBody::Call(name)) => {
+                    let held = marked::written(&self.held);
+                    let whole = tool_call::parse_arguments(name, &held);
+                    if let Some(call) = whole.or_else(|| ToolCall::cut(name, held.trim().into())) {
+                        self.state = HarmonyState::Between;
+                        return show(ReplyPiece::Call(call));
+                    }
+                }
+                HarmonyState::Header { .. } if marked::has_mark(&self.held) || self.held.contains(" to=") => {
+                    self.state = HarmonyState::Between;
+                    return show(ReplyPiece::CutCall);
+                }
+                _ => {}
+            }
+        }
         self.end(show);
     }
 

@@ -116,7 +116,8 @@ impl<'a> LiteralReader<'a> {
         Some(map)
     }
 
-    fn string(&mut self) -> Option<String> {
+    /// Reads a quoted text.
+    pub fn string(&mut self) -> Option<String> {
         if let Some(rest) = self.rest.strip_prefix(GEMMA_QUOTE) {
             let (text, rest) = rest.split_once(GEMMA_QUOTE)?;
             self.rest = rest.trim_start();

@@ -3,8 +3,8 @@
 //!
 //! Such a line counts only if it names `all` or a tool of the request: a line typed at a Python prompt is text.
 
-use super::tool_call::{self, ToolSchemas};
-use super::{ReplyPiece, ReplySink, marked};
+use super::tool_call::{self, ToolCall, ToolSchemas};
+use super::{ReplyEnd, ReplyPiece, ReplySink, marked};
 use crate::stop::held_suffix;
 
 /// Occurs in every template of this format.
@@ -49,12 +49,27 @@ impl RecipientParser {
         while self.step(show) {}
     }
 
-    pub fn finish(&mut self, show: &mut ReplySink<'_>) {
+    pub fn finish(&mut self, end: ReplyEnd, show: &mut ReplySink<'_>) {
         let held = std::mem::take(&mut self.held);
+        let is_cut = end == ReplyEnd::Cut;
         match std::mem::replace(&mut self.state, RecipientState::Text) {
+            RecipientState::Name if is_cut && self.begins_recipient(&held) => show(ReplyPiece::CutCall),
+            RecipientState::Call(name) if is_cut => {
+                let arguments = marked::written(&held);
+                let whole = tool_call::parse_arguments(&name, &arguments);
+                match whole.or_else(|| ToolCall::cut(&name, arguments.trim().into())) {
+                    Some(call) => show(ReplyPiece::Call(call)),
+                    None => self.call(&name, &held, show),
+                }
+            }
             RecipientState::Name | RecipientState::Text => self.say(&held, show),
             RecipientState::Call(name) => self.call(&name, &held, show),
         }
+    }
+
+    /// Returns whether a text is the beginning of a line that names a recipient.
+    fn begins_recipient(&self, text: &str) -> bool {
+        self.lines.iter().any(|line| line[OPEN.len()..].starts_with(text))
     }
 
     /// Makes one transition. Returns true if another may follow.

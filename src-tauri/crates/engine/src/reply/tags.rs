@@ -5,10 +5,11 @@
 //! call is a part of the argument.
 
 use super::calls;
+use super::cut_call::{CutBody, parse_cut};
 use super::format::{ReplyFormat, TagPair, opens};
 use super::open_argument::{is_open, may_be_body};
 use super::tool_call::{ToolCall, ToolSchemas};
-use super::{ReplyPiece, ReplySink, marked};
+use super::{ReplyEnd, ReplyPiece, ReplySink, marked};
 use crate::stop::held_suffix;
 
 /// Beginnings of a reply that is a call without tags.
@@ -59,6 +60,7 @@ pub struct TagParser {
     /// Separators without content.
     fences: Vec<String>,
     bare_calls: bool,
+    is_forced: bool,
     /// Control tokens with a meaning.
     known: Vec<String>,
     tools: ToolSchemas,
@@ -92,6 +94,7 @@ impl TagParser {
             calls,
             fences: format.fences.clone(),
             bare_calls: format.bare_calls && !tools.is_empty(),
+            is_forced: format.is_forced,
             known: format.mark_texts.clone(),
             tools,
             state: opened.map_or(TagState::Start, TagState::Reasoning),
@@ -118,7 +121,11 @@ impl TagParser {
         while self.step(show) {}
     }
 
-    pub fn finish(&mut self, show: &mut ReplySink<'_>) {
+    pub fn finish(&mut self, end: ReplyEnd, show: &mut ReplySink<'_>) {
+        if end == ReplyEnd::Cut && self.finish_cut(show) {
+            self.state = TagState::Start;
+            return;
+        }
         // Each round takes an end tag out of what is held.
         while let TagState::Call(call) = self.state {
             self.finish_call(call, show);
@@ -137,6 +144,29 @@ impl TagParser {
             },
         }
         self.state = TagState::Start;
+    }
+
+    /// Ends a reply that was cut inside a call. Returns false where there is none, or it cannot be read.
+    fn finish_cut(&mut self, show: &mut ReplySink<'_>) -> bool {
+        let is_inside = match self.state {
+            TagState::Reasoning(_) => return false,
+            TagState::Call(_) | TagState::Bare => true,
+            TagState::Start | TagState::After | TagState::Text => false,
+        };
+        let body = marked::written(&self.held);
+        let in_reasoning = matches!(self.state, TagState::Call(OpenCall { reasoning: Some(_), .. }));
+        let in_tags = matches!(self.state, TagState::Call(_)) && !in_reasoning;
+        let read = if is_inside { parse_cut(&body, &self.tools) } else { CutBody::Unreadable };
+        match read {
+            CutBody::Calls(calls) => calls.into_iter().for_each(|call| show(ReplyPiece::Call(call))),
+            CutBody::NoName if in_tags || self.is_forced => show(ReplyPiece::CutCall),
+            CutBody::Unreadable if self.is_forced && !is_inside && !body.trim().is_empty() => {
+                show(ReplyPiece::CutCall);
+            }
+            CutBody::NoName | CutBody::Unreadable => return false,
+        }
+        self.held.clear();
+        true
     }
 
     /// Ends a call with the reply, or at its first end tag if that makes sense of it.

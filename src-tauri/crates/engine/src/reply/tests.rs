@@ -7,6 +7,7 @@ use weights::{SharedBytes, WeightFile};
 use super::*;
 use crate::tokenizer::{Special, Tokenizer};
 
+mod cut;
 mod embedded;
 
 /// Text, reasoning, calls as `name(arguments)`, number of notices.
@@ -48,8 +49,13 @@ const PLAIN: TestModel = TestModel { template: "", prompt: "", control: &[], use
 
 impl TestModel {
     fn split(&self, reply: &str, n_chars: usize) -> ReplyParts {
+        self.split_until(reply, n_chars, ReplyEnd::Whole, false)
+    }
+
+    fn split_until(&self, reply: &str, n_chars: usize, end: ReplyEnd, is_forced: bool) -> ReplyParts {
         let tokenizer = tokenizer(self.control, self.user);
         let format = ReplyFormat::of(self.template, &tokenizer);
+        let format = if is_forced { format.with_forced_calls() } else { format };
         let tools = json!([{"type": "function", "function": {"name": "f"}}]);
         let none = Value::Null;
         let mut splitter =
@@ -59,7 +65,7 @@ impl TestModel {
             ReplyPiece::Text(text) => parts.0.push_str(text),
             ReplyPiece::Reasoning(text) => parts.1.push_str(text),
             ReplyPiece::Call(call) => parts.2.push(format!("{}({})", call.name, call.arguments)),
-            ReplyPiece::Malformed(_) => parts.3 += 1,
+            ReplyPiece::CutCall | ReplyPiece::Malformed(_) => parts.3 += 1,
         };
         let mut text = String::new();
         let mut stream = tokenizer.stream();
@@ -76,7 +82,7 @@ impl TestModel {
             }
         }
         splitter.text(&text, &mut show);
-        splitter.finish(&mut show);
+        splitter.finish(end, &mut show);
         parts
     }
 
@@ -137,7 +143,7 @@ fn tokens_are_tags_and_letters_are_not() {
         other => panic!("{other:?}"),
     };
     splitter.text("<think>spelled out\u{fdd0}<think>\u{fdd1}", &mut show);
-    splitter.finish(&mut show);
+    splitter.finish(ReplyEnd::Whole, &mut show);
     assert_eq!(text, "<think>spelled out\u{fffd}<think>\u{fffd}");
 }
 

@@ -11,16 +11,21 @@ pub struct ToolCall {
     pub id: Option<String>,
     /// Name of the function.
     pub name: String,
-    /// A JSON object.
+    /// A JSON object; the beginning of one where the reply was cut.
     pub arguments: String,
 }
 
 impl ToolCall {
     pub(super) fn new(name: &str, arguments: Map<String, Value>) -> Option<Self> {
+        Self::cut(name, Value::Object(arguments).to_string())
+    }
+
+    /// A call whose arguments may end early.
+    pub(super) fn cut(name: &str, arguments: String) -> Option<Self> {
         let name = name.trim().trim_start_matches("functions.").trim();
         let is_name =
             !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || "<>{}[]()\"'".contains(c));
-        is_name.then(|| Self { id: None, name: name.into(), arguments: Value::Object(arguments).to_string() })
+        is_name.then(|| Self { id: None, name: name.into(), arguments })
     }
 }
 

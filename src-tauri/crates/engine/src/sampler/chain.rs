@@ -1,16 +1,19 @@
 //! The stages in order, and the final draw.
 
-use kernels::TopKEntry;
-use kernels::ops::top_k::LARGEST_LOGIT;
+use kernels::{TopKEntry, ops::top_k::LARGEST_LOGIT};
 
+use super::dry::DryStage;
 use super::exp::exp;
+use super::frequency::FrequencyPenaltyStage;
 use super::greedy::likeliest;
+use super::logit_bias::LogitBiasStage;
 use super::min_p::MinPStage;
 use super::penalty::RepeatPenaltyStage;
 use super::temperature::TemperatureStage;
 use super::top_k::TopKStage;
 use super::top_p::TopPStage;
-use super::{Candidate, Candidates, Rng, SamplerStage, Sampling};
+use super::xtc::XtcStage;
+use super::{Candidate, Candidates, Rng, SamplerStage, Sampling, by_likelihood};
 use crate::tokenizer::TokenId;
 
 /// Sampler of one reply. Allocates when created, never per token.
@@ -20,6 +23,8 @@ pub struct SamplerChain {
     candidates: Candidates,
     /// `None` for greedy sampling.
     rng: Option<Rng>,
+    /// Before the last draw.
+    rng_before: Option<Rng>,
     needs: CandidateNeeds,
 }
 
@@ -28,19 +33,42 @@ pub struct SamplerChain {
 enum CandidateNeeds {
     /// Any token.
     All,
-    /// The `n` most likely, plus one for each of the last `last_n` tokens, which a penalty may lower.
-    Likeliest { n: usize, last_n: usize },
+    /// The `n` most likely, plus one for each token that the other stages may lower.
+    Likeliest { n: usize, lowered: LoweredTokens },
 }
 
+/// Bounds on the tokens that stages make less likely.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct LoweredTokens {
+    /// The last tokens of the history, by the repetition penalty or DRY.
+    last_n: usize,
+    /// By a bias.
+    n_biased: usize,
+    /// All tokens of the history from this position on, by the penalties of the reply.
+    reply_from: Option<usize>,
+}
+
+impl LoweredTokens {
+    fn n_at_most(self, n_history: usize) -> usize {
+        let n_reply = self.reply_from.map_or(0, |from| n_history.saturating_sub(from));
+        self.last_n.min(n_history).saturating_add(self.n_biased).saturating_add(n_reply)
+    }
+}
+
+/// Least number of candidates that are gathered before the unlikely ones are dropped.
+const MIN_GATHERED: usize = 256;
+
+/// Where more tokens than this may be lowered, whole rows cost less than selecting from them.
+const MAX_LOWERED: usize = 1024;
+
 impl CandidateNeeds {
-    /// A penalty only lowers tokens of the history, so a token that is likely after it was likely before.
-    fn of(sampling: &Sampling, penalty: Option<f32>, draws: bool) -> Self {
-        let last_n = penalty.map_or(0, |_| sampling.repeat_last_n as usize);
-        match (draws, sampling.top_k) {
-            _ if penalty.is_some_and(|penalty| penalty < 1.0) => Self::All,
-            (false, _) => Self::Likeliest { n: 1, last_n },
-            (true, 0) => Self::All,
-            (true, k) => Self::Likeliest { n: k as usize, last_n },
+    /// Where stages only lower tokens, one that is likely after them was likely before. `lowered` is `None` where
+    /// they may raise some.
+    fn of(sampling: &Sampling, lowered: Option<LoweredTokens>, draws: bool) -> Self {
+        match (lowered, draws, sampling.top_k) {
+            (None, _, _) | (Some(_), true, 0) => Self::All,
+            (Some(lowered), false, _) => Self::Likeliest { n: 1, lowered },
+            (Some(lowered), true, k) => Self::Likeliest { n: k as usize, lowered },
         }
     }
 }
@@ -48,11 +76,38 @@ impl CandidateNeeds {
 impl SamplerChain {
     /// Creates the chain. A meaningless value (NaN, a negative temperature) turns its stage off.
     pub fn new(sampling: &Sampling, n_vocab: usize) -> Self {
+        Self::after_prompt(sampling, 0, n_vocab)
+    }
+
+    /// As `new`, for histories that begin with `n_prompt` tokens which are no part of the reply.
+    pub fn after_prompt(sampling: &Sampling, n_prompt: usize, n_vocab: usize) -> Self {
         let mut stages: Vec<Box<dyn SamplerStage>> = Vec::new();
+        let mut lowered = Some(LoweredTokens::default());
+        if !sampling.logit_bias.is_empty() {
+            let stage = LogitBiasStage::new(&sampling.logit_bias);
+            lowered =
+                stage.n_lowered().map(|n_biased| LoweredTokens { n_biased, ..LoweredTokens::default() });
+            stages.push(Box::new(stage));
+        }
         let is_penalty = |penalty: &f32| penalty.is_finite() && *penalty > 0.0 && *penalty != 1.0;
         let penalty = Some(sampling.repeat_penalty).filter(is_penalty).filter(|_| sampling.repeat_last_n > 0);
         if let Some(penalty) = penalty {
-            stages.push(Box::new(RepeatPenaltyStage::new(penalty, sampling.repeat_last_n as usize, n_vocab)));
+            let last_n = sampling.repeat_last_n as usize;
+            stages.push(Box::new(RepeatPenaltyStage::new(penalty, last_n, n_vocab)));
+            lowered = lowered.filter(|_| penalty > 1.0).map(|lowered| LoweredTokens { last_n, ..lowered });
+        }
+        let [presence, frequency] = [sampling.presence_penalty, sampling.frequency_penalty]
+            .map(|penalty| if penalty.is_finite() { penalty } else { 0.0 });
+        if presence != 0.0 || frequency != 0.0 {
+            stages.push(Box::new(FrequencyPenaltyStage::new((presence, frequency), n_prompt, n_vocab)));
+            lowered = lowered
+                .filter(|_| presence >= 0.0 && frequency >= 0.0)
+                .map(|lowered| LoweredTokens { reply_from: Some(n_prompt), ..lowered });
+        }
+        if sampling.dry.is_on() {
+            stages.push(Box::new(DryStage::new(&sampling.dry, n_vocab)));
+            let last_n = sampling.dry.last_n.map_or(usize::MAX, |n| n as usize);
+            lowered = lowered.map(|lowered| LoweredTokens { last_n: lowered.last_n.max(last_n), ..lowered });
         }
         let draws = sampling.temperature > 0.0;
         if draws {
@@ -65,18 +120,25 @@ impl SamplerChain {
             if sampling.min_p > 0.0 {
                 stages.push(Box::new(MinPStage { p: sampling.min_p }));
             }
+            if sampling.xtc.is_on() {
+                let seed = sampling.seed.unwrap_or_else(|| Rng::unseeded().next_u64());
+                stages.push(Box::new(XtcStage::new(sampling.xtc, seed)));
+            }
             stages.push(Box::new(TemperatureStage { temperature: sampling.temperature }));
         }
         let rng = draws.then(|| sampling.seed.map_or_else(Rng::unseeded, Rng::new));
-        let needs = CandidateNeeds::of(sampling, penalty, draws);
-        Self { stages, candidates: Candidates::with_capacity(n_vocab), rng, needs }
+        let needs = CandidateNeeds::of(sampling, lowered, draws);
+        Self { stages, candidates: Candidates::with_capacity(n_vocab), rng, rng_before: None, needs }
     }
 
     /// Returns how many of the most likely tokens the draw needs after `n_history` tokens. `None`: all.
     pub fn n_top(&self, n_history: usize) -> Option<usize> {
         match self.needs {
             CandidateNeeds::All => None,
-            CandidateNeeds::Likeliest { n, last_n } => Some(n.saturating_add(last_n.min(n_history))),
+            CandidateNeeds::Likeliest { n, lowered } => {
+                let n_lowered = lowered.n_at_most(n_history);
+                (n_lowered <= MAX_LOWERED).then(|| n.saturating_add(n_lowered))
+            }
         }
     }
 
@@ -106,7 +168,52 @@ impl SamplerChain {
         self.finish(history)
     }
 
+    /// As `sample`, of the tokens whose bits are set in `mask`, lowest first. Logits must be numbers.
+    pub fn sample_masked(&mut self, logits: &[f32], mask: &[u32], history: &[TokenId]) -> Option<TokenId> {
+        let n_top = self.n_top(history.len()).map(|n| n.max(1));
+        let max_items = n_top.map_or(usize::MAX, |n| n.saturating_mul(2).max(MIN_GATHERED));
+        // Tokens as likely as the least likely of those that are kept come after it.
+        let mut least = f32::NEG_INFINITY;
+        let items = &mut self.candidates.items;
+        items.clear();
+        for (id, &logit) in (0u32..).zip(logits) {
+            let is_allowed = || mask.get(id as usize / 32).is_some_and(|word| word >> (id % 32) & 1 == 1);
+            if logit > least && is_allowed() {
+                items.push(Candidate { id, logit: logit.min(LARGEST_LOGIT) });
+                if let (Some(n), true) = (n_top, items.len() == max_items) {
+                    least = items.select_nth_unstable_by(n - 1, by_likelihood).1.logit;
+                    items.truncate(n);
+                }
+            }
+        }
+        self.candidates.n_sorted = 0;
+        self.finish(history)
+    }
+
+    /// The candidates of the last draw with the logarithms of their probabilities, most likely first, ties by lower id.
+    /// Greedy sampling has one.
+    pub fn last_shares(&self) -> Vec<(TokenId, f32)> {
+        let items = &self.candidates.items;
+        if self.rng.is_none() {
+            return likeliest(items).map(|id| (id, 0.0)).into_iter().collect();
+        }
+        let Some(largest) = self.candidates.largest() else { return Vec::new() };
+        let above = |c: &Candidate| f64::from(c.logit) - f64::from(largest);
+        let log_sum = items.iter().map(|c| above(c).exp()).sum::<f64>().ln();
+        let mut sorted: Vec<&Candidate> = items.iter().collect();
+        sorted.sort_unstable_by(|a, b| by_likelihood(a, b));
+        sorted.into_iter().map(|c| (c.id, (above(c) - log_sum) as f32)).collect()
+    }
+
+    /// Takes the last draw back, so that the next one uses the same random number.
+    pub fn take_back_draw(&mut self) {
+        if self.rng_before.is_some() {
+            self.rng = self.rng_before.take();
+        }
+    }
+
     fn finish(&mut self, history: &[TokenId]) -> Option<TokenId> {
+        self.rng_before.clone_from(&self.rng);
         let candidates = &mut self.candidates;
         for stage in &mut self.stages {
             stage.apply(candidates, history);
@@ -149,10 +256,19 @@ fn draw(candidates: &mut Candidates, rng: &mut Rng) -> Option<TokenId> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{DrySettings, LogitBias, XtcSettings};
     use super::*;
 
     fn greedy() -> Sampling {
         Sampling { temperature: 0.0, ..Sampling::default() }
+    }
+
+    fn bias(biases: &[(TokenId, f32)]) -> Vec<LogitBias> {
+        biases.iter().map(|&(token, bias)| LogitBias { token, bias }).collect()
+    }
+
+    fn dry(multiplier: f32) -> DrySettings {
+        DrySettings { multiplier, allowed_length: 1, ..DrySettings::default() }
     }
 
     fn open() -> Sampling {
@@ -259,8 +375,23 @@ mod tests {
             for (top_k, top_p) in [(1, 1.0), (7, 0.9), (40, 0.5), (400, 1.0), (1000, 0.99)] {
                 for (repeat_penalty, repeat_last_n) in penalties {
                     let (min_p, seed) = (0.02, Some(9));
-                    let sampling =
-                        Sampling { temperature, top_k, top_p, min_p, repeat_penalty, repeat_last_n, seed };
+                    let sampling = Sampling {
+                        temperature,
+                        top_k,
+                        top_p,
+                        min_p,
+                        repeat_penalty,
+                        repeat_last_n,
+                        seed,
+                        presence_penalty: if top_k == 7 { 0.6 } else { 0.0 },
+                        frequency_penalty: if top_p < 0.95 { 0.3 } else { 0.0 },
+                        dry: dry(if top_k == 1 { 0.0 } else { 2.0 }),
+                        xtc: XtcSettings {
+                            probability: if top_k == 400 { 0.5 } else { 0.0 },
+                            threshold: 0.05,
+                        },
+                        logit_bias: bias(if top_k == 40 { &[(3, -2.0), (9, -100.0)] } else { &[] }),
+                    };
                     let (mut whole, mut few) =
                         (SamplerChain::new(&sampling, n_vocab), SamplerChain::new(&sampling, n_vocab));
                     let mut history = Vec::new();
@@ -277,9 +408,85 @@ mod tests {
                 }
             }
         }
-        for sampling in [Sampling { top_k: 0, ..open() }, Sampling { repeat_penalty: 0.9, ..greedy() }] {
+        for sampling in [
+            Sampling { top_k: 0, ..open() },
+            Sampling { repeat_penalty: 0.9, ..greedy() },
+            Sampling { presence_penalty: -0.1, ..greedy() },
+            Sampling { frequency_penalty: -0.1, presence_penalty: 1.0, ..greedy() },
+            Sampling { logit_bias: bias(&[(1, -9.0), (2, 0.5)]), ..greedy() },
+        ] {
             assert_eq!(SamplerChain::new(&sampling, 9).n_top(5), None, "{sampling:?}");
         }
+    }
+
+    #[test]
+    fn masked_tokens_are_drawn_as_if_there_were_no_others() {
+        let n_vocab = 3000;
+        let mut rng = Rng::new(8);
+        for (top_k, temperature) in [(0, 1.0), (1, 1.0), (40, 1.0), (40, 0.0), (900, 0.5)] {
+            let sampling = Sampling { top_k, temperature, seed: Some(3), repeat_penalty: 1.2, ..open() };
+            let [mut masked, mut whole] = [(); 2].map(|()| SamplerChain::new(&sampling, n_vocab));
+            let mut history = Vec::new();
+            for step in 1..20_u64 {
+                let logits: Vec<f32> = (0..n_vocab).map(|_| (rng.next_u64() % 70) as f32 / 8.0).collect();
+                // Many tokens, few, and none of the last ones.
+                let mask: Vec<u32> = (0..90).map(|_| rng.next_u64() as u32 >> (step % 33).min(31)).collect();
+                let is_allowed = |id: usize| mask.get(id / 32).is_some_and(|word| word >> (id % 32) & 1 == 1);
+                let alone: Vec<f32> = (0..n_vocab)
+                    .map(|id| if is_allowed(id) { logits[id] } else { f32::NEG_INFINITY })
+                    .collect();
+                let expected = whole.sample(&alone, &history);
+                assert_eq!(masked.sample_masked(&logits, &mask, &history), expected, "{top_k} {step}");
+                masked.take_back_draw();
+                assert_eq!(masked.sample_masked(&logits, &mask, &history), expected, "{top_k} {step} again");
+                history.extend(expected);
+            }
+        }
+        assert_eq!(SamplerChain::new(&open(), 3).sample_masked(&[1.0, 2.0, 3.0], &[0], &[]), None);
+        assert_eq!(SamplerChain::new(&open(), 3).sample_masked(&[1.0, 2.0, 3.0], &[2], &[]), Some(1));
+    }
+
+    #[test]
+    fn penalties_of_the_reply_count_its_tokens_and_not_the_prompts() {
+        let check = |(presence_penalty, frequency_penalty): (f32, f32), history: &[TokenId], expected| {
+            let sampling = Sampling { presence_penalty, frequency_penalty, ..greedy() };
+            let mut chain = SamplerChain::after_prompt(&sampling, 2, 3);
+            assert_eq!(chain.sample(&[3.0, 2.0, 1.0], history), Some(expected), "{history:?}");
+            // The same from the most likely tokens, whose order changes.
+            let mut chain = SamplerChain::after_prompt(&sampling, 2, 3);
+            let top = kernels::ops::top_k::scalar(&[3.0, 2.0, 1.0], 3);
+            assert_eq!(chain.sample_top(&top, history), Some(expected), "{history:?}");
+        };
+        check((1.5, 0.0), &[0, 0], 0);
+        check((1.5, 0.0), &[0, 0, 0], 1);
+        check((1.5, 0.0), &[0, 0, 0, 1], 0);
+        check((0.0, 0.6), &[0, 0, 0], 0);
+        check((0.0, 0.6), &[0, 0, 0, 0], 1);
+        check((0.0, 0.6), &[1, 1, 0, 0, 1, 1], 0);
+        check((0.5, 0.6), &[0, 0, 0], 1);
+        check((-5.0, 0.0), &[0, 0, 2], 2);
+        check((f32::NAN, f32::INFINITY), &[0, 0, 0, 0], 0);
+        let mut chain = SamplerChain::new(&Sampling { frequency_penalty: 0.6, ..greedy() }, 3);
+        assert_eq!(chain.sample(&[3.0, 2.0, 1.0], &[0, 0]), Some(1), "counts carry on between draws");
+        assert_eq!(chain.sample(&[3.0, 2.0, 1.0], &[0, 0, 1, 1]), Some(0));
+        assert_eq!(chain.sample(&[3.0, 2.0, 1.0], &[0]), Some(0), "a shorter history is counted again");
+    }
+
+    #[test]
+    fn biases_come_first_and_ban_or_force() {
+        let check = |biases: &[(TokenId, f32)], expected| {
+            let mut chain = SamplerChain::new(&Sampling { logit_bias: bias(biases), ..greedy() }, 3);
+            assert_eq!(chain.sample(&[3.0, 2.0, 1.0], &[]), expected, "{biases:?}");
+        };
+        check(&[(0, -1.5)], Some(1));
+        check(&[(0, -0.5)], Some(0));
+        check(&[(2, 100.0)], Some(2));
+        check(&[(2, 1.0), (2, 1.5)], Some(2));
+        check(&[(0, f32::NAN), (9, 5.0)], Some(0));
+        check(&[(0, -100.0), (1, -100.0)], Some(2));
+        check(&[(0, -100.0), (1, -60.0), (1, -60.0), (2, f32::NEG_INFINITY)], None);
+        let sampling = Sampling { logit_bias: bias(&[(2, 100.0)]), ..open() };
+        assert_eq!(support(&sampling, &[3.0, 2.0, 1.0]), [2]);
     }
 
     #[test]

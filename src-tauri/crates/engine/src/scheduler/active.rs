@@ -4,15 +4,24 @@ use super::prefill_budget::MIN_PREFILL_ROWS;
 use super::{Finish, GenEvent, GenerationStats, Request};
 use crate::TokenId;
 use crate::budget::BudgetWatch;
+use crate::constraint::ReplyConstraint;
 use crate::error::{EngineError, Result};
 use crate::kv::cache::context_full;
 use crate::kv::sequence_id::SequenceId;
 use crate::kv::size::{Rewind, WINDOW_REWIND_TOKENS};
+use crate::logprobs::{self, ProbabilityStage, TokenLogprobs};
 use crate::model::{Chunk, Logits, LogitsRow, LogitsSelection, Model, nan_logits};
 use crate::sampler::SamplerChain;
-use crate::speculate::{DraftModel, DraftSource, Drafter, RunCosts};
+use crate::speculate::{
+    BlockText, DraftModel, DraftSource, Drafter, PendingHidden, RunCosts, propose_by_block,
+};
 use crate::stop::StopStrings;
 use crate::tokenizer::{DetokenizeStream, Tokenizer};
+use crate::vision::is_image_token;
+
+mod constrained;
+
+use constrained::{nothing_left, sample_constrained};
 
 /// Distance of rewind points in a long prompt.
 const REWIND_POINT_INTERVAL_TOKENS: usize = 1024;
@@ -39,6 +48,7 @@ pub(super) struct ActiveRequest {
     stream: Option<DetokenizeStream>,
     stops: StopStrings,
     budget: Option<BudgetWatch>,
+    constraint: Option<ReplyConstraint>,
     /// `None` without speculation.
     pub drafter: Option<Drafter>,
     /// Tokens of the next batch: those of `history` from `n_done` on, then drafted ones.
@@ -47,6 +57,8 @@ pub(super) struct ActiveRequest {
     pub n_accepted: usize,
     /// Accepted tokens of the last draft.
     n_right: usize,
+    /// What a draft block needs to know of tokens that the sequence gave back.
+    pending: PendingHidden,
 }
 
 /// Returns the length of the common prefix.
@@ -72,7 +84,7 @@ pub(super) enum RequestEnd {
 
 impl ActiveRequest {
     /// Checks the request against the model, and finds its sequence and the part of the prompt that it holds.
-    pub fn new(request: Request, model: &mut Model) -> Result<Self> {
+    pub fn new(mut request: Request, model: &mut Model) -> Result<Self> {
         model.check_generates()?;
         let n_prompt = request.prompt.len();
         if n_prompt == 0 {
@@ -93,9 +105,13 @@ impl ActiveRequest {
         model.check_tokens(&request.prompt[n_held..])?;
         model.check_tokens(&request.script)?;
         model.check_tokens(&request.resumed)?;
-        let chain = SamplerChain::new(&request.sampling, model.spec().n_vocab);
+        for bias in &request.sampling.logit_bias {
+            model.check_tokens(&[bias.token])?;
+        }
+        let chain = SamplerChain::after_prompt(&request.sampling, n_prompt, model.spec().n_vocab);
         let stream = model.tokenizer().map(Tokenizer::stream);
         let (stops, budget) = (StopStrings::new(&request.stop), request.budget.clone().map(BudgetWatch::new));
+        let constraint = request.constraint.take();
         let drafter = request.speculation.map(|how| Drafter::new(how, model.n_ctx(), &request.prompt));
         let history = request.prompt.clone();
         // Last, so that no failure leaves a sequence behind.
@@ -124,11 +140,13 @@ impl ActiveRequest {
             stream,
             stops,
             budget,
+            constraint,
             drafter,
             rows: Vec::new(),
             n_drafted: 0,
             n_accepted: 0,
             n_right: 0,
+            pending: PendingHidden::default(),
             request,
         })
     }
@@ -144,7 +162,10 @@ impl ActiveRequest {
             if self.budget.as_mut().and_then(BudgetWatch::forced).is_none() {
                 self.chain.skip();
             }
-            let end = self.accept(token, tokenizer, n_ctx, sink);
+            if let Err(error) = self.constrain_forced(token, tokenizer) {
+                return Some(RequestEnd::Failed(error));
+            }
+            let end = self.accept(token, None, tokenizer, n_ctx, sink);
             if end.is_some() {
                 return end;
             }
@@ -180,30 +201,42 @@ impl ActiveRequest {
     /// Drafts what follows `n_tokens`, bounded by `max_tokens` and by how many could be accepted. Empty without
     /// speculation.
     ///
-    /// Errors: those of the draft model.
+    /// Errors: those of the draft model or the draft block.
     pub fn propose_draft(
         &mut self,
         (n_tokens, max_tokens): (usize, usize),
-        n_ctx: usize,
+        model: &mut Model,
         draft_model: Option<&mut DraftModel>,
     ) -> Result<&[f32]> {
         let n_left = self.request.max_tokens.map_or(usize::MAX, |n| n.saturating_sub(self.n_generated + 1));
-        let n_free = n_ctx.saturating_sub(self.history.len());
+        let n_free = model.n_ctx().saturating_sub(self.history.len());
         let n = n_left.min(n_free).min(max_tokens).min(WINDOW_REWIND_TOKENS.saturating_sub(n_tokens));
-        let Some(drafter) = &mut self.drafter else { return Ok(&[]) };
-        if drafter.propose(&self.history, n)
-            && let Some(draft_model) = draft_model
-        {
-            draft_model.propose(self.request.id, &self.history, n, drafter)?;
+        let Self { drafter, constraint, request, sequence, history, pending, .. } = self;
+        let Some(drafter) = drafter else { return Ok(&[]) };
+        if drafter.propose(history, n) {
+            match (drafter.speculation.source, draft_model) {
+                (DraftSource::Block, _) => {
+                    propose_by_block(model, BlockText { sequence: *sequence, history, pending }, n, drafter)?;
+                }
+                (DraftSource::Model, Some(draft_model)) => {
+                    draft_model.propose(request.id, history, n, drafter)?;
+                }
+                (DraftSource::Lookup | DraftSource::Model, _) => {}
+            }
         }
-        Ok(drafter.chances())
+        // Images in the text are never drafted.
+        let n_words = drafter.draft().iter().take_while(|token| !is_image_token(**token)).count();
+        let chances = &drafter.chances()[..n_words.min(drafter.chances().len())];
+        match constraint {
+            None => Ok(chances),
+            Some(constraint) => Ok(&chances[..constraint.n_permitted(drafter.draft())?.min(chances.len())]),
+        }
     }
 
-    /// Returns the tokens that the draft model drafted, checked or not.
-    pub fn n_drafted_by_model(&self) -> usize {
-        let by_model =
-            self.drafter.as_ref().filter(|drafter| drafter.speculation.source == DraftSource::Model);
-        by_model.map_or(0, |drafter| drafter.draft().len())
+    /// Returns the tokens that the draft model or the draft block drafted, checked or not, and which of the two.
+    pub fn n_asked(&self) -> Option<(DraftSource, usize)> {
+        let drafter = self.drafter.as_ref()?;
+        Some((drafter.speculation.source, drafter.n_asked())).filter(|(_, n)| *n > 0)
     }
 
     /// Adds the first `n` drafted tokens to its slot.
@@ -229,6 +262,9 @@ impl ActiveRequest {
 
     /// Returns how many of the most likely tokens its sampler needs in any row of the slot. `None`: all.
     pub fn n_top(&self, slot: &BatchSlot) -> Option<usize> {
+        if self.request.logprobs.is_some() || self.constraint.is_some() {
+            return None;
+        }
         self.chain.n_top(self.history.len() + slot.n_drafted)
     }
 
@@ -243,6 +279,20 @@ impl ActiveRequest {
         sink: &mut dyn FnMut(u64, GenEvent),
     ) -> Option<RequestEnd> {
         self.n_right = 0;
+        let from = self.n_done - slot.n_tokens;
+        let end = self.take_rows(slot, (logits, row), tokenizer, n_ctx, sink);
+        self.pending.record((from, slot.n_tokens), self.n_right, (logits, row));
+        end
+    }
+
+    fn take_rows(
+        &mut self,
+        slot: &BatchSlot,
+        (logits, row): (&Logits, usize),
+        tokenizer: Option<&Tokenizer>,
+        n_ctx: usize,
+        sink: &mut dyn FnMut(u64, GenEvent),
+    ) -> Option<RequestEnd> {
         for at in 0..=slot.n_drafted {
             let end = match logits.candidates(row + at) {
                 Ok(row) => self.draw(row, tokenizer, n_ctx, sink),
@@ -262,18 +312,20 @@ impl ActiveRequest {
         None
     }
 
-    /// Removes rejected tokens from the sequence, and records whether the draft model paid off.
+    /// Removes rejected tokens from the sequence, and records whether the draft model or the draft block paid off.
+    /// `draft_cost` returns what a draft of either costs.
     pub fn drop_rejected_drafts(
         &mut self,
         slot: &BatchSlot,
         model: &mut Model,
         costs: &RunCosts,
-        draft_cost: f32,
+        draft_cost: &dyn Fn(DraftSource) -> f32,
     ) {
-        let n_by_model = self.n_drafted_by_model();
-        if let Some(drafter) = self.drafter.as_mut().filter(|_| n_by_model > 0) {
-            let cost = costs.cost(slot.n_tokens + slot.n_drafted) / costs.cost(slot.n_tokens);
-            drafter.record_payoff(1 + self.n_right, cost + n_by_model as f32 * draft_cost);
+        let asked = self.n_asked();
+        if let (Some(drafter), Some((source, n_asked))) = (&mut self.drafter, asked) {
+            // Tokens that are computed again count too: without drafts there would be none.
+            let cost = costs.cost(slot.n_tokens + slot.n_drafted);
+            drafter.record_payoff(1 + self.n_right, cost + n_asked as f32 * draft_cost(source));
         }
         if slot.n_drafted > 0 {
             let held = model.truncate(self.sequence, self.n_done);
@@ -293,22 +345,54 @@ impl ActiveRequest {
         if self.request.max_tokens == Some(0) {
             return Some(RequestEnd::Finished(Finish::Length));
         }
-        let forced = self.budget.as_mut().and_then(BudgetWatch::forced);
-        let drawn = forced.or_else(|| match row {
-            LogitsRow::Whole(logits) => self.chain.sample(logits, &self.history),
-            LogitsRow::Likeliest(likeliest) => self.chain.sample_top(likeliest, &self.history),
-        });
-        let Some(drawn) = drawn else {
-            return Some(RequestEnd::Failed(nan_logits()));
+        let drawn = match self.budget.as_mut().and_then(BudgetWatch::forced) {
+            Some(forced) => self.constrain_forced(forced, tokenizer).map(|()| forced),
+            None => self.sample(row, tokenizer),
+        };
+        let drawn = match drawn {
+            Ok(drawn) => drawn,
+            Err(error) => return Some(RequestEnd::Failed(error)),
         };
         let token = self.request.script.get(self.n_generated).copied().unwrap_or(drawn);
-        self.accept(token, tokenizer, n_ctx, sink)
+        let logprobs = match (self.request.logprobs, row) {
+            (Some(report), LogitsRow::Whole(logits)) => Some(Box::new(match report.stage {
+                ProbabilityStage::BeforeSampling => logprobs::at(logits, token, report.n_top),
+                ProbabilityStage::AfterSampling => logprobs::after_sampling(&self.chain, token, report.n_top),
+            })),
+            (Some(_) | None, LogitsRow::Whole(_) | LogitsRow::Likeliest(_)) => None,
+        };
+        self.accept(token, logprobs, tokenizer, n_ctx, sink)
+    }
+
+    fn sample(&mut self, row: LogitsRow, tokenizer: Option<&Tokenizer>) -> Result<TokenId> {
+        let drawn = match (&mut self.constraint, row) {
+            (Some(constraint), LogitsRow::Whole(logits)) => {
+                return sample_constrained(constraint, &mut self.chain, logits, &self.history, tokenizer);
+            }
+            (_, LogitsRow::Whole(logits)) => self.chain.sample(logits, &self.history),
+            (_, LogitsRow::Likeliest(likeliest)) => self.chain.sample_top(likeliest, &self.history),
+        };
+        drawn.ok_or_else(|| match self.request.sampling.logit_bias.is_empty() {
+            true => nan_logits(),
+            false => nothing_left(),
+        })
+    }
+
+    /// Tells the constraint of a token that was not sampled.
+    fn constrain_forced(&mut self, token: TokenId, tokenizer: Option<&Tokenizer>) -> Result<()> {
+        let Some(constraint) = &mut self.constraint else { return Ok(()) };
+        let text = tokenizer.map_or_else(String::new, |tokenizer| tokenizer.decode(&[token]));
+        match constraint.accept_forced(token, &text)? {
+            true => Ok(()),
+            false => Err(nothing_left()),
+        }
     }
 
     /// Takes the next token: emits its text, and returns whether it was the last.
     fn accept(
         &mut self,
         token: TokenId,
+        logprobs: Option<Box<TokenLogprobs>>,
         tokenizer: Option<&Tokenizer>,
         n_ctx: usize,
         sink: &mut dyn FnMut(u64, GenEvent),
@@ -324,7 +408,9 @@ impl ActiveRequest {
             budget.observe(&tokenizer.decode(&[token]));
         }
         let mut text = String::new();
-        let is_end = !self.request.ignore_eos && tokenizer.is_some_and(|t| t.is_eog(token));
+        let ends = !self.request.ignore_eos || self.constraint.is_some();
+        let is_end = ends && tokenizer.is_some_and(|t| t.is_eog(token));
+        let is_complete = self.constraint.as_ref().is_some_and(|it| it.is_over() && !it.has_end());
         let is_mark =
             self.request.markup_tokens.contains(&token) || tokenizer.is_some_and(|t| t.is_control(token));
         if is_mark {
@@ -333,7 +419,7 @@ impl ActiveRequest {
         let stopped = !is_end
             && !is_mark
             && self.stream.as_mut().is_some_and(|s| self.stops.push(s.push(token), &mut text));
-        let finish = if is_end || stopped {
+        let finish = if is_end || stopped || is_complete {
             Some(Finish::Stop)
         } else if self.request.max_tokens == Some(self.n_generated) {
             Some(Finish::Length)
@@ -345,7 +431,7 @@ impl ActiveRequest {
         if finish.is_some() && !stopped {
             self.flush(&mut text);
         }
-        sink(self.request.id, GenEvent::Token { id: token, text });
+        sink(self.request.id, GenEvent::Token { id: token, text, logprobs });
         finish.map(RequestEnd::Finished)
     }
 
@@ -362,6 +448,7 @@ impl ActiveRequest {
     pub fn end(self, model: &mut Model, finish: Finish, sink: &mut dyn FnMut(u64, GenEvent)) {
         let id = self.request.id;
         let Self { n_generated, n_reused, n_drafted, n_accepted, .. } = self;
+        let stop_index = self.stops.found().filter(|_| finish == Finish::Stop);
         let n_prompt = self.request.prompt.len();
         let n_reused = n_reused.min(n_prompt);
         self.release(model);
@@ -374,6 +461,7 @@ impl ActiveRequest {
                 n_reused,
                 n_drafted,
                 n_accepted,
+                stop_index,
             }),
         );
     }

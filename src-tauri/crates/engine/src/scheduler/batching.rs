@@ -19,22 +19,24 @@ impl Scheduler {
             let takes_part = |index: usize, active: &ActiveRequest| {
                 suspect.is_none_or(|suspect| suspect == index) && model.replica_of(active.sequence) == replica
             };
-            self.assign_replica_rows(&takes_part, model.max_rows(), slots);
+            self.assign_replica_rows(model, &takes_part, slots);
         }
     }
 
     /// Assigns the rows of one replica.
     fn assign_replica_rows(
         &self,
+        model: &Model,
         takes_part: &dyn Fn(usize, &ActiveRequest) -> bool,
-        max_rows: usize,
         slots: &mut Vec<BatchSlot>,
     ) {
+        let max_rows = model.max_rows();
         let active = || self.active.iter().enumerate().filter(|(index, active)| takes_part(*index, active));
         let mut n_free = max_rows;
         let mut give = |index: usize, active: &ActiveRequest, max_rows: usize| {
             let n_left = active.history.len() - active.n_done;
             let n_tokens = n_left.min(max_rows).min(n_free).min(active.n_until_rewind_point());
+            let n_tokens = model.whole_images(&active.history, active.n_done, n_tokens, n_free);
             n_free -= n_tokens;
             let logits = if n_tokens == n_left { LogitsSelection::Last } else { LogitsSelection::None };
             if n_tokens > 0 {
@@ -53,7 +55,8 @@ impl Scheduler {
         for (index, active) in active().filter(|(_, active)| active.is_prefilling()) {
             // Unused budget rolls over to the next request.
             let part = (n_rows / n_readers).max(MIN_PREFILL_ROWS).min(n_rows);
-            n_rows -= give(index, active, part);
+            // A whole image may exceed its share.
+            n_rows = n_rows.saturating_sub(give(index, active, part));
             n_readers -= 1;
         }
     }

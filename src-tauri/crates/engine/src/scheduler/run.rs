@@ -7,7 +7,7 @@ use crate::error::{EngineError, guarded};
 use crate::kv::sequence_id::SequenceId;
 use crate::kv::size::Rewind;
 use crate::model::{Chunk, LogitsSelection, Model};
-use crate::speculate::DraftModel;
+use crate::speculate::{DraftModel, DraftSource};
 
 impl Scheduler {
     pub(super) fn run(
@@ -62,9 +62,15 @@ impl Scheduler {
             // Rewind points cover the prompt from here on.
             _ = model.unpin_window(active.sequence);
         }
-        let draft_cost = draft_model.as_ref().map_or(0.0, DraftModel::cost);
+        let (of_model, of_block) = (draft_model.as_ref().map_or(0.0, DraftModel::cost), model.draft_cost());
+        let of_block = costs.draft_cost(of_block);
+        let draft_cost = |source: DraftSource| match source {
+            DraftSource::Lookup => 0.0,
+            DraftSource::Model => of_model,
+            DraftSource::Block => of_block,
+        };
         for slot in slots {
-            active[slot.index].drop_rejected_drafts(slot, model, costs, draft_cost);
+            active[slot.index].drop_rejected_drafts(slot, model, costs, &draft_cost);
         }
         self.end(model, ended, sink);
     }

@@ -46,6 +46,8 @@ fn request(id: u64, prompt: Vec<TokenId>) -> Request {
         budget: None,
         speculation: None,
         script: Vec::new(),
+        constraint: None,
+        logprobs: None,
         resumed: Vec::new(),
     }
 }

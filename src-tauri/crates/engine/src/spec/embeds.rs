@@ -1,4 +1,4 @@
-//! Models that output text embeddings.
+//! Models that output text embeddings, or a score for a pair of texts.
 
 use kernels::Mask;
 
@@ -15,6 +15,26 @@ pub struct EmbeddingHead {
     pub dense: Vec<usize>,
     /// Texts that go before an input.
     pub before: EmbeddingPrefixes,
+    /// Scores a pair of texts instead.
+    pub rank: Option<RankHead>,
+}
+
+/// Head of a cross-encoder: how well a passage answers a query, read off the first token.
+///
+/// score = out · tanh(dense · state + dense bias) + out bias
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RankHead {
+    /// The tokens around and between the two texts.
+    pub pair: PairForm,
+}
+
+/// How two texts become one sequence of tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PairForm {
+    /// `[CLS] query [SEP] passage [SEP]`; the passage has token type 1.
+    OneSeparator,
+    /// `<s> query </s></s> passage </s>`, all of token type 0.
+    TwoSeparators,
 }
 
 /// Prefixes for retrieval that a family was trained with.
@@ -49,6 +69,7 @@ impl ModelSpec {
     pub fn output_width(&self) -> usize {
         match &self.embeds {
             None => self.n_vocab,
+            Some(EmbeddingHead { rank: Some(_), .. }) => 1,
             Some(embeds) => embeds.dense.last().copied().unwrap_or(self.d_model),
         }
     }

@@ -19,16 +19,88 @@ pub enum Role {
     OutputNormBias,
     /// Output matrix. `[n_vocab, d_model]`
     Output,
+    /// `[n_vocab]`
+    OutputBias,
     /// First linear layer behind the output norm of models that embed. `[out, d_model]`
     Dense2,
     /// Second linear layer behind the output norm of models that embed. `[out, in]`
     Dense3,
+    /// Hidden layer of a head that ranks pairs of texts, before its tanh. `[d_model, d_model]`
+    RankDense,
+    /// `[d_model]`
+    RankDenseBias,
+    /// Score of that head. `[1, d_model]`
+    RankOut,
+    /// `[1]`
+    RankOutBias,
     /// A narrow embedding for every layer, one after another. `[n_vocab, layers · width]`
     PerLayerEmbedding,
     /// Projects the embedding to all per-layer inputs. `[layers · width, d_model]`
     PerLayerProjection,
     /// Norm of each projected per-layer input. `[width]`
     PerLayerProjectionNorm,
+
+    /// Projection of a patch of an image. `[d_model, channels, size, size]`
+    PatchEmbedding,
+    /// Projection of the same patch as the next frame of a video. `[d_model, channels, size, size]`
+    PatchEmbeddingNext,
+    /// `[d_model]`
+    PatchEmbeddingBias,
+    /// Norm of every patch before the layers. `[d_model]`
+    PatchNorm,
+    /// `[d_model]`
+    PatchNormBias,
+    /// Norm of the samples of a patch. `[channels · size · size]`
+    PatchSampleNorm,
+    /// `[channels · size · size]`
+    PatchSampleNormBias,
+    /// Norm of a projected patch, before its place is added. `[d_model]`
+    PatchEmbeddingNorm,
+    /// `[d_model]`
+    PatchEmbeddingNormBias,
+    /// Subtracted from merged patches. `[1, d_model]`
+    StandardBias,
+    /// Multiplies merged patches. `[1, d_model]`
+    StandardScale,
+    /// Joins the patches of a block before the hidden layer. `[d_model, block · d_model]`
+    ProjectorMerge,
+    /// Norm of merged patches. `[width]`
+    ProjectorNorm,
+    /// `[width]`
+    ProjectorNormBias,
+    /// Hidden layer between a vision tower and the language model. `[out, in]`
+    ProjectorHidden,
+    /// `[out]`
+    ProjectorHiddenBias,
+    /// Last layer between a vision tower and the language model. `[out, in]`
+    ProjectorOut,
+    /// `[out]`
+    ProjectorOutBias,
+    /// Norm of the merged patches of an inner layer (deepstack). `[block · d_model]`
+    DeepNorm,
+    /// `[block · d_model]`
+    DeepNormBias,
+    /// Hidden layer of their projector. `[out, in]`
+    DeepHidden,
+    /// `[out]`
+    DeepHiddenBias,
+    /// Last layer of their projector. `[out, in]`
+    DeepOut,
+    /// `[out]`
+    DeepOutBias,
+
+    /// Joins embedding and hidden state before the layer of a draft block. `[d_model, 2 · d_model]`
+    DraftProjection,
+    /// Norm of its embedding. `[d_model]`
+    DraftEmbeddingNorm,
+    /// Norm of its hidden state. `[d_model]`
+    DraftHiddenNorm,
+    /// Norm of its output. `[d_model]`
+    DraftOutputNorm,
+    /// Its own embedding table. `[n_vocab, d_model]`
+    DraftEmbedding,
+    /// Its own output matrix. `[n_vocab, d_model]`
+    DraftOutput,
 
     /// Norm before the mixer. `[d_model]`
     MixerNorm,
@@ -91,6 +163,52 @@ pub enum Role {
     /// Output projection of a DeltaNet. `[d_model, value width]`
     DeltaOut,
 
+    /// First of two projections of latent queries. `[query rank, d_model]`
+    LatentQueryDown,
+    /// Norm between them. `[query rank]`
+    LatentQueryNorm,
+    /// Projection of latent queries. `[n_heads · (nope_dim + rope_dim), query rank or d_model]`
+    LatentQuery,
+    /// Projection to the latent. `[rank, d_model]`
+    LatentDown,
+    /// Norm of the latent. `[rank]`
+    LatentNorm,
+    /// Projection to the rotated part of the keys. `[rope_dim, d_model]`
+    LatentRope,
+    /// From a head's queries to the latent. `[n_heads, rank, nope_dim]`
+    LatentKeys,
+    /// From the latent to a head's values. `[n_heads, value_dim, rank]`
+    LatentValues,
+
+    /// Projection to the gate of a state space. `[inner, d_model]`
+    SsmGate,
+    /// `[inner]`
+    SsmGateBias,
+    /// Projection to x, B and C. `[xbc width, d_model]`
+    SsmXbc,
+    /// `[xbc width]`
+    SsmXbcBias,
+    /// Projection to the time steps. `[n_heads, d_model]`
+    SsmStep,
+    /// `[n_heads]`
+    SsmStepBias,
+    /// Taps of its convolution. `[xbc width, kernel]`
+    SsmConv,
+    /// `[xbc width]`
+    SsmConvBias,
+    /// Decay of each head, as `Decay` says. `[n_heads]`
+    SsmDecay,
+    /// Factor of each head on x in the output. `[n_heads]`
+    SsmSkip,
+    /// Added to the time steps. `[n_heads]`
+    SsmTimeBias,
+    /// Norm of the output. `[inner]`
+    SsmNorm,
+    /// Output projection of a state space. `[d_model, inner]`
+    SsmOut,
+    /// `[d_model]`
+    SsmOutBias,
+
     /// Norm before the feed-forward part. `[d_model]`
     FfnNorm,
     /// Bias of that norm. `[d_model]`
@@ -114,6 +232,8 @@ pub enum Role {
     Router,
     /// `[n_experts]`
     RouterBias,
+    /// Added to the router's scores to choose by. `[n_experts]`
+    RouterSelectionBias,
     /// Factors on the router's input. `[d_model]`
     RouterScale,
     /// `[n_experts, d_ff, d_model]`
@@ -156,11 +276,13 @@ pub enum Role {
 }
 
 impl Role {
-    /// Roles whose first dimension counts experts.
+    /// Roles whose first dimension counts experts, or heads with a matrix each.
     pub fn is_expert(self) -> bool {
         matches!(
             self,
-            Self::ExpertGate
+            Self::LatentKeys
+                | Self::LatentValues
+                | Self::ExpertGate
                 | Self::ExpertGateBias
                 | Self::ExpertUp
                 | Self::ExpertUpBias
@@ -169,8 +291,26 @@ impl Role {
         )
     }
 
-    /// Roles that are a matrix for each expert.
+    /// Roles of the projectors of inner layers of a vision tower.
+    pub fn is_deep(self) -> bool {
+        matches!(
+            self,
+            Self::DeepNorm
+                | Self::DeepNormBias
+                | Self::DeepHidden
+                | Self::DeepHiddenBias
+                | Self::DeepOut
+                | Self::DeepOutBias
+        )
+    }
+
+    /// Roles that are a matrix for each expert or head.
     pub fn is_expert_matrix(self) -> bool {
+        self.is_routed_matrix() || matches!(self, Self::LatentKeys | Self::LatentValues)
+    }
+
+    /// Roles that are a matrix for each expert, of which a token reads only some.
+    pub fn is_routed_matrix(self) -> bool {
         matches!(self, Self::ExpertGate | Self::ExpertUp | Self::ExpertDown)
     }
 }

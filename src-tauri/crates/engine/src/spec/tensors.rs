@@ -1,12 +1,13 @@
 //! Lists every tensor that a spec requires, with its shape.
 
 use super::{
-    Attention, DeltaNet, Dense, Experts, Ffn, KvSource, LayerSpec, Mixer, ModelSpec, Norm, Role, RouterInput,
-    ShortConv, TensorSpec,
+    Attention, DeltaNet, Dense, EmbeddingHead, ExpertForm, Experts, Ffn, KvSource, LatentAttention,
+    LayerSpec, Mixer, ModelSpec, Norm, QkNormForm, Role, RouterInput, SharedWeight, ShortConv, Ssm,
+    TensorSpec,
 };
 
 /// Takes a role and its shape, row-major.
-type AddTensor<'a> = dyn FnMut(Role, Vec<usize>) + 'a;
+pub(super) type AddTensor<'a> = dyn FnMut(Role, Vec<usize>) + 'a;
 
 impl ModelSpec {
     /// Returns every tensor that the model requires.
@@ -34,6 +35,12 @@ impl ModelSpec {
         match &self.embeds {
             None if self.tied_embeddings => {}
             None => add(Role::Output, vec![self.n_vocab, d]),
+            Some(EmbeddingHead { rank: Some(_), .. }) => {
+                add(Role::RankDense, vec![d, d]);
+                add(Role::RankDenseBias, vec![d]);
+                add(Role::RankOut, vec![1, d]);
+                add(Role::RankOutBias, vec![1]);
+            }
             Some(embeds) => {
                 let mut width = d;
                 for (role, out) in embeds.layers() {
@@ -42,27 +49,41 @@ impl ModelSpec {
                 }
             }
         }
+        if self.output_bias && self.embeds.is_none() {
+            add(Role::OutputBias, vec![self.n_vocab]);
+        }
         for (index, layer) in self.layers.iter().enumerate() {
             layer.tensors(d, &mut |role, shape| all.push((role, Some(index), shape)));
+        }
+        if let Some(draft) = &self.draft {
+            let layer = Some(draft.layer_number);
+            draft.tensors(self.n_vocab, d, &mut |role, shape| all.push((role, layer, shape)));
         }
         all
     }
 }
 
 impl LayerSpec {
-    fn tensors(&self, d: usize, add: &mut AddTensor) {
+    pub(super) fn tensors(&self, d: usize, add: &mut AddTensor) {
         norm(self.mixer_norm, d, [Role::MixerNorm, Role::MixerNormBias], add);
         match &self.mixer {
             Mixer::Attention(attention) => attention.tensors(d, add),
             Mixer::ShortConv(conv) => conv.tensors(d, add),
             Mixer::DeltaNet(delta) => delta.tensors(d, add),
+            Mixer::Latent(latent) => latent.tensors(d, add),
+            Mixer::Ssm(ssm) => ssm.tensors(d, add),
+            Mixer::AttentionAndSsm { attention, ssm } => {
+                attention.0.tensors(d, add);
+                ssm.0.tensors(d, add);
+            }
+            Mixer::None => {}
         }
         if let Some(post) = self.mixer_post_norm {
             norm(post, d, [Role::MixerPostNorm; 2], add);
         }
         norm(self.ffn_norm, d, [Role::FfnNorm, Role::FfnNormBias], add);
         match &self.ffn {
-            Ffn::Gated(dense) => {
+            Ffn::Gated(dense) | Ffn::Scaled { dense, .. } => {
                 add(Role::Gate, vec![dense.d_ff, d]);
                 if dense.bias {
                     add(Role::GateBias, vec![dense.d_ff]);
@@ -70,6 +91,7 @@ impl LayerSpec {
                 dense.tensors(d, add);
             }
             Ffn::Plain(dense) => dense.tensors(d, add),
+            Ffn::None => {}
             Ffn::Experts(experts) => experts.tensors(d, add),
             Ffn::GatedAndExperts { dense, experts, norm: around } => {
                 add(Role::Gate, vec![dense.d_ff, d]);
@@ -103,7 +125,7 @@ impl Attention {
             add(Role::QueryBias, vec![q_rows]);
         }
         if let Some(qk_norm) = self.qk_norm {
-            norm(qk_norm, self.head_dim, [Role::QueryNorm; 2], add);
+            self.qk_norm_tensor(qk_norm, self.n_heads, Role::QueryNorm, add);
         }
         let (has_keys, has_values) = match self.keys {
             KvSource::Projected => (true, true),
@@ -118,7 +140,7 @@ impl Attention {
             }
         }
         if let Some(qk_norm) = self.qk_norm.filter(|_| has_keys) {
-            norm(qk_norm, self.head_dim, [Role::KeyNorm; 2], add);
+            self.qk_norm_tensor(qk_norm, self.n_kv_heads, Role::KeyNorm, add);
         }
         if self.sinks {
             add(Role::Sinks, vec![self.n_heads]);
@@ -126,6 +148,18 @@ impl Attention {
         add(Role::AttentionOut, vec![d, q]);
         if self.out_bias {
             add(Role::AttentionOutBias, vec![d]);
+        }
+    }
+}
+
+impl Attention {
+    /// The weights of the norm of that many query or key heads.
+    fn qk_norm_tensor(&self, norm: Norm, n_heads: usize, role: Role, add: &mut AddTensor) {
+        let width = self.head_dim;
+        match self.qk_norm_form {
+            QkNormForm::Head | QkNormForm::RotatedHead => self::norm(norm, width, [role; 2], add),
+            QkNormForm::Projection => self::norm(norm, n_heads * width, [role; 2], add),
+            QkNormForm::OwnHead => add(role, vec![n_heads, width]),
         }
     }
 }
@@ -158,6 +192,55 @@ impl DeltaNet {
     }
 }
 
+impl LatentAttention {
+    fn tensors(&self, d: usize, add: &mut AddTensor) {
+        let n_heads = self.attention.n_heads;
+        let mut width = d;
+        if let Some(query) = self.query_rank {
+            add(Role::LatentQueryDown, vec![query.rank, d]);
+            norm(query.norm, query.rank, [Role::LatentQueryNorm; 2], add);
+            width = query.rank;
+        }
+        add(Role::LatentQuery, vec![n_heads * (self.nope_dim + self.rope_dim), width]);
+        add(Role::LatentDown, vec![self.rank, d]);
+        norm(self.norm, self.rank, [Role::LatentNorm; 2], add);
+        add(Role::LatentRope, vec![self.rope_dim, d]);
+        add(Role::LatentKeys, vec![n_heads, self.rank, self.nope_dim]);
+        add(Role::LatentValues, vec![n_heads, self.value_dim, self.rank]);
+        add(Role::AttentionOut, vec![d, n_heads * self.value_dim]);
+    }
+}
+
+impl Ssm {
+    fn tensors(&self, d: usize, add: &mut AddTensor) {
+        let (inner, xbc) = (self.inner(), self.xbc_width());
+        for (role, bias, rows) in [
+            (Role::SsmGate, Role::SsmGateBias, inner),
+            (Role::SsmXbc, Role::SsmXbcBias, xbc),
+            (Role::SsmStep, Role::SsmStepBias, self.n_heads),
+        ] {
+            add(role, vec![rows, d]);
+            if self.in_bias {
+                add(bias, vec![rows]);
+            }
+        }
+        add(Role::SsmConv, vec![xbc, self.kernel]);
+        if self.conv_bias {
+            add(Role::SsmConvBias, vec![xbc]);
+        }
+        for role in [Role::SsmDecay, Role::SsmSkip, Role::SsmTimeBias] {
+            add(role, vec![self.n_heads]);
+        }
+        if let Some(of_output) = self.norm {
+            norm(of_output, inner, [Role::SsmNorm; 2], add);
+        }
+        add(Role::SsmOut, vec![d, inner]);
+        if self.out_bias {
+            add(Role::SsmOutBias, vec![d]);
+        }
+    }
+}
+
 impl Dense {
     /// Without the gate.
     fn tensors(&self, d: usize, add: &mut AddTensor) {
@@ -177,15 +260,23 @@ impl Experts {
         if self.router_bias {
             add(Role::RouterBias, vec![n]);
         }
+        if self.router.selection_bias {
+            add(Role::RouterSelectionBias, vec![n]);
+        }
         match self.router_input {
             RouterInput::Normed => {}
             RouterInput::Residual { .. } => add(Role::RouterScale, vec![d]),
         }
-        add(Role::ExpertGate, vec![n, d_ff, d]);
+        let is_gated = self.form == ExpertForm::Gated;
+        if is_gated {
+            add(Role::ExpertGate, vec![n, d_ff, d]);
+        }
         add(Role::ExpertUp, vec![n, d_ff, d]);
         add(Role::ExpertDown, vec![n, d, d_ff]);
         if self.bias {
-            add(Role::ExpertGateBias, vec![n, d_ff]);
+            if is_gated {
+                add(Role::ExpertGateBias, vec![n, d_ff]);
+            }
             add(Role::ExpertUpBias, vec![n, d_ff]);
             add(Role::ExpertDownBias, vec![n, d]);
         }
@@ -193,16 +284,21 @@ impl Experts {
             add(Role::ExpertScale, vec![n]);
         }
         if let Some(shared) = &self.shared {
-            add(Role::SharedGate, vec![shared.d_ff, d]);
+            if is_gated {
+                add(Role::SharedGate, vec![shared.d_ff, d]);
+            }
             add(Role::SharedUp, vec![shared.d_ff, d]);
             add(Role::SharedDown, vec![d, shared.d_ff]);
-            add(Role::SharedRouter, vec![1, d]);
+            match shared.weight {
+                SharedWeight::Gate => add(Role::SharedRouter, vec![1, d]),
+                SharedWeight::One => {}
+            }
         }
     }
 }
 
 /// The tensors of a norm: weight and bias have a role each.
-fn norm(norm: Norm, width: usize, [weight, bias]: [Role; 2], add: &mut AddTensor) {
+pub(super) fn norm(norm: Norm, width: usize, [weight, bias]: [Role; 2], add: &mut AddTensor) {
     match norm {
         Norm::Rms { .. } => add(weight, vec![width]),
         Norm::None | Norm::PlainRms { .. } => {}

@@ -12,6 +12,9 @@ const STEP: f32 = 0.25;
 /// Bound on how far one run time can move a figure, as a factor.
 const MAX_STEP_FACTOR: f32 = 2.0;
 
+/// Bound on how far a draft's cost may be from the expectation, as a factor.
+const MAX_DRAFT_CORRECTION: f32 = 16.0;
+
 /// Share by which unobserved figures return to the built-in ones, per run.
 const FADE: f32 = 1.0 / 512.0;
 
@@ -20,13 +23,15 @@ const FADE: f32 = 1.0 / 512.0;
 pub struct RunCosts {
     /// Seconds of a run with one row. `None` before the first measurement.
     unit_s: Option<f32>,
+    /// Correction of what a draft of a draft block is expected to cost.
+    draft_correction: f32,
     /// Corrections of the built-in figures. That of one row stays 1. (MEASURED)
     corrections: [f32; MEASURED.len()],
 }
 
 impl Default for RunCosts {
     fn default() -> Self {
-        Self { unit_s: None, corrections: [1.0; MEASURED.len()] }
+        Self { unit_s: None, draft_correction: 1.0, corrections: [1.0; MEASURED.len()] }
     }
 }
 
@@ -42,6 +47,26 @@ impl RunCosts {
         let below = MEASURED[at].0;
         let share = (n - below) as f32 / (above - below) as f32;
         (cost(at) + (cost(at + 1) - cost(at)) * share).clamp(1.0, n as f32)
+    }
+
+    /// Returns the cost of a draft of a draft block that should cost `expected`.
+    pub fn draft_cost(&self, expected: f32) -> f32 {
+        expected * self.draft_correction
+    }
+
+    /// Records the time of a run with `n` rows and of `n_drafts` drafts of a draft block before it, which should cost
+    /// `expected` each. What differs from the expectation is the drafts' and the rows' in proportion.
+    pub fn record_drafted_step(&mut self, n: usize, (n_drafts, expected): (usize, f32), seconds: f32) {
+        let (rows, drafts) = (self.cost(n), n_drafts as f32 * self.draft_cost(expected));
+        if let Some(unit_s) = self.unit_s.filter(|_| drafts > 0.0) {
+            let found = seconds / unit_s / (rows + drafts);
+            if found > 0.0 && found.is_finite() {
+                let found = found.clamp(1.0 / MAX_STEP_FACTOR, MAX_STEP_FACTOR);
+                let corrected = self.draft_correction * toward(found);
+                self.draft_correction = corrected.clamp(1.0 / MAX_DRAFT_CORRECTION, MAX_DRAFT_CORRECTION);
+            }
+        }
+        self.record_step(n, seconds * rows / (rows + drafts));
     }
 
     /// Records the time of a run with `n` rows.
@@ -107,6 +132,22 @@ mod tests {
         (0..50).for_each(|_| costs.record_step(1, 0.06));
         (0..50).for_each(|_| costs.record_step(4, 0.06 * 1.7));
         assert!((costs.cost(4) - 1.7).abs() < 0.2, "{}", costs.cost(4));
+    }
+
+    #[test]
+    fn the_cost_of_drafts_follows_the_time_of_their_steps() {
+        let mut costs = RunCosts::default();
+        (0..20).for_each(|_| costs.record_step(1, 0.03));
+        let before = costs.cost(4) + 3.0 * costs.draft_cost(0.1);
+        assert!((costs.draft_cost(0.1) - 0.1).abs() < 1e-6);
+        // Steps of four rows and three drafts take twice as long as expected.
+        (0..60).for_each(|_| costs.record_drafted_step(4, (3, 0.1), 2.0 * before * 0.03));
+        let after = costs.cost(4) + 3.0 * costs.draft_cost(0.1);
+        assert!((after / before - 2.0).abs() < 0.1, "{after} and {before}");
+        for seconds in [0.0, f32::NAN, -1.0] {
+            costs.record_drafted_step(4, (3, 0.1), seconds);
+        }
+        assert_eq!(costs.cost(4) + 3.0 * costs.draft_cost(0.1), after);
     }
 
     #[test]

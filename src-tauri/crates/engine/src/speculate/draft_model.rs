@@ -5,6 +5,7 @@ use super::{DraftLength, Drafter};
 use crate::TokenId;
 use crate::error::{EngineError, Result};
 use crate::kv::sequence_id::SequenceId;
+use crate::model::draft::likeliest;
 use crate::model::{Chunk, GpuIncident, LogitsSelection, Model};
 
 /// A token that is less likely to be reached costs more than it brings.
@@ -111,18 +112,6 @@ impl DraftModel {
         self.texts.push(DraftSequence { id, sequence });
         Ok(Some(sequence))
     }
-}
-
-/// Returns the most likely token (ties: the first) and its probability in percent.
-fn likeliest(logits: &[f32]) -> (TokenId, u8) {
-    let (mut best, mut largest) = (0, f32::NEG_INFINITY);
-    for (id, &logit) in (0..).zip(logits) {
-        if logit > largest {
-            (best, largest) = (id, logit);
-        }
-    }
-    let total: f32 = logits.iter().map(|logit| (logit - largest).exp()).sum();
-    (best, (100.0 / total) as u8)
 }
 
 /// Checks that every id means the same to both.

@@ -130,7 +130,7 @@ impl OwnedVocab {
             add_eos: Some(roles.add_eos),
             add_space_prefix: self.add_space_prefix,
             remove_extra_whitespaces: self.remove_extra_whitespaces,
-            charsmap: &[],
+            charsmap: Vec::new(),
         }
     }
 

@@ -38,7 +38,8 @@ pub struct GgufVocab<'a> {
     pub add_eos: Option<bool>,
     pub add_space_prefix: Option<bool>,
     pub remove_extra_whitespaces: bool,
-    pub charsmap: &'a [u8],
+    /// SentencePiece's table that normalizes texts.
+    pub charsmap: Vec<u8>,
 }
 
 impl GgufVocab<'_> {
@@ -172,7 +173,7 @@ fn sentencepiece(source: &GgufVocab<'_>, is_unigram: bool) -> Result<Tokenizer> 
         eos: source.eos,
         prefix: source.add_space_prefix.unwrap_or(true),
         collapse: source.remove_extra_whitespaces,
-        charsmap: source.charsmap,
+        charsmap: &source.charsmap,
         // Converters write such pieces as they occur in text.
         marks_added_spaces: false,
     };

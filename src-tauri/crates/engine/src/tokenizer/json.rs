@@ -13,6 +13,7 @@ use super::pre::Splitter;
 use super::source::{TokenRoles, misnamed_marks};
 use super::unigram::Unigram;
 use super::vocab::{Decoding, TokenKind, Vocab, broken, parse_byte};
+use super::wordpiece::{WORD_START, WordPiece};
 use super::{MergeModel, RestartPoints, TokenId, Tokenizer};
 use crate::error::{EngineError, Result};
 
@@ -56,6 +57,8 @@ struct ModelJson {
     byte_fallback: bool,
     #[serde(default)]
     ignore_merges: bool,
+    /// What a token that continues a word begins with (WordPiece).
+    continuing_subword_prefix: Option<String>,
 }
 
 /// A merge, in either spelling.
@@ -115,9 +118,16 @@ const MAX_MISSING_IDS: usize = 1 << 16;
 
 impl Tokenizer {
     pub(super) fn from_json(bytes: &[u8], side: SideFiles<'_>) -> Result<Self> {
-        let file: TokenizerJson =
+        let mut file: TokenizerJson =
             serde_json::from_slice(bytes).map_err(|e| broken(format!("tokenizer.json: {e}")))?;
-        let decoding = decoding(file.decoder.as_ref(), file.pre_tokenizer.as_ref());
+        let is_wordpiece = file.model.kind.as_deref() == Some("WordPiece");
+        let decoding = match is_wordpiece {
+            true => Decoding::SentencePiece { strips_space: true },
+            false => decoding(file.decoder.as_ref(), file.pre_tokenizer.as_ref()),
+        };
+        if is_wordpiece {
+            mark_word_starts(&mut file);
+        }
         let splitter = splitter(file.normalizer, file.pre_tokenizer, decoding)?;
         let (mut vocab, mut added) = vocabulary(&file.model, file.added_tokens, decoding)?;
         let marks = misnamed_marks(&vocab);
@@ -131,6 +141,13 @@ impl Tokenizer {
                 let bpe = bpe(&vocab, &file.model)?;
                 MergeModel::Bpe { splitter, bpe }
             }
+            Some("WordPiece") => {
+                let unknown = file.model.unk_token.as_deref().and_then(|text| vocab.find_any(text));
+                if unknown.is_none() {
+                    return Err(broken("tokenizer.json: a WordPiece model without its unknown token"));
+                }
+                MergeModel::WordPiece { splitter, wordpiece: WordPiece { unknown } }
+            }
             Some(other) => return Err(unsupported(other)),
         };
         let roles = roles(&vocab, file.post_processor.as_ref(), side);
@@ -142,11 +159,25 @@ impl Tokenizer {
     }
 }
 
+/// Spells WordPiece's tokens as GGUF files do: those that begin a word with `▁`, those that continue one without a mark.
+fn mark_word_starts(file: &mut TokenizerJson) {
+    let prefix = file.model.continuing_subword_prefix.as_deref().unwrap_or("##");
+    let VocabJson::Ids(tokens) = &mut file.model.vocab else { return };
+    for (text, id) in tokens {
+        let is_special = file.added_tokens.iter().any(|added| added.id == *id);
+        match text.strip_prefix(prefix) {
+            _ if is_special => {}
+            Some(rest) => *text = rest.to_owned(),
+            None => text.insert(0, WORD_START),
+        }
+    }
+}
+
 fn unsupported(kind: &str) -> EngineError {
     EngineError::new(
         "tokenizer.unsupported",
         format!("a tokenizer of kind `{kind}` is not supported"),
-        "Choose a model with a BPE, SentencePiece or Unigram tokenizer.",
+        "Choose a model with a BPE, SentencePiece, Unigram or WordPiece tokenizer.",
     )
 }
 

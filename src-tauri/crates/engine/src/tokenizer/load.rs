@@ -6,6 +6,7 @@ use weights::{Container, Metadata, WeightFile};
 
 use super::gguf::GgufVocab;
 use super::json::SideFiles;
+use super::vocab::broken;
 use super::{TokenId, Tokenizer};
 use crate::error::{EngineError, Result};
 
@@ -113,6 +114,15 @@ fn gguf_vocab(metadata: &Metadata) -> Result<GgufVocab<'_>> {
     }
     if let Some(kinds) = metadata.opt_array(&key("token_type"))? {
         vocab.kinds = kinds.i32s()?.into_iter().map(i64::from).collect();
+    }
+    if let Some(charsmap) = metadata.opt_array(&key("precompiled_charsmap"))? {
+        // Bytes, which some files hold as signed numbers.
+        let byte = |number: i32| {
+            u8::try_from(number).ok().or_else(|| i8::try_from(number).ok().map(i8::cast_unsigned))
+        };
+        let bytes: Option<Vec<u8>> = charsmap.i32s()?.into_iter().map(byte).collect();
+        vocab.charsmap = bytes
+            .ok_or_else(|| broken("tokenizer.ggml.precompiled_charsmap holds numbers that are no bytes"))?;
     }
     if let Some(merges) = metadata.opt_array(&key("merges"))? {
         vocab.merges = merges.byte_strs()?.collect();

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_wait_until_they_are_whole() {
+    fn f77_characters_wait_until_they_are_whole() {
         check(&[b"a", b"b"], &["a", "b"], "");
         check(&[b"\xf0\x9f", b"\x98", b"\x80!"], &["", "", "😀!"], "");
         check(&[b"a\xc3", b"\xa9"], &["a", "é"], "");

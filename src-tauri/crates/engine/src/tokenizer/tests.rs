@@ -156,7 +156,7 @@ fn steering_tokens_are_plain_in_contents_only() {
 }
 
 #[test]
-fn hostile_vocabularies_are_clear_errors_or_harmless() {
+fn f06_hostile_vocabularies_are_clear_errors_or_harmless() {
     let refused = |source: &VocabWriter, code: &str| {
         let error = source.build().expect_err(code);
         assert_eq!(error.code(), code, "{error}");

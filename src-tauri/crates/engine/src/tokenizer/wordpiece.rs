@@ -6,7 +6,7 @@ use super::TokenId;
 use super::vocab::Vocab;
 
 /// Prefix of a token that begins a word.
-const WORD_START: char = '▁';
+pub const WORD_START: char = '▁';
 
 /// Longer words are unknown, as in BERT's tokenizer. In characters.
 const MAX_CHARS: usize = 100;

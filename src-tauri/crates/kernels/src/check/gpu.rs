@@ -12,8 +12,8 @@ use crate::backend::Backend;
 use crate::compare::{largest_difference, nodes_until_kv_write};
 use crate::error::KernelError;
 use crate::graph::{
-    Activation, AttentionShape, DeviceId, Graph, GraphBuilder, KvDType, KvLayerLayout, KvLayout, Mask, Op,
-    RopeStyle,
+    Activation, AttentionShape, DeviceId, Graph, GraphBuilder, KvLayerLayout, KvLayout, KvPrecision, Mask,
+    Op, RopeStyle,
 };
 use crate::lane_reduction::LaneReduction;
 use crate::matmul::gpu_packing;
@@ -33,13 +33,14 @@ const STORED_TOLERANCE: f32 = 3e-2;
 pub(crate) enum GpuCheck {
     RowOps,
     MatMul(DType),
-    Attention(KvDType),
+    Attention(KvPrecision),
     Recurrent,
+    StateSpace,
     Experts(DType),
     /// a layer with such weights, including its fused steps
-    Layer(KvDType, DType),
+    Layer(KvPrecision, DType),
     /// as `Layer`, with norms of heads before their rotation
-    NormedLayer(KvDType, DType),
+    NormedLayer(KvPrecision, DType),
 }
 
 impl GpuCheck {
@@ -54,13 +55,14 @@ impl GpuCheck {
                 Op::ExpertMatMul { experts, .. } => {
                     checks.extend(experts.weights.iter().map(|weight| Self::Experts(weight.dtype())));
                 }
+                Op::Ssm { .. } => checks.push(Self::StateSpace),
                 _ => {}
             }
         }
         let whole = if has_normed_heads(graph) { Self::NormedLayer } else { Self::Layer };
         let dtype = most_used_dtype(graph);
         for layer in &graph.kv().layers {
-            checks.extend([Self::Attention(layer.dtype), whole(layer.dtype, dtype)]);
+            checks.extend([Self::Attention(layer.precision), whole(layer.precision, dtype)]);
         }
         if !graph.kv().states.is_empty() {
             checks.push(Self::Recurrent);
@@ -74,7 +76,7 @@ impl GpuCheck {
     pub fn depends_on(self, precision: Precision) -> bool {
         let has_matmuls = match self {
             Self::MatMul(_) | Self::Experts(_) | Self::Layer(..) | Self::NormedLayer(..) => true,
-            Self::RowOps | Self::Attention(_) | Self::Recurrent => false,
+            Self::RowOps | Self::Attention(_) | Self::Recurrent | Self::StateSpace => false,
         };
         has_matmuls && precision.in_use() != Precision::F32
     }
@@ -95,11 +97,12 @@ impl GpuCheck {
         match self {
             Self::RowOps => "row by row".into(),
             Self::MatMul(dtype) => format!("product of {dtype}"),
-            Self::Attention(kv) => format!("attention over {kv:?}"),
+            Self::Attention(kv) => format!("attention over {kv}"),
             Self::Recurrent => "recurrent layers".into(),
+            Self::StateSpace => "state spaces".into(),
             Self::Experts(dtype) => format!("product of experts of {dtype}"),
-            Self::Layer(kv, dtype) => format!("a layer of {dtype} over {kv:?}"),
-            Self::NormedLayer(kv, dtype) => format!("a layer of {dtype} with normed heads over {kv:?}"),
+            Self::Layer(kv, dtype) => format!("a layer of {dtype} over {kv}"),
+            Self::NormedLayer(kv, dtype) => format!("a layer of {dtype} with normed heads over {kv}"),
         }
     }
 
@@ -114,7 +117,8 @@ impl GpuCheck {
             Self::RowOps => (row_ops()?, FLOAT_TOLERANCE),
             Self::MatMul(dtype) => (matmuls(std::iter::once(dtype))?, of_weights(dtype)),
             Self::Attention(kv) => (attention(kv)?, STORED_TOLERANCE),
-            Self::Recurrent => (recurrent()?, FLOAT_TOLERANCE),
+            Self::Recurrent => (recurrent::delta_rule()?, FLOAT_TOLERANCE),
+            Self::StateSpace => (recurrent::state_space()?, FLOAT_TOLERANCE),
             Self::Experts(dtype) => (experts(dtype)?, of_weights(dtype)),
             Self::Layer(kv, dtype) | Self::NormedLayer(kv, dtype) => {
                 let norms_heads = matches!(self, Self::NormedLayer(..));
@@ -131,7 +135,7 @@ impl GpuCheck {
     fn prefill(self) -> &'static [usize] {
         match self {
             Self::Attention(_) | Self::Layer(..) | Self::NormedLayer(..) => &PREFILL_TOKENS,
-            Self::RowOps | Self::MatMul(_) | Self::Recurrent | Self::Experts(_) => &[],
+            Self::RowOps | Self::MatMul(_) | Self::Recurrent | Self::StateSpace | Self::Experts(_) => &[],
         }
     }
 
@@ -193,11 +197,11 @@ fn has_normed_heads(graph: &Graph) -> bool {
 }
 
 /// A typical transformer layer, whose steps fuse as in models.
-fn layer(kv: KvDType, dtype: DType, norms_heads: bool) -> Result<Graph, KernelError> {
+fn layer(kv: KvPrecision, dtype: DType, norms_heads: bool) -> Result<Graph, KernelError> {
     let KvLayerLayout { n_kv_heads, head_dim, .. } = KV;
     let n_heads = 2 * n_kv_heads;
     let mut noise = CheckNoise(6);
-    let mut b = GraphBuilder::new(KvLayout::uniform(1, KvLayerLayout { dtype: kv, ..KV }))?;
+    let mut b = GraphBuilder::new(KvLayout::uniform(1, KvLayerLayout { precision: kv, ..KV }))?;
     let mut weight = |rows, cols| -> Result<Tensor, KernelError> { matrix(dtype, rows, cols, &mut noise) };
     let [q, k, v] = [n_heads, n_kv_heads, n_kv_heads].map(|n| weight(n * head_dim, K));
     let [o, gate, up, down] = [(K, n_heads * head_dim), (K, K), (K, K), (K, K)].map(|(r, c)| weight(r, c));
@@ -217,6 +221,9 @@ fn layer(kv: KvDType, dtype: DType, norms_heads: bool) -> Result<Graph, KernelEr
     };
     let q = b.rope("rope of queries", q, &rope(n_heads, head_dim, RopeStyle::Half))?;
     let k = b.rope("rope of keys", k, &rope(n_kv_heads, head_dim, RopeStyle::Half))?;
+    let q = b.rotate_heads("rotation of queries", q, head_dim, kv.keys)?;
+    let k = b.rotate_heads("rotation of keys", k, head_dim, kv.keys)?;
+    let v = b.rotate_heads("rotation of values", v, head_dim, kv.values)?;
     b.kv_write("writing of keys and values", k, v, 0)?;
     let shape = AttentionShape {
         layer: 0,
@@ -230,6 +237,7 @@ fn layer(kv: KvDType, dtype: DType, norms_heads: bool) -> Result<Graph, KernelEr
         sinks: None,
     };
     let a = b.attention("attention", q, shape)?;
+    let a = b.rotate_heads("rotation back", a, head_dim, kv.values)?;
     let mut a = b.matmul("output of attention", a, &o?, None)?;
     if norms_heads {
         // models that norm heads may also norm the residual branch
@@ -251,6 +259,7 @@ mod tests {
     use super::*;
     use crate::cpu::Cpu;
     use crate::cpu::isa::IsaLevel;
+    use crate::graph::KvDType;
     use crate::ops::Kernels;
 
     /// The CPU in place of a GPU, optionally with a wrong kernel.
@@ -267,9 +276,9 @@ mod tests {
 
     #[test]
     fn a_graph_lists_its_checks_and_a_wrong_kernel_is_found() {
-        let normed = GpuCheck::of(&layer(KvDType::F16, DType::Q8_0, true).unwrap());
-        assert!(normed.contains(&GpuCheck::NormedLayer(KvDType::F16, DType::Q8_0)), "{normed:?}");
-        let graph = layer(KvDType::F16, DType::F16, false).unwrap();
+        let normed = GpuCheck::of(&layer(KvDType::F16.both(), DType::Q8_0, true).unwrap());
+        assert!(normed.contains(&GpuCheck::NormedLayer(KvDType::F16.both(), DType::Q8_0)), "{normed:?}");
+        let graph = layer(KvDType::F16.both(), DType::F16, false).unwrap();
         let checks = GpuCheck::of(&graph);
         let names: Vec<String> =
             checks.iter().map(|check| check.name(Precision::Auto, LaneReduction::Subgroups)).collect();

@@ -13,7 +13,7 @@ use super::disjoint_slices::DisjointSlices;
 use super::thread_pool::ThreadPool;
 use crate::capacity::Capacity;
 use crate::error::KernelError;
-use crate::graph::{AttentionShape, DeviceId, Graph, Mask, Op, PAGE_LEN, Retention, ValueId};
+use crate::graph::{AttentionShape, DeviceId, Graph, Op, PAGE_LEN, Retention, ValueId};
 use crate::ops::attention::{CHUNK, Partial, pages};
 
 mod job;
@@ -98,18 +98,15 @@ impl CpuAttention {
         let heads_per_tile = group.min(MAX_QUERIES);
         let job = AttentionJob {
             kernels: cx.kernels,
-            pages: pages::of(memory.kv.layout(shape.layer).dtype).at(cx.kernels.level),
+            pages: pages::at(memory.kv.layout(shape.layer).precision, cx.kernels.level),
             requantized: memory
                 .kv
                 .requantized(shape.layer)
-                .map(|layout| pages::of(layout.dtype).at(cx.kernels.level)),
+                .map(|layout| pages::at(layout.precision, cx.kernels.level)),
             kv: &memory.kv,
             batch: cx.batch,
             shape,
-            ends: match shape.mask {
-                Mask::Causal => Vec::new(),
-                Mask::Bidirectional => cx.batch.ends(),
-            },
+            ends: cx.batch.ends_for(shape.mask),
             q,
             out: DisjointSlices::new(out),
             heads_per_tile,

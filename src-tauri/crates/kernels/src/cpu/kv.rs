@@ -41,8 +41,6 @@ struct KvPages {
 #[derive(Clone, Copy)]
 struct LayerSpan {
     offset: usize,
-    /// Bytes of the keys, or of the values, of one head in one page.
-    block_bytes: usize,
     layout: KvLayerLayout,
 }
 
@@ -108,13 +106,14 @@ impl KvStore {
 
     /// Borrows the keys of one head in one page.
     pub fn keys(&self, layer: usize, page: u32, head: usize) -> &[u8] {
-        self.block(layer, page, head)
+        let (pages, span, page) = self.locate(layer, page);
+        &pages.bytes[range_in(span, pages.page_bytes, page, span.layout.keys_of(head))]
     }
 
     /// Borrows the values of one head in one page.
     pub fn values(&self, layer: usize, page: u32, head: usize) -> &[u8] {
-        let n_heads = self.span(layer).layout.n_kv_heads;
-        self.block(layer, page, n_heads + head)
+        let (pages, span, page) = self.locate(layer, page);
+        &pages.bytes[range_in(span, pages.page_bytes, page, span.layout.values_of(head))]
     }
 
     /// Borrows all of one layer in one page.
@@ -189,31 +188,25 @@ impl KvStore {
     fn span(&self, layer: usize) -> LayerSpan {
         self.spans(layer).own
     }
-
-    fn block(&self, layer: usize, page: u32, block: usize) -> &[u8] {
-        let (pages, span, page) = self.locate(layer, page);
-        &pages.bytes[block_range(span, pages.page_bytes, page, block)]
-    }
 }
 
 impl LayerSpan {
     /// Places a layer after the `page_bytes` already in use.
     fn next(layout: KvLayerLayout, page_bytes: &mut usize) -> Self {
-        let block_bytes = PAGE_LEN * layout.dtype.row_bytes(layout.head_dim);
         let offset = *page_bytes;
         *page_bytes += layout.page_bytes();
-        Self { offset, block_bytes, layout }
+        Self { offset, layout }
     }
 }
 
 fn page_range(span: LayerSpan, page_bytes: usize, page: u32) -> Range<usize> {
-    let start = page as usize * page_bytes + span.offset;
-    start..start + 2 * span.layout.n_kv_heads * span.block_bytes
+    range_in(span, page_bytes, page, 0..span.layout.page_bytes())
 }
 
-fn block_range(span: LayerSpan, page_bytes: usize, page: u32, block: usize) -> Range<usize> {
-    let start = page as usize * page_bytes + span.offset + block * span.block_bytes;
-    start..start + span.block_bytes
+/// The bytes `of_layer` of a layer's part of a page.
+fn range_in(span: LayerSpan, page_bytes: usize, page: u32, of_layer: Range<usize>) -> Range<usize> {
+    let start = page as usize * page_bytes + span.offset;
+    start + of_layer.start..start + of_layer.end
 }
 
 /// Writes to one layer.
@@ -237,14 +230,13 @@ impl KvWriter<'_> {
         k: &[f32],
         v: &[f32],
     ) {
-        let KvLayerLayout { n_kv_heads, dtype, .. } = self.span.layout;
-        assert!(head < n_kv_heads && slot < PAGE_LEN);
+        let layout = self.span.layout;
+        assert!(head < layout.n_kv_heads && slot < PAGE_LEN);
+        let at = range_in(self.span, self.page_bytes, page, layout.keys_of(head));
         // SAFETY: blocks of different heads do not overlap, and only this thread uses this head.
-        let keys = unsafe { self.bytes.slice_mut(block_range(self.span, self.page_bytes, page, head)) };
-        store_key(halves, dtype, k, slot, keys);
+        store_key(halves, layout.precision.keys, k, slot, unsafe { self.bytes.slice_mut(at) });
+        let at = range_in(self.span, self.page_bytes, page, layout.values_of(head));
         // SAFETY: as above.
-        let values =
-            unsafe { self.bytes.slice_mut(block_range(self.span, self.page_bytes, page, n_kv_heads + head)) };
-        store_value(halves, dtype, v, slot, values);
+        store_value(halves, layout.precision.values, v, slot, unsafe { self.bytes.slice_mut(at) });
     }
 }

@@ -223,7 +223,7 @@ impl RopeAngleTables {
         let mut table_of = vec![usize::MAX; graph.nodes().len()];
         for (i, node) in graph.nodes().iter().enumerate().filter(|(_, n)| n.device == device) {
             let Op::Rope { rope, .. } = &node.op else { continue };
-            let same = |t: &RopeAngleTable| t.rope.inv_freq == rope.inv_freq && t.rope.mscale == rope.mscale;
+            let same = |t: &RopeAngleTable| rope.has_angles_of(&t.rope);
             table_of[i] = tables.iter().position(same).unwrap_or_else(|| {
                 let len = max_rows * rope.n_rot / 2;
                 tables.push(RopeAngleTable { rope: rope.clone(), cos: vec![0.0; len], sin: vec![0.0; len] });
@@ -237,8 +237,8 @@ impl RopeAngleTables {
         for table in &mut self.tables {
             let n = table.rope.n_rot / 2;
             let rows = table.cos.chunks_exact_mut(n).zip(table.sin.chunks_exact_mut(n));
-            for ((cos, sin), position) in rows.zip(batch.positions) {
-                rope::angles(&table.rope, *position, cos, sin);
+            for ((cos, sin), row) in rows.zip(0..batch.n_rows()) {
+                rope::angles(&table.rope, batch.coordinates(row), cos, sin);
             }
         }
     }

@@ -139,7 +139,7 @@ impl Pager {
     pub fn after_step(&mut self, step: &Step, graph: &Graph, values: &ValueArena) {
         let Step::Node(node) = step else { return };
         match &graph.nodes()[*node].op {
-            Op::MoeRoute { .. } => {
+            Op::MoeRoute { .. } | Op::RouteAll { .. } => {
                 if let Some(route) = graph.nodes()[*node].output {
                     self.request_experts(*node, route, values);
                 }

@@ -4,8 +4,8 @@
 
 use super::StepContext;
 use super::disjoint_slices::DisjointSlices;
-use crate::graph::{ConvShape, DeltaShape, ValueId};
-use crate::ops::delta_net;
+use crate::graph::{ConvShape, DeltaShape, SsmShape, ValueId};
+use crate::ops::{delta_net, ssm};
 
 /// Channels in one task: their taps and states stay in the L1 cache.
 const TASK_CHANNELS: usize = 512;
@@ -85,6 +85,39 @@ pub fn advance(
             let qkv = &qkv[row * width..(row + 1) * width];
             let token = delta_net::token(delta, head, qkv, &beta[heads.clone()], &alpha[heads]);
             kernel(token, state, out);
+        }
+    };
+    if batch.n_rows() * n_heads * len <= MIN_PARALLEL_MACS {
+        return cx.pool.run(1, &|_, _| (0..n_heads).for_each(task));
+    }
+    cx.pool.run(n_heads, &|head, _| task(head))
+}
+
+/// Advances the state space by xbc and dt; `out` is (tokens, n_heads · head_dim).
+pub fn advance_ssm(
+    cx: &mut StepContext,
+    [xbc, dt]: [ValueId; 2],
+    ssm: &SsmShape,
+    out: ValueId,
+) -> Result<(), String> {
+    let memory = &mut *cx.memory;
+    let width = memory.values.width(xbc);
+    let ([xbc, dt], [out]) = memory.values.borrow([xbc, dt], [out]);
+    let (states, out) = (memory.states.layer(ssm.state), DisjointSlices::new(out));
+    let (batch, kernel) = (cx.batch, cx.kernels.ssm);
+    let (n_heads, n, len) = (ssm.n_heads, ssm.head_dim, ssm.head_dim * ssm.d_state);
+    let task = |head: usize| {
+        for row in 0..batch.n_rows() {
+            // SAFETY: this head's state and output belong to this task alone.
+            let (state, out) = unsafe {
+                let at = (row * n_heads + head) * n;
+                (states.slice_mut(batch.state(row), head * len..(head + 1) * len), out.slice_mut(at..at + n))
+            };
+            if batch.positions[row] == 0 {
+                state.fill(0.0);
+            }
+            let (xbc, dt) = (&xbc[row * width..(row + 1) * width], &dt[row * n_heads..(row + 1) * n_heads]);
+            kernel(ssm::token(ssm, head, xbc, dt), state, out);
         }
     };
     if batch.n_rows() * n_heads * len <= MIN_PARALLEL_MACS {

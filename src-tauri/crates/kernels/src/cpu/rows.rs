@@ -5,7 +5,7 @@ use super::StepContext;
 use super::disjoint_slices::DisjointSlices;
 use super::memory::ValueArena;
 use super::thread_pool::ThreadPool;
-use crate::graph::{Activation, Columns, Graph, Lookup, Op, RopeShape, Routing, ValueId};
+use crate::graph::{Activation, Columns, Graph, Lookup, Op, RopeShape, Routing, RowMerge, ValueId};
 use crate::ops;
 use crate::tensor::Tensor;
 
@@ -100,6 +100,26 @@ pub fn embed(
     })
 }
 
+/// Copies columns of the batch's given rows; the others become 0.
+pub fn given(cx: &mut StepContext, start: usize, out: ValueId) -> Result<(), String> {
+    let width = cx.memory.values.width(out);
+    let ([], [out]) = cx.memory.values.borrow([], [out]);
+    let batch = cx.batch;
+    each_row_of(cx.pool, out, width, &|row, out| {
+        out.fill(0.0);
+        ops::given::scalar(batch, row, start, out);
+    })
+}
+
+/// Copies x, except for the rows that the batch gives.
+pub fn replace_given(cx: &mut StepContext, x: ValueId, start: usize, out: ValueId) -> Result<(), String> {
+    let batch = cx.batch;
+    map_rows(cx.pool, &mut cx.memory.values, x, out, &|row, x, out| {
+        out.copy_from_slice(x);
+        ops::given::scalar(batch, row, start, out);
+    })
+}
+
 /// RMS norm over groups of columns as wide as the weight, row by row.
 pub fn norm(cx: &mut StepContext, node: usize, x: ValueId, eps: f32, out: ValueId) -> Result<(), String> {
     let weight = &cx.memory.vectors[node];
@@ -107,17 +127,21 @@ pub fn norm(cx: &mut StepContext, node: usize, x: ValueId, eps: f32, out: ValueI
     map_rows(cx.pool, &mut cx.memory.values, x, out, &|_, x, out| kernel(x, weight, eps, out))
 }
 
-/// Layer norm of each row.
+/// Layer norm of each group of columns, row by row.
 pub fn layer_norm(
     cx: &mut StepContext,
     node: usize,
     x: ValueId,
-    eps: f32,
+    (eps, width): (f32, usize),
     out: ValueId,
 ) -> Result<(), String> {
     let (weight, bias) = (&cx.memory.vectors[node], &cx.memory.biases[node]);
     let kernel = cx.kernels.layer_norm;
-    map_rows(cx.pool, &mut cx.memory.values, x, out, &|_, x, out| kernel(x, weight, bias, eps, out))
+    map_rows(cx.pool, &mut cx.memory.values, x, out, &|_, x, out| {
+        ops::layer_norm::groups(x, [weight, bias], width, out, |x, weight, bias, out| {
+            kernel(x, weight, bias, eps, out);
+        });
+    })
 }
 
 /// Fused addition and RMS norm; writes both results.
@@ -185,6 +209,31 @@ pub fn row_gate(cx: &mut StepContext, gate: ValueId, x: ValueId, out: ValueId) -
 /// Copies a selection of columns.
 pub fn columns(cx: &mut StepContext, x: ValueId, columns: Columns, out: ValueId) -> Result<(), String> {
     map_rows(cx.pool, &mut cx.memory.values, x, out, &|_, x, out| ops::columns::scalar(x, columns, out))
+}
+
+/// Multiplies column by column.
+pub fn scale_columns(cx: &mut StepContext, x: ValueId, factors: &[f32], out: ValueId) -> Result<(), String> {
+    map_rows(cx.pool, &mut cx.memory.values, x, out, &|_, x, out| ops::scale::columns(x, factors, out))
+}
+
+/// Joins the columns of two values group by group.
+pub fn join_columns(
+    cx: &mut StepContext,
+    operands: [ValueId; 2],
+    n_groups: usize,
+    out: ValueId,
+) -> Result<(), String> {
+    join_rows(cx.pool, &mut cx.memory.values, operands, out, &|a, b, out| {
+        ops::join_columns::scalar(a, b, n_groups, out);
+    })
+}
+
+/// Routes each token to all experts.
+pub fn route_all(cx: &mut StepContext, out: ValueId) -> Result<(), String> {
+    let width = cx.memory.values.width(out);
+    let ([], [out]) = cx.memory.values.borrow([], [out]);
+    out.chunks_exact_mut(width).for_each(ops::route_all::scalar);
+    Ok(())
 }
 
 /// Chooses the experts of each token.
@@ -255,6 +304,20 @@ pub fn softcap(cx: &mut StepContext, x: ValueId, cap: f32, out: ValueId) -> Resu
     in_place(cx, x, out, &|out| kernel(out, cap))
 }
 
+/// Keeps values within bounds.
+pub fn clamp(cx: &mut StepContext, x: ValueId, (low, high): (f32, f32), out: ValueId) -> Result<(), String> {
+    in_place(cx, x, out, &|out| ops::clamp::scalar(out, low, high))
+}
+
+/// Transforms each group of `width` columns.
+pub fn hadamard(cx: &mut StepContext, x: ValueId, width: usize, out: ValueId) -> Result<(), String> {
+    let kernel = cx.kernels.hadamard;
+    map_rows(cx.pool, &mut cx.memory.values, x, out, &|_, x, out| {
+        out.copy_from_slice(x);
+        kernel(out, width);
+    })
+}
+
 /// Applies an activation function.
 pub fn activate(cx: &mut StepContext, x: ValueId, act: Activation, out: ValueId) -> Result<(), String> {
     let kernel = cx.kernels.activate;
@@ -293,6 +356,22 @@ fn each_piece(
         return pool.run(1, &|_, _| (0..n).for_each(piece));
     }
     pool.run(n, &|i, _| piece(i))
+}
+
+/// Merges each output row with the rows after it.
+pub fn merge_rows(
+    cx: &mut StepContext,
+    x: ValueId,
+    merge: (usize, RowMerge),
+    out: ValueId,
+) -> Result<(), String> {
+    let width = cx.memory.values.width(x);
+    let out_width = cx.memory.values.width(out);
+    let ([x], [out]) = cx.memory.values.borrow([x], [out]);
+    let outputs = cx.batch.outputs;
+    each_row_of(cx.pool, out, out_width, &|row, out| {
+        ops::merge_rows::scalar(x, width, merge, &outputs[row..=row], out);
+    })
 }
 
 /// Copies the rows whose logits are needed.

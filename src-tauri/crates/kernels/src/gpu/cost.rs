@@ -43,7 +43,9 @@ impl VisiblePositions {
         let last = positions.iter().max().copied().unwrap_or(0);
         let of_row = |position: &u32| {
             let (seen, max) = match self.mask {
-                Mask::Causal => (*position, self.max),
+                Mask::Causal | Mask::CausalAfterFirst => (*position, self.max),
+                // an image may reach to the end of the batch
+                Mask::CausalImages => (last, self.max.saturating_add(u64::from(last - position))),
                 Mask::Bidirectional => (last, self.max.saturating_mul(2)),
             };
             (u64::from(seen) + 1).min(max)
@@ -71,7 +73,8 @@ impl KernelCost {
     /// Upper bound for `n_rows` rows in contexts of `n_positions`.
     pub fn upper_bound(&self, n_rows: u64, n_positions: u64, n_groups: u64) -> u64 {
         let seen = match self.visible.mask {
-            Mask::Causal => n_positions.min(self.visible.max),
+            Mask::Causal | Mask::CausalAfterFirst => n_positions.min(self.visible.max),
+            Mask::CausalImages => n_positions,
             Mask::Bidirectional => n_positions.min(self.visible.max.saturating_mul(2)),
         };
         let multiplied = n_rows.saturating_mul(self.row + self.position.saturating_mul(seen));
@@ -119,6 +122,7 @@ impl GroupRange {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::batch::GivenRows;
 
     #[test]
     fn slices_cover_all_groups_and_none_exceeds_the_bound() {
@@ -146,6 +150,8 @@ mod tests {
         let batch = |positions: &'static [u32]| Batch {
             tokens: positions,
             positions,
+            kinds: &[],
+            given: GivenRows::NONE,
             sequence: &[0; 8][..positions.len()],
             page_tables: &[],
             window_tables: &[],

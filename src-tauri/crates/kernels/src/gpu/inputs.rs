@@ -17,9 +17,10 @@ pub const WINDOW_PAGES: u32 = 3;
 pub const TABLES: u32 = 6;
 pub const WINDOW_TABLES: u32 = 7;
 const ENDS: usize = 8;
-const N_SECTIONS: usize = 9;
-/// Section of which every row is zero.
-pub const NO_SECTION: u32 = u32::MAX;
+pub const KINDS: u32 = 9;
+const GIVEN: usize = 10;
+const IMAGE_ENDS: usize = 11;
+const N_SECTIONS: usize = 12;
 
 /// Bytes before `rows`: the step, padded to the largest binding alignment.
 const HEADER_BYTES: u64 = 256;
@@ -100,13 +101,16 @@ impl InputBuffer {
         self.fill(batch, stride);
         let first_angle = self.words.len();
         self.add_angles(batch);
+        let given = self.words.len();
+        self.words.extend(batch.given.values.iter().map(|value| value.to_bits()));
         let grown = HEADER_BYTES + (self.words.len() * size_of::<u32>()) as u64 > self.buffer.size();
         if grown {
             self.buffer = allocate(gpu, self.words.len().next_power_of_two())?;
         }
         let [n_tokens, n_outputs] = [batch.n_rows(), batch.outputs.len()].map(|n| n as u32);
-        let [stride, first_angle, n_selected] = [stride, first_angle, n_selected].map(|n| n as u32);
-        let step = [n_tokens, n_outputs, stride, n_chunks(batch), first_angle, n_selected];
+        let [stride, first_angle, n_selected, given] =
+            [stride, first_angle, n_selected, given].map(|n| n as u32);
+        let step = [n_tokens, n_outputs, stride, n_chunks(batch), first_angle, n_selected, given];
         let Self { bytes, words, .. } = self;
         bytes.clear();
         bytes.extend(step.iter().flat_map(|word| word.to_le_bytes()));
@@ -122,6 +126,8 @@ impl InputBuffer {
         words.resize(N_SECTIONS * stride, 0);
         words[..batch.n_rows()].copy_from_slice(batch.tokens);
         words[stride..stride + batch.n_rows()].copy_from_slice(batch.positions);
+        let kinds = KINDS as usize * stride;
+        words[kinds..kinds + batch.kinds.len()].copy_from_slice(batch.kinds);
         for (retention, pages, tables) in
             [(Retention::All, PAGES, TABLES), (Retention::Window, WINDOW_PAGES, WINDOW_TABLES)]
         {
@@ -145,6 +151,10 @@ impl InputBuffer {
             (0..batch.n_rows()).for_each(|row| words[4 * stride + row] = batch.state(row));
         }
         words[5 * stride..5 * stride + batch.outputs.len()].copy_from_slice(batch.outputs);
+        words[IMAGE_ENDS * stride..][..batch.given.image_ends.len()].copy_from_slice(batch.given.image_ends);
+        for (number, row) in (1..).zip(batch.given.rows) {
+            words[GIVEN * stride + *row as usize] = number;
+        }
         self.fill_ends(batch, stride);
     }
 
@@ -166,8 +176,8 @@ impl InputBuffer {
         for table in tables {
             let n = table.rope.n_rot / 2;
             let (cos, sin) = (&mut cos[..n], &mut sin[..n]);
-            for position in batch.positions {
-                rope::angles(&table.rope, *position, cos, sin);
+            for row in 0..batch.n_rows() {
+                rope::angles(&table.rope, batch.coordinates(row), cos, sin);
                 words.extend(cos.iter().zip(&*sin).flat_map(|(c, s)| [c.to_bits(), s.to_bits()]));
             }
         }
@@ -187,7 +197,7 @@ fn angle_tables(graph: &Graph, device: DeviceId) -> (Vec<GpuRopeAngles>, Vec<usi
     let mut n = 0;
     for (i, node) in graph.nodes().iter().enumerate().filter(|(_, node)| node.device == device) {
         let Op::Rope { rope, .. } = &node.op else { continue };
-        let same = |t: &GpuRopeAngles| t.rope.inv_freq == rope.inv_freq && t.rope.mscale == rope.mscale;
+        let same = |t: &GpuRopeAngles| rope.has_angles_of(&t.rope);
         table_of[i] = tables.iter().position(same).unwrap_or_else(|| {
             tables.push(GpuRopeAngles { rope: rope.clone(), first: n });
             n += rope.n_rot / 2;

@@ -83,7 +83,7 @@ impl ProgramBuilder<'_> {
         let section = match by {
             Lookup::Token => inputs::TOKENS,
             Lookup::Position => inputs::POSITIONS,
-            Lookup::First => inputs::NO_SECTION,
+            Lookup::Kind => inputs::KINDS,
         };
         let k = table.n_cols();
         for slice in self.slices(at) {

@@ -5,7 +5,10 @@ use super::pipeline::ShaderVariant;
 use super::program::{Binding, Extent, ProgramBuilder};
 use super::shader;
 use crate::error::KernelError;
-use crate::graph::{Activation, Columns, Op, RopeShape, RopeStyle, Routing, ValueId};
+use crate::graph::{
+    Activation, Columns, ExpertChoice, ExpertScoring, GroupScore, Op, RopeShape, RopeStyle, Routing,
+    RowMerge, ValueId,
+};
 use crate::plan::step::Step;
 use crate::tensor::Tensor;
 
@@ -23,6 +26,22 @@ pub(super) fn act_words(act: Activation) -> [u32; 2] {
         Activation::GeluTanh => [4, 0],
         // WGSL has no infinity; a limit of f32::MAX clamps nothing
         Activation::ClampedSwish { limit } => [5, limit.min(f32::MAX).to_bits()],
+        Activation::ReluSquared => [6, 0],
+        Activation::XIelu { eps, .. } => [7, eps.to_bits()],
+    }
+}
+
+/// The factors of a nonlinearity of one operand that has some.
+fn act_factors(act: Activation) -> [u32; 3] {
+    match act {
+        Activation::XIelu { alpha_p, alpha_n, beta, .. } => [alpha_p, alpha_n, beta].map(f32::to_bits),
+        Activation::Identity
+        | Activation::Sigmoid
+        | Activation::Silu
+        | Activation::Gelu
+        | Activation::GeluTanh
+        | Activation::ReluSquared
+        | Activation::ClampedSwish { .. } => [0; 3],
     }
 }
 
@@ -117,13 +136,15 @@ impl ProgramBuilder<'_> {
         };
         match &node.op {
             Op::Embed { table, scale, by } => self.embed(i, table, *scale, *by, out),
+            Op::Given { start, .. } => self.given(i, None, *start, out),
+            Op::ReplaceGiven { x, start } => self.given(i, Some(*x), *start, out),
             Op::RmsNorm { x, weight, offset, eps, width } => {
                 self.rms_norm(i, *x, &norm_weight(weight.as_ref(), *offset, *width), *eps, out)
             }
-            Op::LayerNorm { x, weight, bias, eps } => {
+            Op::LayerNorm { x, weight, bias, eps, width } => {
                 let weight = weight.decode();
                 let bias = bias.as_ref().map_or_else(|| vec![0.0; weight.len()], Tensor::decode);
-                self.layer_norm(i, *x, [&weight, &bias], *eps, out)
+                self.layer_norm(i, *x, [&weight, &bias], (*eps, *width), out)
             }
             Op::MatMul { x, weight, bias } => self.matmul(i, *x, weight, bias.as_ref(), out),
             Op::Rope { x, rope } => self.rope(i, *x, rope, out),
@@ -138,15 +159,19 @@ impl ProgramBuilder<'_> {
             Op::Softcap { x, cap } => {
                 self.elements(i, (&shader::SOFTCAP, plain()), &[cap.to_bits()], [Value(*x)], out)
             }
-            Op::Activate { x, act } => {
-                let shader = (&shader::ACTIVATE, defined(&["MAIN"]));
-                self.elements(i, shader, &act_words(*act), [Value(*x)], out)
+            Op::Clamp { x, low, high } => {
+                let words = [low.to_bits(), high.to_bits()];
+                self.elements(i, (&shader::CLAMP, plain()), &words, [Value(*x)], out)
             }
+            Op::Hadamard { x, width } => self.hadamard(i, *x, *width, out),
+            Op::Activate { x, act } => self.activate(i, *x, *act, out),
             Op::Glu { gate, up, act } => {
                 let operands = [Value(*gate), Value(*up)];
                 self.elements(i, (&shader::GLU, plain()), &act_words(*act), operands, out)
             }
-            Op::Columns { x, columns } => self.columns(i, *x, *columns, out),
+            Op::ScaleColumns { .. } | Op::Columns { .. } | Op::JoinColumns { .. } | Op::RouteAll { .. } => {
+                self.on_columns(i, &node.op, out)
+            }
             Op::MoeRoute { logits, routing } => self.route(i, *logits, routing, out),
             Op::ExpertMatMul { x, route, experts } => self.expert_matmul(i, [*x, *route], experts, out),
             Op::ExpertSum { x, route } => {
@@ -156,13 +181,60 @@ impl ProgramBuilder<'_> {
             }
             Op::ShortConv { x, conv } => self.short_conv(i, *x, conv, out),
             Op::DeltaNet { qkv, beta, alpha, delta } => self.delta_net(i, [*qkv, *beta, *alpha], delta, out),
+            Op::Ssm { xbc, dt, ssm } => self.ssm(i, [*xbc, *dt], ssm, out),
             Op::OutputRows { x } => {
                 self.elements(i, (&shader::OUTPUT_ROWS, plain()), &[], [Value(*x), Binding::Rows], out)
             }
+            Op::MergeRows { x, n, merge } => self.merge_rows(i, *x, *n, *merge, out),
             Op::KvWrite { .. } | Op::Copy { .. } => {
                 unreachable!("KV writes have no value; the executor copies")
             }
         }
+    }
+
+    fn hadamard(&mut self, i: usize, x: ValueId, width: usize, out: ValueId) -> BuildResult {
+        let n_groups = self.graph.value(x).width / width;
+        let params = [width as u32, n_groups as u32, (1.0 / (width as f32).sqrt()).to_bits()];
+        let extent = Extent::groups(n_groups, self.graph.value(x).rows);
+        self.add(i, (&shader::HADAMARD, plain()), &params, &[Value(x), Value(out)], extent)
+    }
+
+    fn merge_rows(&mut self, i: usize, x: ValueId, n: usize, merge: RowMerge, out: ValueId) -> BuildResult {
+        let variant = match merge {
+            RowMerge::Mean => defined(&["MEAN"]),
+            RowMerge::Concat => plain(),
+        };
+        let words = [self.graph.value(x).width, n].map(|n| n as u32);
+        self.elements(i, (&shader::MERGE_ROWS, variant), &words, [Value(x), Binding::Rows], out)
+    }
+
+    /// Builds an operation that selects, joins or multiplies columns, or makes them.
+    fn on_columns(&mut self, i: usize, op: &Op, out: ValueId) -> BuildResult {
+        match op {
+            Op::ScaleColumns { x, factors } => {
+                let factors = self.vector(factors)?;
+                self.scale(i, *x, &["BY_COLUMN"], [0, 1], factors, out)
+            }
+            Op::Columns { x, columns } => self.columns(i, *x, *columns, out),
+            Op::JoinColumns { a, b, n_groups } => {
+                let [of_a, of_b] = [*a, *b].map(|x| (self.graph.value(x).width / n_groups) as u32);
+                let words = [*n_groups as u32, of_a, of_b];
+                self.elements(i, (&shader::JOIN_COLUMNS, plain()), &words, [Value(*a), Value(*b)], out)
+            }
+            Op::RouteAll { .. } => self.elements(i, (&shader::ROUTE_ALL, plain()), &[], [], out),
+            _ => unreachable!("the caller passes operations on columns"),
+        }
+    }
+
+    fn given(&mut self, i: usize, x: Option<ValueId>, start: usize, out: ValueId) -> BuildResult {
+        let row_len = self.graph.given_width().unwrap_or(0);
+        let words = [start, row_len].map(|n| n as u32);
+        // without x the kernel does not access the binding
+        let (variant, x) = match x {
+            Some(x) => (defined(&["REPLACE"]), Value(x)),
+            None => (plain(), Binding::Rows),
+        };
+        self.elements(i, (&shader::GIVEN, variant), &words, [Binding::Rows, x], out)
     }
 
     /// Adds an element-wise kernel: one lane per element of `out`, whose width is the first parameter.
@@ -205,12 +277,13 @@ impl ProgramBuilder<'_> {
         i: usize,
         x: ValueId,
         [weight, bias]: [&[f32]; 2],
-        eps: f32,
+        (eps, width): (f32, usize),
         out: ValueId,
     ) -> BuildResult {
-        let params = [weight.len() as u32, eps.to_bits()];
+        let n_groups = weight.len() / width;
+        let params = [width as u32, n_groups as u32, eps.to_bits()];
         let bindings = [Value(x), self.vector(weight)?, self.vector(bias)?, Value(out)];
-        let extent = Extent::groups(1, self.graph.value(out).rows);
+        let extent = Extent::groups(n_groups, self.graph.value(out).rows);
         self.add(i, (&shader::LAYER_NORM, plain()), &params, &bindings, extent)
     }
 
@@ -222,6 +295,11 @@ impl ProgramBuilder<'_> {
         self.add(i, (&shader::ROPE, plain()), &params, &[Value(x), Binding::Rows, Value(out)], extent)
     }
 
+    fn activate(&mut self, i: usize, x: ValueId, act: Activation, out: ValueId) -> BuildResult {
+        let words = [&act_words(act)[..], &act_factors(act)].concat();
+        self.elements(i, (&shader::ACTIVATE, defined(&["MAIN"])), &words, [Value(x)], out)
+    }
+
     fn columns(&mut self, i: usize, x: ValueId, columns: Columns, out: ValueId) -> BuildResult {
         let Columns { n_groups, stride, start, width } = columns;
         let params = [n_groups, stride, start, width].map(|n| n as u32);
@@ -231,6 +309,7 @@ impl ProgramBuilder<'_> {
     }
 
     fn route(&mut self, i: usize, logits: ValueId, routing: &Routing, out: ValueId) -> BuildResult {
+        let choice = &routing.choice;
         let factors = self.vector(routing.expert_scale.as_deref().unwrap_or(&[1.0]))?;
         let params = [
             routing.n_experts as u32,
@@ -239,6 +318,28 @@ impl ProgramBuilder<'_> {
             u32::from(routing.expert_scale.is_some()),
         ];
         let extent = Extent::groups(1, self.graph.value(out).rows);
-        self.add(i, (&shader::MOE_ROUTE, plain()), &params, &[Value(logits), factors, Value(out)], extent)
+        if *choice == ExpertChoice::default() {
+            let bindings = [Value(logits), factors, Value(out)];
+            return self.add(i, (&shader::MOE_ROUTE, plain()), &params, &bindings, extent);
+        }
+        let (scoring, jitter) = match choice.scoring {
+            ExpertScoring::Softmax => (0, 0.0),
+            ExpertScoring::Sigmoid => (1, 0.0),
+            ExpertScoring::SparseMixer { jitter } => (2, jitter),
+        };
+        let [n_groups, n_groups_used, top_two] = match choice.groups {
+            None => [1, 1, 0],
+            Some(groups) => {
+                let top_two = u32::from(groups.score == GroupScore::TopTwo);
+                [groups.n_groups as u32, groups.n_used as u32, top_two]
+            }
+        };
+        let reals = [jitter, choice.sum_epsilon, choice.scale.unwrap_or(1.0)].map(f32::to_bits);
+        let is_biased = u32::from(choice.selection_bias.is_some());
+        let more = [&[scoring, is_biased, n_groups, n_groups_used, top_two], &reals[..]].concat();
+        let bias = self.vector(choice.selection_bias.as_deref().unwrap_or(&[0.0]))?;
+        let bindings = [Value(logits), factors, bias, Value(out)];
+        let shader = (&shader::MOE_ROUTE_BY_SCORE, plain());
+        self.add(i, shader, &[&params[..], &more].concat(), &bindings, extent)
     }
 }

@@ -19,9 +19,11 @@ pub fn results(graph: &Graph, nodes: Range<usize>, lifetime: ValueLifetime) -> V
         let copies = |op: &Op| matches!(op, Op::Copy { x } if *x == value);
         graph.nodes().iter().any(|node| copies(&node.op))
     };
+    let of_draft =
+        |value: ValueId| graph.draft().is_some_and(|draft| [draft.hidden, draft.output].contains(&value));
     let is_read = |value: &ValueId| match lifetime {
         ValueLifetime::All => true,
-        ValueLifetime::Needed => *value == graph.output() || copied(*value),
+        ValueLifetime::Needed => *value == graph.output() || of_draft(*value) || copied(*value),
     };
     nodes.filter_map(|i| graph.nodes()[i].output).filter(is_read).collect()
 }

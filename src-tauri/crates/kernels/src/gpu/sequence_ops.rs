@@ -10,8 +10,10 @@ use super::program::{Binding, Extent, ProgramBuilder, RowGroups};
 use super::shader;
 use super::split_kv::SplitRule;
 use crate::capacity::Capacity;
+use crate::fault::GpuFault;
 use crate::graph::{
-    AttentionShape, ConvShape, DeltaShape, HeadOrder, Mask, Op, PAGE_LEN, Retention, Rows, ValueId,
+    AttentionShape, ConvShape, DeltaShape, HeadOrder, KvLayerLayout, Mask, Op, PAGE_LEN, Retention, Rows,
+    SsmShape, ValueId,
 };
 use crate::ops::attention::partials::MAX_SPLIT_ROWS;
 use crate::ops::attention::{CHUNK, GPU_QUERIES, GPU_QUERY_FLOATS, WIDE_WORKGROUP_BYTES, shader_defines};
@@ -20,8 +22,11 @@ use crate::plan::step::Step;
 
 use Binding::Value;
 
-/// Lanes of an attention workgroup, as in its WGSL: enough for the longest head.
+/// Lanes of an attention workgroup, as in its WGSL.
 const ATTENTION_LANES: usize = 128;
+
+/// Longest head of the attention kernel: four elements for each lane.
+const MAX_GPU_HEAD_DIM: usize = 4 * ATTENTION_LANES;
 
 /// The queries that a workgroup takes: heads of one KV head, and rows.
 #[derive(Clone, Copy)]
@@ -70,24 +75,32 @@ fn window_word(shape: &AttentionShape) -> u32 {
     shape.window.map_or(0, |window| u32::try_from(window).unwrap_or(u32::MAX))
 }
 
-/// The WGSL word of a mask; 1: rows see positions ahead.
+/// The WGSL word of a mask; 1: rows see positions ahead; 2: those of their image; 3: all but the first position.
 fn ahead_word(shape: &AttentionShape) -> u32 {
     match shape.mask {
         Mask::Causal => 0,
         Mask::Bidirectional => 1,
+        Mask::CausalImages => 2,
+        Mask::CausalAfterFirst => 3,
     }
 }
 
-/// Parameters of a layer's pages: heads, head size, words per block and per page, section of the rows' pages.
-fn store_params(pages: &LayerPages) -> [u32; 5] {
+/// Words of the keys and of the values of one head in one page.
+fn block_words(layout: &KvLayerLayout) -> [u32; 2] {
+    [layout.key_bytes(), layout.value_bytes()].map(|n_bytes| (n_bytes / 4) as u32)
+}
+
+/// Parameters of a layer's pages: heads, head size, words of one head's keys, of its values and of a page, section of the
+/// rows' pages.
+fn store_params(pages: &LayerPages) -> [u32; 6] {
     let layout = pages.layout;
     let section = match layout.retention() {
         Retention::All => inputs::PAGES,
         Retention::Window => inputs::WINDOW_PAGES,
     };
+    let [key_words, value_words] = block_words(&layout);
     let page_words = (pages.page_bytes / 4) as u32;
-    let n_heads = layout.n_kv_heads as u32;
-    [n_heads, layout.head_dim as u32, page_words / (2 * n_heads), page_words, section]
+    [layout.n_kv_heads as u32, layout.head_dim as u32, key_words, value_words, page_words, section]
 }
 
 /// Cost of attention where `blocks` workgroups read pages of `page_bytes` for `n_rows` rows each.
@@ -104,7 +117,7 @@ impl ProgramBuilder<'_> {
         let pages = self.sequences.pages(layer);
         let bindings = [Binding::Rows, Value(k), Value(v), Binding::Buffer(BufferSpan::whole(&pages.buffer))];
         let extent = Extent::elements(kv_write::shader_lanes(&pages.layout), Rows::Tokens);
-        let variant = defined(kv_write::shader_define(pages.layout.dtype));
+        let variant = defined(kv_write::shader_defines(pages.layout.precision));
         let params = store_params(pages);
         self.add(i, (&shader::KV_WRITE, variant), &params, &bindings, extent)
     }
@@ -141,7 +154,7 @@ impl ProgramBuilder<'_> {
         let (q_in, q_out) = q.map_or_else(|| (Binding::Rows, spare()), |(x, out, _)| (Value(x), Value(out)));
         let x = Value(self.norm_input(norms, *x));
         let mut bindings = vec![Binding::Rows, x, Value(*v), store, q_in, Value(k_out), q_out];
-        let variant = defined(kv_write::shader_define(pages.layout.dtype));
+        let variant = defined(kv_write::shader_defines(pages.layout.precision));
         if norms.is_empty() {
             let n_lanes = kv_write::shader_lanes(&pages.layout) + n_q_heads * (rope.head_dim - n_pairs);
             let extent = Extent::elements(n_lanes, Rows::Tokens);
@@ -186,6 +199,12 @@ impl ProgramBuilder<'_> {
         shape: &AttentionShape,
         out: ValueId,
     ) -> BuildResult {
+        if shape.head_dim > MAX_GPU_HEAD_DIM {
+            let head_dim = shape.head_dim;
+            let message =
+                format!("attention heads of {head_dim} elements exceed its kernel's {MAX_GPU_HEAD_DIM}");
+            return Err(self.gpu.error(GpuFault::Invalid, message));
+        }
         let split = SplitRule {
             min_chunks: self.shapes.min_split_chunks(),
             max_partials: self.split_kv.max_partials,
@@ -233,13 +252,16 @@ impl ProgramBuilder<'_> {
         let group = shape.n_heads / shape.n_kv_heads;
         let blocks = group.div_ceil(tile.heads);
         let words_of = |page_bytes: u64| (page_bytes / 4) as u32;
-        let per_block = 2 * layout.n_kv_heads as u32;
+        let [key_words, value_words] = block_words(&layout);
+        // keys and values of requantized pages have one format
+        let requantized_words = layout.requantized().map_or(0, |layout| block_words(&layout)[0]);
         let params = [
             shape.n_heads as u32,
             group as u32,
             shape.head_dim as u32,
             shape.n_kv_heads as u32,
-            words_of(pages.page_bytes) / per_block,
+            key_words,
+            value_words,
             words_of(pages.page_bytes),
             section,
             window_word(shape),
@@ -254,10 +276,10 @@ impl ProgramBuilder<'_> {
             u32::from(is_split),
             pages.n_exact,
             words_of(pages.first_requantized()),
-            words_of(pages.requantized.map_or(0, |requantized| requantized.page_bytes)) / per_block,
+            requantized_words,
         ];
         let kv = Binding::Buffer(BufferSpan::whole(&pages.buffer));
-        let defines = shader_defines(layout.dtype, pages.requantized.is_some(), tile.is_wide);
+        let defines = shader_defines(layout.precision, pages.requantized.is_some(), tile.is_wide);
         let cost = attention_cost(shape, pages.page_bytes, (blocks, tile.rows));
         let groups = [(shape.n_kv_heads * blocks) as u32, 1];
         let Capacity { max_rows, .. } = *self.capacity;
@@ -304,5 +326,25 @@ impl ProgramBuilder<'_> {
         let row = 4 * delta.n_v_heads * delta.k_dim * delta.v_dim;
         let extent = Extent { cost: KernelCost::of_row(row as u64), ..Extent::once(delta.n_v_heads) };
         self.add(i, (&shader::DELTA_NET, plain()), &params, &bindings, extent)
+    }
+
+    pub(super) fn ssm(
+        &mut self,
+        i: usize,
+        [xbc, dt]: [ValueId; 2],
+        ssm: &SsmShape,
+        out: ValueId,
+    ) -> BuildResult {
+        let heads = self.vector(&[&ssm.decay[..], &ssm.skip[..], &ssm.dt_bias[..]].concat())?;
+        let states = Binding::Buffer(BufferSpan::whole(&self.sequences.states(ssm.state).buffer));
+        let dims = [ssm.n_heads, ssm.head_dim, ssm.n_groups, ssm.d_state].map(|n| n as u32);
+        // WGSL has no infinity; a limit of f32::MAX clamps nothing
+        let limits = ssm.dt_limits.map(|limit| limit.clamp(f32::MIN, f32::MAX).to_bits());
+        let params = [&dims[..], &limits].concat();
+        let bindings = [Binding::Rows, Value(xbc), Value(dt), heads, states, Value(out)];
+        // read, decayed and written
+        let row = 3 * ssm.n_heads * ssm.head_dim * ssm.d_state;
+        let extent = Extent { cost: KernelCost::of_row(row as u64), ..Extent::once(ssm.n_heads) };
+        self.add(i, (&shader::SSM, plain()), &params, &bindings, extent)
     }
 }

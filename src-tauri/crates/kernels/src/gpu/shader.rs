@@ -43,6 +43,7 @@ shaders! {
     ADD = "ops/add", [Uniform, Uniform, Read, Read, Write];
     ADD_NORM = "plan/add_norm", [Uniform, Uniform, Read, Read, Read, Write, Write];
     ATTENTION = "ops/attention", [Uniform, Uniform, Read, Read, Read, Read, Write];
+    CLAMP = "ops/clamp", [Uniform, Uniform, Read, Write];
     COLUMNS = "ops/columns", [Uniform, Uniform, Read, Write];
     DELTA_NET = "ops/delta_net", [Uniform, Uniform, Read, Read, Read, Read, Read, Write, Write];
     EMBED = "ops/embed", [Uniform, Uniform, Read, Read, Write];
@@ -50,22 +51,29 @@ shaders! {
     EXPERT_MATMUL = "ops/expert_matmul", [Uniform, Uniform, Read, Read, Read, Read, Write];
     EXPERT_SUM = "ops/expert_sum", [Uniform, Uniform, Read, Read, Write];
     GATED = "matmul/gated", [Uniform, Uniform, Read, Read, Write, Write, Write];
+    GIVEN = "ops/given", [Uniform, Uniform, Read, Read, Write];
     GLU = "ops/glu", [Uniform, Uniform, Read, Read, Write];
+    HADAMARD = "ops/hadamard", [Uniform, Uniform, Read, Write];
+    JOIN_COLUMNS = "ops/join_columns", [Uniform, Uniform, Read, Read, Write];
     KV_WRITE = "ops/kv_write", [Uniform, Uniform, Read, Read, Read, Write];
     LAYER_NORM = "ops/layer_norm", [Uniform, Uniform, Read, Read, Read, Write];
     MATMUL = "matmul/generic", [Uniform, Uniform, Read, Read, Read, Write];
     MERGE = "ops/attention/merge", [Uniform, Uniform, Read, Read, Read, Write];
+    MERGE_ROWS = "ops/merge_rows", [Uniform, Uniform, Read, Read, Write];
     MOE_ROUTE = "ops/moe_route", [Uniform, Uniform, Read, Read, Write];
+    MOE_ROUTE_BY_SCORE = "ops/moe_route_by_score", [Uniform, Uniform, Read, Read, Read, Write];
     NORM_ADD_NORM = "plan/norm_add_norm", [Uniform, Uniform, Read, Read, Read, Write, Write, Read];
     NORM_ROPE_KV_WRITE = "plan/norm_rope_kv_write",
         [Uniform, Uniform, Read, Read, Read, Write, Read, Write, Write, Read];
     OUTPUT_ROWS = "ops/output_rows", [Uniform, Uniform, Read, Read, Write];
     RMS_NORM = "ops/rms_norm", [Uniform, Uniform, Read, Read, Write];
+    ROUTE_ALL = "ops/route_all", [Uniform, Uniform, Write];
     ROPE_KV_WRITE = "plan/rope_kv_write", [Uniform, Uniform, Read, Read, Read, Write, Read, Write, Write];
     ROPE = "ops/rope", [Uniform, Uniform, Read, Read, Write];
     SCALE = "ops/scale", [Uniform, Uniform, Read, Read, Write];
     SHORT_CONV = "ops/short_conv", [Uniform, Uniform, Read, Read, Read, Read, Write, Write];
     SOFTCAP = "ops/softcap", [Uniform, Uniform, Read, Write];
+    SSM = "ops/ssm", [Uniform, Uniform, Read, Read, Read, Read, Write, Write];
     TOP_K = "ops/top_k", [Uniform, Uniform, Read, Write];
 }
 
@@ -88,6 +96,7 @@ modules! {
     "kv_rows" = "ops/kv_rows";
     "kv_write" = "ops/kv_write";
     "partial_sums" = "matmul/partial_sums";
+    "softplus" = "ops/softplus";
     "tile" = "matmul/tile";
 }
 
@@ -308,16 +317,27 @@ mod tests {
         match shader.name {
             "ops/scale" => plain(&[&[], &["BY_POSITION"], &["BY_GATE"]]),
             "ops/activate" | "ops/expert_groups" => plain(&[&["MAIN"]]),
-            "ops/kv_write" | "plan/rope_kv_write" | "plan/norm_rope_kv_write" => {
-                plain(&[&["KV_F32"], &["KV_F16"], &["KV_Q8_0"], &["KV_Q4_0"]])
-            }
+            "ops/kv_write" | "plan/rope_kv_write" | "plan/norm_rope_kv_write" => plain(&[
+                &["K_F32", "V_F32"],
+                &["K_F16", "V_F16"],
+                &["K_Q8_0", "V_Q8_0"],
+                &["K_Q4_0", "V_Q4_0"],
+                &["K_Q8_0", "V_Q4_0"],
+                &["K_Q4_0", "V_Q8_0"],
+                &["K_F16", "V_Q4_0"],
+                &["K_Q8_0", "V_F32"],
+            ]),
             "ops/attention" => plain(&[
-                &["KV_F32"],
-                &["KV_F16", "EIGHT"],
-                &["KV_F16", "REQUANTIZED"],
-                &["KV_F32", "REQUANTIZED", "EIGHT"],
-                &["KV_Q8_0"],
-                &["KV_Q4_0", "EIGHT"],
+                &["K_F32", "V_F32"],
+                &["K_F16", "V_F16", "EIGHT"],
+                &["K_F16", "V_F16", "REQUANTIZED"],
+                &["K_F32", "V_F32", "REQUANTIZED", "EIGHT"],
+                &["K_Q8_0", "V_Q8_0"],
+                &["K_Q4_0", "V_Q4_0", "EIGHT"],
+                &["K_Q8_0", "V_Q4_0"],
+                &["K_Q4_0", "V_Q8_0", "EIGHT"],
+                &["K_F16", "V_Q4_0"],
+                &["K_Q8_0", "V_F32", "EIGHT"],
             ]),
             "matmul/generic" => vec![
                 (&["WHOLE"], ONE_ROWS[0].1.constants()),

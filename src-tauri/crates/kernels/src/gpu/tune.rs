@@ -9,7 +9,7 @@ use super::Gpu;
 use super::context::GpuContext;
 use super::kernel_shapes::{KernelShapes, TuningSubject};
 use crate::backend::Backend;
-use crate::batch::Batch;
+use crate::batch::{Batch, GivenRows};
 use crate::capacity::Capacity;
 use crate::error::KernelError;
 use crate::gpu_cache::GpuFacts;
@@ -156,6 +156,8 @@ impl Trial {
             let batch = Batch {
                 tokens: &tokens,
                 positions,
+                kinds: &[],
+                given: GivenRows::NONE,
                 sequence: &zeros,
                 page_tables: &[&pages],
                 window_tables: &[],
@@ -182,7 +184,7 @@ const CAPACITY: Capacity = Capacity {
 
 /// Multiplications with `n` matrices of zeros of one format; the values do not affect the time.
 fn matmuls(dtype: DType, n: usize, [n_out, k]: [usize; 2]) -> Result<Graph, KernelError> {
-    let layer = KvLayerLayout { n_kv_heads: 1, head_dim: 32, dtype: KvDType::F16, window: None };
+    let layer = KvLayerLayout { n_kv_heads: 1, head_dim: 32, precision: KvDType::F16.both(), window: None };
     let mut b = GraphBuilder::new(KvLayout::uniform(0, layer))?;
     let x = b.embed("embedding", &zeros(DType::F32, 2, k)?, 1.0)?;
     let mut last = x;

@@ -1,20 +1,25 @@
 //! Builds a `Graph` node by node and rejects every shape that does not fit.
 
 use super::{
-    Activation, AttentionShape, Columns, DeviceId, Graph, KvLayout, Lookup, Mask, Node, Op, PAGE_LEN,
-    RopeShape, Rows, Value, ValueId,
+    Activation, AttentionShape, DeviceId, DraftPart, Graph, KvLayout, KvPrecision, Lookup, Mask,
+    N_COORDINATES, Node, Op, PAGE_LEN, RopeShape, Rows, Value, ValueId,
 };
 use crate::error::KernelError;
 use crate::tensor::Tensor;
 
 mod checks;
+mod columns;
+mod draft;
 mod experts;
+mod given;
 mod recurrent;
+mod tower;
 
-use checks::{check, check_product, unary};
+use checks::{check, check_groups, check_product, gated, unary};
 
-/// Largest attention head: kernels have scratch buffers of this size. The largest published head is 512.
-pub const MAX_HEAD_DIM: usize = 512;
+/// Largest attention head: kernels have scratch buffers of this size. The largest published one is the latent of
+/// DeepSeek-V3 with its rotated part.
+pub const MAX_HEAD_DIM: usize = 576;
 
 /// Appends nodes to a graph. Nodes go to the device last set with `on`; `name` is the node's name.
 pub struct GraphBuilder {
@@ -26,6 +31,9 @@ pub struct GraphBuilder {
     device: DeviceId,
     n_vocab_in: Option<usize>,
     n_positions: Option<usize>,
+    n_kinds: Option<usize>,
+    given_width: Option<usize>,
+    draft: Option<draft::DraftBegin>,
 }
 
 type NodeResult = Result<ValueId, KernelError>;
@@ -37,7 +45,8 @@ impl GraphBuilder {
             return Err(KernelError::mismatch("kv", "page length", PAGE_LEN, kv.page_len));
         }
         for layer in &kv.layers {
-            let block = layer.dtype.block_len();
+            let KvPrecision { keys, values } = layer.precision;
+            let block = keys.block_len().max(values.block_len());
             if layer.n_kv_heads == 0 || layer.head_dim == 0 || layer.head_dim > MAX_HEAD_DIM {
                 return Err(KernelError::mismatch(
                     "kv",
@@ -68,6 +77,9 @@ impl GraphBuilder {
             device: DeviceId(0),
             n_vocab_in: None,
             n_positions: None,
+            n_kinds: None,
+            given_width: None,
+            draft: None,
         })
     }
 
@@ -107,11 +119,12 @@ impl GraphBuilder {
         Ok(self.push(name, op, Rows::Tokens, d))
     }
 
-    /// The first row of table [n, d] for every token → (tokens, d)
-    pub fn embed_first(&mut self, name: impl Into<String>, table: &Tensor) -> NodeResult {
+    /// Embedding of the token's kind: table [n_kinds, d] → (tokens, d)
+    pub fn embed_kind(&mut self, name: impl Into<String>, table: &Tensor) -> NodeResult {
         let name = name.into();
-        let [_, d] = self.matrix(&name, table)?;
-        let op = Op::Embed { table: table.clone(), scale: 1.0, by: Lookup::First };
+        let [n_kinds, d] = self.matrix(&name, table)?;
+        self.n_kinds = Some(self.n_kinds.map_or(n_kinds, |n| n.min(n_kinds)));
+        let op = Op::Embed { table: table.clone(), scale: 1.0, by: Lookup::Kind };
         Ok(self.push(name, op, Rows::Tokens, d))
     }
 
@@ -136,14 +149,7 @@ impl GraphBuilder {
     ) -> NodeResult {
         let name = name.into();
         let value = self.input(&name, x)?;
-        if width == 0 || !value.width.is_multiple_of(width) {
-            return Err(KernelError::mismatch(
-                &name,
-                "width of x",
-                format!("a multiple of {width}"),
-                value.width,
-            ));
-        }
+        check_groups(&name, width, value.width)?;
         if let Some(weight) = weight {
             self.vector(&name, "norm weight", weight, width)?;
         }
@@ -160,13 +166,28 @@ impl GraphBuilder {
         bias: Option<&Tensor>,
         eps: f32,
     ) -> NodeResult {
+        let width = self.width(x);
+        self.layer_norm_groups(name, x, weight, bias, eps, width)
+    }
+
+    /// Layer norm of each group of `width` columns; weight, bias [width of x]
+    pub fn layer_norm_groups(
+        &mut self,
+        name: impl Into<String>,
+        x: ValueId,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        eps: f32,
+        width: usize,
+    ) -> NodeResult {
         let name = name.into();
         let value = self.input(&name, x)?;
+        check_groups(&name, width, value.width)?;
         self.vector(&name, "norm weight", weight, value.width)?;
         if let Some(bias) = bias {
             self.vector(&name, "norm bias", bias, value.width)?;
         }
-        let op = Op::LayerNorm { x, weight: weight.clone(), bias: bias.cloned(), eps };
+        let op = Op::LayerNorm { x, weight: weight.clone(), bias: bias.cloned(), eps, width };
         Ok(self.push(name, op, value.rows, value.width))
     }
 
@@ -199,6 +220,12 @@ impl GraphBuilder {
             return Err(KernelError::mismatch(&name, "rotated elements", expected, rope.n_rot));
         }
         check(&name, "inverse frequencies", rope.n_rot / 2, rope.inv_freq.len())?;
+        if !rope.axes.is_empty() {
+            check(&name, "axes of pairs", rope.n_rot / 2, rope.axes.len())?;
+        }
+        if let Some(axis) = rope.axes.iter().find(|axis| usize::from(**axis) >= N_COORDINATES) {
+            return Err(KernelError::mismatch(&name, "axis", format!("below {N_COORDINATES}"), axis));
+        }
         let op = Op::Rope { x, rope: rope.clone() };
         Ok(self.push(name, op, value.rows, value.width))
     }
@@ -246,6 +273,22 @@ impl GraphBuilder {
         self.kv_devices[layer] = Some(self.device);
         self.nodes.push(Node { name, device: self.device, op: Op::KvWrite { k, v, layer }, output: None });
         Ok(())
+    }
+
+    /// As `kv_write`, replacing keys and values that nothing needs any more: for texts that are one batch.
+    pub fn kv_rewrite(
+        &mut self,
+        name: impl Into<String>,
+        k: ValueId,
+        v: ValueId,
+        layer: usize,
+    ) -> Result<(), KernelError> {
+        if let Some(device) = self.kv_devices.get_mut(layer)
+            && *device == Some(self.device)
+        {
+            *device = None;
+        }
+        self.kv_write(name, k, v, layer)
     }
 
     /// Attention; q (tokens, n_heads · head_dim) → same shape; sees the keys and values that `kv_write` of the layer stored
@@ -347,23 +390,6 @@ impl GraphBuilder {
         Ok(self.push(name, Op::RowGate { gate, x }, value.rows, value.width))
     }
 
-    /// Selects columns: (rows, n_groups · stride) → (rows, n_groups · width)
-    pub fn columns(&mut self, name: impl Into<String>, x: ValueId, columns: Columns) -> NodeResult {
-        let name = name.into();
-        let value = self.input(&name, x)?;
-        let Columns { n_groups, stride, start, width } = columns;
-        check_product(&name, "width of x", n_groups, stride, value.width)?;
-        if width == 0 || start.checked_add(width).is_none_or(|end| end > stride) {
-            return Err(KernelError::mismatch(
-                &name,
-                "columns",
-                format!("within {stride}"),
-                format!("{start} + {width}"),
-            ));
-        }
-        Ok(self.push(name, Op::Columns { x, columns }, value.rows, n_groups * width))
-    }
-
     /// Gated unit: act(gate) · up, same shape
     pub fn glu(
         &mut self,
@@ -374,6 +400,7 @@ impl GraphBuilder {
     ) -> NodeResult {
         let name = name.into();
         let value = self.same_shape(&name, gate, up)?;
+        gated(&name, act)?;
         Ok(self.push(name, Op::Glu { gate, up, act }, value.rows, value.width))
     }
 
@@ -396,11 +423,18 @@ impl GraphBuilder {
     /// Finishes the graph with `output` (outputs, width) as its result.
     /// Errors: no embedding, an output that is not of output rows, a KV layer that nothing writes.
     pub fn finish(self, output: ValueId) -> Result<Graph, KernelError> {
-        let Some(n_vocab_in) = self.n_vocab_in else {
+        self.finish_with(output, None)
+    }
+
+    fn finish_with(self, output: ValueId, draft: Option<DraftPart>) -> Result<Graph, KernelError> {
+        if self.n_vocab_in.is_none() && self.given_width.is_none() {
             return Err(KernelError::mismatch("graph", "embeddings", "at least 1", 0));
-        };
-        if self.values[output.index()].rows != Rows::Outputs {
-            return Err(KernelError::mismatch("graph", "rows of the output", "output rows", "tokens"));
+        }
+        let of_draft = draft.map(|draft| [draft.hidden, draft.output]);
+        for output in [output].into_iter().chain(of_draft.into_iter().flatten()) {
+            if self.values[output.index()].rows != Rows::Outputs {
+                return Err(KernelError::mismatch("graph", "rows of the output", "output rows", "tokens"));
+            }
         }
         let kv_devices: Option<Vec<_>> = self.kv_devices.iter().copied().collect();
         let Some(kv_devices) = kv_devices else {
@@ -427,8 +461,11 @@ impl GraphBuilder {
             kv_devices,
             state_devices,
             output,
-            n_vocab_in,
+            n_vocab_in: self.n_vocab_in.unwrap_or(1),
             n_positions: self.n_positions,
+            n_kinds: self.n_kinds,
+            given_width: self.given_width,
+            draft,
         })
     }
 

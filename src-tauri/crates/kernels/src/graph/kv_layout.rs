@@ -1,6 +1,11 @@
 //! How keys, values and recurrent states of a sequence are stored: formats, page sizes and retention.
 
+use std::fmt;
+use std::ops::Range;
+
 use weights::DType;
+
+use super::op::MAX_HADAMARD_WIDTH;
 
 /// Tokens per page: small enough that forks share most of a prompt, large enough that a page of one head is
 /// several cache lines; attention kernels are written for it.
@@ -22,7 +27,39 @@ pub enum KvDType {
     Q4_0,
 }
 
+/// Storage formats of keys and of values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KvPrecision {
+    /// format of keys
+    pub keys: KvDType,
+    /// format of values
+    pub values: KvDType,
+}
+
+impl fmt::Display for KvPrecision {
+    /// The format, or that of keys and that of values.
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self.keys == self.values {
+            true => write!(f, "{:?}", self.keys),
+            false => write!(f, "{:?}/{:?}", self.keys, self.values),
+        }
+    }
+}
+
 impl KvDType {
+    /// This format for keys and values.
+    pub const fn both(self) -> KvPrecision {
+        KvPrecision { keys: self, values: self }
+    }
+
+    /// Whether elements are integers with scales. Such keys and values are rotated before they are stored.
+    pub fn is_quantized(self) -> bool {
+        match self {
+            Self::F32 | Self::F16 => false,
+            Self::Q8_0 | Self::Q4_0 => true,
+        }
+    }
+
     /// Elements per block: the head size must be a multiple of it.
     pub fn block_len(self) -> usize {
         match self {
@@ -42,6 +79,11 @@ impl KvDType {
     }
 }
 
+/// Columns per group when a head is rotated before it is quantized: the largest power of two that divides `head_dim`.
+pub fn rotation_width(head_dim: usize) -> usize {
+    (1 << head_dim.trailing_zeros()).min(MAX_HADAMARD_WIDTH)
+}
+
 /// How long a layer keeps its keys and values. Pages are numbered separately for each retention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Retention {
@@ -58,8 +100,8 @@ pub struct KvLayerLayout {
     pub n_kv_heads: usize,
     /// elements per head
     pub head_dim: usize,
-    /// storage format
-    pub dtype: KvDType,
+    /// storage formats
+    pub precision: KvPrecision,
     /// sliding window of the layer's attention, in positions; None: unlimited
     pub window: Option<usize>,
 }
@@ -73,24 +115,42 @@ impl KvLayerLayout {
         }
     }
 
-    /// The layout of the layer's requantized pages: `Q8_0`. None where the layer has a window, where `Q8_0` is not
-    /// shorter, or where a head is not a whole number of blocks.
+    /// The layout of the layer's requantized pages: `Q8_0`. None where the layer has a window, where keys or values are
+    /// quantized already, or where a head is not a whole number of blocks.
     pub fn requantized(&self) -> Option<Self> {
-        let requantized = Self { dtype: KvDType::Q8_0, ..*self };
-        let is_shorter = match self.dtype {
-            KvDType::F32 | KvDType::F16 => true,
-            KvDType::Q8_0 | KvDType::Q4_0 => false,
-        };
-        let fits = self.head_dim.is_multiple_of(requantized.dtype.block_len());
+        let requantized = Self { precision: KvDType::Q8_0.both(), ..*self };
+        let is_shorter = !self.precision.keys.is_quantized() && !self.precision.values.is_quantized();
+        let fits = self.head_dim.is_multiple_of(KvDType::Q8_0.block_len());
         match self.retention() {
             Retention::All if is_shorter && fits => Some(requantized),
             Retention::All | Retention::Window => None,
         }
     }
 
+    /// Bytes of the keys of one head in one page.
+    pub fn key_bytes(&self) -> usize {
+        PAGE_LEN * self.precision.keys.row_bytes(self.head_dim)
+    }
+
+    /// Bytes of the values of one head in one page.
+    pub fn value_bytes(&self) -> usize {
+        PAGE_LEN * self.precision.values.row_bytes(self.head_dim)
+    }
+
     /// Bytes of this layer in one page, keys and values together.
     pub fn page_bytes(&self) -> usize {
-        2 * self.n_kv_heads * PAGE_LEN * self.dtype.row_bytes(self.head_dim)
+        self.n_kv_heads * (self.key_bytes() + self.value_bytes())
+    }
+
+    /// The keys of a head within the layer's bytes of a page.
+    pub fn keys_of(&self, head: usize) -> Range<usize> {
+        head * self.key_bytes()..(head + 1) * self.key_bytes()
+    }
+
+    /// The values of a head within the layer's bytes of a page. They follow the keys of all heads.
+    pub fn values_of(&self, head: usize) -> Range<usize> {
+        let start = self.n_kv_heads * self.key_bytes() + head * self.value_bytes();
+        start..start + self.value_bytes()
     }
 }
 
@@ -121,5 +181,19 @@ impl KvLayout {
     /// A layout of `n_layers` equal layers without recurrent state.
     pub fn uniform(n_layers: usize, layer: KvLayerLayout) -> Self {
         Self { page_len: PAGE_LEN, layers: vec![layer; n_layers], states: Vec::new() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_divide_into_powers_of_two() {
+        let cases =
+            [(64, 64), (128, 128), (256, 256), (96, 32), (80, 16), (192, 64), (576, 64), (1024, 512), (7, 1)];
+        for (head_dim, expected) in cases {
+            assert_eq!(rotation_width(head_dim), expected, "{head_dim}");
+        }
     }
 }

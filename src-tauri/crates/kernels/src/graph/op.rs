@@ -2,11 +2,17 @@
 
 use std::sync::Arc;
 
-use super::ValueId;
+use super::{Routing, ValueId};
 use crate::tensor::Tensor;
+
+/// Coordinates of a row for rotations: time, row and column.
+pub const N_COORDINATES: usize = 3;
 
 /// Largest `k_dim` and `v_dim` of a gated delta rule: kernels keep one head on the stack.
 pub const MAX_DELTA_HEAD_DIM: usize = 512;
+
+/// Widest group of a Hadamard transform: what the shader's workgroup memory holds.
+pub const MAX_HADAMARD_WIDTH: usize = 512;
 
 /// Which elements of a head form a rotated pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +36,20 @@ pub enum Activation {
     Gelu,
     /// tanh approximation of GELU
     GeluTanh,
+    /// max(x, 0)²
+    ReluSquared,
+    /// single operands only (Huang and Schlag 2024, arXiv 2411.13010). x > 0: alpha_p·x² + beta·x; else
+    /// (expm1(min(x, eps)) − x)·alpha_n + beta·x
+    XIelu {
+        /// factor on the square
+        alpha_p: f32,
+        /// factor on the exponential
+        alpha_n: f32,
+        /// slope at 0
+        beta: f32,
+        /// bound on the exponent, negative and near 0
+        eps: f32,
+    },
     /// gated units only: g·σ(1.702·g) · (u + 1) with g = min(gate, limit) and u = up within ±limit (gpt-oss)
     ClampedSwish {
         /// bound on gate and up
@@ -43,6 +63,10 @@ pub enum Mask {
     /// its own and all earlier ones
     #[default]
     Causal,
+    /// as `Causal`, but never the sequence's first position
+    CausalAfterFirst,
+    /// as `Causal`, and the rest of the image that the row is in: see `GivenRows::image_ends`
+    CausalImages,
     /// all positions that the sequence has after the batch; the whole text must be one batch
     Bidirectional,
 }
@@ -70,7 +94,7 @@ pub struct AttentionShape {
     pub sinks: Option<Arc<[f32]>>,
 }
 
-/// Rotation of the first `n_rot` elements of every head by position · inv_freq.
+/// Rotation of the first `n_rot` elements of every head by coordinate · inv_freq.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RopeShape {
     /// number of heads
@@ -81,10 +105,19 @@ pub struct RopeShape {
     pub n_rot: usize,
     /// (n_rot / 2) radians per position
     pub inv_freq: Arc<[f32]>,
+    /// (n_rot / 2) which of the row's coordinates turns each pair, below `N_COORDINATES`; empty: the first turns all
+    pub axes: Arc<[u8]>,
     /// factor on sine and cosine (YaRN); 1 otherwise
     pub mscale: f32,
     /// which elements form a pair
     pub style: RopeStyle,
+}
+
+impl RopeShape {
+    /// Whether both turn every row by the same angles.
+    pub(crate) fn has_angles_of(&self, other: &Self) -> bool {
+        self.inv_freq == other.inv_freq && self.axes == other.axes && self.mscale == other.mscale
+    }
 }
 
 /// What selects the row of an embedding table.
@@ -94,8 +127,17 @@ pub enum Lookup {
     Token,
     /// the token's position
     Position,
-    /// always row 0
-    First,
+    /// the kind of the row, such as the first or second text of a pair, or the place of a patch in its image
+    Kind,
+}
+
+/// How neighbouring rows become one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowMerge {
+    /// their mean: as wide as each
+    Mean,
+    /// one after another: as wide as all together
+    Concat,
 }
 
 /// A column selection: columns `start..start + width` of each of `n_groups` groups of `stride` columns.
@@ -109,19 +151,6 @@ pub struct Columns {
     pub start: usize,
     /// selected columns per group
     pub width: usize,
-}
-
-/// How a router's logits choose experts: softmax over all, then the `n_used` largest (on ties the first).
-#[derive(Clone, Debug, PartialEq)]
-pub struct Routing {
-    /// number of experts
-    pub n_experts: usize,
-    /// experts chosen per token
-    pub n_used: usize,
-    /// whether the weights of the chosen experts are divided by their sum
-    pub renormalize: bool,
-    /// (n_experts) factor on each expert's weight, applied after renormalization
-    pub expert_scale: Option<Arc<[f32]>>,
 }
 
 /// One matrix per expert, all of one shape.
@@ -173,6 +202,31 @@ pub struct DeltaShape {
     pub dt_bias: Arc<[f32]>,
 }
 
+/// Selective state space with one decay per head (Mamba-2, Dao & Gu 2024, arXiv 2405.21060), in f32:
+/// S ← S·exp(dt·decay) + B·(dt·x)ᵀ; out = Sᵀ·C + skip·x, where dt = softplus(dt + dt_bias) within `dt_limits`.
+/// The state holds S (d_state, head_dim) of every head, one after another.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SsmShape {
+    /// index into `KvLayout::states`
+    pub state: usize,
+    /// number of heads; a multiple of `n_groups`
+    pub n_heads: usize,
+    /// elements per head
+    pub head_dim: usize,
+    /// groups of consecutive heads that share B and C
+    pub n_groups: usize,
+    /// elements of B and of C
+    pub d_state: usize,
+    /// (n_heads) negative: −exp(A_log)
+    pub decay: Arc<[f32]>,
+    /// (n_heads) D
+    pub skip: Arc<[f32]>,
+    /// (n_heads)
+    pub dt_bias: Arc<[f32]>,
+    /// least and largest time step
+    pub dt_limits: [f32; 2],
+}
+
 /// The key head that belongs to value head j.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadOrder {
@@ -188,13 +242,20 @@ pub enum HeadOrder {
 pub enum Op {
     /// rows of `table` [n, d] times `scale` → (tokens, d)
     Embed { table: Tensor, scale: f32, by: Lookup },
+    /// each group of `width` columns, a power of two, times the orthonormal Hadamard matrix, which is its own inverse
+    Hadamard { x: ValueId, width: usize },
+    /// columns `start..start + width` of the rows that the batch gives, zero for other rows → (tokens, width)
+    Given { start: usize, width: usize },
+    /// x, but columns `start..start + width of x` of given rows instead of their own
+    ReplaceGiven { x: ValueId, start: usize },
     /// x / rms(x) · (weight + offset), for each group of `width` columns; `weight` [width], 1 without
     RmsNorm { x: ValueId, weight: Option<Tensor>, offset: f32, eps: f32, width: usize },
-    /// (x − mean) / √(variance + eps) · weight + bias; both [width]
-    LayerNorm { x: ValueId, weight: Tensor, bias: Option<Tensor>, eps: f32 },
+    /// (x − mean) / √(variance + eps) · weight + bias, with mean and variance of each group of `width` columns; both
+    /// [width of x]
+    LayerNorm { x: ValueId, weight: Tensor, bias: Option<Tensor>, eps: f32, width: usize },
     /// x · weightᵀ + bias; `weight` [out, in], `bias` [out]
     MatMul { x: ValueId, weight: Tensor, bias: Option<Tensor> },
-    /// rotary embedding by the batch's positions
+    /// rotary embedding by the rows' coordinates
     Rope { x: ValueId, rope: RopeShape },
     /// x · (1 + beta · ln(1 + ⌊position / original_context⌋))
     PositionScale { x: ValueId, beta: f32, original_context: u32 },
@@ -208,17 +269,25 @@ pub enum Op {
     Scale { x: ValueId, factor: f32 },
     /// cap · tanh(x / cap)
     Softcap { x: ValueId, cap: f32 },
+    /// min(max(x, low), high)
+    Clamp { x: ValueId, low: f32, high: f32 },
     /// act(x)
     Activate { x: ValueId, act: Activation },
     /// act(gate) · up
     Glu { gate: ValueId, up: ValueId, act: Activation },
     /// σ(gate) · x with one gate for each row: gate (rows, 1)
     RowGate { gate: ValueId, x: ValueId },
+    /// x · factors, column by column; `factors` [width of x]
+    ScaleColumns { x: ValueId, factors: Arc<[f32]> },
     /// (rows, n_groups · stride) → (rows, n_groups · width)
     Columns { x: ValueId, columns: Columns },
+    /// a (rows, n_groups · w), b (rows, n_groups · v) → (rows, n_groups · (w + v)): each group of `a`, then that of `b`
+    JoinColumns { a: ValueId, b: ValueId, n_groups: usize },
     /// router logits (tokens, n_experts) → (tokens, 2 · n_used): indices of the chosen experts, largest first, then
     /// their weights
     MoeRoute { logits: ValueId, routing: Routing },
+    /// a route to all `n` experts in their order, with weights of 1 → (tokens, 2 · n)
+    RouteAll { n: usize },
     /// multiplication with each chosen expert: x (tokens, in), or (tokens, n_used · in) with one part per expert →
     /// (tokens, n_used · out); `route` is the output of `MoeRoute`
     ExpertMatMul { x: ValueId, route: ValueId, experts: Experts },
@@ -229,8 +298,13 @@ pub enum Op {
     /// qkv (tokens, 2 · n_k_heads · k_dim + n_v_heads · v_dim), beta and alpha (tokens, n_v_heads) →
     /// (tokens, n_v_heads · v_dim); reads and advances the sequence's state
     DeltaNet { qkv: ValueId, beta: ValueId, alpha: ValueId, delta: DeltaShape },
+    /// xbc (tokens, n_heads · head_dim + 2 · n_groups · d_state): x, B and C; dt (tokens, n_heads) →
+    /// (tokens, n_heads · head_dim); reads and advances the sequence's state
+    Ssm { xbc: ValueId, dt: ValueId, ssm: SsmShape },
     /// (tokens, w) → (outputs, w): the rows whose logits are computed
     OutputRows { x: ValueId },
+    /// (tokens, w) → (outputs, w or n · w): each output row and the `n` − 1 after it, merged
+    MergeRows { x: ValueId, n: usize, merge: RowMerge },
     /// the same value on another device
     Copy { x: ValueId },
 }
@@ -239,8 +313,10 @@ impl Op {
     /// Calls `f` with each value this operation reads.
     pub fn for_each_input(&self, mut f: impl FnMut(ValueId)) {
         match self {
-            Op::Embed { .. } => {}
-            Op::RmsNorm { x, .. }
+            Op::Embed { .. } | Op::Given { .. } | Op::RouteAll { .. } => {}
+            Op::ReplaceGiven { x, .. }
+            | Op::MergeRows { x, .. }
+            | Op::RmsNorm { x, .. }
             | Op::LayerNorm { x, .. }
             | Op::MatMul { x, .. }
             | Op::Rope { x, .. }
@@ -248,8 +324,11 @@ impl Op {
             | Op::Attention { q: x, .. }
             | Op::Scale { x, .. }
             | Op::Softcap { x, .. }
+            | Op::Clamp { x, .. }
+            | Op::Hadamard { x, .. }
             | Op::Activate { x, .. }
             | Op::Columns { x, .. }
+            | Op::ScaleColumns { x, .. }
             | Op::MoeRoute { logits: x, .. }
             | Op::ShortConv { x, .. }
             | Op::OutputRows { x }
@@ -258,6 +337,8 @@ impl Op {
             | Op::Add { a, b }
             | Op::Glu { gate: a, up: b, .. }
             | Op::RowGate { gate: a, x: b }
+            | Op::JoinColumns { a, b, .. }
+            | Op::Ssm { xbc: a, dt: b, .. }
             | Op::ExpertMatMul { x: a, route: b, .. }
             | Op::ExpertSum { x: a, route: b } => {
                 f(*a);

@@ -2,9 +2,10 @@
 #ifdef HALVES
 alias Quad = vec4<f16>;
 
-// Saturates to the range of f16.
+// Saturates to the range of f16. It must clamp after the conversion: NVIDIA's compiler drops a conversion to f16 that is
+// only converted back. Few rows would be multiplied unrounded, and many rows, which pass through memory, rounded.
 fn operand(x: vec4<f32>) -> Quad {
-  return vec4<f16>(clamp(x, vec4(-65504.0), vec4(65504.0)));
+  return clamp(vec4<f16>(x), vec4<f16>(-65504.0h), vec4<f16>(65504.0h));
 }
 #else
 alias Quad = vec4<f32>;

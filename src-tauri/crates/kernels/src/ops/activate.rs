@@ -36,8 +36,40 @@ pub(super) fn single(x: f32, act: Activation) -> f32 {
             (0.5 * x * (1.0 + erf(x * std::f64::consts::FRAC_1_SQRT_2))) as f32
         }
         Activation::GeluTanh => 0.5 * x * (1.0 + (GELU.0 * (x + GELU.1 * x * x * x)).tanh()),
+        Activation::ReluSquared => relu_squared(x),
+        Activation::XIelu { alpha_p, alpha_n, beta, eps } => {
+            xielu(x, [alpha_p, alpha_n, beta], |x| x.min(eps).exp_m1())
+        }
         Activation::ClampedSwish { limit } => clamped_swish(x, 0.0, limit, |x| 1.0 / (1.0 + (-x).exp())),
     }
+}
+
+/// max(x, 0)²; NaN stays NaN.
+#[inline(always)]
+pub(super) fn relu_squared(x: f32) -> f32 {
+    let x = if x < 0.0 { 0.0 } else { x };
+    x * x
+}
+
+/// `expm1` bounds its operand by eps itself.
+#[inline(always)]
+fn xielu(x: f32, [alpha_p, alpha_n, beta]: [f32; 3], expm1: impl Fn(f32) -> f32) -> f32 {
+    let curved = if x > 0.0 { alpha_p * x * x } else { (expm1(x) - x) * alpha_n };
+    curved + beta * x
+}
+
+/// Below this distance from 0 eˣ − 1 loses digits, and seven terms of its series have a relative error of 2e-7.
+const SMALL_EXPONENT: f32 = 0.5;
+
+/// e^min(x, eps) − 1
+#[inline(always)]
+fn expm1<M: Mac>(x: f32, eps: f32) -> f32 {
+    let x = if x > eps { eps } else { x };
+    let mut series = 1.0 / 5040.0;
+    for factor in [1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0] {
+        series = M::mac(series, x, factor);
+    }
+    if x > -SMALL_EXPONENT { series * x } else { exp::<M>(x) - 1.0 }
 }
 
 /// g·σ(1.702·g) · (u + 1) with both clamped; NaN stays NaN.
@@ -117,6 +149,10 @@ fn body<M: Mac>(x: &mut [f32], act: Activation) {
         Activation::Silu => each(x, silu::<M>),
         Activation::Gelu => each(x, gelu::<M>),
         Activation::GeluTanh => each(x, gelu_tanh::<M>),
+        Activation::ReluSquared => each(x, relu_squared),
+        Activation::XIelu { alpha_p, alpha_n, beta, eps } => {
+            each(x, |x| xielu(x, [alpha_p, alpha_n, beta], |x| expm1::<M>(x, eps)));
+        }
         Activation::ClampedSwish { limit } => each(x, |x| clamped_swish(x, 0.0, limit, sigmoid::<M>)),
     }
 }

@@ -36,6 +36,13 @@ const SILU = 2u;
 const GELU = 3u;
 const GELU_TANH = 4u;
 const CLAMPED_SWISH = 5u;
+const RELU_SQUARED = 6u;
+const XIELU = 7u;
+
+fn relu_squared(x: f32) -> f32 {
+  let above = select(x, 0.0, x < 0.0);
+  return above * above;
+}
 
 fn activate(x: f32, act: u32) -> f32 {
   switch (act) {
@@ -43,6 +50,7 @@ fn activate(x: f32, act: u32) -> f32 {
     case SILU: { return x * sigmoid(x); }
     case GELU: { return gelu(x); }
     case GELU_TANH: { return gelu_tanh(x); }
+    case RELU_SQUARED: { return relu_squared(x); }
     default: { return x; }
   }
 }
@@ -64,11 +72,32 @@ struct Params {
   width: u32,
   act: u32,
   limit: f32,
+  alpha_p: f32,
+  alpha_n: f32,
+  beta: f32,
 }
 @group(0) @binding(1) var<uniform> p: Params;
 // (rows, width)
 @group(0) @binding(2) var<storage, read> x: array<f32>;
 @group(0) @binding(3) var<storage, read_write> out: array<f32>;
+
+// e^min(x, limit) − 1: near 0 by its series
+fn expm1(x: f32, limit: f32) -> f32 {
+  let y = min(x, limit);
+  var series = 1.0 / 5040.0;
+  series = fma(series, y, 1.0 / 720.0);
+  series = fma(series, y, 1.0 / 120.0);
+  series = fma(series, y, 1.0 / 24.0);
+  series = fma(series, y, 1.0 / 6.0);
+  series = fma(series, y, 0.5);
+  series = fma(series, y, 1.0);
+  return select(exp(max(y, -100.0)) - 1.0, series * y, y > -0.5);
+}
+
+fn xielu(x: f32) -> f32 {
+  let below = (expm1(x, p.limit) - x) * p.alpha_n;
+  return select(below, p.alpha_p * x * x, x > 0.0) + p.beta * x;
+}
 
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
@@ -78,6 +107,8 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
   let at = id.z * p.width + id.x;
   if (p.act == CLAMPED_SWISH) {
     out[at] = gated(x[at], 0.0, p.act, p.limit);
+  } else if (p.act == XIELU) {
+    out[at] = xielu(x[at]);
   } else {
     out[at] = activate(x[at], p.act);
   }

@@ -17,8 +17,9 @@ pub use merge::{MERGE, Merge, Partial};
 use super::OpRow;
 use super::dot::{LANES, sum_lanes};
 use super::exp::exp;
+use super::kv_write::page_defines;
 use crate::cpu::isa::{Mac, levels};
-use crate::graph::{AttentionShape, KvDType, Mask};
+use crate::graph::{AttentionShape, KvDType, KvPrecision, Mask};
 
 /// Row in the table of operations.
 pub static ROW: OpRow = OpRow { name: "attention", formula: "softmax(q·kᵀ · scale) · v" };
@@ -26,11 +27,13 @@ pub static ROW: OpRow = OpRow { name: "attention", formula: "softmax(q·kᵀ · 
 /// Positions of one partial softmax; a multiple of the page.
 pub const CHUNK: usize = 256;
 
-/// The positions that a token at `position` sees, in a sequence of `end` positions.
+/// The positions that a token at `position` sees. `end` is as `Batch::ends_for` says.
 pub fn visible(shape: &AttentionShape, position: usize, end: usize) -> std::ops::Range<usize> {
     let start = shape.window.map_or(0, |w| (position + 1).saturating_sub(w));
     match shape.mask {
         Mask::Causal => start..position + 1,
+        Mask::CausalAfterFirst => start.max(1)..position + 1,
+        Mask::CausalImages => start..end.max(position + 1),
         Mask::Bidirectional => start..shape.window.map_or(end, |w| position.saturating_add(w).min(end)),
     }
 }
@@ -42,22 +45,17 @@ pub const GPU_QUERY_FLOATS: usize = 2048;
 /// Bytes of workgroup memory that the wide GPU kernel needs.
 pub const WIDE_WORKGROUP_BYTES: u32 = 20_992;
 
-/// Definitions of the attention shader: KV format, whether requantized pages occur, eight queries at a time or four.
-pub fn shader_defines(dtype: KvDType, has_requantized: bool, is_wide: bool) -> &'static [&'static str] {
-    match (dtype, has_requantized, is_wide) {
-        (KvDType::F32, false, false) => &["KV_F32"],
-        (KvDType::F32, false, true) => &["KV_F32", "EIGHT"],
-        (KvDType::F32, true, false) => &["KV_F32", "REQUANTIZED"],
-        (KvDType::F32, true, true) => &["KV_F32", "REQUANTIZED", "EIGHT"],
-        (KvDType::F16, false, false) => &["KV_F16"],
-        (KvDType::F16, false, true) => &["KV_F16", "EIGHT"],
-        (KvDType::F16, true, false) => &["KV_F16", "REQUANTIZED"],
-        (KvDType::F16, true, true) => &["KV_F16", "REQUANTIZED", "EIGHT"],
-        // these are never requantized
-        (KvDType::Q8_0, _, false) => &["KV_Q8_0"],
-        (KvDType::Q8_0, _, true) => &["KV_Q8_0", "EIGHT"],
-        (KvDType::Q4_0, _, false) => &["KV_Q4_0"],
-        (KvDType::Q4_0, _, true) => &["KV_Q4_0", "EIGHT"],
+/// Definitions of the attention shader: KV formats, whether requantized pages occur, eight queries at a time or four.
+pub fn shader_defines(
+    precision: KvPrecision,
+    has_requantized: bool,
+    is_wide: bool,
+) -> &'static [&'static str] {
+    match (has_requantized, is_wide) {
+        (false, false) => page_defines!(precision),
+        (false, true) => page_defines!(precision, "EIGHT"),
+        (true, false) => page_defines!(precision, "REQUANTIZED"),
+        (true, true) => page_defines!(precision, "REQUANTIZED", "EIGHT"),
     }
 }
 

@@ -23,7 +23,9 @@ struct Params {
   group: u32,
   head_dim: u32,
   n_kv_heads: u32,
-  block_words: u32,
+  // words of the keys and of the values of one head in one page
+  key_words: u32,
+  value_words: u32,
   page_words: u32,
   // TABLES or WINDOW_TABLES
   tables: u32,
@@ -34,7 +36,7 @@ struct Params {
   cap: f32,
   // 1: each head has a sink
   has_sinks: u32,
-  // 1: rows see later positions too
+  // 1: rows see later positions too; 2: those of their image; 3: all earlier ones but the first
   ahead: u32,
   // query heads per workgroup, and workgroups per KV head
   heads: u32,
@@ -107,13 +109,19 @@ fn is_query(i: u32) -> bool {
 // The first and the last visible position of a row.
 fn seen(row: u32) -> vec2<u32> {
   let position = rows[POSITIONS * step.stride + row];
-  let first = select(0u, position + 1u - min(p.window, position + 1u), p.window > 0u);
+  var first = select(0u, position + 1u - min(p.window, position + 1u), p.window > 0u);
+  if (p.ahead == 3u) {
+    first = max(first, 1u);
+  }
   var last = position;
   if (p.ahead == 1u) {
     last = rows[ENDS * step.stride + row] - 1u;
     if (p.window > 0u) {
       last = min(last, position + min(p.window - 1u, last - position));
     }
+  }
+  if (p.ahead == 2u) {
+    last = max(last + 1u, rows[IMAGE_ENDS * step.stride + row]) - 1u;
   }
   return vec2(first, last);
 }
@@ -187,13 +195,14 @@ fn scored(v: u32, position: u32, product: vec4<f32>) -> vec4<f32> {
 // The block of this KV head, keys or values, in the page of a position.
 fn block_at(table: u32, position: u32, is_value: bool) -> u32 {
   let page = rows[table + position / PAGE_LEN];
-  let block = kv_head + select(0u, p.n_kv_heads, is_value);
 #ifdef REQUANTIZED
+  let block = kv_head + select(0u, p.n_kv_heads, is_value);
   if (page >= p.n_exact) {
     return p.first_requantized + ((page - p.n_exact) * 2u * p.n_kv_heads + block) * p.requantized_block_words;
   }
 #endif
-  return page * p.page_words + block * p.block_words;
+  let of_value = p.n_kv_heads * p.key_words + kv_head * p.value_words;
+  return page * p.page_words + select(kv_head * p.key_words, of_value, is_value);
 }
 
 fn keys_of(block: u32, slot: u32, d: u32) -> Keys {

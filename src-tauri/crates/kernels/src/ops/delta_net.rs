@@ -4,6 +4,7 @@
 use super::OpRow;
 use super::activate::single;
 use super::dot;
+use super::softplus::softplus;
 use crate::cpu::isa::{Mac, levels};
 use crate::graph::{Activation, DeltaShape, HeadOrder, MAX_DELTA_HEAD_DIM};
 
@@ -56,11 +57,6 @@ pub fn token<'a>(
         keep: g.exp(),
         beta: single(beta[head], Activation::Sigmoid),
     }
-}
-
-/// ln(1 + e^x), computed as x where both are equal in f32.
-fn softplus(x: f32) -> f32 {
-    if x > 20.0 { x } else { x.exp().ln_1p() }
 }
 
 /// One token of one head: state (k_dim, v_dim), out (v_dim)

@@ -4,6 +4,7 @@
 #import batch
 #import dot
 #import activate
+#import softplus
 struct Params {
   n_k_heads: u32,
   n_v_heads: u32,
@@ -29,12 +30,6 @@ struct Params {
 
 var<workgroup> q: array<f32, MAX_DIM>;
 var<workgroup> k: array<f32, MAX_DIM>;
-
-fn softplus(x: f32) -> f32 {
-  // ln(1 + e^x) loses all digits for small e^x; its series does not
-  let e = exp(min(x, 20.0));
-  return select(select(log(1.0 + e), e * (1.0 - e * (0.5 - e / 3.0)), e < 1e-2), x, x > 20.0);
-}
 
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) id: vec3<u32>, LANE_BUILTINS) {

@@ -1,4 +1,4 @@
-//! Looks up rows of a table by token, position or always the first, and decodes them from any block format.
+//! Looks up rows of a table by token, position or kind, and decodes them from any block format.
 
 use super::OpRow;
 use crate::batch::Batch;
@@ -6,7 +6,7 @@ use crate::graph::Lookup;
 use crate::tensor::Tensor;
 
 /// Row in the table of operations.
-pub static ROW: OpRow = OpRow { name: "embed", formula: "table[token or position] · scale" };
+pub static ROW: OpRow = OpRow { name: "embed", formula: "table[token, position or kind] · scale" };
 
 /// One row: out (d)
 pub fn scalar(table: &Tensor, row: u32, scale: f32, out: &mut [f32]) {
@@ -23,6 +23,6 @@ pub fn row_of(by: Lookup, batch: &Batch, row: usize) -> u32 {
     match by {
         Lookup::Token => batch.tokens[row],
         Lookup::Position => batch.positions[row],
-        Lookup::First => 0,
+        Lookup::Kind => batch.kinds.get(row).copied().unwrap_or(0),
     }
 }

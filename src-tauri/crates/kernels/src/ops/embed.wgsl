@@ -7,7 +7,7 @@ struct Params {
   // rows of the table in this slice
   first: u32,
   n_rows: u32,
-  // TOKENS, POSITIONS or NO_SECTION
+  // TOKENS, POSITIONS or KINDS
   by: u32,
   scale: f32,
 }
@@ -20,10 +20,7 @@ struct Params {
 
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
-  var row = 0u;
-  if (p.by != NO_SECTION) {
-    row = rows[p.by * step.stride + id.z];
-  }
+  let row = rows[p.by * step.stride + id.z];
   if (id.x * 32u >= p.k || row < p.first || row - p.first >= p.n_rows) {
     return;
   }

@@ -1,7 +1,7 @@
 //! Gated unit: out = act(gate) · up.
 
 use super::OpRow;
-use super::activate::{clamped_swish, gelu, gelu_tanh, sigmoid, silu, single};
+use super::activate::{clamped_swish, gelu, gelu_tanh, relu_squared, sigmoid, silu, single};
 use crate::cpu::isa::{Mac, levels};
 use crate::graph::Activation;
 
@@ -22,7 +22,9 @@ pub fn scalar(gate: &[f32], up: &[f32], act: Activation, out: &mut [f32]) {
             | Activation::Sigmoid
             | Activation::Silu
             | Activation::Gelu
-            | Activation::GeluTanh => single(gate[i], act) * up[i],
+            | Activation::GeluTanh
+            | Activation::ReluSquared
+            | Activation::XIelu { .. } => single(gate[i], act) * up[i],
         };
     }
 }
@@ -35,6 +37,8 @@ fn body<M: Mac>(gate: &[f32], up: &[f32], act: Activation, out: &mut [f32]) {
         Activation::Silu => each(gate, up, out, |g, u| silu::<M>(g) * u),
         Activation::Gelu => each(gate, up, out, |g, u| gelu::<M>(g) * u),
         Activation::GeluTanh => each(gate, up, out, |g, u| gelu_tanh::<M>(g) * u),
+        Activation::ReluSquared => each(gate, up, out, |g, u| relu_squared(g) * u),
+        Activation::XIelu { .. } => unreachable!("`GraphBuilder::glu` takes none of single operands"),
         Activation::ClampedSwish { limit } => {
             each(gate, up, out, |g, u| clamped_swish(g, u, limit, sigmoid::<M>));
         }

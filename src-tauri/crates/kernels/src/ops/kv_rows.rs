@@ -3,7 +3,7 @@
 
 use super::kv_write::{F16_CONVERT, load_keys, load_values, store_key, store_value};
 use crate::cpu::arena::{bytes_of, bytes_of_mut};
-use crate::graph::{KvLayerLayout, PAGE_LEN};
+use crate::graph::{KvLayerLayout, KvPrecision, PAGE_LEN};
 
 /// Requantizes one layer of a page: from the bytes of `Executor::kv_page` to those that `write_kv_page` takes for a
 /// requantized page. Equal bytes give equal results on every device and instruction set.
@@ -50,18 +50,17 @@ impl KvRows {
         let (d, n_heads) = (layout.head_dim, layout.n_kv_heads);
         let mut buffer = vec![0.0; PAGE_LEN * d];
         for (index, (layout, page)) in pages.enumerate() {
-            let block_bytes = PAGE_LEN * layout.dtype.row_bytes(d);
             let start = index * PAGE_LEN;
             let n_here = n.saturating_sub(start).min(PAGE_LEN);
             for head in 0..n_heads {
-                let keys = &page[head * block_bytes..][..block_bytes];
-                load_keys(F16_CONVERT.portable, layout.dtype, keys, d, &mut buffer); // (head_dim, PAGE_LEN)
+                let keys = &page[layout.keys_of(head)];
+                load_keys(F16_CONVERT.portable, layout.precision.keys, keys, d, &mut buffer); // (head_dim, PAGE_LEN)
                 for slot in 0..n_here {
                     let row = rows.key_mut(head, start + slot);
                     row.iter_mut().enumerate().for_each(|(i, x)| *x = buffer[i * PAGE_LEN + slot]);
                 }
-                let values = &page[(n_heads + head) * block_bytes..][..block_bytes];
-                load_values(F16_CONVERT.portable, layout.dtype, values, d, &mut buffer); // (PAGE_LEN, head_dim)
+                let values = &page[layout.values_of(head)];
+                load_values(F16_CONVERT.portable, layout.precision.values, values, d, &mut buffer); // (PAGE_LEN, head_dim)
                 for slot in 0..n_here {
                     rows.value_mut(head, start + slot).copy_from_slice(&buffer[slot * d..(slot + 1) * d]);
                 }
@@ -101,27 +100,19 @@ impl KvRows {
 
     /// Encodes the rows as pages for `Executor::write_kv_page`.
     pub fn pages(&self) -> Vec<Vec<u8>> {
-        let KvLayerLayout { n_kv_heads, head_dim, dtype, .. } = self.layout;
-        let block_bytes = PAGE_LEN * dtype.row_bytes(head_dim);
+        let KvPrecision { keys, values } = self.layout.precision;
+        let halves = F16_CONVERT.portable;
         let mut pages = Vec::with_capacity(self.n.div_ceil(PAGE_LEN));
         for start in (0..self.n).step_by(PAGE_LEN) {
             // floats, to align the bytes as in a KV store
             let mut buffer = vec![0.0f32; self.layout.page_bytes().div_ceil(size_of::<f32>())];
-            for (block, buffer) in bytes_of_mut(&mut buffer).chunks_exact_mut(block_bytes).enumerate() {
+            let bytes = bytes_of_mut(&mut buffer);
+            for head in 0..self.layout.n_kv_heads {
                 for slot in 0..PAGE_LEN.min(self.n - start) {
-                    match block < n_kv_heads {
-                        true => store_key(
-                            F16_CONVERT.portable,
-                            dtype,
-                            self.key(block, start + slot),
-                            slot,
-                            buffer,
-                        ),
-                        false => {
-                            let value = self.value(block - n_kv_heads, start + slot);
-                            store_value(F16_CONVERT.portable, dtype, value, slot, buffer);
-                        }
-                    }
+                    let key = &mut bytes[self.layout.keys_of(head)];
+                    store_key(halves, keys, self.key(head, start + slot), slot, key);
+                    let value = &mut bytes[self.layout.values_of(head)];
+                    store_value(halves, values, self.value(head, start + slot), slot, value);
                 }
             }
             pages.push(bytes_of(&buffer)[..self.layout.page_bytes()].to_vec());
@@ -143,8 +134,10 @@ mod tests {
 
     #[test]
     fn rows_come_back_from_their_pages() {
-        for dtype in [KvDType::F32, KvDType::F16, KvDType::Q8_0, KvDType::Q4_0] {
-            let layout = KvLayerLayout { n_kv_heads: 2, head_dim: 32, dtype, window: None };
+        let dtypes = [KvDType::F32, KvDType::F16, KvDType::Q8_0, KvDType::Q4_0];
+        for (keys, values) in dtypes.iter().flat_map(|keys| dtypes.map(|values| (*keys, values))) {
+            let precision = KvPrecision { keys, values };
+            let layout = KvLayerLayout { n_kv_heads: 2, head_dim: 32, precision, window: None };
             let n = PAGE_LEN + 3;
             let mut rows = KvRows::zeroed(layout, n);
             for head in 0..2 {
@@ -170,7 +163,7 @@ mod tests {
             let again = KvRows::read(layout, n, bytes);
             let worst = rows.keys.iter().zip(&again.keys).chain(rows.values.iter().zip(&again.values));
             let worst = test_support::largest(worst.map(|(a, b)| (a - b).abs()));
-            assert!(worst < 0.05, "{dtype:?}: {worst}");
+            assert!(worst < 0.05, "{precision:?}: {worst}");
         }
     }
 }

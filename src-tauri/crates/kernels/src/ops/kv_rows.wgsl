@@ -10,34 +10,49 @@ struct Keys {
 #ifdef REQUANTIZED
 #define HAS_Q8_0
 #endif
-#ifdef KV_Q8_0
+#ifdef K_Q8_0
 #define HAS_Q8_0
 #endif
+#ifdef V_Q8_0
+#define HAS_Q8_0
+#endif
+#ifdef K_Q4_0
+#define HAS_Q4_0
+#endif
+#ifdef V_Q4_0
+#define HAS_Q4_0
+#endif
 
-#ifdef KV_F32
+#ifdef K_F32
+#define K_FLOATS
 fn two_keys(block: u32, slot: u32, d: u32) -> vec2<f32> {
   let at = block + d * PAGE_LEN + slot;
   return vec2(bitcast<f32>(kv[at]), bitcast<f32>(kv[at + 1u]));
 }
+#endif
+#ifdef V_F32
+#define V_FLOATS
 fn value_at(block: u32, head_dim: u32, slot: u32, d: u32) -> f32 {
   return bitcast<f32>(kv[block + slot * head_dim + d]);
 }
-#define FLOATS
 #endif
 
-#ifdef KV_F16
+#ifdef K_F16
+#define K_FLOATS
 fn two_keys(block: u32, slot: u32, d: u32) -> vec2<f32> {
   return unpack2x16float(kv[block + (d * PAGE_LEN + slot) / 2u]);
 }
+#endif
+#ifdef V_F16
+#define V_FLOATS
 fn value_at(block: u32, head_dim: u32, slot: u32, d: u32) -> f32 {
   let half = slot * head_dim + d;
   let pair = unpack2x16float(kv[block + half / 2u]);
   return select(pair.x, pair.y, half % 2u == 1u);
 }
-#define FLOATS
 #endif
 
-#ifdef FLOATS
+#ifdef K_FLOATS
 fn keys_at(block: u32, head_dim: u32, slot: u32, d: u32) -> Keys {
   if (d + 4u <= head_dim) {
     let x = two_keys(block, slot, d);
@@ -54,8 +69,10 @@ fn keys_at(block: u32, head_dim: u32, slot: u32, d: u32) -> Keys {
   }
   return keys;
 }
+#endif
+#ifdef V_FLOATS
 fn values_at(block: u32, head_dim: u32, slot: u32, d: u32) -> vec4<f32> {
-#ifdef KV_F16
+#ifdef V_F16
   if (head_dim % 4u == 0u) {
     let at = block + (slot * head_dim + d) / 2u;
     return vec4(unpack2x16float(kv[at]), unpack2x16float(kv[at + 1u]));
@@ -89,26 +106,32 @@ fn values_of_bytes(block: u32, head_dim: u32, slot: u32, d: u32) -> vec4<f32> {
 }
 #endif
 
-#ifdef KV_Q8_0
+#ifdef K_Q8_0
 fn keys_at(block: u32, head_dim: u32, slot: u32, d: u32) -> Keys {
   return keys_of_bytes(block, head_dim, slot, d);
 }
+#endif
+#ifdef V_Q8_0
 fn values_at(block: u32, head_dim: u32, slot: u32, d: u32) -> vec4<f32> {
   return values_of_bytes(block, head_dim, slot, d);
 }
 #endif
 
-#ifdef KV_Q4_0
+#ifdef HAS_Q4_0
 fn nibbles_of(word: u32, a: u32, b: u32, c: u32, d: u32) -> vec4<f32> {
   let x = vec4(extractBits(word, a, 4u), extractBits(word, b, 4u), extractBits(word, c, 4u), extractBits(word, d, 4u));
   return vec4<f32>(x) - 8.0;
 }
+#endif
+#ifdef K_Q4_0
 // low nibbles of two bytes are two elements, high nibbles the next two
 fn keys_at(block: u32, head_dim: u32, slot: u32, d: u32) -> Keys {
   let word = kv[block + (d / 4u * PAGE_LEN + slot) / 2u];
   let scales = unpack2x16float(kv[block + head_dim * PAGE_LEN / 8u + (d / 32u * PAGE_LEN + slot) / 2u]);
   return Keys(scales.x * nibbles_of(word, 0u, 8u, 4u, 12u), scales.y * nibbles_of(word, 16u, 24u, 20u, 28u));
 }
+#endif
+#ifdef V_Q4_0
 // of each 32 elements the first half are the low nibbles
 fn values_at(block: u32, head_dim: u32, slot: u32, d: u32) -> vec4<f32> {
   let half = d / 32u * PAGE_LEN + slot;

@@ -19,28 +19,46 @@ use weights::DType;
 use super::OpRow;
 use crate::cpu::arena::{view, view_mut};
 pub use crate::f16_convert::{F16_CONVERT, F16Convert};
-use crate::graph::{KvDType, KvLayerLayout, MAX_HEAD_DIM, PAGE_LEN};
+use crate::graph::{KvDType, KvLayerLayout, KvPrecision, MAX_HEAD_DIM, PAGE_LEN};
 
 /// Row in the table of operations.
 pub static ROW: OpRow = OpRow { name: "kv_write", formula: "store[position] = (k, v)" };
 
 /// Lanes of the shader per row of a layer: one for each piece of its keys and values.
 pub fn shader_lanes(layout: &KvLayerLayout) -> usize {
-    let of_piece = match layout.dtype {
-        KvDType::F32 | KvDType::F16 => 2,
-        KvDType::Q8_0 | KvDType::Q4_0 => BLOCK_LEN,
-    };
+    let KvPrecision { keys, values } = layout.precision;
+    let of_piece = if keys.is_quantized() || values.is_quantized() { BLOCK_LEN } else { 2 };
     2 * layout.n_kv_heads * layout.head_dim.div_ceil(of_piece)
 }
 
-/// Definitions of the shaders that access pages.
-pub fn shader_define(dtype: KvDType) -> &'static [&'static str] {
-    match dtype {
-        KvDType::F32 => &["KV_F32"],
-        KvDType::F16 => &["KV_F16"],
-        KvDType::Q8_0 => &["KV_Q8_0"],
-        KvDType::Q4_0 => &["KV_Q4_0"],
-    }
+/// The definitions of shaders that access pages: the formats of keys and values, and some more.
+macro_rules! page_defines {
+    ($precision:expr $(, $more:literal)*) => {
+        match ($precision.keys, $precision.values) {
+            (KvDType::F32, KvDType::F32) => &["K_F32", "V_F32" $(, $more)*],
+            (KvDType::F32, KvDType::F16) => &["K_F32", "V_F16" $(, $more)*],
+            (KvDType::F32, KvDType::Q8_0) => &["K_F32", "V_Q8_0" $(, $more)*],
+            (KvDType::F32, KvDType::Q4_0) => &["K_F32", "V_Q4_0" $(, $more)*],
+            (KvDType::F16, KvDType::F32) => &["K_F16", "V_F32" $(, $more)*],
+            (KvDType::F16, KvDType::F16) => &["K_F16", "V_F16" $(, $more)*],
+            (KvDType::F16, KvDType::Q8_0) => &["K_F16", "V_Q8_0" $(, $more)*],
+            (KvDType::F16, KvDType::Q4_0) => &["K_F16", "V_Q4_0" $(, $more)*],
+            (KvDType::Q8_0, KvDType::F32) => &["K_Q8_0", "V_F32" $(, $more)*],
+            (KvDType::Q8_0, KvDType::F16) => &["K_Q8_0", "V_F16" $(, $more)*],
+            (KvDType::Q8_0, KvDType::Q8_0) => &["K_Q8_0", "V_Q8_0" $(, $more)*],
+            (KvDType::Q8_0, KvDType::Q4_0) => &["K_Q8_0", "V_Q4_0" $(, $more)*],
+            (KvDType::Q4_0, KvDType::F32) => &["K_Q4_0", "V_F32" $(, $more)*],
+            (KvDType::Q4_0, KvDType::F16) => &["K_Q4_0", "V_F16" $(, $more)*],
+            (KvDType::Q4_0, KvDType::Q8_0) => &["K_Q4_0", "V_Q8_0" $(, $more)*],
+            (KvDType::Q4_0, KvDType::Q4_0) => &["K_Q4_0", "V_Q4_0" $(, $more)*],
+        }
+    };
+}
+pub(crate) use page_defines;
+
+/// Definitions of the shaders that write pages.
+pub fn shader_defines(precision: KvPrecision) -> &'static [&'static str] {
+    page_defines!(precision)
 }
 
 /// A block format of weight files, to which a row of a head is encoded before it is stored in a page.

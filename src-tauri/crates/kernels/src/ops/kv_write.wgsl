@@ -1,10 +1,32 @@
 // store[position] = (k, v): one lane per LEN elements of a head, keys or values. Neighbouring slots of keys share words, so
 // words are combined by bit operations, and each lane changes only its own bits. For `plan/rope_kv_write.wgsl` keys, and
 // queries beside them, are rotated first; for `plan/norm_rope_kv_write.wgsl` also normed, with one workgroup per head.
-#ifdef KV_Q8_0
+#ifdef K_F32
+#define HAS_F32
+#endif
+#ifdef V_F32
+#define HAS_F32
+#endif
+#ifdef K_F16
+#define HAS_F16
+#endif
+#ifdef V_F16
+#define HAS_F16
+#endif
+#ifdef K_Q8_0
+#define HAS_Q8_0
 #define QUANTS
 #endif
-#ifdef KV_Q4_0
+#ifdef V_Q8_0
+#define HAS_Q8_0
+#define QUANTS
+#endif
+#ifdef K_Q4_0
+#define HAS_Q4_0
+#define QUANTS
+#endif
+#ifdef V_Q4_0
+#define HAS_Q4_0
 #define QUANTS
 #endif
 #import batch
@@ -15,8 +37,9 @@
 struct Params {
   n_heads: u32,
   head_dim: u32,
-  // words of the keys (or the values) of one head in one page
-  block_words: u32,
+  // words of the keys and of the values of one head in one page
+  key_words: u32,
+  value_words: u32,
   page_words: u32,
   // PAGES or WINDOW_PAGES
   pages: u32,
@@ -162,25 +185,61 @@ fn half_of(x: f32) -> u32 {
   return sign | ((size - 0x38000000u + 0xfffu + even) >> 13u);
 }
 
-#ifdef QUANTS
 var<private> x: array<f32, LEN>;
 
+#ifdef QUANTS
 fn inverse_of(scale: f32) -> f32 {
   return select(0.0, 1.0 / scale, scale != 0.0);
 }
 #endif
 
-#ifdef KV_Q8_0
-fn scale_of() -> f32 {
+#ifdef QUANTS
+fn largest_size() -> f32 {
   var largest = 0.0;
   for (var i = 0u; i < LEN; i++) {
     largest = max(largest, abs(x[i]));
   }
-  return largest / 127.0;
+  return largest;
 }
 #endif
 
-#ifdef KV_Q4_0
+// Below, `slot` is the row's slot of its page, and `first` the head's element that x begins with.
+#ifdef HAS_F32
+fn store_f32(block: u32, slot: u32, first: u32, is_value: bool) {
+  for (var i = 0u; i < min(LEN, p.head_dim - first); i++) {
+    let d = first + i;
+    let at = select(d * PAGE_LEN + slot, slot * p.head_dim + d, is_value);
+    atomicStore(&kv[block + at], bitcast<u32>(x[i]));
+  }
+}
+#endif
+
+#ifdef HAS_F16
+fn store_f16(block: u32, slot: u32, first: u32, is_value: bool) {
+  for (var i = 0u; i < min(LEN, p.head_dim - first); i++) {
+    let d = first + i;
+    put_half(block, select(d * PAGE_LEN + slot, slot * p.head_dim + d, is_value), half_of(x[i]));
+  }
+}
+#endif
+
+#ifdef HAS_Q8_0
+fn store_q8_0(block: u32, slot: u32, first: u32, is_value: bool) {
+  let exact = largest_size() / 127.0;
+  put_half(block + p.head_dim * PAGE_LEN / 4u, first / LEN * PAGE_LEN + slot, half_of(exact));
+  let inverse = inverse_of(exact);
+  for (var i = 0u; i < LEN; i++) {
+    let d = first + i;
+    let y = x[i] * inverse;
+    // ties round away from zero
+    let q = bitcast<u32>(i32(sign(y) * floor(abs(y) + 0.5)));
+    let at = select((d / 2u * PAGE_LEN + slot) * 2u + d % 2u, slot * p.head_dim + d, is_value);
+    put(block + at / 4u, at % 4u * 8u, 8u, q);
+  }
+}
+#endif
+
+#ifdef HAS_Q4_0
 fn nearest(x: f32) -> f32 {
   return round(clamp(x, -8.0, 7.0));
 }
@@ -218,11 +277,8 @@ fn refine(scale: f32, rounds: u32) {
 }
 
 // The scale with the least squared error, as the crate `weights` computes it.
-fn scale_of() -> f32 {
-  var largest = 0.0;
-  for (var i = 0u; i < LEN; i++) {
-    largest = max(largest, abs(x[i]));
-  }
+fn scale_of_q4_0() -> f32 {
+  let largest = largest_size();
   gain = 0.0;
   best = 0.0;
   if (!(largest > 0.0 && largest < 3.4e38)) {
@@ -236,61 +292,60 @@ fn scale_of() -> f32 {
   refine(best, 3u);
   return best;
 }
-#endif
 
-// Stores LEN elements of a head from `first` on, keys or values.
-fn store(row: u32, head: u32, is_value: bool, first: u32) {
-  let slot = rows[POSITIONS * step.stride + row] % PAGE_LEN;
-  let page = rows[p.pages * step.stride + row];
-  let block = page * p.page_words + (head + select(0u, p.n_heads, is_value)) * p.block_words;
-  let origin = (row * p.n_heads + head) * p.head_dim;
-#ifdef QUANTS
-  for (var i = 0u; i < LEN; i++) {
-    x[i] = element(is_value, row, origin, first + i);
-  }
-  let exact = scale_of();
-  let scale = half_of(exact);
-#endif
-#ifdef KV_Q8_0
-  put_half(block + p.head_dim * PAGE_LEN / 4u, first / LEN * PAGE_LEN + slot, scale);
-  let inverse = inverse_of(exact);
-#endif
-#ifdef KV_Q4_0
+fn store_q4_0(block: u32, slot: u32, first: u32, is_value: bool) {
+  let scale = half_of(scale_of_q4_0());
   put_half(block + p.head_dim * PAGE_LEN / 8u, first / LEN * PAGE_LEN + slot, scale);
   let inverse = inverse_of(unpack2x16float(scale).x);
-#endif
   for (var i = 0u; i < LEN; i++) {
     let d = first + i;
-    if (d >= p.head_dim) {
-      return;
-    }
-#ifdef QUANTS
-    let y = x[i] * inverse;
-#else
-    let y = element(is_value, row, origin, d);
-#endif
-#ifdef KV_F32
-    let at = select(d * PAGE_LEN + slot, slot * p.head_dim + d, is_value);
-    atomicStore(&kv[block + at], bitcast<u32>(y));
-#endif
-#ifdef KV_F16
-    put_half(block, select(d * PAGE_LEN + slot, slot * p.head_dim + d, is_value), half_of(y));
-#endif
-#ifdef KV_Q8_0
-    // ties round away from zero
-    let q = bitcast<u32>(i32(sign(y) * floor(abs(y) + 0.5)));
-    let at = select((d / 2u * PAGE_LEN + slot) * 2u + d % 2u, slot * p.head_dim + d, is_value);
-    put(block + at / 4u, at % 4u * 8u, 8u, q);
-#endif
-#ifdef KV_Q4_0
-    let q = u32(nearest(y) + 8.0);
+    let q = u32(nearest(x[i] * inverse) + 8.0);
     let key = (d / 4u * PAGE_LEN + slot) * 2u + d % 2u;
     let value = (slot * p.head_dim + d / 32u * 32u) / 2u + d % 16u;
     let shift = select(d / 2u % 2u * 4u, d / 16u % 2u * 4u, is_value);
     let at = select(key, value, is_value);
     put(block + at / 4u, at % 4u * 8u + shift, 4u, q);
-#endif
   }
+}
+#endif
+
+// Stores LEN elements of a head from `first` on, keys or values.
+fn store(row: u32, head: u32, is_value: bool, first: u32) {
+  let slot = rows[POSITIONS * step.stride + row] % PAGE_LEN;
+  let page = rows[p.pages * step.stride + row] * p.page_words;
+  let origin = (row * p.n_heads + head) * p.head_dim;
+  for (var i = 0u; i < min(LEN, p.head_dim - first); i++) {
+    x[i] = element(is_value, row, origin, first + i);
+  }
+  if (is_value) {
+    let block = page + p.n_heads * p.key_words + head * p.value_words;
+#ifdef V_F32
+    store_f32(block, slot, first, true);
+#endif
+#ifdef V_F16
+    store_f16(block, slot, first, true);
+#endif
+#ifdef V_Q8_0
+    store_q8_0(block, slot, first, true);
+#endif
+#ifdef V_Q4_0
+    store_q4_0(block, slot, first, true);
+#endif
+    return;
+  }
+  let block = page + head * p.key_words;
+#ifdef K_F32
+  store_f32(block, slot, first, false);
+#endif
+#ifdef K_F16
+  store_f16(block, slot, first, false);
+#endif
+#ifdef K_Q8_0
+  store_q8_0(block, slot, first, false);
+#endif
+#ifdef K_Q4_0
+  store_q4_0(block, slot, first, false);
+#endif
 }
 
 fn n_pieces() -> u32 {

@@ -22,6 +22,25 @@ pub fn scalar(x: &[f32], weight: &[f32], bias: &[f32], eps: f32, out: &mut [f32]
     }
 }
 
+/// x, weight, bias, out (n_groups · width)
+pub fn scalar_groups(x: &[f32], weights: [&[f32]; 2], (eps, width): (f32, usize), out: &mut [f32]) {
+    groups(x, weights, width, out, |x, weight, bias, out| scalar(x, weight, bias, eps, out));
+}
+
+/// Calls `norm` with each group of `width` columns: x, weight, bias, out.
+pub fn groups(
+    x: &[f32],
+    [weight, bias]: [&[f32]; 2],
+    width: usize,
+    out: &mut [f32],
+    norm: impl Fn(&[f32], &[f32], &[f32], &mut [f32]),
+) {
+    for (group, out) in out.chunks_exact_mut(width).enumerate() {
+        let at = group * width..(group + 1) * width;
+        norm(&x[at.clone()], &weight[at.clone()], &bias[at], out);
+    }
+}
+
 #[inline(always)]
 fn body<M: Mac>(x: &[f32], weight: &[f32], bias: &[f32], eps: f32, out: &mut [f32]) {
     let n = out.len();

@@ -2,7 +2,8 @@
 //! Decided by the logits alone, so that backends with equal logits choose equal experts.
 
 use super::OpRow;
-use crate::graph::Routing;
+use super::moe_route_by_score::{by_key, choose, sparse_mixer};
+use crate::graph::{ExpertChoice, ExpertScoring, Routing};
 
 /// Row in the table of operations.
 pub static ROW: OpRow =
@@ -11,20 +12,19 @@ pub static ROW: OpRow =
 /// One token: logits (n_experts), out (2, n_used): expert indices, largest first, then weights
 pub fn scalar(logits: &[f32], routing: &Routing, out: &mut [f32]) {
     let (indices, weights) = out.split_at_mut(routing.n_used);
-    let max = logits.iter().fold(f32::NEG_INFINITY, |a, b| a.max(*b));
-    let sum: f32 = logits.iter().map(|l| (l - max).exp()).sum();
-    let mut last = None;
-    for (index, weight) in indices.iter_mut().zip(weights.iter_mut()) {
-        let left = (0..logits.len()).filter(|e| last.is_none_or(|last| precedes(logits, last, *e)));
-        let best = left.reduce(|best, e| if precedes(logits, e, best) { e } else { best });
-        let best = best.expect("n_used is at most n_experts");
-        *index = best as f32;
-        *weight = (logits[best] - max).exp() / sum;
-        last = Some(best);
+    match routing.choice.scoring {
+        ExpertScoring::Softmax if !routing.choice.is_by_key() => by_logits(logits, indices, weights),
+        ExpertScoring::Softmax | ExpertScoring::Sigmoid => {
+            by_key(logits, &routing.choice, indices, weights);
+        }
+        ExpertScoring::SparseMixer { jitter } => sparse_mixer(logits, jitter, indices, weights),
     }
     if routing.renormalize {
-        let sum: f32 = weights.iter().sum();
+        let sum = weights.iter().sum::<f32>() + routing.choice.sum_epsilon;
         weights.iter_mut().for_each(|w| *w /= sum);
+    }
+    if let Some(scale) = routing.choice.scale {
+        weights.iter_mut().for_each(|w| *w *= scale);
     }
     if let Some(scale) = &routing.expert_scale {
         for (index, weight) in indices.iter().zip(weights) {
@@ -33,14 +33,20 @@ pub fn scalar(logits: &[f32], routing: &Routing, out: &mut [f32]) {
     }
 }
 
-/// Whether expert `a` is chosen before `b`: by logit, on ties the first; NaN comes last.
-fn precedes(logits: &[f32], a: usize, b: usize) -> bool {
-    let (x, y) = (logits[a], logits[b]);
-    match (x.is_nan(), y.is_nan()) {
-        (false, true) => true,
-        (true, false) => false,
-        (true, true) => a < b,
-        (false, false) => x > y || x == y && a < b,
+/// The largest logits, and their softmax.
+fn by_logits(logits: &[f32], indices: &mut [f32], weights: &mut [f32]) {
+    let max = logits.iter().fold(f32::NEG_INFINITY, |a, b| a.max(*b));
+    let sum: f32 = logits.iter().map(|l| (l - max).exp()).sum();
+    choose(logits, indices, |_| true);
+    for (index, weight) in indices.iter().zip(weights) {
+        *weight = (logits[*index as usize] - max).exp() / sum;
+    }
+}
+
+impl ExpertChoice {
+    /// Whether experts are chosen by another order than that of their logits.
+    pub(crate) fn is_by_key(&self) -> bool {
+        self.selection_bias.is_some() || self.groups.is_some()
     }
 }
 
@@ -59,7 +65,9 @@ mod tests {
     use super::*;
 
     fn route(logits: &[f32], n_used: usize, renormalize: bool) -> Vec<f32> {
-        let routing = Routing { n_experts: logits.len(), n_used, renormalize, expert_scale: None };
+        let n_experts = logits.len();
+        let choice = ExpertChoice::default();
+        let routing = Routing { n_experts, n_used, renormalize, expert_scale: None, choice };
         let mut out = vec![-1.0; 2 * n_used];
         scalar(logits, &routing, &mut out);
         out
@@ -87,6 +95,7 @@ mod tests {
             n_used: 2,
             renormalize: true,
             expert_scale: Some([1.0, 7.0, 14.0, 0.0].into()),
+            choice: ExpertChoice::default(),
         };
         let mut out = [0.0; 4];
         scalar(&logits, &scaled, &mut out);

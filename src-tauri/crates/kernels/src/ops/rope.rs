@@ -1,21 +1,23 @@
-//! Rotary embedding: rotates each pair (a, b) of a head by the angle position · inv_freq.
+//! Rotary embedding: rotates each pair (a, b) of a head by the angle coordinate · inv_freq. The coordinate is the position,
+//! or in images the row or column as the pair's axis says.
 //! Sines and cosines are equal for all heads and layers of a row, so they come from a table computed once per batch.
 
 use super::OpRow;
 use crate::cpu::isa::{Mac, levels};
-use crate::graph::{RopeShape, RopeStyle};
+use crate::graph::{N_COORDINATES, RopeShape, RopeStyle};
 
 /// Row in the table of operations.
 pub static ROW: OpRow =
-    OpRow { name: "rope", formula: "(a·cos − b·sin, a·sin + b·cos), angle = position · inv_freq" };
+    OpRow { name: "rope", formula: "(a·cos − b·sin, a·sin + b·cos), angle = coordinate · inv_freq" };
 
 /// One row of heads, in place: x (n_heads, head_dim), cos and sin (n_rot / 2)
 pub type RotateHeads = fn(x: &mut [f32], head_dim: usize, style: RopeStyle, cos: &[f32], sin: &[f32]);
 
-/// Computes the angles of one position: cos, sin (n_rot / 2)
-pub fn angles(rope: &RopeShape, position: u32, cos: &mut [f32], sin: &mut [f32]) {
+/// Computes the angles of one row: cos, sin (n_rot / 2)
+pub fn angles(rope: &RopeShape, coordinates: [u32; N_COORDINATES], cos: &mut [f32], sin: &mut [f32]) {
     for (i, inv_freq) in rope.inv_freq.iter().enumerate() {
-        let (s, c) = (position as f32 * inv_freq).sin_cos();
+        let axis = rope.axes.get(i).copied().unwrap_or(0);
+        let (s, c) = (coordinates[usize::from(axis)] as f32 * inv_freq).sin_cos();
         cos[i] = c * rope.mscale;
         sin[i] = s * rope.mscale;
     }

@@ -12,6 +12,9 @@ pub static POSITION_ROW: OpRow =
 /// Row in the table of operations.
 pub static GATE_ROW: OpRow = OpRow { name: "row_gate", formula: "σ(gate) · x" };
 
+/// Row in the table of operations.
+pub static COLUMNS_ROW: OpRow = OpRow { name: "scale_columns", formula: "x · factors, column by column" };
+
 /// x, out of one length
 pub type Scale = fn(x: &[f32], factor: f32, out: &mut [f32]);
 
@@ -19,6 +22,13 @@ pub type Scale = fn(x: &[f32], factor: f32, out: &mut [f32]);
 pub fn scalar(x: &[f32], factor: f32, out: &mut [f32]) {
     for i in 0..out.len() {
         out[i] = x[i] * factor;
+    }
+}
+
+/// x, factors, out (n)
+pub fn columns(x: &[f32], factors: &[f32], out: &mut [f32]) {
+    for ((out, x), factor) in out.iter_mut().zip(x).zip(factors) {
+        *out = x * factor;
     }
 }
 

@@ -1,4 +1,4 @@
-// out = x · factor, where the factor is a constant, a function of the row's position, or the row's gate.
+// out = x · factor, where the factor is a constant, of the column, a function of the row's position, or the row's gate.
 #import batch
 #import activate
 struct Params {
@@ -13,7 +13,7 @@ struct Params {
 #ifdef BY_POSITION
 @group(0) @binding(3) var<storage, read> rows: array<u32>;
 #else
-// (rows, 1); unused where the factor is constant
+// (rows, 1), or (width) by column; unused where the factor is constant
 @group(0) @binding(3) var<storage, read> gate: array<f32>;
 #endif
 @group(0) @binding(4) var<storage, read_write> out: array<f32>;
@@ -31,7 +31,11 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
 #ifdef BY_GATE
   let factor = sigmoid(gate[id.z]);
 #else
+#ifdef BY_COLUMN
+  let factor = gate[id.x];
+#else
   let factor = p.factor;
+#endif
 #endif
 #endif
   out[at] = x[at] * factor;

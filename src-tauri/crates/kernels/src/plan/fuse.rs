@@ -74,6 +74,9 @@ fn step_at(graph: &Graph, i: usize, end: usize) -> Step {
             }
         }
         Op::Embed { .. }
+        | Op::Given { .. }
+        | Op::ReplaceGiven { .. }
+        | Op::MergeRows { .. }
         | Op::RmsNorm { .. }
         | Op::LayerNorm { .. }
         | Op::Rope { .. }
@@ -82,14 +85,20 @@ fn step_at(graph: &Graph, i: usize, end: usize) -> Step {
         | Op::Attention { .. }
         | Op::Scale { .. }
         | Op::Softcap { .. }
+        | Op::Clamp { .. }
+        | Op::Hadamard { .. }
         | Op::Activate { .. }
         | Op::Glu { .. }
         | Op::RowGate { .. }
+        | Op::ScaleColumns { .. }
         | Op::Columns { .. }
+        | Op::JoinColumns { .. }
         | Op::MoeRoute { .. }
+        | Op::RouteAll { .. }
         | Op::ExpertSum { .. }
         | Op::ShortConv { .. }
         | Op::DeltaNet { .. }
+        | Op::Ssm { .. }
         | Op::OutputRows { .. }
         | Op::Copy { .. } => Step::Node(i),
     }

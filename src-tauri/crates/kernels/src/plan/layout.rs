@@ -149,6 +149,10 @@ fn extend_external(graph: &Graph, end: usize, lifetime: ValueLifetime, ranges: &
         }
     };
     extend(graph.output(), None);
+    if let Some(draft) = graph.draft() {
+        extend(draft.hidden, None);
+        extend(draft.output, None);
+    }
     for node in graph.nodes() {
         if let Op::Copy { x } = node.op {
             extend(x, None);

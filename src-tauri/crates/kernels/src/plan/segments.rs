@@ -19,9 +19,10 @@ pub fn runs_of(graph: &Graph, of: DeviceId) -> impl Iterator<Item = Range<usize>
     })
 }
 
-/// Cuts the nodes wherever the device changes and at each copy.
+/// Cuts the nodes wherever the device changes, at each copy, and before a draft block.
 pub fn segments(graph: &Graph) -> Vec<Segment> {
     let mut segments: Vec<Segment> = Vec::new();
+    let draft = graph.draft().map(|draft| draft.first_node);
     for (i, node) in graph.nodes().iter().enumerate() {
         if let (Op::Copy { x }, Some(output)) = (&node.op, node.output) {
             let from = graph.value(*x).device;
@@ -29,7 +30,9 @@ pub fn segments(graph: &Graph) -> Vec<Segment> {
             continue;
         }
         match segments.last_mut() {
-            Some(Segment::Run { device, nodes }) if *device == node.device => nodes.end = i + 1,
+            Some(Segment::Run { device, nodes }) if *device == node.device && draft != Some(i) => {
+                nodes.end = i + 1;
+            }
             _ => segments.push(Segment::Run { device: node.device, nodes: i..i + 1 }),
         }
     }

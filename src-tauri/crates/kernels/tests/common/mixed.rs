@@ -14,6 +14,7 @@ pub const N_POSITIONS: usize = 1000;
 const CONV: usize = 0;
 const DELTA_CONV: usize = 1;
 const DELTA: usize = 2;
+const SSM: usize = 3;
 
 #[derive(Clone, Copy)]
 pub struct MixedShape {
@@ -29,6 +30,8 @@ pub struct MixedShape {
     pub delta: [usize; 4],
     /// taps of the convolution before the delta rule
     pub taps: usize,
+    /// heads, their size, groups and states of the state space
+    pub ssm: [usize; 4],
 }
 
 pub const MIXED: MixedShape = MixedShape {
@@ -40,6 +43,7 @@ pub const MIXED: MixedShape = MixedShape {
     experts: [7, 3],
     delta: [2, 4, 24, 40],
     taps: 4,
+    ssm: [4, 24, 2, 12],
 };
 
 impl MixedShape {
@@ -62,6 +66,7 @@ impl MixedShape {
             experts: [n_experts, 1 + r.below(n_experts)],
             delta: [n_k_heads, n_k_heads * (1 + r.below(3)), 1 + r.below(70), 1 + r.below(140)],
             taps: 2 + r.below(4),
+            ssm: [2 * (1 + r.below(3)), 1 + r.below(140), 2, 1 + r.below(70)],
         }
     }
 }
@@ -76,17 +81,23 @@ struct Parts {
 /// Equal seeds give equal weights, and layers in the same order.
 pub fn model(shape: MixedShape, seed: u64) -> Graph {
     let [nk, nv, dk, dv] = shape.delta;
+    let [n_heads, head_dim, _, d_state] = shape.ssm;
     let kv = KvLayout {
         page_len: PAGE_LEN,
-        layers: vec![KvLayerLayout { n_kv_heads: 2, head_dim: 32, dtype: shape.kv, window: None }],
-        states: vec![2 * D, (shape.taps - 1) * (2 * nk * dk + nv * dv), nv * dk * dv],
+        layers: vec![KvLayerLayout { n_kv_heads: 2, head_dim: 32, precision: shape.kv.both(), window: None }],
+        states: vec![
+            2 * D,
+            (shape.taps - 1) * (2 * nk * dk + nv * dv),
+            nv * dk * dv,
+            n_heads * head_dim * d_state,
+        ],
     };
     let mut m = Parts { b: GraphBuilder::new(kv).unwrap(), r: Random(seed), shape };
     let (table, places) = (m.matrix(N_VOCAB, D), m.r.tensor(DType::F32, &[N_POSITIONS, D], 0.3));
     let x = m.b.embed("embed", &table, 16.0).unwrap();
     let p = m.b.embed_position("positions", &places).unwrap();
     let mut x = m.b.add("embedded", x, p).unwrap();
-    let mut parts = [Parts::conv, Parts::experts, Parts::delta, Parts::attention, Parts::experts];
+    let mut parts = [Parts::conv, Parts::experts, Parts::delta, Parts::attention, Parts::ssm, Parts::experts];
     (1..parts.len()).for_each(|i| parts.swap(i, m.r.below(i + 1)));
     for part in parts {
         let more = part(&mut m, x);
@@ -181,6 +192,35 @@ impl Parts {
         self.b.matmul("delta.out", x, &weight, None).unwrap()
     }
 
+    fn ssm(&mut self, x: ValueId) -> ValueId {
+        let [n_heads, head_dim, n_groups, d_state] = self.shape.ssm;
+        let inner = n_heads * head_dim;
+        let x = self.layer_norm(x);
+        let xbc = self.matmul("ssm.xbc", x, inner + 2 * n_groups * d_state);
+        let dt = self.matmul("ssm.dt", x, n_heads);
+        let ssm = SsmShape {
+            state: SSM,
+            n_heads,
+            head_dim,
+            n_groups,
+            d_state,
+            decay: self.floats(n_heads, -1.0).into(),
+            skip: self.floats(n_heads, 1.0).into(),
+            dt_bias: self.floats(n_heads, 0.0).into(),
+            dt_limits: [0.05, 2.0],
+        };
+        let x = self.b.ssm("ssm", xbc, dt, ssm).unwrap();
+        let factors = self.floats(inner, 1.0).into();
+        let x = self.b.scale_columns("ssm.factors", x, factors).unwrap();
+        let x = self.b.join_columns("ssm.joined", x, dt, n_heads).unwrap();
+        // a matrix for each head, and their sum
+        let route = self.b.route_all("ssm.heads", n_heads).unwrap();
+        let width = head_dim + 1;
+        let weights = (0..n_heads).map(|_| self.r.tensor(DType::F32, &[D, width], 0.08)).collect();
+        let x = self.b.expert_matmul("ssm.out", x, route, Experts { weights, bias: None }).unwrap();
+        self.b.expert_sum("ssm.sum", x, route).unwrap()
+    }
+
     fn attention(&mut self, x: ValueId) -> ValueId {
         let (n_heads, n_kv_heads, head_dim) = (8, 2, 32);
         let norm = self.vector(D, 1.0);
@@ -197,6 +237,7 @@ impl Parts {
             head_dim,
             n_rot: 16,
             inv_freq: Arc::new([1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0]),
+            axes: Arc::default(),
             mscale: 1.0,
             style: RopeStyle::Half,
         };
@@ -228,6 +269,7 @@ impl Parts {
             n_used,
             renormalize: true,
             expert_scale: Some(self.floats(n_experts, 1.0).into()),
+            choice: ExpertChoice::default(),
         };
         let route = self.b.moe_route("route", logits, routing).unwrap();
         let mut experts = |bias: bool| Experts {

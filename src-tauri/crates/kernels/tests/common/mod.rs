@@ -60,6 +60,8 @@ pub struct Shape {
     pub n_layers: usize,
     pub dtype: DType,
     pub kv: KvDType,
+    /// of values, if not that of keys
+    pub values: Option<KvDType>,
     pub mask: Mask,
     /// of every second layer
     pub window: Option<usize>,
@@ -82,6 +84,7 @@ pub const SMALL: Shape = Shape {
     n_layers: 2,
     dtype: DType::F32,
     kv: KvDType::F32,
+    values: None,
     mask: Mask::Causal,
     window: None,
     retention: Retention::All,
@@ -107,6 +110,20 @@ fn normed_heads(b: &mut GraphBuilder, shape: Shape, name: String, x: ValueId) ->
     b.rms_norm_groups(name, x, Some(&weight), 0.25, 1e-6, shape.head_dim).unwrap()
 }
 
+fn attention_of(shape: Shape, layer: usize, window: Option<usize>) -> AttentionShape {
+    AttentionShape {
+        layer,
+        n_heads: shape.n_heads,
+        n_kv_heads: shape.n_kv_heads,
+        head_dim: shape.head_dim,
+        scale: 1.0 / (shape.head_dim as f32).sqrt(),
+        mask: shape.mask,
+        window,
+        softcap: None,
+        sinks: None,
+    }
+}
+
 /// As `model`, with matrices (rows, cols) from wherever they come.
 pub fn model_of(
     shape: Shape,
@@ -114,7 +131,8 @@ pub fn model_of(
     matrix: &mut dyn FnMut(&mut Random, usize, usize) -> Tensor,
 ) -> Graph {
     let Shape { d, n_heads, n_kv_heads, head_dim, ffn, n_vocab, .. } = shape;
-    let layer = KvLayerLayout { n_kv_heads, head_dim, dtype: shape.kv, window: None };
+    let precision = KvPrecision { keys: shape.kv, values: shape.values.unwrap_or(shape.kv) };
+    let layer = KvLayerLayout { n_kv_heads, head_dim, precision, window: None };
     let mut layout = KvLayout::uniform(shape.n_layers, layer);
     let window_of = |layer: usize| shape.window.filter(|_| layer % 2 == 1);
     if shape.retention == Retention::Window {
@@ -128,6 +146,7 @@ pub fn model_of(
         head_dim,
         n_rot: head_dim,
         inv_freq: inv_freq.clone(),
+        axes: Arc::default(),
         mscale: 1.0,
         style: shape.style,
     };
@@ -146,21 +165,14 @@ pub fn model_of(
         let k = normed_heads(&mut b, shape, format!("{layer}.the_k_norm"), k);
         let k = b.rope(format!("{layer}.k_rope"), k, &rope(n_kv_heads)).unwrap();
         let v = b.matmul(format!("{layer}.v"), h, &m(n_kv_heads * head_dim, d), None).unwrap();
+        let q = b.rotate_heads(format!("{layer}.q_turn"), q, head_dim, precision.keys).unwrap();
+        let k = b.rotate_heads(format!("{layer}.k_turn"), k, head_dim, precision.keys).unwrap();
+        let v = b.rotate_heads(format!("{layer}.v_turn"), v, head_dim, precision.values).unwrap();
         b.kv_write(format!("{layer}.kv"), k, v, layer).unwrap();
         let window = window_of(layer);
-        let scale = 1.0 / (head_dim as f32).sqrt();
-        let attention = AttentionShape {
-            layer,
-            n_heads,
-            n_kv_heads,
-            head_dim,
-            scale,
-            mask: shape.mask,
-            window,
-            softcap: None,
-            sinks: None,
-        };
+        let attention = attention_of(shape, layer, window);
         let a = b.attention(format!("{layer}.attention"), q, attention).unwrap();
+        let a = b.rotate_heads(format!("{layer}.a_turn"), a, head_dim, precision.values).unwrap();
         let a = b.matmul(format!("{layer}.o"), a, &m(d, n_heads * head_dim), None).unwrap();
         let a = if shape.norms { b.rms_norm("post_norm", a, &norm, 1e-6).unwrap() } else { a };
         x = b.add(format!("{layer}.add"), x, a).unwrap();
@@ -198,6 +210,8 @@ pub fn run_chunks(executor: &mut Executor, tokens: &[u32], pages: &[u32], chunks
         let batch = Batch {
             tokens: &tokens[at..at + n],
             positions: &positions,
+            kinds: &[],
+            given: GivenRows::NONE,
             sequence: &vec![0; *n],
             page_tables: &[pages],
             window_tables: &[],

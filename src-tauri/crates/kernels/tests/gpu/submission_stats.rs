@@ -37,6 +37,8 @@ fn kernels_of_a_token(norms: bool) -> (u64, u64) {
         let batch = Batch {
             tokens: &text[at..=at],
             positions: &[at as u32],
+            kinds: &[],
+            given: GivenRows::NONE,
             sequence: &[0],
             page_tables: &[&pages],
             window_tables: &[],
@@ -60,6 +62,8 @@ fn steps_are_timed_by_the_gpu() {
     let batch = Batch {
         tokens: &text,
         positions: &positions,
+        kinds: &[],
+        given: GivenRows::NONE,
         sequence: &[0; 40],
         page_tables: &[&PAGES],
         window_tables: &[],

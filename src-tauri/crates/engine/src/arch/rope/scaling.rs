@@ -203,6 +203,30 @@ fn gguf_yarn(hparams: &HParams<'_>) -> Result<FrequencyScaling> {
     }))
 }
 
+/// Reads the factor by which YaRN grows queries and keys of a latent attention, from a GGUF.
+pub(super) fn gguf_latent_factor(hparams: &HParams<'_>) -> Result<Option<f64>> {
+    if hparams.optional_text("rope.scaling.type")? != Some("yarn") {
+        return Ok(None);
+    }
+    let factor = hparams.real(FACTOR, f64::MIN_POSITIVE, MAX_FACTOR)?;
+    let weight = hparams.optional_real(LOG_MULTIPLIER, 0.0, MAX_FACTOR)?.filter(|w| *w != 0.0);
+    Ok(weight.map(|weight| if factor <= 1.0 { 1.0 } else { weight * factor.ln() + 1.0 }))
+}
+
+/// Reads the same from a config.
+pub(super) fn hf_latent_factor(hparams: &HParams<'_>, parameters: &Value) -> Result<Option<f64>> {
+    let kind = ["rope_type", "type"].iter().find_map(|key| parameters.get(key).and_then(Value::as_str));
+    if kind.is_none_or(|kind| kind == "default") {
+        return Ok(None);
+    }
+    let numbers = JsonNumbers::new(parameters, "rope_scaling.");
+    let weight = numbers.optional_real("mscale_all_dim", 0.0, MAX_FACTOR)?.filter(|w| *w != 0.0);
+    let Some(weight) = weight else { return Ok(None) };
+    hparams.note(LOG_MULTIPLIER.gguf, OwnedValue::F32((0.1 * weight) as f32));
+    let factor = numbers.real("factor", f64::MIN_POSITIVE, MAX_FACTOR)?;
+    Ok(Some(yarn_mscale(factor, weight)))
+}
+
 /// Reads `rope_parameters` or `rope_scaling` of a config.
 pub(super) fn hugging_face(
     hparams: &HParams<'_>,
@@ -280,8 +304,15 @@ fn long_rope(hparams: &HParams<'_>, parameters: &Value, n_pairs: usize) -> Resul
         Ok(divisors)
     };
     let (short, long) = (list("short_factor", SHORT_DIVISORS)?, list("long_factor", LONG_DIVISORS)?);
-    let divisors = if hparams.n_ctx() as f64 > original { long } else { short };
-    let mscale = match numbers.optional_real("attention_factor", 0.0, MAX_FACTOR)? {
+    let is_long = hparams.n_ctx() as f64 > original;
+    let divisors = if is_long { long } else { short };
+    // Phi 3.5 MoE gives a factor for each length.
+    let by_length = if is_long { "long_mscale" } else { "short_mscale" };
+    let own = match numbers.optional_real(by_length, 0.0, MAX_FACTOR)? {
+        Some(factor) => Some(factor),
+        None => numbers.optional_real("attention_factor", 0.0, MAX_FACTOR)?,
+    };
+    let mscale = match own {
         Some(mscale) => mscale,
         None => {
             let factor = match numbers.optional_real("factor", f64::MIN_POSITIVE, MAX_FACTOR)? {

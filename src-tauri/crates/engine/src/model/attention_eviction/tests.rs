@@ -1,6 +1,6 @@
 //! Evicting prefill on a small model with random weights, and its parts alone.
 
-use kernels::{KvDType, KvLayerLayout, RopeStyle};
+use kernels::{KvDType, KvLayerLayout, N_COORDINATES, RopeStyle};
 
 use super::*;
 use crate::scheduler::tests::{model, small};
@@ -19,25 +19,31 @@ fn rotated_keys_equal_keys_computed_at_the_new_position() {
         head_dim: 32,
         n_rot: 32,
         inv_freq: (0..16).map(|i| 10_000f32.powf(-i as f32 / 16.0)).collect(),
+        axes: [].into(),
         mscale: 1.3,
         style: RopeStyle::Half,
     };
-    let layout = KvLayerLayout { n_kv_heads: 1, head_dim: 32, dtype: KvDType::F32, window: None };
     let plain: Vec<f32> = (0..32).map(|i| (i as f32 * 0.7).sin()).collect();
-    let at = |position: u32| {
-        let (mut cos, mut sin, mut key) = ([0.0; 16], [0.0; 16], plain.clone());
-        rope::angles(&rope, position, &mut cos, &mut sin);
-        rope::scalar(&mut key, 32, rope.style, &cos, &sin);
-        key
-    };
-    let mut rows = KvRows::zeroed(layout, 200);
-    (0..200).for_each(|p| rows.key_mut(0, p).copy_from_slice(&at(p as u32)));
-    let kept = vec![vec![0, 1, 77, 150, 199]];
-    let move_rows = move_rows(&rows, 0, &kept, Some(rope.clone()));
-    for to in 0..5 {
-        let expected = at(to as u32);
-        for (a, b) in move_rows.key(0, to).iter().zip(&expected) {
-            assert!((a - b).abs() < 1e-4, "{to}: {a} for {b}");
+    for dtype in [KvDType::F32, KvDType::Q8_0] {
+        let layout = KvLayerLayout { n_kv_heads: 1, head_dim: 32, precision: dtype.both(), window: None };
+        let at = |position: u32| {
+            let (mut cos, mut sin, mut key) = ([0.0; 16], [0.0; 16], plain.clone());
+            rope::angles(&rope, [position; N_COORDINATES], &mut cos, &mut sin);
+            rope::scalar(&mut key, 32, rope.style, &cos, &sin);
+            if dtype.is_quantized() {
+                hadamard::scalar(&mut key, 32);
+            }
+            key
+        };
+        let mut rows = KvRows::zeroed(layout, 200);
+        (0..200).for_each(|p| rows.key_mut(0, p).copy_from_slice(&at(p as u32)));
+        let kept = vec![vec![0, 1, 77, 150, 199]];
+        let move_rows = move_rows(&rows, 0, &kept, Some(rope.clone()));
+        for to in 0..5 {
+            let expected = at(to as u32);
+            for (a, b) in move_rows.key(0, to).iter().zip(&expected) {
+                assert!((a - b).abs() < 1e-4, "{dtype:?} {to}: {a} for {b}");
+            }
         }
     }
 }

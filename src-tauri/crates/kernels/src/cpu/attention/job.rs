@@ -58,7 +58,7 @@ pub struct AttentionJob<'a> {
     pub kv: &'a KvStore,
     pub batch: &'a Batch<'a>,
     pub shape: &'a AttentionShape,
-    /// (rows): lengths of the sequences, for bidirectional attention; otherwise empty.
+    /// (rows): as `Batch::ends_for` says.
     pub ends: Vec<usize>,
     /// (rows, heads, head_dim)
     pub q: &'a [f32],

@@ -6,6 +6,7 @@ use weights::{DType, SharedBytes, TensorView};
 
 use super::*;
 use crate::backend::Backend;
+use crate::batch::GivenRows;
 use crate::capacity::Capacity;
 use crate::gpu::pipeline::ShaderVariant;
 use crate::gpu::shader::{Access, Shader};
@@ -44,7 +45,7 @@ static UNREADABLE: Shader =
     Shader { name: "a test/unreadable", source: "fn main( {", bindings: &[Access::Uniform] };
 
 #[test]
-fn errors_of_compiling_and_allocating_are_attributed() {
+fn f59_errors_of_compiling_and_allocating_are_attributed() {
     let context = context();
     let gpu = &context.device;
     for shader in [&UNBOUND, &UNREADABLE] {
@@ -110,7 +111,7 @@ fn zeros(n_rows: usize, k: usize) -> Tensor {
 }
 
 fn graph() -> Arc<Graph> {
-    let layer = KvLayerLayout { n_kv_heads: 1, head_dim: 32, dtype: KvDType::F16, window: None };
+    let layer = KvLayerLayout { n_kv_heads: 1, head_dim: 32, precision: KvDType::F16.both(), window: None };
     let mut b = GraphBuilder::new(KvLayout::uniform(0, layer)).unwrap();
     let x = b.embed("embedding", &zeros(4, 8), 1.0).unwrap();
     let x = b.matmul("down", x, &zeros(8, 8), None).unwrap();
@@ -129,6 +130,8 @@ fn run(executor: &mut Gpu, graph: &Graph) -> Result<(), KernelError> {
     let batch = Batch {
         tokens: &[1, 2],
         positions: &[0, 1],
+        kinds: &[],
+        given: GivenRows::NONE,
         sequence: &[0, 0],
         page_tables: &[&[0]],
         window_tables: &[],
@@ -171,6 +174,8 @@ fn only_the_first_batch_of_a_kind_runs_in_a_scope() {
         let is_new = tried.is_new(&Batch {
             tokens: &tokens,
             positions: &positions,
+            kinds: &[],
+            given: GivenRows::NONE,
             sequence: &sequence,
             page_tables: &[],
             window_tables: &[],

@@ -6,11 +6,13 @@ use weights::{DType, SharedBytes, TensorView};
 
 use super::*;
 use crate::backend::Backend;
+use crate::batch::GivenRows;
 use crate::capacity::Capacity;
 use crate::gpu::{Gpu, GpuContext, GpuOptions};
 use crate::gpu_selector::GpuSelector;
 use crate::graph::{
-    AttentionShape, Columns, DeviceId, Experts, GraphBuilder, KvDType, KvLayerLayout, KvLayout, Mask, Routing,
+    AttentionShape, Columns, DeviceId, ExpertChoice, Experts, GraphBuilder, KvDType, KvLayerLayout, KvLayout,
+    Mask, Routing,
 };
 use crate::plan::layout::ValueLifetime;
 use crate::tensor::Tensor;
@@ -42,7 +44,7 @@ fn noise(shape: [usize; 2], seed: u32) -> Tensor {
 
 /// Attention, experts, and a multiplication with many outputs.
 fn graph() -> Arc<Graph> {
-    let layer = KvLayerLayout { n_kv_heads: 2, head_dim: 32, dtype: KvDType::F16, window: None };
+    let layer = KvLayerLayout { n_kv_heads: 2, head_dim: 32, precision: KvDType::F16.both(), window: None };
     let mut b = GraphBuilder::new(KvLayout::uniform(1, layer)).unwrap();
     let x = b.embed("embedding", &noise([N_IDS, K], 1), 1.0).unwrap();
     let kv = b.matmul("keys and values", x, &noise([64, K], 2), None).unwrap();
@@ -61,7 +63,13 @@ fn graph() -> Arc<Graph> {
     let x = b.attention("attention", x, shape).unwrap();
     let of = Columns { n_groups: 1, stride: K, start: 0, width: 4 };
     let route = b.columns("logits of experts", x, of).unwrap();
-    let routing = Routing { n_experts: 4, n_used: 2, renormalize: true, expert_scale: None };
+    let routing = Routing {
+        n_experts: 4,
+        n_used: 2,
+        renormalize: true,
+        expert_scale: None,
+        choice: ExpertChoice::default(),
+    };
     let route = b.moe_route("route", route, routing).unwrap();
     let experts = Experts { weights: (3..7).map(|seed| noise([K, K], seed)).collect(), bias: None };
     let x = b.expert_matmul("experts", x, route, experts).unwrap();
@@ -91,6 +99,8 @@ fn run(gpu: &mut Gpu, graph: &Graph) -> Vec<(Vec<u32>, u64, usize)> {
         let batch = Batch {
             tokens: &tokens,
             positions: &positions,
+            kinds: &[],
+            given: GivenRows::NONE,
             sequence: &vec![0; n],
             page_tables: &[&pages],
             window_tables: &[],

@@ -8,6 +8,7 @@ use crate::tensor::Tensor;
 impl GraphBuilder {
     pub(super) fn input(&self, name: &str, x: ValueId) -> Result<Value, KernelError> {
         let value = self.values[x.index()];
+        self.check_part(name, x)?;
         check(name, "device of an input (copy it first)", self.device.0, value.device.0)?;
         Ok(value)
     }
@@ -83,8 +84,34 @@ pub(super) fn unary(name: &str, act: Activation) -> Result<(), KernelError> {
         | Activation::Sigmoid
         | Activation::Silu
         | Activation::Gelu
-        | Activation::GeluTanh => Ok(()),
+        | Activation::GeluTanh
+        | Activation::ReluSquared
+        | Activation::XIelu { .. } => Ok(()),
     }
+}
+
+/// Rejects activations that no gated unit has.
+pub(super) fn gated(name: &str, act: Activation) -> Result<(), KernelError> {
+    match act {
+        Activation::XIelu { .. } => {
+            Err(KernelError::mismatch(name, "activation", "one of a gated unit", "one of a single operand"))
+        }
+        Activation::Identity
+        | Activation::Sigmoid
+        | Activation::Silu
+        | Activation::Gelu
+        | Activation::GeluTanh
+        | Activation::ReluSquared
+        | Activation::ClampedSwish { .. } => Ok(()),
+    }
+}
+
+/// Rejects groups of columns that do not divide the width of x.
+pub(super) fn check_groups(name: &str, width: usize, found: usize) -> Result<(), KernelError> {
+    if width == 0 || !found.is_multiple_of(width) {
+        return Err(KernelError::mismatch(name, "width of x", format!("a multiple of {width}"), found));
+    }
+    Ok(())
 }
 
 pub(super) fn check_product(

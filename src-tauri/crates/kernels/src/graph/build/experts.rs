@@ -2,7 +2,7 @@
 
 use super::{GraphBuilder, NodeResult, check};
 use crate::error::KernelError;
-use crate::graph::{Experts, Op, Routing, ValueId};
+use crate::graph::{ExpertScoring, Experts, MAX_EXPERT_GROUPS, Op, Routing, Rows, ValueId};
 
 /// Largest number of experts: their indices are stored as floats, which are exact up to here.
 const MAX_EXPERTS: usize = 1 << 24;
@@ -24,8 +24,18 @@ impl GraphBuilder {
         if let Some(scale) = &routing.expert_scale {
             check(&name, "factors of the experts", routing.n_experts, scale.len())?;
         }
+        check_choice(&name, &routing)?;
         let width = 2 * routing.n_used;
         Ok(self.push(name, Op::MoeRoute { logits, routing }, value.rows, width))
+    }
+
+    /// A route to all of `n` experts in their order → (tokens, 2 · n)
+    pub fn route_all(&mut self, name: impl Into<String>, n: usize) -> NodeResult {
+        let name = name.into();
+        if n == 0 || n > MAX_EXPERTS {
+            return Err(KernelError::mismatch(&name, "experts", format!("1..={MAX_EXPERTS}"), n));
+        }
+        Ok(self.push(name, Op::RouteAll { n }, Rows::Tokens, 2 * n))
     }
 
     /// Multiplication with the chosen experts: x (tokens, in) or (tokens, n_used · in) → (tokens, n_used · out)
@@ -90,7 +100,36 @@ impl GraphBuilder {
         let maker = self.nodes.iter().find(|n| n.output == Some(route));
         match maker.map(|n| &n.op) {
             Some(Op::MoeRoute { routing, .. }) => Ok((routing.n_experts, routing.n_used)),
+            Some(Op::RouteAll { n }) => Ok((*n, *n)),
             _ => Err(KernelError::mismatch(name, "route", "the output of a router", "another value")),
         }
+    }
+}
+
+/// Checks biases, groups and what a scoring excludes.
+fn check_choice(name: &str, routing: &Routing) -> Result<(), KernelError> {
+    let choice = &routing.choice;
+    if let Some(bias) = &choice.selection_bias {
+        check(name, "selection biases", routing.n_experts, bias.len())?;
+    }
+    if let Some(groups) = choice.groups {
+        let n = groups.n_groups;
+        if n == 0 || n > MAX_EXPERT_GROUPS || !routing.n_experts.is_multiple_of(n) {
+            let expected = format!("at most {MAX_EXPERT_GROUPS}, dividing {}", routing.n_experts);
+            return Err(KernelError::mismatch(name, "groups of experts", expected, n));
+        }
+        let n_left = groups.n_used * (routing.n_experts / n);
+        if groups.n_used == 0 || groups.n_used > n || n_left < routing.n_used {
+            let expected = format!("at most {n}, with {} experts or more", routing.n_used);
+            return Err(KernelError::mismatch(name, "groups used", expected, groups.n_used));
+        }
+    }
+    let is_plain = choice.selection_bias.is_none() && choice.groups.is_none() && !routing.renormalize;
+    match choice.scoring {
+        ExpertScoring::SparseMixer { .. } if !is_plain => {
+            let expected = "no bias, groups or renormalization";
+            Err(KernelError::mismatch(name, "scoring", expected, "SparseMixer with one of them"))
+        }
+        ExpertScoring::SparseMixer { .. } | ExpertScoring::Softmax | ExpertScoring::Sigmoid => Ok(()),
     }
 }

@@ -1,8 +1,8 @@
-//! Recurrent layers: short convolutions and gated delta rules.
+//! Recurrent layers: short convolutions, gated delta rules and state spaces.
 
-use super::{GraphBuilder, NodeResult, check, unary};
+use super::{GraphBuilder, NodeResult, check, gated, unary};
 use crate::error::KernelError;
-use crate::graph::{ConvShape, DeltaShape, MAX_DELTA_HEAD_DIM, Op, ValueId};
+use crate::graph::{ConvShape, DeltaShape, MAX_DELTA_HEAD_DIM, Op, SsmShape, ValueId};
 
 impl GraphBuilder {
     /// Short convolution; x (tokens, channels) → same shape
@@ -13,6 +13,7 @@ impl GraphBuilder {
             return Err(KernelError::mismatch(&name, "taps of the convolution", "at least 2", conv.kernel));
         }
         unary(&name, conv.act)?;
+        gated(&name, conv.act)?; // shaders pass no factors
         check(
             &name,
             "weights of the convolution",
@@ -63,6 +64,32 @@ impl GraphBuilder {
         check(&name, "time steps", n_v_heads, delta.dt_bias.len())?;
         self.use_state(&name, delta.state, n_v_heads * k_dim * v_dim)?;
         Ok(self.push(name, Op::DeltaNet { qkv, beta, alpha, delta }, value.rows, n_v_heads * v_dim))
+    }
+
+    /// State space; xbc (tokens, n_heads · head_dim + 2 · n_groups · d_state), dt (tokens, n_heads)
+    pub fn ssm(&mut self, name: impl Into<String>, xbc: ValueId, dt: ValueId, ssm: SsmShape) -> NodeResult {
+        let name = name.into();
+        let (value, steps) = (self.token_input(&name, xbc)?, self.token_input(&name, dt)?);
+        let SsmShape { n_heads, head_dim, n_groups, d_state, .. } = ssm;
+        if n_groups == 0 || n_heads == 0 || !n_heads.is_multiple_of(n_groups) {
+            let expected = format!("a multiple of {n_groups}");
+            return Err(KernelError::mismatch(&name, "heads", expected, n_heads));
+        }
+        let inner = n_heads.checked_mul(head_dim).filter(|n| *n > 0);
+        let groups = n_groups.checked_mul(d_state).and_then(|n| n.checked_mul(2)).filter(|n| *n > 0);
+        let floats = inner.and_then(|inner| inner.checked_mul(d_state));
+        let (Some(inner), Some(groups), Some(n_floats)) = (inner, groups, floats) else {
+            return Err(KernelError::mismatch(&name, "head or state size", "a positive number", head_dim));
+        };
+        check(&name, "width of x, B and C", inner.saturating_add(groups), value.width)?;
+        check(&name, "width of the time steps", n_heads, steps.width)?;
+        for (what, len) in
+            [("decays", ssm.decay.len()), ("skip factors", ssm.skip.len()), ("time steps", ssm.dt_bias.len())]
+        {
+            check(&name, what, n_heads, len)?;
+        }
+        self.use_state(&name, ssm.state, n_floats)?;
+        Ok(self.push(name, Op::Ssm { xbc, dt, ssm }, value.rows, inner))
     }
 
     /// Assigns a state to a node. Errors: unknown, of another size, or in use.

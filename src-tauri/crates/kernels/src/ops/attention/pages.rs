@@ -6,8 +6,8 @@
 //! per query, and the products are summed as integers.
 
 use super::page_operands::{PageKernels, PageQueries, SCORE_STRIDE, ValueWeights};
-use crate::cpu::isa::Levels;
-use crate::graph::{KvDType, PAGE_LEN};
+use crate::cpu::isa::{IsaLevel, Levels};
+use crate::graph::{KvDType, KvPrecision, PAGE_LEN};
 use crate::ops::kv_write::{F16_CONVERT, load_keys, load_values};
 use crate::ops::panel::{self, PanelShape};
 
@@ -19,6 +19,12 @@ pub fn of(dtype: KvDType) -> &'static Levels<PageKernels> {
         KvDType::Q8_0 => &Q8_0,
         KvDType::Q4_0 => &Q4_0,
     }
+}
+
+/// The kernels at `level` for pages whose keys and values may differ in format.
+pub fn at(precision: KvPrecision, level: IsaLevel) -> PageKernels {
+    let (keys, values) = (of(precision.keys).at(level), of(precision.values).at(level));
+    PageKernels { sum: values.sum, ..keys }
 }
 
 /// A storage format as a type.
