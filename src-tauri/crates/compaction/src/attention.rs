@@ -17,7 +17,7 @@ impl Compressor for Attention {
         count: &mut dyn FnMut(&PromptDraft) -> Result<usize, E>,
     ) -> Result<Next, E> {
         // The last question has to stand in the context whole.
-        let last = CompactedView { n_turns: talk.n_turns.saturating_sub(1), digests: Vec::new() };
+        let last = CompactedView { n_turns: talk.n_turns.saturating_sub(1), summaries: Vec::new() };
         let n_least = count(&PromptDraft::Shown(&last))?;
         if n_least > room.budget {
             return Ok(Next::TooLong { n_least });

@@ -53,7 +53,7 @@ pub struct Transcript {
     /// Turns that are left out already.
     pub n_compacted: usize,
     /// What the model has made of stretches of it.
-    pub digests: Vec<TurnSummary>,
+    pub summaries: Vec<TurnSummary>,
 }
 
 /// A summary: the turns that it tells of.
@@ -107,7 +107,7 @@ pub struct CompactedView {
     /// First turns that are left out.
     pub n_turns: usize,
     /// Indices of the summaries that stand there, in order.
-    pub digests: Vec<usize>,
+    pub summaries: Vec<usize>,
 }
 
 /// A summary that is wanted.

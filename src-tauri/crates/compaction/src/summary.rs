@@ -29,26 +29,26 @@ impl Compressor for Summary {
         count: &mut dyn FnMut(&PromptDraft) -> Result<usize, E>,
     ) -> Result<Next, E> {
         let most = talk.n_turns.saturating_sub(1);
-        let n_least = count(&PromptDraft::Shown(&CompactedView { n_turns: most, digests: Vec::new() }))?;
+        let n_least = count(&PromptDraft::Shown(&CompactedView { n_turns: most, summaries: Vec::new() }))?;
         if n_least > room.limit {
             return Ok(Next::TooLong { n_least });
         }
-        let chain = chain(&talk.digests, most);
-        let end = end_of(&talk.digests, &chain);
+        let chain = chain(&talk.summaries, most);
+        let end = end_of(&talk.summaries, &chain);
         if end > talk.n_compacted {
-            let view = CompactedView { n_turns: end, digests: chain.clone() };
+            let view = CompactedView { n_turns: end, summaries: chain.clone() };
             if count(&PromptDraft::Shown(&view))? <= room.budget {
                 return Ok(Next::Compact(view));
             }
         }
         if chain.len() >= GROUP {
-            return Ok(Next::SummaryRequest(merged(&talk.digests, chain, room)));
+            return Ok(Next::SummaryRequest(merged(&talk.summaries, chain, room)));
         }
         if let Some(wish) = wish(talk, &chain, room, most, count)? {
             return Ok(Next::SummaryRequest(wish));
         }
         // What is too long even to be summarised goes without.
-        let view = |n_turns| CompactedView { n_turns, digests: chain.clone() };
+        let view = |n_turns| CompactedView { n_turns, summaries: chain.clone() };
         window::cut(
             &Transcript { n_compacted: talk.n_compacted.max(end), ..talk.clone() },
             room,
@@ -67,15 +67,15 @@ impl Summary {
         count: &mut dyn FnMut(&PromptDraft) -> Result<usize, E>,
     ) -> Result<Option<SummaryRequest>, E> {
         let most = talk.n_turns.saturating_sub(NEWEST);
-        let chain = chain(&talk.digests, most);
-        let end = end_of(&talk.digests, &chain);
-        let shown = CompactedView { n_turns: end, digests: chain.clone() };
+        let chain = chain(&talk.summaries, most);
+        let end = end_of(&talk.summaries, &chain);
+        let shown = CompactedView { n_turns: end, summaries: chain.clone() };
         let n_now = count(&PromptDraft::Shown(&shown))?;
         if n_now <= room.aim {
             return Ok(None);
         }
         if chain.len() >= GROUP {
-            return Ok(Some(merged(&talk.digests, chain, room)));
+            return Ok(Some(merged(&talk.summaries, chain, room)));
         }
         wish(talk, &chain, room.halved(n_now), most, count)
     }
@@ -89,13 +89,14 @@ fn wish<E>(
     most: usize,
     count: &mut dyn FnMut(&PromptDraft) -> Result<usize, E>,
 ) -> Result<Option<SummaryRequest>, E> {
-    let start = end_of(&talk.digests, chain);
+    let start = end_of(&talk.summaries, chain);
     if start >= most {
         return Ok(None);
     }
     let n_tokens = room.summary();
     let asking = |end| SummaryRequest { after: chain.to_vec(), turns: start..end, level: 0, n_tokens };
-    let mut shown = |n_turns| count(&PromptDraft::Shown(&CompactedView { n_turns, digests: chain.to_vec() }));
+    let mut shown =
+        |n_turns| count(&PromptDraft::Shown(&CompactedView { n_turns, summaries: chain.to_vec() }));
     let aim = room.aim.saturating_sub(n_tokens);
     let mut end = fewest(start + 1..most + 1, aim, &mut shown)?.unwrap_or(most);
     // What does not fit into one prompt is summarised piece by piece.
@@ -108,32 +109,32 @@ fn wish<E>(
     Ok(Some(asking(end)))
 }
 
-fn merged(digests: &[TurnSummary], after: Vec<usize>, room: TokenBudget) -> SummaryRequest {
-    let level = after.iter().map(|&at| digests[at].level).max().unwrap_or(0) + 1;
+fn merged(summaries: &[TurnSummary], after: Vec<usize>, room: TokenBudget) -> SummaryRequest {
+    let level = after.iter().map(|&at| summaries[at].level).max().unwrap_or(0) + 1;
     SummaryRequest { after, turns: 0..0, level, n_tokens: room.summary() }
 }
 
 /// The summaries to show: of those that overlap the highest, then the longest, in order, within the first `most` turns.
-fn chain(digests: &[TurnSummary], most: usize) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..digests.len()).filter(|&at| digests[at].turns.end <= most).collect();
+fn chain(summaries: &[TurnSummary], most: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..summaries.len()).filter(|&at| summaries[at].turns.end <= most).collect();
     order.sort_by_key(|&at| {
-        (std::cmp::Reverse(digests[at].level), std::cmp::Reverse(digests[at].turns.len()))
+        (std::cmp::Reverse(summaries[at].level), std::cmp::Reverse(summaries[at].turns.len()))
     });
     let mut chain: Vec<usize> = Vec::new();
     for at in order {
-        let turns = &digests[at].turns;
+        let turns = &summaries[at].turns;
         let is_free = |&other: &usize| {
-            let other = &digests[other].turns;
+            let other = &summaries[other].turns;
             other.end <= turns.start || turns.end <= other.start
         };
         if !turns.is_empty() && chain.iter().all(is_free) {
             chain.push(at);
         }
     }
-    chain.sort_by_key(|&at| digests[at].turns.start);
+    chain.sort_by_key(|&at| summaries[at].turns.start);
     chain
 }
 
-fn end_of(digests: &[TurnSummary], chain: &[usize]) -> usize {
-    chain.last().map_or(0, |&at| digests[at].turns.end)
+fn end_of(summaries: &[TurnSummary], chain: &[usize]) -> usize {
+    chain.last().map_or(0, |&at| summaries[at].turns.end)
 }

@@ -6,7 +6,7 @@ use super::*;
 struct FakeConversation {
     turns: Vec<usize>,
     /// tokens of each summary
-    digests: Vec<usize>,
+    summaries: Vec<usize>,
 }
 
 const HEAD: usize = 10;
@@ -14,10 +14,10 @@ const HEAD: usize = 10;
 impl FakeConversation {
     fn count(&self, sketch: &PromptDraft) -> Result<usize, ()> {
         let of = |after: &[usize], turns: &[usize]| {
-            HEAD + after.iter().map(|&at| self.digests[at]).sum::<usize>() + turns.iter().sum::<usize>()
+            HEAD + after.iter().map(|&at| self.summaries[at]).sum::<usize>() + turns.iter().sum::<usize>()
         };
         Ok(match sketch {
-            PromptDraft::Shown(view) => of(&view.digests, &self.turns[view.n_turns..]),
+            PromptDraft::Shown(view) => of(&view.summaries, &self.turns[view.n_turns..]),
             PromptDraft::Asking(wish) => of(&wish.after, &self.turns[wish.turns.clone()]) + 5,
         })
     }
@@ -35,12 +35,12 @@ fn random(state: &mut u64) -> usize {
 /// Turns come one after another; each strategy is followed to its end at every one of them.
 fn converse(strategy: Strategy, n_ctx: usize, seed: u64) {
     let (mut seed, room) = (seed, TokenBudget::new(n_ctx, None));
-    let mut made = FakeConversation { turns: Vec::new(), digests: Vec::new() };
+    let mut made = FakeConversation { turns: Vec::new(), summaries: Vec::new() };
     let mut talk = Transcript::default();
     for _ in 0..60 {
         made.turns.push(1 + random(&mut seed) % (n_ctx / 3));
         talk.n_turns += 1;
-        let now = CompactedView { n_turns: talk.n_compacted, digests: shown(&talk) };
+        let now = CompactedView { n_turns: talk.n_compacted, summaries: shown(&talk) };
         if made.n_shown(&now) <= room.budget {
             continue;
         }
@@ -78,17 +78,17 @@ fn converse(strategy: Strategy, n_ctx: usize, seed: u64) {
 
 /// What a prompt shows after earlier compactions.
 fn shown(talk: &Transcript) -> Vec<usize> {
-    (0..talk.digests.len())
-        .filter(|&at| talk.digests[at].turns.end <= talk.n_compacted)
+    (0..talk.summaries.len())
+        .filter(|&at| talk.summaries[at].turns.end <= talk.n_compacted)
         .filter(|&at| {
-            let turns = &talk.digests[at].turns;
+            let turns = &talk.summaries[at].turns;
             let holds = |other: &TurnSummary| {
-                other.level > talk.digests[at].level
+                other.level > talk.summaries[at].level
                     && other.turns.start <= turns.start
                     && turns.end <= other.turns.end
                     && other.turns.end <= talk.n_compacted
             };
-            !talk.digests.iter().any(holds)
+            !talk.summaries.iter().any(holds)
         })
         .collect()
 }
@@ -96,11 +96,13 @@ fn shown(talk: &Transcript) -> Vec<usize> {
 fn add(made: &mut FakeConversation, talk: &mut Transcript, wish: &SummaryRequest, seed: &mut u64) {
     let turns = match wish.turns.is_empty() {
         false => wish.turns.clone(),
-        true => talk.digests[wish.after[0]].turns.start..talk.digests[*wish.after.last().unwrap()].turns.end,
+        true => {
+            talk.summaries[wish.after[0]].turns.start..talk.summaries[*wish.after.last().unwrap()].turns.end
+        }
     };
-    assert!(!talk.digests.contains(&TurnSummary { turns: turns.clone(), level: wish.level }), "made once");
-    talk.digests.push(TurnSummary { turns, level: wish.level });
-    made.digests.push(1 + random(seed) % wish.n_tokens);
+    assert!(!talk.summaries.contains(&TurnSummary { turns: turns.clone(), level: wish.level }), "made once");
+    talk.summaries.push(TurnSummary { turns, level: wish.level });
+    made.summaries.push(1 + random(seed) % wish.n_tokens);
 }
 
 #[test]
@@ -116,7 +118,7 @@ fn whatever_the_turns_the_prompt_fits() {
 
 #[test]
 fn a_question_that_is_too_long_is_told_with_its_number() {
-    let made = FakeConversation { turns: vec![30, 900], digests: Vec::new() };
+    let made = FakeConversation { turns: vec![30, 900], summaries: Vec::new() };
     let talk = Transcript { n_turns: 2, ..Transcript::default() };
     for strategy in Strategy::ALL {
         let next = next(strategy, &talk, TokenBudget::new(256, None), &mut |sketch| made.count(sketch));
@@ -127,12 +129,12 @@ fn a_question_that_is_too_long_is_told_with_its_number() {
 #[test]
 fn cuts_are_rare() {
     let (room, mut talk) = (TokenBudget::new(1000, None), Transcript::default());
-    let mut made = FakeConversation { turns: Vec::new(), digests: Vec::new() };
+    let mut made = FakeConversation { turns: Vec::new(), summaries: Vec::new() };
     let mut n_cuts = 0;
     for _ in 0..200 {
         made.turns.push(20);
         talk.n_turns += 1;
-        if made.n_shown(&CompactedView { n_turns: talk.n_compacted, digests: Vec::new() }) > room.budget {
+        if made.n_shown(&CompactedView { n_turns: talk.n_compacted, summaries: Vec::new() }) > room.budget {
             let next = next(Strategy::Window, &talk, room, &mut |sketch| made.count(sketch)).unwrap();
             let Next::Compact(view) = next else { panic!("{next:?}") };
             talk.n_compacted = view.n_turns;

@@ -16,7 +16,7 @@ impl Compressor for Window {
         room: TokenBudget,
         count: &mut dyn FnMut(&PromptDraft) -> Result<usize, E>,
     ) -> Result<Next, E> {
-        let view = |n_turns| CompactedView { n_turns, digests: Vec::new() };
+        let view = |n_turns| CompactedView { n_turns, summaries: Vec::new() };
         cut(talk, room, &view, count)
     }
 }

@@ -1,5 +1,22 @@
 //! Base64, as web pages send files.
 
+const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/// Writes bytes as base64, with padding.
+pub fn encode(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let byte = |at: usize| u32::from(group.get(at).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for at in 0..4 {
+            let is_padding = at > group.len();
+            let digit = DIGITS[(bits >> (18 - 6 * at) & 63) as usize];
+            text.push(if is_padding { '=' } else { char::from(digit) });
+        }
+    }
+    text
+}
+
 /// None: it is none.
 pub fn decode(text: &str) -> Option<Vec<u8>> {
     let text = text.trim_end_matches('=');
@@ -27,7 +44,7 @@ pub fn decode(text: &str) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use super::decode;
+    use super::{decode, encode};
 
     #[test]
     fn known_answers() {
@@ -40,6 +57,7 @@ mod tests {
             ("AP//", &[0, 255, 255]),
         ] {
             assert_eq!(decode(text).as_deref(), Some(expected), "{text}");
+            assert_eq!(encode(expected).trim_end_matches('='), text.trim_end_matches('='));
         }
         for text in ["Zg=a", "Z", "Zm 9v", "é"] {
             assert_eq!(decode(text), None, "{text}");

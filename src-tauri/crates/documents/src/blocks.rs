@@ -22,9 +22,14 @@ const FENCE: usize = 3;
 pub fn whole(name: &str, kind: AttachmentKind, text: &str) -> String {
     let text = match kind {
         AttachmentKind::Pdf => paged(text),
-        AttachmentKind::Text | AttachmentKind::Markdown | AttachmentKind::Code | AttachmentKind::Csv => {
-            text.to_owned()
-        }
+        AttachmentKind::Text
+        | AttachmentKind::Markdown
+        | AttachmentKind::Code
+        | AttachmentKind::Csv
+        | AttachmentKind::Image
+        | AttachmentKind::Document
+        | AttachmentKind::Spreadsheet
+        | AttachmentKind::Presentation => text.to_owned(),
     };
     fenced(&format!("File: {name}{}", unreadable_note(&text)), &text)
 }
@@ -40,11 +45,34 @@ pub fn passage(
     let words = text.get(range.clone())?;
     // Rows of a table mean nothing without its header.
     let head = match kind {
-        AttachmentKind::Csv => text.lines().next().filter(|line| range.start > line.len()),
-        AttachmentKind::Text | AttachmentKind::Markdown | AttachmentKind::Code | AttachmentKind::Pdf => None,
+        AttachmentKind::Csv => text.lines().next().filter(|line| range.start > line.len()).map(str::to_owned),
+        AttachmentKind::Spreadsheet => sheet_head(&text[..range.start]),
+        AttachmentKind::Presentation => last_heading(&text[..range.start]).map(str::to_owned),
+        AttachmentKind::Text
+        | AttachmentKind::Markdown
+        | AttachmentKind::Code
+        | AttachmentKind::Pdf
+        | AttachmentKind::Image
+        | AttachmentKind::Document => None,
     };
     let words = head.map_or_else(|| words.to_owned(), |head| format!("{head}\n{words}"));
     Some(fenced(&format!("{name}, {location}{}", unreadable_note(text)), &words))
+}
+
+/// Name of the sheet, and header of the table that goes on after `before`.
+fn sheet_head(before: &str) -> Option<String> {
+    let sheet = last_heading(before);
+    let table = before.rsplit("\n\n").next().unwrap_or_default();
+    let header =
+        table.lines().take_while(|_| table.lines().nth(1).is_some_and(|line| line.starts_with("| ---")));
+    let head: Vec<&str> = sheet.into_iter().chain(header.take(2)).collect();
+    (!head.is_empty()).then(|| head.join("\n"))
+}
+
+/// The last line before a passage that names a sheet or slide.
+fn last_heading(before: &str) -> Option<&str> {
+    let at = before.rfind("\n## ").map(|at| at + 1).or_else(|| before.starts_with("## ").then_some(0))?;
+    before[at..].lines().next()
 }
 
 /// A message's files and passages, in its order, and then what it says.
@@ -127,5 +155,20 @@ mod tests {
         let expected = format!("W\n\nFile: other.txt\n{NOTHING}\n\n{SEARCHED}\n\nP\n\nWhy?");
         assert_eq!(message(&blocks, "Why?"), expected);
         assert_eq!(message(&[], "Why?"), "Why?");
+    }
+
+    #[test]
+    fn rows_of_a_sheet_come_with_its_name_and_header() {
+        let text =
+            "## A\n\n| x |\n| --- |\n| 1 |\n\n## B\n\n| y | z |\n| --- | --- |\n| 2 | 3 |\n| 4 | 5 |\n";
+        let of = |words: &str, kind| {
+            let at = text.find(words).unwrap();
+            passage("a.xlsx", kind, text, at..at + words.len(), "line 1").unwrap()
+        };
+        let kind = AttachmentKind::Spreadsheet;
+        let expected = "## B\n| y | z |\n| --- | --- |\n| 4 | 5 |\n";
+        assert!(of("| 4 | 5 |", kind).contains(expected), "{}", of("| 4 | 5 |", kind));
+        assert!(!of("## A", kind).contains("---"));
+        assert!(of("| 4 | 5 |", AttachmentKind::Presentation).contains("## B\n| 4 | 5 |"));
     }
 }

@@ -1,11 +1,22 @@
-//! Decodes a file's bytes into text: PDF by its fonts, everything else by its encoding. What is not
-//! text is refused with a message. Knows nothing of messages, models or where the bytes come from.
+//! Decodes a file's bytes into text: PDF by its fonts, office files, books and web pages as Markdown, everything else by
+//! its encoding. What is not text is refused with a message.
 
 use contract::types::AttachmentKind;
 
 use crate::extract_error::{ExtractError, TEXT_MOST};
+use crate::html;
+use crate::office::{self, old_office};
 use crate::pdf;
 use crate::text_encoding::{self, DecodedText};
+
+/// Endings of web pages: their text is read, not their source.
+const WEB_PAGE: &[&str] = &["html", "htm", "xhtml", "xht"];
+
+/// Endings of archives that are read as documents.
+const OFFICE: &[&str] = &[
+    "docx", "docm", "dotx", "dotm", "xlsx", "xlsm", "xltx", "xltm", "xlsb", "pptx", "pptm", "potx", "ppsx",
+    "ppsm", "odt", "ott", "odm", "ods", "ots", "odp", "otp", "odg", "epub",
+];
 
 /// A file that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,12 +37,26 @@ pub fn read(name: &str, bytes: &[u8]) -> Result<ExtractedText, ExtractError> {
     if head.windows(5).any(|at| at == b"%PDF-") {
         return Ok(ExtractedText { kind: AttachmentKind::Pdf, text: pdf::read(bytes)?, guessed: None });
     }
+    if bytes.starts_with(b"PK\x03\x04") {
+        match office::read(bytes) {
+            Ok(Some((kind, text))) => return Ok(ExtractedText { kind, text, guessed: None }),
+            Err(error) if OFFICE.contains(&extension(name).as_str()) => return Err(error),
+            // any other archive, damaged or not
+            Ok(None) | Err(_) => {}
+        }
+    }
+    if bytes.starts_with(old_office::SIGNATURE) {
+        return Err(old_office::refusal(bytes));
+    }
     if let Some((what, remedy)) = known(name, bytes) {
         return Err(ExtractError::new(format!("it is {what}, not text"), remedy));
     }
     let DecodedText { text, guessed } = text_encoding::decode(name, bytes).ok_or_else(|| {
         ExtractError::new("its text can't be read", "Save it as text (UTF-8), PDF or CSV and attach that.")
     })?;
+    if WEB_PAGE.contains(&extension(name).as_str()) {
+        return Ok(ExtractedText { kind: AttachmentKind::Document, text: html::read(&text)?, guessed });
+    }
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     if text.trim().is_empty() {
         return Err(ExtractError::new(
@@ -48,11 +73,10 @@ pub fn read(name: &str, bytes: &[u8]) -> Result<ExtractedText, ExtractError> {
 /// By the ends of names that people know.
 fn kind(name: &str) -> AttachmentKind {
     const CODE: &[&str] = &[
-        "rs", "py", "js", "mjs", "ts", "tsx", "jsx", "svelte", "vue", "html", "htm", "css", "scss", "c", "h",
-        "cc", "cpp", "hpp", "cs", "java", "kt", "go", "rb", "php", "swift", "scala", "sh", "bash", "zsh",
-        "fish", "ps1", "sql", "json", "jsonl", "toml", "yaml", "yml", "xml", "ini", "lua", "pl", "r", "jl",
-        "hs", "ml", "ex", "exs", "erl", "clj", "dart", "zig", "nix", "wgsl", "glsl", "tex", "diff", "patch",
-        "ipynb",
+        "rs", "py", "js", "mjs", "ts", "tsx", "jsx", "svelte", "vue", "css", "scss", "c", "h", "cc", "cpp",
+        "hpp", "cs", "java", "kt", "go", "rb", "php", "swift", "scala", "sh", "bash", "zsh", "fish", "ps1",
+        "sql", "json", "jsonl", "toml", "yaml", "yml", "xml", "ini", "lua", "pl", "r", "jl", "hs", "ml",
+        "ex", "exs", "erl", "clj", "dart", "zig", "nix", "wgsl", "glsl", "tex", "diff", "patch", "ipynb",
     ];
     match extension(name).as_str() {
         "md" | "markdown" => AttachmentKind::Markdown,
@@ -93,7 +117,6 @@ fn known(name: &str, bytes: &[u8]) -> Option<(&'static str, &'static str)> {
         (b"\x1f\x8b", "an archive (gzip)", UNPACK),
         (b"7z\xbc\xaf\x27\x1c", "an archive (7z)", UNPACK),
         (b"Rar!", "an archive (RAR)", UNPACK),
-        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "a document in an old Office format", PRINT),
         (b"SQLite format 3\0", "a database", PRINT),
         (b"GGUF", "a model", "Add it on the Models page."),
         (b"ID3", "a recording", SEEN),
@@ -101,9 +124,7 @@ fn known(name: &str, bytes: &[u8]) -> Option<(&'static str, &'static str)> {
     ];
     if bytes.starts_with(b"PK\x03\x04") || bytes.starts_with(b"PK\x05\x06") {
         return Some(match extension(name).as_str() {
-            "docx" | "odt" | "pptx" | "odp" | "xlsx" | "ods" | "epub" | "pages" | "numbers" => {
-                ("an Office document", PRINT)
-            }
+            "pages" | "numbers" | "key" => ("an iWork document", PRINT),
             _ => ("an archive (zip)", UNPACK),
         });
     }
@@ -165,7 +186,10 @@ mod tests {
             ("a.txt", b"", "empty"),
             ("a.txt", b" \n\t", "only spaces"),
             ("a.png", b"\x89PNG\r\n\x1a\n\0\0", "PNG"),
-            ("a.docx", b"PK\x03\x04rest", "Office"),
+            ("a.docx", b"PK\x03\x04rest", "damaged"),
+            ("a.doc", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "old Office"),
+            ("a.pages", b"PK\x03\x04rest", "iWork"),
+            ("a.html", b"<p hidden>x</p>", "no text"),
             ("a.zip", b"PK\x03\x04rest", "zip"),
             ("a.txt", &noise, "can't be read"),
             ("a.txt", b"text\0with zeros", "can't be read"),
@@ -188,6 +212,7 @@ mod tests {
             ("notes.MD", AttachmentKind::Markdown),
             ("a.b.rs", AttachmentKind::Code),
             ("data.csv", AttachmentKind::Csv),
+            ("page.htm", AttachmentKind::Document),
             ("README", AttachmentKind::Text),
         ] {
             assert_eq!(read(name, b"x").unwrap().kind, expected, "{name}");

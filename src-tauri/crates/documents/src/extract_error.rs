@@ -15,6 +15,11 @@ impl ExtractError {
         Self { why: why.into(), remedy: remedy.into() }
     }
 
+    /// It can only be opened with a password.
+    pub fn locked() -> Self {
+        Self::new("it is protected by a password", "Save it without the password and attach that.")
+    }
+
     pub fn too_long(n_bytes: usize) -> Self {
         Self::new(
             format!("its text has {n_bytes} bytes or more, and the maximum is {TEXT_MOST}"),

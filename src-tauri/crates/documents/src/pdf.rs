@@ -3,6 +3,7 @@
 //! is ignored; words come in the order in which the file draws them.
 
 mod annotations;
+mod bidi;
 mod cmap;
 mod composite;
 mod content_stream;
@@ -14,19 +15,19 @@ mod glyph_names;
 mod lines;
 mod marked_content;
 mod predefined_cmaps;
+mod shown_line;
 mod simple;
 mod streams;
 mod strings;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use lopdf::{Document, LoadOptions, ObjectId};
 
 use crate::extract_error::{ExtractError, TEXT_MOST};
+use crate::timed::{self, READ_TIMEOUT};
 
 /// Between two pages of a text.
 pub const PAGE_BREAK: char = '\u{c}';
@@ -37,44 +38,14 @@ const MAX_PAGES: usize = 3000;
 /// A stream that unpacks to more is a trap, not a page. Bytes.
 const MAX_UNPACKED: usize = 32 << 20;
 
-/// How long a reader waits.
-const WITHIN: Duration = Duration::from_secs(20);
-
-/// Of the thread that reads: the parser goes a hundred levels down.
-const STACK_BYTES: usize = 16 << 20;
-
 /// Pages of a PDF, joined by `PAGE_BREAK`.
 pub fn read(bytes: &[u8]) -> Result<String, ExtractError> {
-    within(bytes, WITHIN)
+    within(bytes, READ_TIMEOUT)
 }
 
 fn within(bytes: &[u8], time: Duration) -> Result<String, ExtractError> {
-    // One outcome, so that a reader whose caller gave up ends at once.
-    let (send, done) = mpsc::sync_channel(1);
-    let stop = Arc::new(AtomicBool::new(false));
-    let (bytes, told) = (bytes.to_vec(), Arc::clone(&stop));
-    let thread = std::thread::Builder::new().name("pdf".into()).stack_size(STACK_BYTES).spawn(move || {
-        let outcome = catch_unwind(AssertUnwindSafe(|| text(&bytes, &told)));
-        // the caller may have given up
-        let _ = send.send(outcome.unwrap_or_else(|_| Err(damaged())));
-    });
-    if thread.is_err() {
-        return Err(ExtractError::new(
-            "the system could not start a thread to read it",
-            "Close other programs and try again.",
-        ));
-    }
-    let outcome = done.recv_timeout(time);
-    // the rest has no reader
-    stop.store(true, Ordering::Relaxed);
-    match outcome {
-        Ok(outcome) => outcome,
-        Err(RecvTimeoutError::Timeout) => Err(ExtractError::new(
-            format!("reading it took longer than {} seconds", time.as_secs()),
-            "Attach part of it, or save its text as a file and attach that.",
-        )),
-        Err(RecvTimeoutError::Disconnected) => Err(damaged()),
-    }
+    let bytes = bytes.to_vec();
+    timed::run(time, damaged, move |stop| text(&bytes, stop))
 }
 
 fn text(bytes: &[u8], stop: &AtomicBool) -> Result<String, ExtractError> {
@@ -82,11 +53,11 @@ fn text(bytes: &[u8], stop: &AtomicBool) -> Result<String, ExtractError> {
     let moved = encryption::with_encryption_object(bytes);
     let bytes = moved.as_deref().unwrap_or(bytes);
     let document = Document::load_mem_with_options(bytes, options).map_err(|error| match error {
-        lopdf::Error::InvalidPassword | lopdf::Error::Decryption(_) => locked(),
+        lopdf::Error::InvalidPassword | lopdf::Error::Decryption(_) => ExtractError::locked(),
         _ => damaged(),
     })?;
     if document.is_encrypted() {
-        return Err(locked());
+        return Err(ExtractError::locked());
     }
     let pages: Vec<_> = document.page_iter().take(MAX_PAGES + 1).collect();
     if pages.len() > MAX_PAGES {
@@ -141,10 +112,6 @@ fn content(document: &Document, page: ObjectId) -> Vec<u8> {
         }
     }
     content
-}
-
-fn locked() -> ExtractError {
-    ExtractError::new("it is protected by a password", "Save it without the password and attach that.")
 }
 
 fn damaged() -> ExtractError {

@@ -30,6 +30,8 @@ pub struct ConvertArgs {
     /// For `auto`: chooses the smallest file whose mean divergence from the source is at most this.
     /// Nats.
     pub max_kl: Option<f64>,
+    /// Whether a repository's vision tower is written beside it, as `mmproj-*.gguf`.
+    pub with_tower: bool,
     /// Replace a file that is there already.
     pub force: bool,
     /// None: all cores.
@@ -50,6 +52,17 @@ pub struct ConvertReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mean_kl: Option<f64>,
     pub tensors: Vec<TensorReport>,
+    /// The vision tower, where the source has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mmproj: Option<TowerReport>,
+}
+
+/// The file of a vision tower.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TowerReport {
+    pub out: PathBuf,
+    pub bytes: u64,
+    pub tensors: Vec<TensorReport>,
 }
 
 /// Told how many bytes of how many are written; false ends the work.
@@ -69,7 +82,16 @@ pub fn convert(
     let file = Arc::new(crate::model_file::open(&args.source)?);
     let (formats, mean_kl) = auto::formats(io, &wanted, &file, args, progress)?;
     let conversion = convert::plan(&file, &formats, args.threads)?;
-    let tensors = write(io, &conversion, &args.out, progress)?;
+    let mmproj = match args.with_tower {
+        true => write_tower(io, &file, &formats, args, progress)?,
+        false => None,
+    };
+    let tensors = write(io, &conversion, &args.out, progress).inspect_err(|_| {
+        if let Some(tower) = &mmproj {
+            // The first error is the one to report.
+            let _ = io.remove_file(&tower.out);
+        }
+    })?;
     let mut dtypes: BTreeMap<String, u64> = BTreeMap::new();
     for tensor in &tensors {
         *dtypes.entry(tensor.to.clone()).or_default() += tensor.bytes;
@@ -83,7 +105,40 @@ pub fn convert(
         kept_coarser: conversion.n_kept_coarser,
         mean_kl,
         tensors,
+        mmproj,
     })
+}
+
+/// Writes the vision tower of a repository beside the model. None: it has none.
+fn write_tower(
+    io: &dyn Io,
+    file: &WeightFile,
+    formats: &Formats,
+    args: &ConvertArgs,
+    progress: &mut Progress<'_>,
+) -> Result<Option<TowerReport>> {
+    let planned = convert::plan_tower(file, formats, args.threads).map_err(|error| {
+        let remedy = "Use the repository as it is, or convert its text half alone with --no-mmproj.";
+        Error::input("convert.tower", error.to_string(), remedy)
+    })?;
+    let Some(conversion) = planned else { return Ok(None) };
+    let out = tower_path(args, formats.tower_format());
+    check_target(io, &ConvertArgs { out: out.clone(), ..args.clone() })?;
+    let tensors = write_checked(io, &conversion, &out, progress, &|out| {
+        engine::vision::image_settings(&*engine::vision::named_tower(out)?)?;
+        Ok(())
+    })?;
+    Ok(Some(TowerReport { bytes: conversion.n_bytes(), out, tensors }))
+}
+
+/// Such as `mmproj-gemma-f16.gguf` beside `gemma-q4_k_m.gguf`: a tower serves every format of its model.
+fn tower_path(args: &ConvertArgs, format: &str) -> PathBuf {
+    let stem = args.out.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let n_kept = stem.len().saturating_sub(args.dtype.len());
+    let is_format = stem.get(n_kept..).is_some_and(|end| end.eq_ignore_ascii_case(&args.dtype));
+    let name = if is_format { stem[..n_kept].trim_end_matches(['-', '.', '_', ' ']) } else { &stem };
+    let separator = if name.is_empty() { "" } else { "-" };
+    args.out.with_file_name(format!("mmproj-{name}{separator}{format}.gguf"))
 }
 
 /// What decides about the formats.
@@ -157,6 +212,17 @@ pub(crate) fn write(
     out: &Path,
     progress: &mut Progress<'_>,
 ) -> Result<Vec<TensorReport>> {
+    write_checked(io, conversion, out, progress, &opened_as_model)
+}
+
+/// As `write`; `open` opens what was written.
+fn write_checked(
+    io: &dyn Io,
+    conversion: &Conversion,
+    out: &Path,
+    progress: &mut Progress<'_>,
+    open: &dyn Fn(&Path) -> Result<()>,
+) -> Result<Vec<TensorReport>> {
     let total = conversion.n_bytes();
     check_room(out, total)?;
     let mut tensors = Vec::new();
@@ -167,7 +233,7 @@ pub(crate) fn write(
         buffered.flush()
     });
     match written {
-        Ok(()) => accepted(io, out).map(|()| tensors),
+        Ok(()) => accepted(io, out, open).map(|()| tensors),
         Err(error) if error.io_kind() == std::io::ErrorKind::InvalidData => Err(Error::input(
             "convert.value",
             error.source.to_string(),
@@ -178,15 +244,16 @@ pub(crate) fn write(
     }
 }
 
-/// Opens what was written as any model is opened. Error: it is none; then it is removed.
-fn accepted(io: &dyn Io, out: &Path) -> Result<()> {
-    let check = || -> Result<()> {
-        let file = WeightFile::open(out)?;
-        let family = arch::find(&file)?;
-        arch::tensors(&file, family, &arch::spec(&file, family)?)?;
-        Ok(())
-    };
-    check().map_err(|error| match io.remove_file(out) {
+fn opened_as_model(out: &Path) -> Result<()> {
+    let file = WeightFile::open(out)?;
+    let family = arch::find(&file)?;
+    arch::tensors(&file, family, &arch::spec(&file, family)?)?;
+    Ok(())
+}
+
+/// Opens what was written as any reader does. Error: it can't be opened; then it is removed.
+fn accepted(io: &dyn Io, out: &Path, open: &dyn Fn(&Path) -> Result<()>) -> Result<()> {
+    open(out).map_err(|error| match io.remove_file(out) {
         Ok(()) => Error::bug(format!("the converted file can't be opened: {}", error.message())),
         Err(left) => left.into(),
     })

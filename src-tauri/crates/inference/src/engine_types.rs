@@ -1,16 +1,18 @@
 //! Converts the engine's types from and to the plain ones of `contract`.
 
-use contract::protocol::{GpuPrecision, Kv};
+use contract::protocol::{GpuPrecision, Kv, KvFormat, ProbabilityReport, ProbabilityStage};
 use contract::types::Finish;
 use contract::{
-    DraftLength, DraftSource, KvAging, KvLayerGroup, ModelSizes, Result, RopeScaling, Sampling, Speculation,
-    TemplateCapabilities, ThinkingSupport,
+    DraftLength, DraftSource, DrySampling, KvAging, KvLayerGroup, LogitBias, ModelSizes, Result, RopeScaling,
+    Sampling, Speculation, TemplateCapabilities, ThinkingSupport,
 };
-use engine::KvDType;
 use engine::capabilities::{ModelCapabilities, Thinking};
 use engine::kv::requantize::KvRequantize;
 use engine::memory_estimate::{KvLayerGroup as EngineLayerGroup, MemoryEstimate};
+use engine::sampler::{DrySettings, SequenceBreakers, XtcSettings};
 use engine::speculate;
+use engine::tokenizer::Tokenizer;
+use engine::{KvDType, KvPrecision};
 
 /// A scaling of positions as users write it, such as `yarn:2`. Error `request.rope_scaling`.
 pub fn parse_rope_scaling(text: &str) -> Result<RopeScaling> {
@@ -49,13 +51,28 @@ pub fn kv_aging(aging: KvAging) -> KvRequantize {
     }
 }
 
+/// The probabilities that an answer reports.
+pub fn logprobs(report: ProbabilityReport) -> engine::logprobs::LogprobsReport {
+    engine::logprobs::LogprobsReport {
+        n_top: report.n_alternatives as usize,
+        stage: match report.stage {
+            ProbabilityStage::BeforeSampling => engine::logprobs::ProbabilityStage::BeforeSampling,
+            ProbabilityStage::AfterSampling => engine::logprobs::ProbabilityStage::AfterSampling,
+        },
+    }
+}
+
 /// The precision of keys and values.
-pub fn kv_dtype(kv: Kv) -> KvDType {
-    match kv {
-        Kv::F32 => KvDType::F32,
-        Kv::F16 => KvDType::F16,
-        Kv::Q8_0 => KvDType::Q8_0,
-        Kv::Q4_0 => KvDType::Q4_0,
+pub fn kv_precision(kv: Kv) -> KvPrecision {
+    KvPrecision { keys: kv_dtype(kv.keys), values: kv_dtype(kv.values) }
+}
+
+fn kv_dtype(format: KvFormat) -> KvDType {
+    match format {
+        KvFormat::F32 => KvDType::F32,
+        KvFormat::F16 => KvDType::F16,
+        KvFormat::Q8_0 => KvDType::Q8_0,
+        KvFormat::Q4_0 => KvDType::Q4_0,
     }
 }
 
@@ -69,14 +86,43 @@ pub fn gpu_precision(precision: GpuPrecision) -> engine::Precision {
     }
 }
 
-pub(crate) fn sampling(sampling: &Sampling) -> engine::Sampling {
-    let Sampling { temperature, top_k, top_p, min_p, repeat_penalty, repeat_last_n, seed } = *sampling;
-    engine::Sampling { temperature, top_k, top_p, min_p, repeat_penalty, repeat_last_n, seed }
+/// The engine's sampling; `tokenizer` finds the tokens of texts that end repetitions. A model without one answers nothing.
+pub(crate) fn sampling(sampling: &Sampling, tokenizer: Option<&Tokenizer>) -> engine::Sampling {
+    let &Sampling { temperature, top_k, top_p, min_p, repeat_penalty, repeat_last_n, seed, .. } = sampling;
+    let &Sampling { presence_penalty, frequency_penalty, .. } = sampling;
+    let bias = |&LogitBias { token, bias }: &LogitBias| engine::sampler::LogitBias { token, bias };
+    engine::Sampling {
+        temperature,
+        top_k,
+        top_p,
+        min_p,
+        repeat_penalty,
+        repeat_last_n,
+        presence_penalty,
+        frequency_penalty,
+        dry: dry(&sampling.dry, tokenizer),
+        xtc: XtcSettings { probability: sampling.xtc.probability, threshold: sampling.xtc.threshold },
+        logit_bias: sampling.logit_bias.iter().map(bias).collect(),
+        seed,
+    }
 }
 
-pub(crate) fn speculation(speculation: Speculation) -> engine::speculate::Speculation {
+fn dry(dry: &DrySampling, tokenizer: Option<&Tokenizer>) -> DrySettings {
+    let &DrySampling { multiplier, base, allowed_length, last_n, .. } = dry;
+    let settings =
+        DrySettings { multiplier, base, allowed_length, last_n, breakers: SequenceBreakers::default() };
+    match tokenizer.filter(|_| settings.is_on()) {
+        Some(tokenizer) => {
+            DrySettings { breakers: SequenceBreakers::new(tokenizer, &dry.sequence_breakers), ..settings }
+        }
+        None => settings,
+    }
+}
+
+pub(crate) fn speculation(speculation: Speculation, has_draft_block: bool) -> engine::speculate::Speculation {
     engine::speculate::Speculation {
         source: match speculation.guesses {
+            DraftSource::Lookup if has_draft_block => speculate::DraftSource::Block,
             DraftSource::Lookup => speculate::DraftSource::Lookup,
             DraftSource::Model => speculate::DraftSource::Model,
         },
@@ -121,6 +167,8 @@ pub(crate) fn model_sizes(sizes: MemoryEstimate) -> ModelSizes {
         n_vocab: sizes.n_vocab,
         context_length: sizes.context_length,
         embeds: sizes.embeds,
+        vision_weights: sizes.vision_weights,
+        vision_activations: sizes.vision_activations,
     }
 }
 
@@ -149,6 +197,8 @@ pub fn engine_sizes(sizes: &ModelSizes) -> MemoryEstimate {
         n_vocab: sizes.n_vocab,
         context_length: sizes.context_length,
         embeds: sizes.embeds,
+        vision_weights: sizes.vision_weights,
+        vision_activations: sizes.vision_activations,
     }
 }
 
@@ -182,6 +232,8 @@ mod tests {
             read: [("Q8_0".to_owned(), 2)].into(),
             layers: vec![EngineLayerGroup { n: 1, n_kv_heads: 2, head_dim: 4, window: Some(5) }],
             embeds: true,
+            vision_weights: 17,
+            vision_activations: 19,
             ..MemoryEstimate::default()
         };
         let plain = model_sizes(sizes.clone());

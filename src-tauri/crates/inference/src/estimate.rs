@@ -119,7 +119,7 @@ pub fn estimate(
 ) -> ModelFit {
     let n_ctx = (asked.context as usize).min(memory_estimate.context_length.max(1));
     let context = u32::try_from(n_ctx).unwrap_or(u32::MAX);
-    let kv = engine_types::kv_dtype(asked.kv);
+    let kv = engine_types::kv_precision(asked.kv);
     let needs = needs(memory_estimate, n_ctx, asked.kv);
     let longest = here.free_bytes.and_then(|free| memory_estimate.longest_within(free, kv));
     let longest = match here.free_bytes {
@@ -166,14 +166,14 @@ pub fn estimate(
 }
 
 fn needs(memory_estimate: &MemoryEstimate, n_ctx: usize, kv: Kv) -> FitNeeds {
-    let needs = memory_estimate.needs(n_ctx, engine_types::kv_dtype(kv));
+    let needs = memory_estimate.needs(n_ctx, engine_types::kv_precision(kv));
     let engine::model::MemoryNeeds { weights, context, activations, vocabulary } = needs;
     FitNeeds { weights, context, activations, vocabulary, total: needs.total() }
 }
 
 /// Memory for a conversation of `tokens` tokens, model included.
 pub fn memory_at(memory_estimate: &MemoryEstimate, tokens: u32, kv: Kv) -> u64 {
-    memory_estimate.needs(tokens as usize, engine_types::kv_dtype(kv)).total()
+    memory_estimate.needs(tokens as usize, engine_types::kv_precision(kv)).total()
 }
 
 /// Tokens per second after `depth` tokens. None: nothing was measured here.
@@ -185,7 +185,7 @@ pub fn tok_s(memory_estimate: &MemoryEstimate, speeds: &MeasuredSpeeds, kv: Kv, 
     }
     let depth = depth as usize;
     // heads that share keys compute on what was read once: whichever takes longer hides the other
-    let read = memory_estimate.kv_read(depth, engine_types::kv_dtype(kv)) as f64 / speeds.of_context()?;
+    let read = memory_estimate.kv_read(depth, engine_types::kv_precision(kv)) as f64 / speeds.of_context()?;
     seconds += read.max(memory_estimate.attended(depth) as f64 * speeds.beside.attended_s);
     seconds += memory_estimate.n_layers() as f64 * speeds.beside.layer_s;
     (seconds > 0.0).then(|| 1.0 / seconds)
@@ -198,7 +198,7 @@ fn rounded(speed: f64) -> f64 {
 
 /// As settings and flags name it.
 pub fn kv_name(kv: Kv) -> String {
-    serde_json::to_value(kv).ok().and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
+    kv.to_string()
 }
 
 fn reason(

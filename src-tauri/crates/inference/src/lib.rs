@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod constraints;
 pub mod convert;
 pub mod engine_types;
 pub mod estimate;
@@ -13,6 +14,8 @@ mod model_name;
 pub mod profile;
 pub mod starter;
 pub mod supervisor;
+pub mod tune;
+pub mod vision_file;
 pub mod worker;
 
 pub use worker::guarded;

@@ -6,6 +6,7 @@
 mod cache;
 mod cores;
 pub mod gpus;
+mod other_load;
 mod overhead;
 pub mod speeds;
 mod threads;

@@ -12,7 +12,7 @@ use weights::{Container, WeightFile};
 use contract::protocol::{Facts, Location};
 
 use crate::model_name::model_name;
-use crate::{engine_types, starter};
+use crate::{engine_types, starter, vision_file};
 use contract::{Error, ErrorKind, Result};
 
 pub fn open(location: &Location) -> Result<WeightFile> {
@@ -56,10 +56,12 @@ fn facts(file: &WeightFile, location: &Location) -> Result<Facts> {
         *bytes_of.entry(part.dtype.name()).or_insert(0) += part.n_bytes;
     }
     let dtype = bytes_of.iter().max_by_key(|(_, n_bytes)| **n_bytes).map_or("", |(name, _)| name);
-    let estimate = MemoryEstimate::new(&spec, &stored_tensors);
+    let (estimate, has_tower) =
+        vision_file::with_tower(MemoryEstimate::new(&spec, &stored_tensors), location, file);
+    let bytes = estimate.weights;
     Ok(Facts {
         name: name(file, location),
-        bytes: estimate.weights,
+        bytes,
         architecture: spec.architecture.into(),
         parameters: stored_tensors.iter().map(|part| part.n_values).sum(),
         dtype: dtype.into(),
@@ -71,6 +73,7 @@ fn facts(file: &WeightFile, location: &Location) -> Result<Facts> {
         // An unreadable template is reported when the model is loaded; it doesn't exclude the file
         // from the list.
         skills: engine_types::template_capabilities(ModelCapabilities::of(file).unwrap_or_default()),
+        images: has_tower,
     })
 }
 
@@ -80,12 +83,11 @@ fn name(file: &WeightFile, location: &Location) -> String {
         Location::Path(path) => Path::new(path),
         Location::Remote { model, .. } => return model.clone(),
     };
-    let stem = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy();
     match file.container() {
         Container::Gguf { .. } => {
             let metadata = file.metadata();
-            model_name(metadata.str("general.name").ok(), Some(metadata), &stem)
+            model_name(metadata.str("general.name").ok(), Some(metadata), path)
         }
-        Container::Safetensors => stem.into_owned(),
+        Container::Safetensors => model_name(None, None, path),
     }
 }

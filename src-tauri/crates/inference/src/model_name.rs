@@ -1,4 +1,7 @@
-//! What a model is called: the name in its file, unless that names a training run, a folder or nothing.
+//! What a model is called: the name in its file, unless that names a training run, a folder or nothing; else the name of
+//! the file or of its repository.
+
+use std::path::Path;
 
 use weights::Metadata;
 
@@ -30,6 +33,9 @@ const EMPTY_NAMES: &[&str] = &[
     "root",
     "snapshot",
     "snapshots",
+    "blobs",
+    "refs",
+    "main",
     "untitled",
     "unknown",
     "none",
@@ -84,8 +90,9 @@ const RUN_WORDS: &[&str] = &[
 /// Shortest word of hexadecimal digits that is a hash.
 const MIN_HASH_CHARS: usize = 7;
 
-/// The name to show. `own` is `general.name`, `stem` the file's name without its ending.
-pub fn model_name(own: Option<&str>, metadata: Option<&Metadata>, stem: &str) -> String {
+/// The name to show. `own` is `general.name`, `path` that of a file, or of a folder with a model.
+pub fn model_name(own: Option<&str>, metadata: Option<&Metadata>, path: &Path) -> String {
+    let stem = stem(path);
     let own = own.map(str::trim).filter(|name| !name.is_empty());
     if let Some(name) = own.filter(|name| is_name(name)) {
         return name.to_owned();
@@ -102,10 +109,37 @@ pub fn model_name(own: Option<&str>, metadata: Option<&Metadata>, stem: &str) ->
     });
     match composed {
         Some((true, name)) => name,
-        _ if is_name(stem) => stem.to_owned(),
-        Some((false, name)) => name,
-        None => own.unwrap_or(stem).to_owned(),
+        _ if is_name(&stem) => stem,
+        composed => repository(path)
+            .or(composed.map(|(_, name)| name))
+            .unwrap_or_else(|| own.map_or(stem, str::to_owned)),
     }
+}
+
+/// The name of a file without its ending and its number among several; of a folder, all of it.
+fn stem(path: &Path) -> String {
+    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+    let ends = [".safetensors.index.json", ".safetensors", ".gguf", ".bin", ".json"];
+    let stem = ends.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(&name);
+    without_part_number(stem).to_owned()
+}
+
+/// `name-00001-of-00003` is a part of `name`.
+fn without_part_number(stem: &str) -> &str {
+    let is_number = |text: &str| text.len() == 5 && text.chars().all(|c| c.is_ascii_digit());
+    let Some((rest, total)) = stem.rsplit_once("-of-") else { return stem };
+    match rest.rsplit_once('-') {
+        Some((name, number)) if is_number(number) && is_number(total) => name,
+        _ => stem,
+    }
+}
+
+/// The repository that a file lies in: its folder where that has a size or version, or the hub's cache above it.
+fn repository(path: &Path) -> Option<String> {
+    let folders = path.ancestors().skip(1).filter_map(|folder| folder.file_name()?.to_str());
+    let cached = folders.clone().find_map(|folder| folder.strip_prefix("models--")?.rsplit("--").next());
+    let beside = folders.take(1).find(|folder| is_name(folder) && folder.chars().any(|c| c.is_ascii_digit()));
+    cached.or(beside).map(str::to_owned)
 }
 
 /// Whether a text can be the name of a model.
@@ -201,7 +235,25 @@ mod tests {
             (Some("Mix1 Ep2"), "8e2f0bd1c4a7", "Mix1 Ep2"),
         ];
         for (own, stem, expected) in cases {
-            assert_eq!(model_name(own, None, stem), expected, "{own:?} {stem}");
+            let path = format!("/home/a/Downloads/{stem}.gguf");
+            assert_eq!(model_name(own, None, Path::new(&path)), expected, "{own:?} {stem}");
+        }
+    }
+
+    #[test]
+    fn a_path_tells_the_name_where_the_file_does_not() {
+        let hub = "/home/a/.cache/huggingface/hub/models--Qwen--Qwen3-0.6B/snapshots/8e2f0bd1c4a7";
+        let cases = [
+            ("/m/Qwen2.5-0.5B-Instruct", "Qwen2.5-0.5B-Instruct"),
+            ("/m/Llama-3.2-1B-Q4_K_M-00001-of-00002.gguf", "Llama-3.2-1B-Q4_K_M"),
+            ("/m/Qwen2.5-0.5B-Instruct/model.safetensors", "Qwen2.5-0.5B-Instruct"),
+            ("/m/SmolLM2-135M/model-00001-of-00003.safetensors", "SmolLM2-135M"),
+            ("/home/a/Downloads/model.gguf", "model"),
+            (hub, "Qwen3-0.6B"),
+            (&format!("{hub}/model.safetensors"), "Qwen3-0.6B"),
+        ];
+        for (path, expected) in cases {
+            assert_eq!(model_name(None, None, Path::new(path)), expected, "{path}");
         }
     }
 }

@@ -74,7 +74,7 @@ pub struct Profile {
     /// When the last step ended or was reported.
     last: Duration,
     /// When the steps began that a GPU reports at their end.
-    of_card: Duration,
+    gpu_since: Duration,
     /// of the run that isn't over
     run_time: Duration,
     total: [Duration; 2],
@@ -91,7 +91,7 @@ impl Profile {
     /// A run begins after something that isn't counted.
     pub fn begin(&mut self, clock: &dyn Clock) {
         self.began = clock.monotonic();
-        (self.last, self.of_card) = (self.began, self.began);
+        (self.last, self.gpu_since) = (self.began, self.began);
         self.run_time = Duration::ZERO;
         self.run.clear();
     }
@@ -105,9 +105,9 @@ impl Profile {
             None => (Line::Processor, self.last, now),
             Some(span) => {
                 if span.start.is_zero() {
-                    self.of_card = self.last;
+                    self.gpu_since = self.last;
                 }
-                (Line::Card, self.of_card + span.start, self.of_card + span.end)
+                (Line::Gpu, self.gpu_since + span.start, self.gpu_since + span.end)
             }
         };
         let at = self.operation((ran.operation(), ran.label(), line));

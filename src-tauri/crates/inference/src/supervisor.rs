@@ -17,8 +17,9 @@ use std::time::Duration;
 
 use io::{Clock, RealClock};
 
+use crate::tune;
 use crate::worker::{End, pipe};
-use child::{Child, Vitals};
+use child::{Child, ProcessActivity};
 use contract::protocol::{KvStats, LoadState, WorkerEvent, WorkerRequest};
 use contract::{Error, ErrorKind, Result};
 use heartbeat::{BEAT_INTERVAL, Heartbeat, Pulse};
@@ -71,10 +72,14 @@ impl WorkerProgram {
     }
 }
 
-/// The program's whole run, if it was started as the worker. Call it first in `main`.
+/// The program's whole run, if it was started as the worker or to fine-tune. Call it first in `main`.
 pub fn serve_if_asked() -> Option<ExitCode> {
     let mut args = std::env::args_os().skip(1);
-    if args.next()? != ARGUMENT || args.next().is_some() {
+    let first = args.next()?;
+    if first == tune::process::ARGUMENT {
+        return Some(tune::process::serve(args.next().map(PathBuf::from)));
+    }
+    if first != ARGUMENT || args.next().is_some() {
         return None;
     }
     platform::logging::to_stderr();
@@ -143,7 +148,7 @@ fn run_beating(
         interval: beat_interval.min(program.patience),
         next_look: Duration::ZERO,
         heartbeat: Heartbeat::default(),
-        heard: Vitals::default(),
+        heard: ProcessActivity::default(),
         heard_at: Duration::ZERO,
         n_silences: 0,
         gone: false,
@@ -170,7 +175,7 @@ struct Supervisor<'a> {
     next_look: Duration,
     heartbeat: Heartbeat,
     /// What the process had done when it last said something, or was last found silent.
-    heard: Vitals,
+    heard: ProcessActivity,
     heard_at: Duration,
     n_silences: u32,
     /// The listener has gone.
@@ -198,7 +203,7 @@ impl Supervisor<'_> {
                 Ok(Input::Request(request)) => self.request(request),
                 Ok(Input::Event(of, event)) if of == self.n_children => self.event(*event),
                 Ok(Input::Beat(of)) if of == self.n_children => self.heartbeat.beats(),
-                Ok(Input::Ended(of)) if of == self.n_children => self.fell(),
+                Ok(Input::Ended(of)) if of == self.n_children => self.worker_ended(),
                 // What a process said before it was given up.
                 Ok(Input::Event(..) | Input::Beat(_) | Input::Ended(_)) => {}
                 Err(RecvTimeoutError::Timeout) => {}
@@ -258,7 +263,7 @@ impl Supervisor<'_> {
     fn watch_anew(&mut self) {
         let now = self.clock.monotonic();
         (self.heard_at, self.next_look, self.n_silences) = (now, now + self.interval, 0);
-        (self.heartbeat, self.heard) = (Heartbeat::default(), Vitals::default());
+        (self.heartbeat, self.heard) = (Heartbeat::default(), ProcessActivity::default());
     }
 
     fn event(&mut self, event: WorkerEvent) {
@@ -276,7 +281,7 @@ impl Supervisor<'_> {
         self.next_look = now + self.interval;
         let Some(child) = &mut self.child else { return };
         let is_silent = now.saturating_sub(self.heard_at) >= self.program.patience;
-        match self.heartbeat.look(&mut || child.vitals(now)) {
+        match self.heartbeat.look(&mut || child.activity(now)) {
             Pulse::Ask => child.ask_beat(),
             Pulse::Waits => {}
             Pulse::Stopped => {
@@ -293,10 +298,10 @@ impl Supervisor<'_> {
     /// Nothing was said for as long as patience lasts, though there is work.
     fn silence(&mut self, now: Duration) {
         let Some(child) = &mut self.child else { return };
-        let vitals = child.vitals(now);
+        let activity = child.activity(now);
         // A slow disk is no fault of the process.
-        self.n_silences = if vitals.has_read_since(&self.heard) { 0 } else { self.n_silences + 1 };
-        (self.heard, self.heard_at) = (vitals, now);
+        self.n_silences = if activity.has_read_since(&self.heard) { 0 } else { self.n_silences + 1 };
+        (self.heard, self.heard_at) = (activity, now);
         if self.n_silences < MAX_SILENCES {
             return;
         }
@@ -306,19 +311,14 @@ impl Supervisor<'_> {
     }
 
     /// The process is gone: what was asked of it is asked of another one, where that has not failed before.
-    fn fell(&mut self) {
+    fn worker_ended(&mut self) {
         let Some(child) = self.child.take() else { return };
-        let fall = child.buried();
-        tracing::error!(
-            code = fall.error.code(),
-            "{} Last output: {}",
-            fall.error.message(),
-            fall.last_words
-        );
+        let end = child.reap();
+        tracing::error!(code = end.error.code(), "{} Last output: {}", end.error.message(), end.last_words);
         for id in self.flights.models() {
             self.say(WorkerEvent::Model { id, state: LoadState::Unloaded });
         }
-        let (again, told) = self.flights.fell(&fall.error);
+        let (again, told) = self.flights.worker_ended(&end.error);
         told.into_iter().for_each(|event| self.say(event));
         if !again.is_empty() {
             self.pass_on(again);

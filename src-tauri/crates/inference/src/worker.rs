@@ -8,12 +8,14 @@ mod channel;
 pub mod checkpoint_store;
 mod count;
 mod embed;
+mod gap_tokens;
 mod kv_contexts;
 mod loading;
 mod model;
 pub mod pipe;
 mod resume;
 mod run_facts;
+mod vocabulary;
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -31,10 +33,11 @@ use crate::model_file;
 pub use channel::{Inbox, Requests, channel};
 use contract::protocol::{
     CountRequest, FitOutcome, FitRequest, GenerateRequest, Hits, KvStats, LoadState, LogprobsRequest,
-    ModelRef, PrefetchRequest, Step, TokenAlternatives, TokenCounts, TurnResult, WorkerEvent, WorkerRequest,
+    ModelRef, PrefetchRequest, Step, TokenAlternatives, TokenCounts, TurnResult, VocabularyRequest,
+    WorkerEvent, WorkerRequest,
 };
 use count::Counter;
-use embed::Embedding;
+use embed::{Embedding, TextJob};
 use loading::{LOOK_EVERY, LoadJob};
 use model::LoadedModel;
 pub use model::gpu_notices::told as gpu_notice;
@@ -84,7 +87,7 @@ pub fn run_within(
     };
     while !worker.gone {
         let request = worker.next();
-        worker.give_up_idle();
+        worker.release_idle();
         match request {
             Ok(WorkerRequest::Stop) => return worker.end(End::Stopped),
             Err(TryRecvError::Disconnected) => return worker.end(End::RequestsEnded),
@@ -173,10 +176,10 @@ impl Worker<'_> {
         waits || self.models.iter().any(LoadedModel::is_busy)
     }
 
-    fn give_up_idle(&mut self) {
+    fn release_idle(&mut self) {
         let now = self.clock.monotonic();
         for model in self.models.iter_mut().filter(|model| model.next_idle().is_some_and(|at| at <= now)) {
-            model.give_up_idle(now);
+            model.release_idle(now);
         }
     }
 
@@ -212,11 +215,17 @@ impl Worker<'_> {
                 let outcome = self.count(&count);
                 self.say(WorkerEvent::TokenCounts { request, outcome });
             }
+            WorkerRequest::Vocabulary { request, vocabulary } => {
+                let VocabularyRequest { model, query } = *vocabulary;
+                let outcome = self.with_counter((&model, None), |counter, now| counter.answer(&query, now));
+                self.say(WorkerEvent::VocabularyAnswer { request, outcome });
+            }
             WorkerRequest::Logprobs { request, logprobs } => {
                 let outcome = self.logprobs(&logprobs);
                 self.say(WorkerEvent::TokenAlternatives { request, outcome });
             }
-            WorkerRequest::Embed { request, embed } => self.embed(request, *embed),
+            WorkerRequest::Embed { request, embed } => self.embed(request, TextJob::Embed(*embed)),
+            WorkerRequest::Rank { request, rank } => self.embed(request, TextJob::Rank(*rank)),
             WorkerRequest::Fit { request, fit } => {
                 let outcome = self.fit(&fit);
                 self.say(WorkerEvent::FitOutcome { request, outcome });
@@ -289,25 +298,27 @@ impl Worker<'_> {
     }
 
     fn count(&mut self, request: &CountRequest) -> Result<TokenCounts> {
-        self.with_counter(&request.model, |counter, now| counter.count(request, now))
+        let mmproj = request.load.mmproj.as_deref();
+        self.with_counter((&request.model, mmproj), |counter, now| counter.count(request, now))
     }
 
     fn fit(&mut self, request: &FitRequest) -> Result<FitOutcome> {
-        self.with_counter(&request.count.model, |counter, now| counter.fit(request, now))
+        let mmproj = request.count.load.mmproj.as_deref();
+        self.with_counter((&request.count.model, mmproj), |counter, now| counter.fit(request, now))
     }
 
     fn with_counter<T>(
         &mut self,
-        model: &ModelRef,
+        (model, mmproj): (&ModelRef, Option<&str>),
         work: impl FnOnce(&mut Counter, &str) -> Result<T>,
     ) -> Result<T> {
         let now = calendar::date_time(self.clock.now_utc_ms());
-        let is_there = self.counter.as_ref().is_some_and(|it| it.reference == *model);
+        let is_there = self.counter.as_ref().is_some_and(|it| it.is_of(model, mmproj));
         // Taken out while it works: one that a panic left half done is not used again.
         let kept = self.counter.take().filter(|_| is_there);
         let mut counter = match kept {
             Some(counter) => counter,
-            None => guarded(|| Counter::open(model.clone()))?,
+            None => guarded(|| Counter::open(model.clone(), mmproj))?,
         };
         let done = guarded(|| work(&mut counter, &now))?;
         self.counter = Some(counter);

@@ -5,6 +5,7 @@
 use engine::template::RenderedPrompt;
 use serde_json::{Value, json};
 
+use crate::image_runs::ImageForm;
 use contract::protocol::PromptMessage;
 
 /// How calls are shown to the template.
@@ -27,10 +28,12 @@ const WAYS: [ContentForm; 4] = [
 pub fn render(
     messages: &[PromptMessage],
     source: &str,
+    images: ImageForm,
     render: &dyn Fn(&[Value]) -> engine::Result<RenderedPrompt>,
 ) -> engine::Result<RenderedPrompt> {
-    let values =
-        |way: ContentForm| messages.iter().map(|message| value(message, way, source)).collect::<Vec<_>>();
+    let values = |way: ContentForm| {
+        messages.iter().map(|message| value(message, way, source, images)).collect::<Vec<_>>()
+    };
     let mut first = None;
     for way in WAYS {
         let values = values(way);
@@ -52,9 +55,9 @@ pub fn render(
     first.expect("there are ways")
 }
 
-fn value(message: &PromptMessage, way: ContentForm, source: &str) -> Value {
+fn value(message: &PromptMessage, way: ContentForm, source: &str, images: ImageForm) -> Value {
     let has_calls = !message.tool_calls.is_empty();
-    let mut value = json!({ "role": message.role, "content": message.content });
+    let mut value = json!({ "role": message.role, "content": images.content(message) });
     // SmolLM3's shows an answer's content alone: what it called has to stand there, as its model writes it.
     if has_calls && !source.contains("tool_calls") {
         value["content"] = json!(with_calls(&message.content, &message.tool_calls));
@@ -153,7 +156,11 @@ mod tests {
                 now: None,
             })
         };
-        assert_eq!(render(&[message], source, &by).map(|it| it.text).as_deref(), Ok(expected), "{source}");
+        assert_eq!(
+            render(&[message], source, ImageForm::Parts, &by).map(|it| it.text).as_deref(),
+            Ok(expected),
+            "{source}"
+        );
     }
 
     #[test]

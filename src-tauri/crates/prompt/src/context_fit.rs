@@ -70,7 +70,7 @@ pub struct Fitting<'a> {
     turns: Vec<Range<usize>>,
     room: TokenBudget,
     talk: Transcript,
-    /// The texts of `talk.digests`.
+    /// The texts of `talk.summaries`.
     texts: Vec<&'a str>,
 }
 
@@ -88,14 +88,14 @@ impl<'a> Fitting<'a> {
         let most = turns.len().saturating_sub(1);
         let compacted =
             compression.compacted_until.as_ref().and_then(turn_of).map_or(0, |turn| turn + 1).min(most);
-        let mut talk = Transcript { n_turns: turns.len(), n_compacted: compacted, digests: Vec::new() };
+        let mut talk = Transcript { n_turns: turns.len(), n_compacted: compacted, summaries: Vec::new() };
         let mut texts = Vec::new();
         for summary in &compression.summaries {
             let (Some(first), Some(last)) = (turn_of(&summary.first), turn_of(&summary.until)) else {
                 continue;
             };
             if first <= last {
-                talk.digests.push(TurnSummary { turns: first..last + 1, level: summary.level });
+                talk.summaries.push(TurnSummary { turns: first..last + 1, level: summary.level });
                 texts.push(summary.text.as_str());
             }
         }
@@ -158,21 +158,21 @@ impl<'a> Fitting<'a> {
     /// What is shown without further ado: as before.
     fn shown_now(&self) -> CompactedView {
         let n_turns = self.talk.n_compacted;
-        let digests = &self.talk.digests;
+        let summaries = &self.talk.summaries;
         let is_in = |turns: &Range<usize>| turns.end <= n_turns;
         let within = |at: usize, other: usize| {
-            let (a, b) = (&digests[at], &digests[other]);
+            let (a, b) = (&summaries[at], &summaries[other]);
             b.level > a.level
                 && is_in(&b.turns)
                 && b.turns.start <= a.turns.start
                 && a.turns.end <= b.turns.end
         };
-        let mut shown: Vec<usize> = (0..digests.len())
-            .filter(|&at| self.compression.strategy == Strategy::Summary && is_in(&digests[at].turns))
-            .filter(|&at| !(0..digests.len()).any(|other| within(at, other)))
+        let mut shown: Vec<usize> = (0..summaries.len())
+            .filter(|&at| self.compression.strategy == Strategy::Summary && is_in(&summaries[at].turns))
+            .filter(|&at| !(0..summaries.len()).any(|other| within(at, other)))
             .collect();
-        shown.sort_by_key(|&at| digests[at].turns.start);
-        CompactedView { n_turns, digests: shown }
+        shown.sort_by_key(|&at| summaries[at].turns.start);
+        CompactedView { n_turns, summaries: shown }
     }
 
     fn ready(
@@ -196,7 +196,7 @@ impl<'a> Fitting<'a> {
     fn show(&self, view: &CompactedView) -> Vec<PromptMessage> {
         let start = self.turns.get(view.n_turns).map_or(self.messages.len(), |turn| turn.start);
         let mut shown = self.head().to_vec();
-        shown.extend(self.told(&view.digests));
+        shown.extend(self.told(&view.summaries));
         shown.extend_from_slice(&self.messages[start..]);
         shown
     }
@@ -222,18 +222,18 @@ impl<'a> Fitting<'a> {
     }
 
     /// Summaries as the model's own words, in a form that every template takes.
-    fn told(&self, digests: &[usize]) -> Vec<PromptMessage> {
-        if digests.is_empty() {
+    fn told(&self, summaries: &[usize]) -> Vec<PromptMessage> {
+        if summaries.is_empty() {
             return Vec::new();
         }
-        let texts: Vec<&str> = digests.iter().map(|&at| self.texts[at].trim()).collect();
+        let texts: Vec<&str> = summaries.iter().map(|&at| self.texts[at].trim()).collect();
         vec![message("user", ASKED), message("assistant", &texts.join("\n\n"))]
     }
 
     fn wanted(&self, wish: &SummaryRequest) -> SummaryTask {
         let turns = match (wish.turns.is_empty(), wish.after.first(), wish.after.last()) {
             (true, Some(&first), Some(&last)) => {
-                self.talk.digests[first].turns.start..self.talk.digests[last].turns.end
+                self.talk.summaries[first].turns.start..self.talk.summaries[last].turns.end
             }
             _ => wish.turns.clone(),
         };
@@ -244,14 +244,14 @@ impl<'a> Fitting<'a> {
     fn compacted_range(&self, view: &CompactedView, n_before: usize, n_after: usize) -> CompactedRange {
         let (first, until) = self.ends(0..view.n_turns);
         // A stretch that had to go without a summary is left out, and said to be.
-        let told = view.digests.last().map_or(0, |&at| self.talk.digests[at].turns.end);
+        let told = view.summaries.last().map_or(0, |&at| self.talk.summaries[at].turns.end);
         let strategy = if told < view.n_turns { Strategy::Window } else { self.compression.strategy };
         CompactedRange {
             strategy,
             first,
             until,
             messages: clamp(self.messages[..self.end(view.n_turns)].iter().map(|it| it.ids.len()).sum()),
-            summary: self.told(&view.digests).pop().map(|told| told.content),
+            summary: self.told(&view.summaries).pop().map(|told| told.content),
             tokens_before: clamp(n_before),
             tokens_after: clamp(n_after),
             limit: clamp(self.room.limit),

@@ -1,8 +1,10 @@
 //! A conversation's branch as the messages of a prompt.
 
-use contract::protocol::{Ids, Prompt, PromptMessage};
+use contract::protocol::{Ids, Prompt, PromptImage, PromptMessage};
 use contract::types::{Role, ToolCall};
 use serde_json::{Value, json};
+
+use crate::images::append;
 
 /// The result of a call that was never run.
 const NOT_RUN: &str = "This call was not run.";
@@ -16,6 +18,8 @@ pub struct HistoryMessage {
     pub role: Role,
     /// Its text, with attached files already inserted.
     pub text: String,
+    /// The images in it.
+    pub images: Vec<PromptImage>,
     /// The reasoning before the text; empty without one.
     pub reasoning: String,
     /// The answer is still being written.
@@ -31,9 +35,10 @@ pub struct HistoryMessage {
 pub fn history(branch: impl IntoIterator<Item = HistoryMessage>) -> Vec<PromptMessage> {
     let mut messages: Vec<PromptMessage> = Vec::new();
     for stored in branch {
-        let HistoryMessage { id, role, text, reasoning, is_streaming, tool_calls: calls, logs } = stored;
+        let HistoryMessage { id, role, text, images, reasoning, is_streaming, tool_calls: calls, logs } =
+            stored;
         let has_calls = role == Role::Assistant && calls.iter().any(|call| call.run.is_some());
-        if is_streaming || (text.is_empty() && !has_calls) {
+        if is_streaming || (text.is_empty() && images.is_empty() && !has_calls) {
             continue;
         }
         let role = match role {
@@ -43,14 +48,14 @@ pub fn history(branch: impl IntoIterator<Item = HistoryMessage>) -> Vec<PromptMe
         };
         match messages.last_mut() {
             Some(last) if last.role == role && !has_calls => {
-                last.content.push_str("\n\n");
-                last.content.push_str(&text);
+                append(last, "\n\n", &text, images);
                 last.logs.clear();
                 last.ids.push(id.clone());
             }
             Some(_) | None => messages.push(PromptMessage {
                 role: role.into(),
                 content: text,
+                images,
                 reasoning,
                 ids: vec![id.clone()],
                 tool_calls: if has_calls { calls.iter().map(call_value).collect() } else { Vec::new() },
@@ -103,17 +108,20 @@ pub fn with_system(mut messages: Vec<PromptMessage>, prompt: Option<String>) -> 
     messages
 }
 
-/// The messages with one more question at the end, joined to a question that is there already.
-pub fn with_question(mut messages: Vec<PromptMessage>, text: &str) -> Vec<PromptMessage> {
+/// The messages with one more question and its images at the end, joined to a question that is there already.
+pub fn with_question(
+    mut messages: Vec<PromptMessage>,
+    text: &str,
+    images: Vec<PromptImage>,
+) -> Vec<PromptMessage> {
     match messages.last_mut() {
         Some(last) if last.role == "user" => {
-            last.content.push_str("\n\n");
-            last.content.push_str(text);
+            append(last, "\n\n", text, images);
             last.logs.clear();
         }
         Some(_) | None => {
             let (role, content) = ("user".into(), text.into());
-            messages.push(PromptMessage { role, content, ..PromptMessage::default() });
+            messages.push(PromptMessage { role, content, images, ..PromptMessage::default() });
         }
     }
     messages

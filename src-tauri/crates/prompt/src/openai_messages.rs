@@ -3,29 +3,47 @@
 
 use serde_json::{Map, Value, json};
 
-use contract::protocol::PromptMessage;
+use contract::protocol::{ImageDetail, PromptImage, PromptMessage};
 use documents::blocks;
 use documents::parts;
+
+use crate::images;
 
 /// The longest lists that are taken: far beyond any conversation.
 const MAX_CALLS: usize = 1024;
 
+/// The most images of a message: their rows alone fill the contexts of most models.
+const MAX_IMAGES: usize = 64;
+
+/// Reads an image of a message's content. Error: a sentence.
+pub type ReadImage<'a> = &'a mut dyn FnMut(&Value) -> Result<PromptImage, String>;
+
 /// One message. Error: a sentence.
 pub fn message(value: &Value) -> Result<PromptMessage, String> {
+    message_with(value, &mut image_part)
+}
+
+/// One message, whose images `read` reads. Error: a sentence.
+pub fn message_with(value: &Value, read: ReadImage) -> Result<PromptMessage, String> {
     let role = match value.get("role").and_then(Value::as_str) {
         Some("system" | "developer") => "system",
         Some("user") => "user",
         Some("assistant") => "assistant",
-        Some("tool") => "tool",
-        Some("function") => return Err("`role` function is deprecated. Use tool.".into()),
+        // The earlier name, of messages that answer a `function_call`.
+        Some("tool" | "function") => "tool",
         Some(_) | None => return Err("`role` must be system, developer, user, assistant or tool.".into()),
     };
-    let tool_calls = calls(value.get("tool_calls").unwrap_or(&Value::Null))?;
+    let mut tool_calls = calls(value.get("tool_calls").unwrap_or(&Value::Null))?;
+    if let Some(call) = value.get("function_call").filter(|call| !call.is_null()) {
+        tool_calls.extend(calls(&json!([call]))?);
+    }
     let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
     let reasoning = ["reasoning_content", "reasoning", "thinking"].iter().find_map(|key| text(key));
+    let (content, images) = content(value.get("content").unwrap_or(&Value::Null), role, read)?;
     Ok(PromptMessage {
         role: role.into(),
-        content: content(value.get("content").unwrap_or(&Value::Null), role)?,
+        content,
+        images,
         reasoning: reasoning.unwrap_or_default(),
         tool_calls,
         tool_call_id: text("tool_call_id"),
@@ -35,28 +53,59 @@ pub fn message(value: &Value) -> Result<PromptMessage, String> {
     })
 }
 
-fn content(value: &Value, role: &str) -> Result<String, String> {
+/// A part `{"type": "image_url", "image_url": {"url", "detail"}}`, or `{"type": "input_image", "image_url"}`, with a data URL.
+/// Error: a sentence.
+pub fn image_part(part: &Value) -> Result<PromptImage, String> {
+    let address = part.get("image_url");
+    let url = address
+        .and_then(|it| it.get("url").unwrap_or(it).as_str())
+        .ok_or_else(|| "Images need `image_url` with a data URL (data:image/png;base64,…).".to_owned())?;
+    let detail = match address.and_then(|it| it.get("detail")).or_else(|| part.get("detail")) {
+        None | Some(Value::Null) => ImageDetail::default(),
+        Some(word) => match word.as_str() {
+            Some("low") => ImageDetail::Low,
+            Some("balanced") => ImageDetail::Balanced,
+            Some("auto" | "high" | "original" | "full") => ImageDetail::Full,
+            _ => return Err("`detail` must be low, balanced, high or auto.".into()),
+        },
+    };
+    let image = images::from_base64(url).map_err(|error| format!("{error} {}", error.remedy()))?;
+    Ok(PromptImage { detail, ..image })
+}
+
+/// Text, with files before it, and the images in it.
+fn content(value: &Value, role: &str, read: ReadImage) -> Result<(String, Vec<PromptImage>), String> {
     match value {
-        Value::String(text) => Ok(text.clone()),
+        Value::String(text) => Ok((text.clone(), Vec::new())),
         Value::Array(parts) => {
-            let (mut files, mut text) = (Vec::new(), String::new());
+            let (mut files, mut text, mut images) = (Vec::new(), String::new(), Vec::new());
+            let is_shown = role == "user" || role == "tool";
             for part in parts {
                 let word = |key: &str| part.get(key).and_then(Value::as_str);
                 match (word("type"), word("text")) {
                     (Some("text" | "input_text" | "output_text"), Some(words)) => text.push_str(words),
                     (Some("file" | "input_file"), _) if role == "user" => files.push(parts::file(part)?),
+                    (Some("image_url" | "input_image" | "image"), _) if is_shown => {
+                        if images.len() == MAX_IMAGES {
+                            return Err(format!("A message may have at most {MAX_IMAGES} images."));
+                        }
+                        images.push(PromptImage { at: text.len(), ..read(part)? });
+                    }
                     _ => {
                         return Err(
-                            "`content` may contain text parts, and files in user messages. Images and audio are not supported."
+                            "`content` may contain text parts, and images and files in user messages. Audio is not supported."
                                 .into(),
                         );
                     }
                 }
             }
-            Ok(blocks::message(&files, &text))
+            let content = blocks::message(&files, &text);
+            let start = content.len() - text.len();
+            images.iter_mut().for_each(|image| image.at += start);
+            Ok((content, images))
         }
-        Value::Null if role == "assistant" => Ok(String::new()),
-        _ => Err("`content` must be a string or a list of text parts.".into()),
+        Value::Null if role == "assistant" => Ok((String::new(), Vec::new())),
+        _ => Err("`content` must be a string or a list of parts.".into()),
     }
 }
 
@@ -147,6 +196,19 @@ mod tests {
     }
 
     #[test]
+    fn earlier_messages_are_read() {
+        let call = json!({"name": "f", "arguments": "{}"});
+        let read = message(&json!({"role": "assistant", "content": null, "function_call": call})).unwrap();
+        assert_eq!(read.tool_calls, [json!({"type": "function", "function": call})]);
+        let read = message(&json!({"role": "function", "name": "f", "content": "x"})).unwrap();
+        assert_eq!(
+            (read.role.as_str(), read.name.as_deref(), read.content.as_str()),
+            ("tool", Some("f"), "x")
+        );
+        assert!(message(&json!({"role": "assistant", "function_call": {}})).is_err());
+    }
+
+    #[test]
     fn files_stand_before_the_words() {
         let text = json!({"type": "text", "text": "Why?"});
         let file = json!({"type": "file", "file": {"filename": "a.txt", "file_data": "data:text/plain;base64,aGk="}});
@@ -163,6 +225,49 @@ mod tests {
             let error = read(json!([text, part])).unwrap_err();
             assert!(error.contains(says), "{error}");
         }
+    }
+
+    #[test]
+    fn images_stand_where_their_parts_are() {
+        const PNG: &str =
+            "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mNgAAAAAgAB5Sfe/AAAAABJRU5ErkJggg==";
+        let text = |text: &str| json!({"type": "text", "text": text});
+        let url = format!("data:image/png;base64,{PNG}");
+        let image = json!({"type": "image_url", "image_url": {"url": url, "detail": "low"}});
+        let input = json!({"type": "input_image", "image_url": url});
+        let file = json!({"type": "file", "file": {"filename": "a.txt", "file_data": "aGk="}});
+        let parts = json!([text("a"), image, text("b"), input, file]);
+        let read = message(&json!({"role": "user", "content": parts})).unwrap();
+        assert_eq!(images::texts_between(&read), ["File: a.txt\n```\nhi\n```\n\na", "b", ""]);
+        assert_eq!((read.images[0].width, read.images[1].height), (1, 1));
+        assert_eq!((read.images[0].detail, read.images[1].detail), (ImageDetail::Low, ImageDetail::Full));
+        for (role, part, says) in [
+            ("assistant", image.clone(), "user messages"),
+            ("user", json!({"type": "input_image", "file_id": "file-1"}), "image_url"),
+            (
+                "user",
+                json!({"type": "image_url", "image_url": {"url": "http://localhost/a.png"}}),
+                "http address",
+            ),
+            (
+                "user",
+                json!({"type": "image_url", "image_url": {"url": "file:///etc/passwd"}}),
+                "file address",
+            ),
+            (
+                "user",
+                json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}),
+                "format",
+            ),
+            ("user", json!({"type": "image"}), "image_url"),
+            ("user", json!({"type": "image_url", "image_url": {"url": url, "detail": "tiny"}}), "detail"),
+            ("user", json!({"type": "input_image", "image_url": url, "detail": 1}), "detail"),
+        ] {
+            let error = message(&json!({"role": role, "content": [part]})).unwrap_err();
+            assert!(error.contains(says), "{error}");
+        }
+        let many = vec![image; MAX_IMAGES + 1];
+        assert!(message(&json!({"role": "user", "content": many})).is_err());
     }
 
     #[test]

@@ -3,20 +3,27 @@
 
 use engine::arch::built_in_template;
 use engine::budget::ReasoningBudget;
+use engine::constraint::ReasoningGate;
 use engine::reply::ReplyFormat;
-use engine::template::{ChatTemplate, RenderInput, RenderedPrompt};
+use engine::template::{ChatTemplate, RenderInput, RenderedPrompt, format_time};
 use engine::tokenizer::{IncrementalEncoder, KnownIds, Special, Tokenizer};
 use engine::{Interrupt, TokenId};
 use serde_json::{Map, Value, json};
 
+use crate::answer_prefix;
 use crate::chat_template_input as messages;
-use contract::protocol::{ChatOptions, Prompt, PromptMessage};
+use crate::image_runs::{ImageForm, ImageInput, ImageRun};
+use crate::images::not_seen;
+use contract::protocol::{ChatOptions, Prompt, PromptImage, PromptMessage};
 use contract::{Error, Result};
 
 /// Text of more bytes per token of the context than this may be far too long; prose has about four.
 const MAX_BYTES_PER_TOKEN: usize = 16;
 /// Bytes that are encoded at once for an estimate; each seam adds a token at most.
 const ESTIMATE_WINDOW: usize = 4096;
+/// Variables with today's date, as in llama.cpp. Llama 3's templates read the first, Firefunction's the second. No time of
+/// day: the beginning of a prompt stays the same all day.
+const DATE_VARIABLES: [(&str, &str); 2] = [("date_string", "%d %b %Y"), ("datetime", "%b %d %Y")];
 
 /// A prompt ready for the model.
 pub struct PreparedPrompt {
@@ -25,6 +32,8 @@ pub struct PreparedPrompt {
     pub text: String,
     pub format: ReplyFormat,
     pub budget: Option<ReasoningBudget>,
+    /// What reasoning comes before a constrained text.
+    pub gate: ReasoningGate,
     /// What the user should know though nothing failed.
     pub notices: Vec<Error>,
 }
@@ -40,6 +49,10 @@ pub struct Vocabulary<'a> {
     pub now: &'a str,
     /// Ends a rendering early, with `template.cancelled`.
     pub interrupt: Option<&'a Interrupt>,
+    /// None: the model can't see images. An error: why it can't, though it has a vision tower.
+    pub images: Result<Option<ImageInput<'a>>>,
+    /// What the model is called.
+    pub model: &'a str,
 }
 
 /// Checks that a chat template compiles.
@@ -71,6 +84,8 @@ impl ChosenTemplate<'_> {
 struct ReplyPiece<'a> {
     chosen: ChosenTemplate<'a>,
     rendered: RenderedPrompt,
+    /// Stretches that stand for images.
+    runs: Vec<ImageRun>,
     notices: Vec<Error>,
 }
 
@@ -78,8 +93,8 @@ impl<'a> Vocabulary<'a> {
     pub fn prepare(&self, prompt: &Prompt, options: &ChatOptions) -> Result<PreparedPrompt> {
         let (ids, text, template, notices) = match prompt {
             Prompt::Chat(messages) => {
-                let ReplyPiece { chosen, rendered, notices } = self.render(messages, options)?;
-                let ids = self.encode(messages, &rendered);
+                let ReplyPiece { chosen, rendered, runs, notices } = self.render(messages, options)?;
+                let ids = self.tokenizer.encode_rendered(&rendered, &self.known(messages, &rendered, &runs));
                 // A template says itself whether the text begins with BOS; ours leave it to the vocabulary.
                 let ids = if matches!(chosen, ChosenTemplate::Family(_)) { self.with_bos(ids) } else { ids };
                 (ids, rendered.text, chosen.template().source().to_owned(), notices)
@@ -93,7 +108,8 @@ impl<'a> Vocabulary<'a> {
         let format = ReplyFormat::of(&template, self.tokenizer);
         let budget = options.reasoning_budget;
         let budget = budget.and_then(|most| format.budget(most, &template, &text, self.tokenizer));
-        Ok(PreparedPrompt { ids, text, format, budget, notices })
+        let gate = format.reasoning_gate(&template, &text, self.tokenizer);
+        Ok(PreparedPrompt { ids, text, format, budget, gate, notices })
     }
 
     /// How many tokens the prompt would have, and the template's source. `encoder` has counted it before, perhaps
@@ -104,8 +120,9 @@ impl<'a> Vocabulary<'a> {
         options: &ChatOptions,
         encoder: &mut IncrementalEncoder,
     ) -> Result<(usize, String)> {
-        let ReplyPiece { chosen, rendered, .. } = self.render(messages, options)?;
-        let ids = encoder.encode_rendered(self.tokenizer, &rendered, &self.known(messages, &rendered));
+        let ReplyPiece { chosen, rendered, runs, .. } = self.render(messages, options)?;
+        let known = self.known(messages, &rendered, &runs);
+        let ids = encoder.encode_rendered(self.tokenizer, &rendered, &known);
         let n = ids.len();
         let adds_bos = match (ids.first(), &chosen) {
             (Some(first), ChosenTemplate::Family(_)) => self.with_bos(vec![*first]).len() - 1,
@@ -172,19 +189,19 @@ impl<'a> Vocabulary<'a> {
     /// By the template in use; where that fails and a fallback is allowed, by the family's, with a notice.
     fn render(&self, messages: &[PromptMessage], options: &ChatOptions) -> Result<ReplyPiece<'a>> {
         let shown = self.choose(options).and_then(|chosen| {
-            let rendered = self.by(chosen.template(), messages, options)?;
-            Ok(ReplyPiece { chosen, rendered, notices: Vec::new() })
+            let (rendered, runs) = self.by(chosen.template(), messages, options)?;
+            Ok(ReplyPiece { chosen, rendered, runs, notices: Vec::new() })
         });
         let mut shown = match shown {
             Err(error) if options.template_fallback && is_template_failure(&error) => {
                 let template = self.family();
-                let rendered = self.by(&template, messages, options)?;
+                let (rendered, runs) = self.by(&template, messages, options)?;
                 let message = format!(
                     "{} The template of the model family was used instead.",
                     sentence(error.message())
                 );
                 let notice = Error::input("template.fallback", message, error.remedy());
-                ReplyPiece { chosen: ChosenTemplate::Family(template), rendered, notices: vec![notice] }
+                ReplyPiece { chosen: ChosenTemplate::Family(template), rendered, runs, notices: vec![notice] }
             }
             shown => shown?,
         };
@@ -199,18 +216,47 @@ impl<'a> Vocabulary<'a> {
         Ok(shown)
     }
 
+    /// Rendered by a template, with its images as the stretches that stand for them.
     fn by(
         &self,
         template: &ChatTemplate,
         messages: &[PromptMessage],
         options: &ChatOptions,
-    ) -> Result<RenderedPrompt> {
-        let mut kwargs = Map::from_iter([("add_generation_prompt".to_owned(), json!(true))]);
-        // SmolLM3's own name for the tools.
-        if template.source().contains("xml_tools") && !options.tools.is_null() {
-            kwargs.insert("xml_tools".into(), options.tools.clone());
+    ) -> Result<(RenderedPrompt, Vec<ImageRun>)> {
+        let images: Vec<&PromptImage> = messages.iter().flat_map(|message| &message.images).collect();
+        if images.is_empty() {
+            return Ok((self.in_form(template, messages, options, ImageForm::Parts)?, Vec::new()));
         }
-        kwargs.extend(options.kwargs.clone());
+        let input = self.images.clone()?.ok_or_else(|| not_seen(self.model))?;
+        let mut failed = None;
+        for form in [Some(ImageForm::Parts), ImageForm::marked(messages)].into_iter().flatten() {
+            match self.in_form(template, messages, options, form) {
+                Ok(rendered) => {
+                    if let Some(expanded) = input.expand(rendered, form, &images)? {
+                        return Ok(expanded);
+                    }
+                }
+                Err(error) if error.code() == "template.cancelled" => return Err(error),
+                Err(error) => _ = failed.get_or_insert(error),
+            }
+        }
+        Err(failed.unwrap_or_else(|| {
+            Error::input(
+                "template.no_images",
+                "This model's chat template leaves out images.",
+                "Set another template with --chat-template or in the settings, or choose another model.",
+            )
+        }))
+    }
+
+    fn in_form(
+        &self,
+        template: &ChatTemplate,
+        messages: &[PromptMessage],
+        options: &ChatOptions,
+        images: ImageForm,
+    ) -> Result<RenderedPrompt> {
+        let kwargs = self.variables(template, options);
         let name = |id: Option<TokenId>| id.and_then(|id| self.tokenizer.token_text(id)).unwrap_or_default();
         let render = |values: &[Value]| {
             let input = RenderInput {
@@ -226,28 +272,58 @@ impl<'a> Vocabulary<'a> {
                 None => template.render(&input),
             }
         };
-        messages::render(messages, template.source(), &render).map_err(|error| match error.code() {
+        let rendered = messages::render(messages, template.source(), images, &render);
+        let rendered = rendered.map_err(|error| match error.code() {
             "template.failed" | "template.limit" => unusable(&error),
             _ => error.into(),
-        })
+        })?;
+        match answer_prefix::is_wanted(&options.kwargs) {
+            true => answer_prefix::cut_after_last(rendered, messages),
+            false => Ok(rendered),
+        }
     }
 
-    fn encode(&self, messages: &[PromptMessage], rendered: &RenderedPrompt) -> Vec<TokenId> {
-        self.tokenizer.encode_rendered(rendered, &self.known(messages, rendered))
+    /// Variables for a template: those of the request over ours.
+    fn variables(&self, template: &ChatTemplate, options: &ChatOptions) -> Map<String, Value> {
+        let begins_answer = !answer_prefix::is_wanted(&options.kwargs);
+        let mut kwargs = Map::from_iter([("add_generation_prompt".to_owned(), json!(begins_answer))]);
+        // SmolLM3's own name for the tools.
+        if template.source().contains("xml_tools") && !options.tools.is_null() {
+            kwargs.insert("xml_tools".into(), options.tools.clone());
+        }
+        // Templates without them name a day in the past.
+        for (name, format) in DATE_VARIABLES {
+            if template.source().contains(name)
+                && let Some(date) = format_time(self.now, format)
+            {
+                kwargs.insert(name.into(), date.into());
+            }
+        }
+        // Firefunction's own name for them, as text.
+        if template.source().contains("datetime") && template.source().contains("functions") {
+            let tools = options.tools.as_array().filter(|tools| !tools.is_empty());
+            let text = tools.and_then(|tools| serde_json::to_string_pretty(tools).ok()).unwrap_or_default();
+            kwargs.insert("functions".into(), text.into());
+        }
+        kwargs.extend(options.kwargs.clone());
+        kwargs
     }
 
-    /// Stretches whose ids this model generated.
-    fn known<'r>(&self, messages: &'r [PromptMessage], rendered: &'r RenderedPrompt) -> Vec<KnownIds<'r>> {
-        rendered
-            .content_spans
-            .iter()
-            .filter(|span| span.is_content)
-            .filter_map(|span| {
-                let ids =
-                    self.logged(messages.get(span.message?)?, rendered.text.get(span.range.clone())?)?;
-                Some(KnownIds { range: &span.range, ids })
-            })
-            .collect()
+    /// Stretches whose ids this model generated, or that stand for images.
+    fn known<'r>(
+        &self,
+        messages: &'r [PromptMessage],
+        rendered: &'r RenderedPrompt,
+        runs: &'r [ImageRun],
+    ) -> Vec<KnownIds<'r>> {
+        let logged = rendered.content_spans.iter().filter(|span| span.is_content).filter_map(|span| {
+            let ids = self.logged(messages.get(span.message?)?, rendered.text.get(span.range.clone())?)?;
+            Some(KnownIds { range: &span.range, ids })
+        });
+        let runs = runs.iter().map(|run| KnownIds { range: &run.range, ids: &run.ids });
+        let mut known: Vec<KnownIds> = logged.chain(runs).collect();
+        known.sort_by_key(|known| known.range.start);
+        known
     }
 
     /// The ids that this model generated for a message, if they spell the text that the template made of it.

@@ -14,6 +14,9 @@ use crate::backup;
 use crate::conversation::{Session, new_id};
 use crate::db::{self, inspect};
 use crate::error::{Result, SessionError};
+use crate::images::ImageStore;
+use crate::notes;
+use crate::projects;
 use crate::table::attachment::{self, MessageAttachments};
 use crate::table::conversation::{self, ConversationRow};
 use crate::table::folder::{self, FolderRow};
@@ -52,6 +55,8 @@ pub struct RestoreCounts {
     pub duplicated: usize,
     /// Conversations that existed unchanged.
     pub unchanged: usize,
+    /// Images that are damaged in the backup, and were left out.
+    pub n_damaged_images: usize,
 }
 
 impl Session {
@@ -71,7 +76,7 @@ impl Session {
         self.conversation(&id)
     }
 
-    /// Writes a backup of everything to `path`, which must not exist.
+    /// Writes a backup of everything to `path`, which must not exist: the database, and the originals of images.
     pub fn back_up_to(&self, path: &Path, io: &dyn Io) -> Result<()> {
         if io.exists(path)? {
             return Err(SessionError::new(
@@ -80,7 +85,7 @@ impl Session {
                 "Choose another name. Existing files are never overwritten.",
             ));
         }
-        backup::copy(&self.db, path, io)
+        backup::copy_with(&self.db, path, io, &|copy| self.images(io).copy_into(copy))
     }
 
     /// The next rolling backup, if it is due and there is something to keep.
@@ -92,9 +97,9 @@ impl Session {
 
     /// Adds what a backup has and this folder lacks. Existing data is never changed, and is backed up first.
     pub fn restore_from(&mut self, path: &Path, io: &dyn Io) -> Result<RestoreCounts> {
-        let from = self.read_backup(path, io)?;
+        let (from, n_damaged_images) = self.read_backup(path, io)?;
         backup::BackupJob::new(&self.folder, self.clock.now_utc_ms()).make(io)?;
-        let mut restored = RestoreCounts::default();
+        let mut restored = RestoreCounts { n_damaged_images, ..RestoreCounts::default() };
         let make = || new_id(&*self.clock);
         let now_ms = self.clock.now_utc_ms();
         let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -130,12 +135,15 @@ impl Session {
         for row in preset::list(&from)?.into_iter().filter(|row| !names.contains(&row.name)) {
             preset::put(&transaction, &row)?;
         }
+        projects::restore(&from, &transaction)?;
+        notes::restore(&from, &transaction)?;
         transaction.commit()?;
         Ok(restored)
     }
 
-    /// Opens a backup in memory, migrated to this schema version. The file itself is not changed.
-    fn read_backup(&self, path: &Path, io: &dyn Io) -> Result<Connection> {
+    /// Opens a backup in memory, migrated to this schema version, and takes in its images; how many of those are damaged.
+    /// The file itself is not changed.
+    fn read_backup(&self, path: &Path, io: &dyn Io) -> Result<(Connection, usize)> {
         let copy = self.folder.join(format!("restoring-{}.tmp", self.owner.id));
         let opened = (|| {
             // Opened and measured once: whatever lies at the path is a regular file, and is copied no further.
@@ -149,8 +157,9 @@ impl Session {
             }
             copy_backup(&*source, &copy, io)?;
             let mut from = Connection::open_in_memory()?;
+            inspect::quick_check(&inspect::open_to_read(&copy)?)?;
+            let n_damaged_images = ImageStore::new(&self.folder, io).take_from(&copy)?;
             let file = inspect::open_to_read(&copy)?;
-            inspect::quick_check(&file)?;
             rusqlite::backup::Backup::new(&file, &mut from)?.run_to_completion(
                 PAGES_AT_ONCE,
                 std::time::Duration::ZERO,
@@ -164,7 +173,7 @@ impl Session {
                 ));
             }
             db::migrate_copy(&mut from, path)?;
-            Ok(from)
+            Ok((from, n_damaged_images))
         })();
         for suffix in ["", "-wal", "-shm"] {
             let mut name = copy.as_os_str().to_owned();

@@ -1,6 +1,7 @@
 //! Files attached to messages: stored, copied and deleted together with them.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use rusqlite::Connection;
@@ -23,6 +24,16 @@ impl Session {
     /// Text of an attached file; None if it was deleted.
     pub fn document(&self, sha256: &str) -> Result<Option<String>> {
         document::text(&self.db, sha256)
+    }
+
+    /// Texts of the documents of all attachments of a kind.
+    pub fn documents_of_kind(&self, kind: &str) -> Result<Vec<String>> {
+        document::of_kind(&self.db, kind)
+    }
+
+    /// The data folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// Whether any message of the conversation has files.

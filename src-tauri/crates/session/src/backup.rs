@@ -10,6 +10,7 @@ use rusqlite::Connection;
 
 use crate::db::inspect;
 use crate::error::{Result, SessionError};
+use crate::step_limit;
 
 /// Time between two rolling backups.
 const BACKUP_INTERVAL_MS: i64 = 24 * 3600 * 1000;
@@ -75,20 +76,25 @@ impl BackupJob {
 
 /// Removes partial files that a killed process left. Call it only while no other process is alive.
 pub(crate) fn remove_leftovers(data: &Path, io: &dyn Io) -> Result<()> {
-    for dir in [data.to_owned(), folder(data)] {
-        if !io.exists(&dir)? {
-            continue;
+    for path in io.list(data)? {
+        // What cannot be listed is no folder.
+        for inner in io.list(&path).unwrap_or_default() {
+            remove_partial(&inner, io);
         }
-        for path in io.list(&dir)? {
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let is_partial =
-                name.ends_with(".half") || name.ends_with(".half-journal") || name.starts_with("restoring-");
-            if is_partial {
-                io.remove_file(&path)?;
-            }
-        }
+        remove_partial(&path, io);
     }
     Ok(())
+}
+
+fn remove_partial(path: &Path, io: &dyn Io) {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    // `Io::write_atomic` writes to a hidden name before it renames.
+    let is_half_written = name.starts_with('.') && name.ends_with(".tmp");
+    let ends = [".half", ".half-journal"];
+    if is_half_written || ends.iter().any(|end| name.ends_with(end)) || name.starts_with("restoring-") {
+        // What cannot be removed costs only space; the next start tries again.
+        let _ = io.remove_file(path);
+    }
 }
 
 /// Folder of the backups in a data folder.
@@ -112,6 +118,16 @@ pub(crate) fn before_migration(
 
 /// Copies the whole database to one file at `path`, which must not exist.
 pub(crate) fn copy(from: &Connection, path: &Path, io: &dyn Io) -> Result<()> {
+    copy_with(from, path, io, &|_| Ok(()))
+}
+
+/// As `copy`; `complete` adds to the copy what the database has not.
+pub(crate) fn copy_with(
+    from: &Connection,
+    path: &Path,
+    io: &dyn Io,
+    complete: &dyn Fn(&mut Connection) -> Result<()>,
+) -> Result<()> {
     let mut partial = path.as_os_str().to_owned();
     partial.push(".half");
     let partial = PathBuf::from(partial);
@@ -123,7 +139,8 @@ pub(crate) fn copy(from: &Connection, path: &Path, io: &dyn Io) -> Result<()> {
     let copied = from
         .execute("VACUUM INTO ?1", [partial.to_string_lossy()])
         .map_err(SessionError::from)
-        .and_then(|_| check_and_flush(&partial))
+        .and_then(|_| complete(&mut Connection::open(&partial)?))
+        .and_then(|()| check_and_flush(&partial))
         .and_then(|()| Ok(io.rename(&partial, path)?));
     if copied.is_err() {
         // The first failure is the one to report; leftovers are worthless.
@@ -169,7 +186,10 @@ pub(crate) fn newest_readable(data: &Path, io: &dyn Io) -> Option<BackupFile> {
     let mut all = all(data, io).ok()?;
     all.sort_by_key(|backup| std::cmp::Reverse(backup.made_ms));
     all.into_iter().find(|backup| {
-        let checked = inspect::open_to_read(&backup.path).and_then(|db| inspect::quick_check(&db));
+        let checked = inspect::open_to_read(&backup.path).and_then(|mut db| {
+            step_limit::set(&mut db, io.len(&backup.path)?)?;
+            inspect::quick_check(&db)
+        });
         checked.is_ok()
     })
 }

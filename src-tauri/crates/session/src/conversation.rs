@@ -13,6 +13,7 @@ use uuid::{NoContext, Timestamp, Uuid};
 use crate::db::{self, LastExit, Notice};
 use crate::error::{Result, SessionError};
 use crate::owner::Owner;
+use crate::readable_copy::bytes_with_wal;
 use crate::table::attachment::{self, MessageAttachments};
 use crate::table::conversation::{self, ConversationRow, TitledBy};
 use crate::table::folder;
@@ -20,7 +21,7 @@ use crate::table::message::{self, MessageRow, MessageState};
 use crate::table::search::{self, SearchHit};
 use crate::table::token_log::{self, TokenLog};
 use crate::table::{chunk, setting, turn};
-use crate::{backup, read_only};
+use crate::{backup, read_only, step_limit};
 
 /// The open database of conversations, settings and library entries. One writer per process.
 pub struct Session {
@@ -60,10 +61,10 @@ pub struct BranchMessage {
 
 impl Session {
     /// Opens the data in `folder`, or makes it. Notices report damage that was repaired. Where nothing can be written but
-    /// there is a database, it is opened for reading, and a notice says so.
+    /// there is a database, or a newer version wrote it, it is opened for reading, and a notice says so.
     pub fn open(folder: &Path, io: &dyn Io, clock: Arc<dyn Clock>) -> Result<(Self, Vec<Notice>)> {
         match Self::open_to_write(folder, io, Arc::clone(&clock)) {
-            Err(error) if read_only::is_no_writing(&error) => {
+            Err(error) if read_only::is_no_writing(&error) || read_only::is_newer(&error) => {
                 let path = folder.join(db::inspect::FILE_NAME);
                 // The first error says why.
                 let (db, notice) = read_only::open(&path, &error, io).map_err(|_| error)?;
@@ -92,16 +93,15 @@ impl Session {
         match session.tidy_up(io) {
             Ok(of_trash) => notices.extend(of_trash),
             // Damage that only shows where rows are used, such as an index that does not fit its table.
-            Err(error) if error.is_damage() && is_alone => {
-                // Closes the damaged file before it is moved.
-                session.db = Connection::open_in_memory()?;
-                let (db, notice) = db::replace_damaged(&path, io, &*session.clock)?;
-                session.db = db;
-                notices.push(notice);
+            Err(error) if error.is_about_rows() && is_alone => {
+                step_limit::set(&mut session.db, bytes_with_wal(&path, io))?;
+                let repaired = session.repair(io)?;
+                notices.push(repaired.map_or_else(|| session.replace_database(io), Ok)?);
                 notices.extend(session.tidy_up(io)?);
             }
             Err(error) => return Err(error),
         }
+        step_limit::remove(&mut session.db)?;
         Ok((session, notices))
     }
 
@@ -271,6 +271,13 @@ impl Session {
     /// Resets a setting to its default.
     pub fn reset_setting(&mut self, key: &str) -> Result<()> {
         setting::remove(&self.db, key)
+    }
+
+    /// Sets a value that can't be read aside, under the key with `.bad` behind it.
+    pub fn set_setting_aside(&mut self, key: &str) -> Result<String> {
+        let aside = format!("{key}.bad");
+        setting::rename(&self.db, key, &aside)?;
+        Ok(aside)
     }
 
     /// A new UUIDv7.

@@ -2,6 +2,7 @@
 //!
 //! A damaged file is set aside, never emptied. Knows nothing of what the tables mean.
 
+mod foreign_wal;
 pub(crate) mod inspect;
 
 use std::path::{Path, PathBuf};
@@ -12,8 +13,8 @@ use rusqlite::Connection;
 
 use crate::error::{Result, SessionError};
 use crate::header::{self, HEADER_BYTES};
-use crate::readable_copy::with_suffix;
-use crate::{backup, recover, schema, table};
+use crate::readable_copy::{bytes_with_wal, with_suffix};
+use crate::{backup, recover, schema, step_limit, table};
 use inspect::quick_check;
 
 /// Earlier SQLite versions could corrupt a database in WAL mode.
@@ -53,6 +54,9 @@ const MIGRATIONS: &[&[&str]] = &[
     &[table::attachment::ADD_TOKENS],
     &[table::folder::ADD_PARENT, table::model::ADD_SKILLS],
     &[table::search::ADD_SEARCH_FORM],
+    &[table::api_object::CREATE],
+    &[table::project::CREATE, table::attachment::ADD_FROM_PROJECT],
+    &[table::note::CREATE],
 ];
 
 /// A message for the user although nothing failed.
@@ -89,16 +93,18 @@ pub(crate) fn open(
     if !io.exists(path)? {
         io.open_random(path)?;
     }
+    let foreign = if is_alone { foreign_wal::set_aside(path, io, clock)? } else { None };
     // While another process writes, the header may change between two looks.
     let opened = match is_alone && has_damaged_header(path, io)? {
-        true => Err(damaged("its header has changed")),
+        true => Err(SessionError::damaged("its header has changed")),
         false => try_open(path, last, io, clock),
     };
     match opened {
-        Ok(db) => Ok((db, Vec::new())),
-        Err(error) if error.is_damage() => {
+        Ok(db) => Ok((db, foreign.into_iter().collect())),
+        // A value that can't be read, or SQL that fails, is damage too: the schema was written by this program.
+        Err(error) if error.is_damage() || is_alone && error.is_about_rows() => {
             let (db, notice) = replace_damaged(path, io, clock)?;
-            Ok((db, vec![notice]))
+            Ok((db, foreign.into_iter().chain([notice]).collect()))
         }
         Err(error) => Err(error),
     }
@@ -115,13 +121,11 @@ pub(crate) fn replace_damaged(path: &Path, io: &dyn Io, clock: &dyn Clock) -> Re
     salvaged
 }
 
-fn damaged(cause: &str) -> SessionError {
-    SessionError::new("session.damaged", format!("The chat database is damaged: {cause}."), "")
-}
-
 fn salvage(path: &Path, aside: &Path, io: &dyn Io, clock: &dyn Clock) -> Result<(Connection, Notice)> {
     io.open_random(path)?;
-    let db = try_open(path, LastExit::Clean, io, clock)?;
+    let mut db = try_open(path, LastExit::Clean, io, clock)?;
+    // The new file takes what the damaged one has.
+    step_limit::remove(&mut db)?;
     let notice = recovered(&db, path, aside, io)?;
     schema::record(&db)?;
     Ok((db, notice))
@@ -154,7 +158,7 @@ fn recovered(db: &Connection, path: &Path, aside: &Path, io: &dyn Io) -> Result<
     let folder = path.parent().unwrap_or(Path::new(""));
     let backup = backup::newest_readable(folder, io);
     if let Some(backup) = &backup {
-        recover::copy_readable_rows(&backup.path, db);
+        recover::copy_readable_rows(&backup.path, db, io);
     }
     let missing = recover::MissingRows { n_bad_places, ..recover::repair_references(db) };
     Ok(recovery_notice(
@@ -196,7 +200,7 @@ fn recovery_notice(
 pub(crate) fn check_current(db: &Connection) -> Result<()> {
     match version(db)? == current_version() {
         true => schema::check(db, &empty()?),
-        false => Err(damaged("it has another version")),
+        false => Err(SessionError::damaged("it has another version")),
     }
 }
 
@@ -218,8 +222,8 @@ fn empty() -> Result<Connection> {
 }
 
 fn try_open(path: &Path, last: LastExit, io: &dyn Io, clock: &dyn Clock) -> Result<Connection> {
-    let mut db = Connection::open(path)?;
-    configure(&db)?;
+    let mut db = reopen(path)?;
+    step_limit::set(&mut db, bytes_with_wal(path, io))?;
     if last == LastExit::Unclean {
         quick_check(&db)?;
     }
@@ -227,6 +231,14 @@ fn try_open(path: &Path, last: LastExit, io: &dyn Io, clock: &dyn Clock) -> Resu
     let was_current = version(&db)? == current_version();
     migrate(&mut db, path, io, clock)?;
     check_schema(&db, was_current)?;
+    foreign_wal::ensure_identity(&db)?;
+    Ok(db)
+}
+
+/// Opens a database that was open before.
+pub(crate) fn reopen(path: &Path) -> Result<Connection> {
+    let db = Connection::open(path)?;
+    configure(&db)?;
     Ok(db)
 }
 
@@ -247,7 +259,7 @@ fn repair_version(db: &Connection) -> Result<()> {
 
 /// Checks the whole file where schema or root pages are not those of the last start: one of them may be damaged.
 fn check_schema(db: &Connection, was_current: bool) -> Result<()> {
-    if schema::is_as_recorded(db).map_err(|error| damaged(&error.to_string()))? {
+    if schema::is_as_recorded(db).map_err(|error| SessionError::damaged(&error.to_string()))? {
         return Ok(());
     }
     schema::check(db, &empty()?)?;
@@ -313,7 +325,8 @@ fn newer(path: &Path, version: u32) -> SessionError {
     SessionError::new(
         "session.newer_schema",
         format!(
-            "{} was written by a newer Inglenook (schema {version}; this one knows {}). It was not touched.",
+            "{} was written by a newer Inglenook (schema {version}; this one knows {}). Your chats can be read and \
+             exported, but nothing new is saved.",
             path.display(),
             current_version()
         ),

@@ -30,6 +30,14 @@ impl SessionError {
         self.remedy.clone()
     }
 
+    pub(crate) fn damaged(cause: &str) -> Self {
+        Self::new(
+            "session.damaged",
+            format!("The chat database is damaged: {cause}."),
+            "Try again: Inglenook recovers what is readable. If that does not help, restart it.",
+        )
+    }
+
     pub(crate) fn missing(what: &str, id: &str) -> Self {
         Self::new(
             "session.not_found",
@@ -86,10 +94,18 @@ impl From<rusqlite::Error> for SessionError {
                 "Another program is using the chat database, so this was not saved.",
                 "Close other Inglenook windows or backup programs and try again.",
             ),
-            ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => Self::new(
-                "session.damaged",
-                format!("The chat database is damaged: {error}."),
-                "Restart Inglenook: the damaged file is set aside, and everything readable is recovered.",
+            ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => {
+                io::report_damage();
+                Self::damaged(&error.to_string())
+            }
+            // Only a limit of steps interrupts.
+            ErrorCode::OperationInterrupted => {
+                Self::damaged("reading it takes more steps than a file of its size needs")
+            }
+            ErrorCode::OutOfMemory => Self::new(
+                "session.out_of_memory",
+                "There is not enough memory to use the chat database.",
+                "Close other programs or unload the model, and try again.",
             ),
             ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied => Self::new(
                 "session.file",

@@ -7,6 +7,7 @@ use rusqlite::TransactionBehavior;
 use crate::conversation::Session;
 use crate::error::{Result, SessionError};
 use crate::table::conversation::ConversationRow;
+use crate::table::document;
 use crate::table::folder::{self, FolderRow};
 
 /// Maximum nesting. Deeper folders leave no space for their name in the sidebar.
@@ -69,6 +70,8 @@ impl Session {
         let below: Vec<_> = below.map(|row| row.id).collect();
         let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         folder::remove(&transaction, &row)?;
+        // Of the files of a project that it was.
+        document::sweep(&transaction)?;
         transaction.commit()?;
         Ok(RemovedFolder {
             folders: below.iter().map(|id| folder::get(&self.db, id)).collect::<Result<_>>()?,

@@ -1,6 +1,6 @@
 //! Lexical search over passages of texts: BM25 by SQLite's FTS5, in memory only.
 //!
-//! Word frequencies count over these passages alone. Nothing of them reaches the disk.
+//! Word frequencies count over these passages alone. Nothing of them reaches the disk, unless the caller stores the index.
 
 use rusqlite::{Connection, params};
 
@@ -41,6 +41,26 @@ impl PassageIndex {
         }
         db.execute_batch("COMMIT")?;
         Ok(Self { db })
+    }
+
+    /// The index as bytes, to be stored.
+    pub fn to_bytes(&mut self) -> Result<Vec<u8>> {
+        Ok(self.db.serialize("main")?.to_vec())
+    }
+
+    /// The index of bytes that `to_bytes` made. Error: they are none.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let mut db = Connection::open_in_memory()?;
+        db.deserialize_read_exact("main", bytes, bytes.len(), false)?;
+        let index = Self { db };
+        index.n_passages()?;
+        Ok(index)
+    }
+
+    /// Number of passages.
+    pub fn n_passages(&self) -> Result<usize> {
+        let n: i64 = self.db.query_row("SELECT count(*) FROM passage", [], |row| row.get(0))?;
+        Ok(usize::try_from(n).unwrap_or(0))
     }
 
     /// Passages that contain distinctive words of the question, best first, at most `limit`. Ties keep their order.
@@ -105,6 +125,17 @@ mod tests {
         assert_eq!(ranked(&texts, "ｐｏｓｔｃａｒｄ")[0], 2, "without regard to width");
         for nothing in ["zebra", "", "?!", "\" OR \"", "NEAR("] {
             assert_eq!(ranked(&texts, nothing), [0; 0], "{nothing:?}");
+        }
+    }
+
+    #[test]
+    fn an_index_comes_back_from_its_bytes() {
+        let mut index = PassageIndex::new(["boats", "whales", "a museum", "a harbour", "rain"]).unwrap();
+        let again = PassageIndex::from_bytes(&index.to_bytes().unwrap()).unwrap();
+        assert_eq!(again.rank("whale", 10).unwrap(), index.rank("whale", 10).unwrap());
+        assert_eq!((again.rank("whale", 10).unwrap().len(), again.n_passages().unwrap()), (1, 5));
+        for damaged in [&b""[..], b"no database", &[0; 4096]] {
+            assert!(PassageIndex::from_bytes(damaged).is_err());
         }
     }
 

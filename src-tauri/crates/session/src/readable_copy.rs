@@ -8,6 +8,7 @@ use rusqlite::{Connection, OpenFlags};
 use crate::error::{Result, SessionError};
 use crate::header::{self, HEADER_BYTES, PAGE_BYTES};
 use crate::schema::PlainTable;
+use crate::step_limit;
 
 /// Bytes that are copied at once.
 const COPY_BYTES: usize = 1 << 20;
@@ -72,9 +73,13 @@ impl<'a> ReadableCopy<'a> {
         }
     }
 
+    fn n_bytes(&self) -> u64 {
+        u64::from(self.n_pages) * PAGE_BYTES as u64
+    }
+
     /// Opens it with the schema as it is, as far as it can be read.
     pub fn open_as_is(&self) -> Result<Connection> {
-        open_tolerantly(&self.path)
+        open_tolerantly(&self.path, self.n_bytes())
     }
 
     /// Opens it with this table alone, which begins at page `root`.
@@ -82,10 +87,10 @@ impl<'a> ReadableCopy<'a> {
         if root < 2 || root > self.n_pages {
             return Err(SessionError::new("session.damaged", "The table begins outside the file.", ""));
         }
-        let mut page = first_page(&self.path, table, root, self.io)?;
+        let mut page = first_page(table, root)?;
         header::repair(&mut page, self.n_pages);
         self.file.write_at(0, &page)?;
-        open_tolerantly(&self.path)
+        open_tolerantly(&self.path, self.n_bytes())
     }
 }
 
@@ -99,29 +104,23 @@ impl Drop for ReadableCopy<'_> {
 }
 
 /// Page 1 of a database that has only this table, at page `root`.
-fn first_page(beside: &Path, table: &PlainTable, root: u32, io: &dyn Io) -> Result<Vec<u8>> {
-    let path = with_suffix(beside, "-page1.tmp");
-    let page = (|| {
-        io.open_random(&path)?.truncate(0)?;
-        let db = Connection::open(&path)?;
-        db.pragma_update(None, "page_size", PAGE_BYTES as i64)?;
-        db.execute_batch(&table.sql)?;
-        db.pragma_update(None, "writable_schema", true)?;
-        db.execute("UPDATE sqlite_schema SET rootpage = ?1", [root])?;
-        drop(db);
-        Ok(io.read_start(&path, PAGE_BYTES)?)
-    })();
-    // The page is what is needed of it.
-    let _ = io.remove_file(&path);
-    page
+fn first_page(table: &PlainTable, root: u32) -> Result<Vec<u8>> {
+    let mut db = Connection::open_in_memory()?;
+    db.pragma_update(None, "page_size", PAGE_BYTES as i64)?;
+    db.execute_batch(&table.sql)?;
+    db.pragma_update(None, "writable_schema", true)?;
+    db.execute("UPDATE sqlite_schema SET rootpage = ?1", [root])?;
+    let bytes = db.serialize("main")?;
+    Ok(bytes.get(..PAGE_BYTES).unwrap_or_default().to_vec())
 }
 
-/// Opens for reading, and takes of a damaged schema what can be taken.
-pub(crate) fn open_tolerantly(path: &Path) -> Result<Connection> {
-    let db = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+/// Opens for reading, and takes of a damaged schema what can be taken. Reading ends after the steps that a file of `n_bytes` needs.
+pub(crate) fn open_tolerantly(path: &Path, n_bytes: u64) -> Result<Connection> {
+    let mut db = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     db.pragma_update(None, "writable_schema", true)?;
     db.pragma_update(None, "trusted_schema", false)?;
     db.pragma_update(None, "cell_size_check", true)?;
+    step_limit::set(&mut db, n_bytes)?;
     Ok(db)
 }
 
@@ -137,6 +136,11 @@ fn copy_file(from: &Path, to: &Path, io: &dyn Io) -> Result<()> {
         to.write_at(at, buffer.get(..n).unwrap_or_default())?;
         at += n as u64;
     }
+}
+
+/// Size of a database with its log. What can't be measured has no bytes: the limit of steps has a minimum.
+pub(crate) fn bytes_with_wal(path: &Path, io: &dyn Io) -> u64 {
+    io.len(path).unwrap_or(0) + io.len(&with_suffix(path, "-wal")).unwrap_or(0)
 }
 
 pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {

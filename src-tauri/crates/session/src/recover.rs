@@ -6,7 +6,7 @@ use io::Io;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Statement, params_from_iter};
 
-use crate::readable_copy::{ReadableCopy, open_tolerantly};
+use crate::readable_copy::{ReadableCopy, bytes_with_wal, open_tolerantly};
 use crate::schema;
 
 /// Places after a bad page where reading is tried again, at growing distances: enough to pass every page of a table.
@@ -29,6 +29,7 @@ pub(crate) struct MissingRows {
 /// Tables in an order that satisfies references. Turns are not recovered.
 const TABLES: &[&str] = &[
     "folder",
+    "project",
     "conversation",
     "message",
     "chunk",
@@ -36,6 +37,7 @@ const TABLES: &[&str] = &[
     "document",
     "attachment",
     "passage",
+    "project_file",
     "fold",
     "compression",
     "setting",
@@ -49,8 +51,10 @@ const TABLES: &[&str] = &[
     "tool_server",
     "connection",
     "preset",
+    "note",
     "download",
     "file_hash",
+    "api_object",
 ];
 
 /// Restores consistency. A message without a conversation gets one; a branch whose last message was lost ends at the
@@ -60,6 +64,9 @@ INSERT INTO conversation (id, title, model, leaf, activity, created_ms, updated_
     SELECT conversation, 'Recovered conversation', COALESCE(MAX(model), ''), NULL, 0, MIN(created_ms), MAX(created_ms)
     FROM message WHERE conversation NOT IN (SELECT id FROM conversation) GROUP BY conversation;
 UPDATE message SET parent = NULL WHERE parent NOT IN (SELECT id FROM message);
+UPDATE message SET parent = NULL WHERE id NOT IN (
+    WITH RECURSIVE held(id) AS (SELECT id FROM message WHERE parent IS NULL
+        UNION SELECT message.id FROM message JOIN held ON message.parent = held.id) SELECT id FROM held);
 UPDATE folder SET parent = NULL WHERE parent NOT IN (SELECT id FROM folder);
 UPDATE folder SET parent = NULL WHERE id NOT IN (
     WITH RECURSIVE held(id) AS (SELECT id FROM folder WHERE parent IS NULL
@@ -69,7 +76,9 @@ UPDATE message SET gone = NULL, gone_ms = NULL WHERE gone NOT IN (SELECT id FROM
 DELETE FROM chunk WHERE message NOT IN (SELECT id FROM message);
 DELETE FROM attachment WHERE message NOT IN (SELECT id FROM message) OR document NOT IN (SELECT sha256 FROM document);
 DELETE FROM passage WHERE message NOT IN (SELECT id FROM message) OR attachment NOT IN (SELECT id FROM attachment);
-DELETE FROM document WHERE sha256 NOT IN (SELECT document FROM attachment);
+DELETE FROM project WHERE folder NOT IN (SELECT id FROM folder);
+DELETE FROM project_file WHERE folder NOT IN (SELECT id FROM folder) OR document NOT IN (SELECT sha256 FROM document);
+DELETE FROM document WHERE sha256 NOT IN (SELECT document FROM attachment UNION SELECT document FROM project_file);
 DELETE FROM token_log WHERE message NOT IN (SELECT id FROM message);
 UPDATE conversation SET leaf =
     (SELECT id FROM message WHERE message.conversation = conversation.id AND gone IS NULL ORDER BY position DESC LIMIT 1)
@@ -97,13 +106,13 @@ pub(crate) fn copy_damaged(from: &Path, into: &Connection, expected: &Connection
     } else {
         n_bad = 1;
     }
-    copy_readable_rows(from, into);
+    copy_readable_rows(from, into, io);
     n_bad
 }
 
 /// Copies every readable row of `from` that `into` lacks. Returns the number of conversations in `into`.
-pub(crate) fn copy_readable_rows(from: &Path, into: &Connection) -> u32 {
-    if let Ok(from) = open_tolerantly(from) {
+pub(crate) fn copy_readable_rows(from: &Path, into: &Connection, io: &dyn Io) -> u32 {
+    if let Ok(from) = open_tolerantly(from, bytes_with_wal(from, io)) {
         copy_tables(&from, into);
     }
     n_conversations(into)

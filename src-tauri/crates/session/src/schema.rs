@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use rusqlite::types::Value;
 
 use crate::error::{Result, SessionError};
-use crate::table::setting;
+use crate::table::{lossy_text, setting};
 
 /// Internal setting: root pages and a fingerprint of the schema, to find an entry that damage changed.
 const SCHEMA_KEY: &str = "internal.schema";
@@ -18,7 +18,8 @@ type SchemaEntry = (String, String, String);
 fn entries(db: &Connection) -> Result<Vec<SchemaEntry>> {
     let sql = "SELECT type, name, COALESCE(sql, '') FROM sqlite_schema ORDER BY type, name";
     let mut statement = db.prepare(sql)?;
-    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    let rows =
+        statement.query_map([], |row| Ok((lossy_text(row, 0)?, lossy_text(row, 1)?, lossy_text(row, 2)?)))?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
@@ -26,7 +27,7 @@ fn entries(db: &Connection) -> Result<Vec<SchemaEntry>> {
 fn summary(db: &Connection) -> Result<String> {
     let sql = "SELECT group_concat(name || ' ' || rootpage, char(10)) FROM
                (SELECT name, rootpage FROM sqlite_schema WHERE rootpage > 0 ORDER BY name)";
-    let roots: String = db.query_row(sql, [], |row| row.get(0))?;
+    let roots = db.query_row(sql, [], |row| lossy_text(row, 0))?;
     let text = entries(db)?.into_iter().flat_map(|(kind, name, sql)| [kind, name, sql]);
     let hash = text
         .flat_map(|text| text.into_bytes().into_iter().chain([0]))
@@ -45,7 +46,7 @@ fn columns(db: &Connection) -> Result<Vec<String>> {
                    FROM sqlite_schema t JOIN pragma_foreign_key_list(t.name) f WHERE t.type = 'table'
                ORDER BY 1";
     let mut statement = db.prepare(sql)?;
-    let rows = statement.query_map([], |row| row.get(0))?;
+    let rows = statement.query_map([], |row| lossy_text(row, 0))?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
@@ -57,12 +58,8 @@ fn has_all(db: &Connection, expected: &Connection) -> Result<bool> {
 
 /// Error `session.damaged` if the schema is not the one of `expected`, an empty database of this version.
 pub(crate) fn check(db: &Connection, expected: &Connection) -> Result<()> {
-    let is_whole = has_all(db, expected).map_err(|error| damaged(&error.to_string()))?;
-    if is_whole { Ok(()) } else { Err(damaged("its schema has changed")) }
-}
-
-fn damaged(cause: &str) -> SessionError {
-    SessionError::new("session.damaged", format!("The chat database is damaged: {cause}."), "")
+    let is_whole = has_all(db, expected).map_err(|error| SessionError::damaged(&error.to_string()))?;
+    if is_whole { Ok(()) } else { Err(SessionError::damaged("its schema has changed")) }
 }
 
 /// Whether a version number is one bit away from `current` while the schema is that of `current`. A newer version of the
@@ -78,7 +75,7 @@ pub(crate) fn is_flipped_version(
 
 /// Whether the schema is the one that was recorded. False also where none was.
 pub(crate) fn is_as_recorded(db: &Connection) -> Result<bool> {
-    Ok(setting::get(db, SCHEMA_KEY)? == Some(summary(db)?))
+    Ok(setting::internal(db, SCHEMA_KEY)? == Some(summary(db)?))
 }
 
 /// Records the schema and its root pages.
@@ -164,7 +161,7 @@ fn sql_of(db: &Connection, name: &str) -> Option<String> {
 }
 
 /// Whether texts of one length differ in at most a tenth of their bytes: damage changes bits and moves none.
-fn is_nearly_equal(a: &[u8], b: &[u8]) -> bool {
+pub(crate) fn is_nearly_equal(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).filter(|(a, b)| a != b).count() * 10 <= a.len()
 }
 

@@ -63,7 +63,7 @@ impl Session {
             conversation::remove(&transaction, id)?;
         }
         document::sweep(&transaction)?;
-        let traces = with_traces(setting::get(&transaction, TRACES_KEY)?, ids);
+        let traces = with_traces(setting::internal(&transaction, TRACES_KEY)?, ids);
         setting::put(&transaction, TRACES_KEY, &traces)?;
         transaction.commit()?;
         self.wipe_pending_traces(io)
@@ -99,7 +99,7 @@ impl Session {
         if is_opening && conversation.titled_by != TitledBy::User {
             conversation::set_title(&transaction, &conversation.id, title, TitledBy::Start)?;
         }
-        let traces = with_traces(setting::get(&transaction, TRACES_KEY)?, &[id.to_owned()]);
+        let traces = with_traces(setting::internal(&transaction, TRACES_KEY)?, &[id.to_owned()]);
         setting::put(&transaction, TRACES_KEY, &traces)?;
         conversation::bump_revision(&transaction, &conversation.id)?;
         transaction.commit()?;
@@ -122,7 +122,7 @@ impl Session {
                 message::remove(&transaction, id)?;
             }
             document::sweep(&transaction)?;
-            let traces = with_traces(setting::get(&transaction, TRACES_KEY)?, &messages);
+            let traces = with_traces(setting::internal(&transaction, TRACES_KEY)?, &messages);
             setting::put(&transaction, TRACES_KEY, &traces)?;
             transaction.commit()?;
         }
@@ -134,7 +134,7 @@ impl Session {
 
     /// Wipes pending traces of deleted text, if there are any.
     pub(crate) fn wipe_pending_traces(&mut self, io: &dyn Io) -> Result<Option<SessionError>> {
-        let Some(traces) = setting::get(&self.db, TRACES_KEY)? else { return Ok(None) };
+        let Some(traces) = setting::internal(&self.db, TRACES_KEY)? else { return Ok(None) };
         let ids = traces.split(' ').map(str::as_bytes).collect();
         let outcome = self.wipe_traces(&ids, io);
         if let Err(error) = outcome {

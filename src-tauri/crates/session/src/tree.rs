@@ -2,6 +2,8 @@
 //!
 //! Removed messages are only marked with the message whose removal deleted them, so that undo restores exactly those.
 
+use std::collections::HashSet;
+
 use rusqlite::{Connection, TransactionBehavior, params};
 
 use crate::attachments;
@@ -188,9 +190,12 @@ pub(crate) fn has_children(db: &Connection, id: &str) -> Result<bool> {
 /// End of the branch below `id` that was viewed last, or else the newest.
 fn end_of_branch(db: &Connection, id: &str) -> Result<String> {
     let mut at = id.to_owned();
-    // Terminates, since a child is newer than its parent.
+    let mut passed = HashSet::new();
     while let Some(child) = message::chosen_child(db, &at)?.or(message::newest_child(db, &at)?) {
-        at = child;
+        // Damage may have closed a circle.
+        if !passed.insert(std::mem::replace(&mut at, child)) {
+            break;
+        }
     }
     Ok(at)
 }
@@ -201,7 +206,7 @@ pub(crate) fn set_active_leaf(db: &Connection, conversation: &str, leaf: Option<
     if let Some(before) = before.filter(|before| leaf != Some(before)) {
         let sql = "WITH RECURSIVE up(id, parent) AS (
                        SELECT id, parent FROM message WHERE id = ?1
-                       UNION ALL SELECT message.id, message.parent FROM message JOIN up ON message.id = up.parent)
+                       UNION SELECT message.id, message.parent FROM message JOIN up ON message.id = up.parent)
                    UPDATE message SET chosen = (SELECT up.id FROM up WHERE up.parent = message.id)
                    WHERE id IN (SELECT parent FROM up) AND conversation = ?2
                        AND (SELECT COUNT(*) FROM message AS child WHERE child.parent = message.id) > 1";

@@ -76,13 +76,21 @@ fn a_backup_that_fails_half_way_leaves_nothing() {
         }
     }
     std::fs::write(folder.0.join("backups/inglenook-1.db.half"), b"x").unwrap();
+    std::fs::create_dir(folder.0.join("audit")).unwrap();
+    let half_written =
+        [".api_keys.json.17-3.tmp", "audit/.head.json.17-4.tmp"].map(|name| folder.0.join(name));
+    let whole = folder.0.join("audit/audit.lock");
+    for path in half_written.iter().chain([&whole]) {
+        std::fs::write(path, b"x").unwrap();
+    }
     drop(session);
     drop(folder.session());
     assert_eq!(backups(&folder).len(), 1, "only the whole one: {:?}", backups(&folder));
+    assert!(half_written.iter().all(|path| !path.exists()) && whole.exists());
 }
 
 #[test]
-fn what_the_damage_took_comes_from_the_newest_backup() {
+fn f35_what_the_damage_took_comes_from_the_newest_backup() {
     let folder = Folder::new("from-backup");
     let mut session = folder.session();
     let ids: Vec<_> = (0..30)
@@ -124,7 +132,7 @@ fn a_file_that_is_none_any_more_is_replaced_by_the_newest_backup() {
 }
 
 #[test]
-fn the_log_of_the_last_writes_may_vanish() {
+fn f36_the_log_of_the_last_writes_may_vanish() {
     let folder = Folder::new("wal");
     let mut session = folder.session();
     let id = say(&mut session, None, "Q", "A").conversation;
@@ -143,6 +151,83 @@ fn the_log_of_the_last_writes_may_vanish() {
 }
 
 #[test]
+fn f36_a_log_of_another_database_changes_nothing() {
+    let (folder, other) = (Folder::new("wal-own"), Folder::new("wal-foreign"));
+    let mut session = folder.session();
+    let id = say(&mut session, None, "Q", "A").conversation;
+    drop(session);
+    let mut foreign = other.session();
+    say(&mut foreign, None, "not ours", "at all");
+    for suffix in ["-wal", "-shm"] {
+        let name = format!("inglenook.db{suffix}");
+        std::fs::copy(other.0.join(&name), folder.0.join(&name)).unwrap();
+    }
+    crash(&folder);
+    let (session, notices) = folder.open();
+    let codes: Vec<_> = notices.iter().map(|notice| notice.code()).collect();
+    assert_eq!(codes, ["session.foreign_log"], "{notices:?}");
+    assert_eq!(branch(&session, &id), ["Q", "A"]);
+    let entries = std::fs::read_dir(&folder.0).unwrap();
+    let names: Vec<_> = entries.map(|it| it.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(names.iter().any(|name| name.contains(".foreign-") && name.ends_with("-wal")), "{names:?}");
+}
+
+#[test]
+fn f39_a_database_that_another_program_holds_is_waited_for_and_then_named() {
+    let folder = Folder::new("held");
+    let mut session = folder.session();
+    let id = say(&mut session, None, "Q", "A").conversation;
+    let other = raw(&folder);
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let began = std::time::Instant::now();
+    let error = session.rename(&id, "Waited").unwrap_err();
+    assert_eq!(error.code(), "session.busy");
+    assert!(error.remedy().contains("backup programs"), "{}", error.remedy());
+    let waited = began.elapsed();
+    assert!((Duration::from_secs(4)..Duration::from_secs(15)).contains(&waited), "{waited:?}");
+    other.execute_batch("COMMIT").unwrap();
+    session.rename(&id, "Waited").unwrap();
+    // Held for a moment only: the write waits and succeeds.
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let release = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(300));
+        other.execute_batch("COMMIT").unwrap();
+    });
+    session.rename(&id, "At once").unwrap();
+    release.join().unwrap();
+}
+
+#[test]
+fn f44_a_hundred_thousand_chats_open_within_a_second() {
+    let folder = Folder::new("many");
+    let mut session = folder.session();
+    let long = "lorem ipsum ".repeat(4 << 20);
+    let first = say(&mut session, None, "long", &long).conversation;
+    drop(session);
+    let mut db = raw(&folder);
+    let transaction = db.transaction().unwrap();
+    {
+        let mut chat = transaction
+            .prepare(
+                "INSERT INTO conversation (id, title, model, leaf, activity, created_ms, updated_ms)
+                 VALUES (?1, ?2, 'm', NULL, ?3, ?3, ?3)",
+            )
+            .unwrap();
+        for n in 0..100_000 {
+            chat.execute((format!("c{n:06}"), format!("Chat {n}"), n)).unwrap();
+        }
+    }
+    transaction.commit().unwrap();
+    drop(db);
+    let began = std::time::Instant::now();
+    let session = folder.session();
+    assert_eq!(session.conversations().unwrap().len(), 100_001);
+    let opened = began.elapsed();
+    assert!(opened < Duration::from_secs(if cfg!(debug_assertions) { 4 } else { 1 }), "{opened:?}");
+    assert_eq!(branch(&session, &first)[1].len(), long.len(), "a message of 50 MB is whole");
+}
+
+#[test]
 fn a_damaged_index_is_made_again() {
     let folder = Folder::new("index");
     let mut session = folder.session();
@@ -157,7 +242,7 @@ fn a_damaged_index_is_made_again() {
 }
 
 #[test]
-fn a_migration_that_fails_leaves_the_file_as_it_was() {
+fn f41_a_migration_that_fails_leaves_the_file_as_it_was() {
     let folder = Folder::new("migration");
     drop(folder.session());
     let path = folder.0.join("inglenook.db");
@@ -196,7 +281,7 @@ fn a_migration_that_fails_leaves_the_file_as_it_was() {
 }
 
 #[test]
-fn a_full_disk_says_so_and_loses_nothing_that_was_saved() {
+fn f38_a_full_disk_says_so_and_loses_nothing_that_was_saved() {
     let folder = Folder::new("full");
     let mut session = folder.session();
     let first = say(&mut session, None, "Q", "A");
@@ -223,7 +308,7 @@ fn a_full_disk_says_so_and_loses_nothing_that_was_saved() {
 }
 
 #[test]
-fn a_clock_that_goes_back_keeps_the_order() {
+fn f54_a_clock_that_goes_back_keeps_the_order() {
     let folder = Folder::new("clock");
     let mut session = folder.session();
     let old = say(&mut session, None, "old", "A").conversation;
@@ -246,7 +331,7 @@ fn a_clock_that_goes_back_keeps_the_order() {
 }
 
 #[test]
-fn one_damaged_row_costs_one_row_wherever_it_is() {
+fn f37_one_damaged_row_costs_one_row_wherever_it_is() {
     let folder = Folder::new("rows");
     let mut session = folder.session();
     let first = say(&mut session, None, "one", "two");

@@ -20,6 +20,7 @@ fn new_attachments(id: &str, text: &str, is_whole: bool) -> session::NewAttachme
         is_whole,
         tokens: Some(3),
         is_about: false,
+        from_project: false,
     };
     let passage = session::PassageRow {
         message: String::new(),
@@ -103,4 +104,39 @@ fn texts_of_files_go_with_their_last_message() {
     drop(session);
     assert_eq!(found_in(&folder.0, MARKER.as_bytes()), [""; 0]);
     folder.session();
+}
+
+/// SHA-256 of "abc" and of "", from FIPS 180-2.
+const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+const NOTHING: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+#[test]
+fn a_backup_carries_the_originals_of_images() {
+    let folder = Folder::new("image-backup");
+    let mut session = folder.session();
+    say(&mut session, None, "Hello", "Hi.");
+    for (hash, bytes) in [(ABC, &b"abc"[..]), (NOTHING, b"")] {
+        session.images(&RealIo).put(hash, bytes).unwrap();
+    }
+    let backup = folder.0.join("all.inglenook");
+    session.back_up_to(&backup, &RealIo).unwrap();
+    // One of them is damaged on the way.
+    let db = rusqlite::Connection::open(&backup).unwrap();
+    db.execute("UPDATE image_original SET bytes = x'616264' WHERE sha256 = ?1", [NOTHING]).unwrap();
+    drop(db);
+    let bytes = std::fs::read(&backup).unwrap();
+
+    let other = Folder::new("image-restore");
+    let mut there = other.session();
+    for added in [1, 0] {
+        let restored = there.restore_from(&backup, &RealIo).unwrap();
+        assert_eq!((restored.added, restored.n_damaged_images), (added, 1));
+        let images = there.images(&RealIo);
+        assert_eq!(images.read(ABC).unwrap().as_deref(), Some(&b"abc"[..]));
+        assert!(!images.has(NOTHING).unwrap());
+    }
+    assert_eq!(std::fs::read(&backup).unwrap(), bytes, "a backup is only read");
+    let left = std::fs::read_dir(&other.0).unwrap().flatten();
+    let left: Vec<_> = left.map(|it| it.file_name().to_string_lossy().into_owned()).collect();
+    assert!(!left.iter().any(|name| name.starts_with("restoring-")), "{left:?}");
 }

@@ -47,7 +47,7 @@ fn keep_contexts(
 }
 
 #[test]
-fn stored_contexts_survive_a_power_cut_at_any_change() {
+fn f49_stored_contexts_survive_a_power_cut_at_any_change() {
     let folder = Folder::new("power-contexts");
     for cut in [PowerCut::Before, PowerCut::After] {
         for at in 0.. {
@@ -148,7 +148,7 @@ fn torn_tail(flushed: &[u8], written: &[u8], r: &mut u64) -> Vec<u8> {
 }
 
 #[test]
-fn what_was_acknowledged_survives_whatever_the_log_lost_after_it() {
+fn f34_what_was_acknowledged_survives_whatever_the_log_lost_after_it() {
     let (folder, other) = (Folder::new("power-log"), Folder::new("power-log-up"));
     let mut session = folder.session();
     let id = say(&mut session, None, "Q", "A").conversation;

@@ -7,7 +7,7 @@ use lopdf::{Dictionary, Document, Object};
 
 use super::cmap::{self, CMap};
 use super::font_program::FontProgram;
-use super::font_source::{Advance, FontSource, UNKNOWN, is_said, number, push_text};
+use super::font_source::{Advance, FontSource, GlyphText, UNKNOWN, is_said, number};
 use super::predefined_cmaps::{UnicodeForm, text_of_cid};
 
 /// Of a font with codes of two bytes: a whole square, unless it says otherwise.
@@ -79,14 +79,14 @@ impl CompositeFont {
     }
 
     /// Appends what the bytes say.
-    pub fn read(&self, mut bytes: &[u8], text: &mut String) -> Advance {
+    pub fn read(&self, mut bytes: &[u8], text: &mut GlyphText) -> Advance {
         let mut advance = Advance::default();
         while !bytes.is_empty() {
             let n = self.code_bytes(bytes).clamp(1, bytes.len());
             let (code, rest) = bytes.split_at(n);
             bytes = rest;
             let cid = self.cid(code);
-            push_text(self.text(code, cid).as_deref().unwrap_or(UNKNOWN), text);
+            text.push(self.text(code, cid).as_deref().unwrap_or(UNKNOWN));
             advance.n_codes += 1;
             advance.n_spaces += usize::from(code == b" ");
             advance.width += match self.is_vertical {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use lopdf::content::{Content, Operation};
 use lopdf::{Dictionary, Document, Object, ObjectId};
 
-use super::font_source::{FontSource, number};
+use super::font_source::{FontSource, GlyphText, number};
 use super::fonts::Font;
 use super::lines::{Lines, PieceSpan};
 use super::marked_content::MarkedContent;
@@ -232,14 +232,14 @@ impl<'a> Walker<'a> {
         for piece in pieces {
             match piece {
                 Object::String(bytes, _) => {
-                    let mut letters = String::new();
-                    let advance = font.read(bytes, &mut letters);
+                    let mut glyphs = GlyphText::default();
+                    let advance = font.read(bytes, &mut glyphs);
                     let width = advance.width / 1000.0 * state.size
                         + state.letters * advance.n_codes as f32
                         + state.words * advance.n_spaces as f32;
                     let span = state.span(target.at.at, width, font.is_vertical());
-                    target.marks.with_actual_text(&mut letters);
-                    target.lines.put(span, &letters);
+                    target.marks.with_actual_text(&mut glyphs);
+                    target.lines.put(span, &glyphs);
                     target.at.at = moved(target.at.at, width);
                 }
                 gap => {

@@ -1,6 +1,7 @@
 //! What fonts of one document share: unpacked maps and font files within limits, and how text is appended.
 
 use lopdf::{Dictionary, Document, Object, Stream};
+use unicode_normalization::UnicodeNormalization as _;
 
 use super::cmap::CMap;
 use super::font_program::FontProgram;
@@ -69,10 +70,38 @@ pub fn is_said(text: &str) -> bool {
     !text.is_empty() && !text.contains('\u{fffd}') && text.chars().any(|c| !c.is_control() || c == '\t')
 }
 
-/// Appends a text with its ligatures as letters, as they are typed and searched.
-pub fn push_text(letters: &str, text: &mut String) {
+/// Text of glyphs that are shown one after the other.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct GlyphText {
+    pub text: String,
+    /// Where the text of each glyph ends, in bytes.
+    pub ends: Vec<usize>,
+}
+
+impl GlyphText {
+    /// Appends the text of a glyph.
+    pub fn push(&mut self, letters: &str) {
+        push_text(letters, &mut self.text);
+        self.ends.push(self.text.len());
+    }
+
+    /// The texts of the glyphs.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).filter_map(|(start, end)| self.text.get(start..*end))
+    }
+
+    /// A text that replaces those of the glyphs.
+    pub fn replaced_by(text: String) -> Self {
+        Self { ends: vec![text.len()], text }
+    }
+}
+
+/// Appends a text with its ligatures and the forms of Arabic letters as letters, as they are typed and searched.
+fn push_text(letters: &str, text: &mut String) {
     for c in letters.chars() {
         match c {
+            '\u{fb50}'..='\u{fdff}' | '\u{fe70}'..='\u{fefc}' => text.extend(c.nfkc()),
             '\u{fb00}' => text.push_str("ff"),
             '\u{fb01}' => text.push_str("fi"),
             '\u{fb02}' => text.push_str("fl"),

@@ -4,7 +4,7 @@
 use lopdf::Object;
 
 use super::composite::CompositeFont;
-use super::font_source::{Advance, FontSource};
+use super::font_source::{Advance, FontSource, GlyphText};
 use super::simple::SimpleFont;
 
 /// A font that can be read.
@@ -26,7 +26,7 @@ impl Font {
     }
 
     /// Appends what the bytes say.
-    pub fn read(&self, bytes: &[u8], text: &mut String) -> Advance {
+    pub fn read(&self, bytes: &[u8], text: &mut GlyphText) -> Advance {
         match self {
             Self::Simple(font) => font.read(bytes, text),
             Self::Composite(font) => font.read(bytes, text),

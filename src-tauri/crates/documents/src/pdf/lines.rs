@@ -1,5 +1,9 @@
 //! Joins pieces of text into lines by their positions: inserts spaces and line breaks.
 //! Positions are measured along and across the direction of writing, so that rotated text reads as well.
+//! Lines with letters that are written from right to left are put into the order in which they are read.
+
+use super::font_source::GlyphText;
+use super::shown_line::ShownLine;
 
 /// A gap wider than this part of the letters' height is a space. TeX narrows spaces of Times to 0.16.
 const SPACE: f32 = 0.13;
@@ -40,11 +44,15 @@ struct LastPiece {
 pub struct Lines {
     text: String,
     last: Option<LastPiece>,
+    /// Where the text of `line` begins.
+    line_at: usize,
+    line: ShownLine,
 }
 
 impl Lines {
     /// Adds a piece where it stands.
-    pub fn put(&mut self, span: PieceSpan, piece: &str) {
+    pub fn put(&mut self, span: PieceSpan, glyphs: &GlyphText) {
+        let piece = glyphs.text.as_str();
         let (ux, uy) = span.direction;
         let (x, y) = span.start;
         let (begin, across) = (x * ux + y * uy, y * ux - x * uy);
@@ -53,10 +61,11 @@ impl Lines {
         if piece.is_empty() {
             if let Some(last) = &mut self.last {
                 last.end = end;
+                self.line.extend(end);
             }
             return;
         }
-        if let Some(last) = &self.last {
+        if let Some(last) = self.last.take() {
             let high = height.max(last.height);
             let aside = (across - last.across).abs();
             let is_turned = ux * last.direction.0 + uy * last.direction.1 < SAME_DIRECTION;
@@ -67,7 +76,11 @@ impl Lines {
                 && aside < high * TWICE
                 && self.text.get(last.at..) == Some(piece);
             if is_twice && !is_turned {
+                self.last = Some(last);
                 return;
+            }
+            if is_turned || aside > high * LINE {
+                self.order_line();
             }
             if is_turned || aside > high * PARAGRAPH {
                 self.end_line();
@@ -76,9 +89,13 @@ impl Lines {
                 self.end_line();
             } else if begin > last.end + high * SPACE || is_left_neighbour && end < last.begin - high * SPACE
             {
-                self.space();
+                self.push_space();
             }
         }
+        if self.line.is_empty() {
+            self.line_at = self.text.len();
+        }
+        self.line.push(glyphs, (begin, end), height);
         let at = self.text.len();
         let is_break = |c: char| matches!(c, '\r' | '\n' | super::PAGE_BREAK | '\0');
         self.text.extend(piece.chars().map(|c| if is_break(c) { ' ' } else { c }));
@@ -87,8 +104,21 @@ impl Lines {
 
     /// A gap that the file itself makes between two letters.
     pub fn space(&mut self) {
+        self.line.push_space();
+        self.push_space();
+    }
+
+    fn push_space(&mut self) {
         if !self.text.is_empty() && !self.text.ends_with([' ', '\n']) {
             self.text.push(' ');
+        }
+    }
+
+    /// Puts a line with right-to-left letters into reading order, now that all of it is known.
+    fn order_line(&mut self) {
+        if let Some(line) = self.line.take(SPACE) {
+            self.text.truncate(self.line_at);
+            self.text.push_str(&line);
         }
     }
 
@@ -110,7 +140,8 @@ impl Lines {
         self.text.len()
     }
 
-    pub fn into_text(self) -> String {
+    pub fn into_text(mut self) -> String {
+        self.order_line();
         self.text
     }
 }

@@ -1,5 +1,7 @@
 //! Marked content whose `ActualText` replaces the glyphs that it draws.
 
+use super::font_source::GlyphText;
+
 /// Marks within marks.
 const MAX_LEVELS: usize = 256;
 
@@ -34,9 +36,9 @@ impl MarkedContent {
     }
 
     /// Puts the text in the place of the first glyphs, and nothing in that of the others.
-    pub fn with_actual_text(&mut self, letters: &mut String) {
+    pub fn with_actual_text(&mut self, glyphs: &mut GlyphText) {
         if let Some((_, text)) = &mut self.replaced {
-            *letters = text.take().unwrap_or_default();
+            *glyphs = text.take().map(GlyphText::replaced_by).unwrap_or_default();
         }
     }
 }

@@ -8,7 +8,7 @@ use lopdf::{Dictionary, Document, Encoding, Object, dictionary};
 
 use super::cmap::CMap;
 use super::font_program::FontProgram;
-use super::font_source::{Advance, FontSource, UNKNOWN, base_name, is_said, number, push_text};
+use super::font_source::{Advance, FontSource, GlyphText, UNKNOWN, base_name, is_said, number};
 use super::glyph_names;
 
 /// A thousandth of the font's size: of letters whose width isn't told.
@@ -54,11 +54,11 @@ impl SimpleFont {
     }
 
     /// Appends what the bytes say.
-    pub fn read(&self, bytes: &[u8], text: &mut String) -> Advance {
+    pub fn read(&self, bytes: &[u8], text: &mut GlyphText) -> Advance {
         let mut advance = Advance { n_codes: bytes.len(), ..Advance::default() };
         for byte in bytes {
             let letters = self.texts[usize::from(*byte)].as_deref().unwrap_or(UNKNOWN);
-            push_text(letters, text);
+            text.push(letters);
             advance.width += self.widths.get(&u32::from(*byte)).copied().unwrap_or(USUAL_WIDTH);
             advance.n_spaces += usize::from(*byte == b' ');
         }
@@ -308,9 +308,9 @@ mod tests {
     /// Codes of `font`, each as text, `-` where nothing says it.
     fn texts(font: Dictionary, bytes: &[u8]) -> String {
         let document = Document::new();
-        let mut text = String::new();
-        SimpleFont::new(&mut FontSource::new(&document), &font).read(bytes, &mut text);
-        text.replace('\u{fffd}', "-")
+        let mut glyphs = GlyphText::default();
+        SimpleFont::new(&mut FontSource::new(&document), &font).read(bytes, &mut glyphs);
+        glyphs.text.replace('\u{fffd}', "-")
     }
 
     #[test]

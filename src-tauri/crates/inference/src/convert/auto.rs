@@ -148,7 +148,7 @@ impl<'a> Search<'a> {
 fn load(file: Arc<WeightFile>, threads: Option<usize>) -> Result<Model> {
     let options = LoadOptions {
         threads,
-        kv: engine::KvDType::F32,
+        kv: engine::KvDType::F32.both(),
         ctx: Some(WINDOW),
         max_sequences: 1,
         ..LoadOptions::default()

@@ -38,7 +38,7 @@ pub fn share(
 ) -> Option<FitGpu> {
     let gpu = here.gpu.as_ref()?;
     let all = Some(memory_estimate.layer_weights.len()).filter(|n| *n > 0);
-    let kv = crate::engine_types::kv_dtype(asked.kv);
+    let kv = crate::engine_types::kv_precision(asked.kv);
     let fits = gpu.memory_bytes.and_then(|bytes| memory_estimate.layers_within(bytes, n_ctx, kv));
     let n_asked = match asked.gpu_share {
         GpuShare::Nothing => return None,

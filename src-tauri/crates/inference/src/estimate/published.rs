@@ -48,5 +48,7 @@ pub fn sizes(facts: &FitFacts) -> MemoryEstimate {
         n_vocab: USUAL_VOCABULARY,
         context_length,
         embeds: false,
+        vision_weights: 0,
+        vision_activations: 0,
     }
 }

@@ -93,7 +93,7 @@ fn tokens_cost_more_than_their_weights() {
     here.speeds.beside.layer_s = 1e-5;
     assert!((seconds(&here, 1000) - of_weights - 16.0 * 1e-5).abs() < 1e-9);
     // computing on keys and values counts where it takes longer than reading them
-    let read = sizes.kv_read(1000, crate::engine_types::kv_dtype(Kv::F16)) as f64 / 40e9;
+    let read = sizes.kv_read(1000, crate::engine_types::kv_precision(Kv::F16)) as f64 / 40e9;
     here.speeds.beside.attended_s = 0.5 * read / sizes.attended(1000) as f64;
     assert!((seconds(&here, 1000) - of_weights - 16.0 * 1e-5).abs() < 1e-9);
     here.speeds.beside.attended_s *= 4.0;
@@ -101,7 +101,7 @@ fn tokens_cost_more_than_their_weights() {
 }
 
 #[test]
-fn a_refusal_says_what_would_fit() {
+fn f13_a_refusal_says_what_would_fit() {
     let long = estimate(
         &sizes("llama-3.1-8b", "q4_k_m"),
         EstimateBasis::Exactly,

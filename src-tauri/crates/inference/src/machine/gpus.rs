@@ -206,7 +206,7 @@ impl GpuPlanner<'_> {
             return Err(format!("{name} could not be measured"));
         };
         choice.measured.push(race.told(name));
-        let times = race.of_cpu.turn_s() / race.of_card.turn_s();
+        let times = race.cpu.turn_s() / race.gpu.turn_s();
         match race.is_won() {
             true => Ok(format!("{name} is {times:.1} times as fast as the CPU")),
             false => Err(format!("the CPU is {:.1} times as fast as {name}", 1.0 / times)),
@@ -229,8 +229,8 @@ impl GpuPlanner<'_> {
         let mut record = self.record();
         record.found(self.io, cache, &key, &gpu_cache.get(&key));
         match ran {
-            Ok((of_card, of_cpu)) => {
-                let race = benchmark::Race { processor: processor.to_owned(), of_card, of_cpu };
+            Ok((gpu, cpu)) => {
+                let race = benchmark::Race { processor: processor.to_owned(), gpu, cpu };
                 record.set_race(&key, race, room(&card.info, None));
             }
             Err(error) if error.code().starts_with("kernels.gpu") => {

@@ -1,7 +1,7 @@
 //! How fast this computer reads and multiplies weights of each format. Measured on a few synthetic
 //! layers, and cached per processor, thread count and version. Whole tokens are measured, not
 //! memory alone, so that estimates need no factor for decoding. Costs outside the weights are in
-//! `overhead`.
+//! `overhead`. What was measured beside other programs that compute is never kept.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use weights::{SharedBytes, WeightFile};
 
 use super::Machine;
+use super::other_load::CpuTimes;
 use super::overhead;
 use crate::estimate::MeasuredSpeeds;
 use contract::Result;
@@ -69,6 +70,15 @@ struct SpeedEntry {
     speeds: MeasuredSpeeds,
 }
 
+/// Speeds that were just measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SpeedMeasurement {
+    /// With those that were known before.
+    pub speeds: MeasuredSpeeds,
+    /// No other program computed meanwhile. Others are not kept: they are measured again.
+    pub is_quiet: bool,
+}
+
 /// The speeds measured on this machine, kept in a file, and their measurement.
 pub struct SpeedCache<'a> {
     io: &'a dyn Io,
@@ -115,8 +125,32 @@ impl<'a> SpeedCache<'a> {
         missing
     }
 
-    /// Measures some formats and keeps what came of it. A disk that is full costs another measurement, nothing else.
-    pub fn learn(&self, formats: &[&'static str], options: &LoadOptions, clock: &dyn Clock) -> Result<()> {
+    /// Measures some formats, and keeps what came of it if no other program computed meanwhile.
+    pub fn learn(
+        &self,
+        formats: &[&'static str],
+        options: &LoadOptions,
+        clock: &dyn Clock,
+    ) -> Result<SpeedMeasurement> {
+        let times = || CpuTimes::read(self.io, Path::new("/"));
+        let before = times();
+        let speeds = self.measured(formats, options, clock)?;
+        let is_quiet = CpuTimes::is_quiet(before, times());
+        if is_quiet {
+            self.keep(&speeds);
+        } else {
+            tracing::info!("other programs computed while speeds were measured: they are not kept");
+        }
+        Ok(SpeedMeasurement { speeds, is_quiet })
+    }
+
+    /// What is known, with some formats measured now.
+    fn measured(
+        &self,
+        formats: &[&'static str],
+        options: &LoadOptions,
+        clock: &dyn Clock,
+    ) -> Result<MeasuredSpeeds> {
         let mut speeds = self.known();
         if speeds.formats.is_empty() {
             speeds.beside = overhead::measure(options, clock)?;
@@ -127,12 +161,17 @@ impl<'a> SpeedCache<'a> {
             let cached = measure(format, few_layers(mix)?, &speeds, options, clock)?;
             speeds.cached.insert((*format).to_owned(), cached);
         }
+        Ok(speeds)
+    }
+
+    /// A disk that is full costs another measurement, nothing else.
+    fn keep(&self, speeds: &MeasuredSpeeds) {
         let mut all = self.read();
         all.retain(|entry| {
             (&entry.key.name, &entry.key.level, entry.key.threads)
                 != (&self.key.name, &self.key.level, self.key.threads)
         });
-        all.push(SpeedEntry { key: self.key.clone(), speeds });
+        all.push(SpeedEntry { key: self.key.clone(), speeds: speeds.clone() });
         let n_old = all.len().saturating_sub(MAX_KEPT);
         all.drain(..n_old);
         let bytes = serde_json::to_vec_pretty(&all).expect("plain data becomes JSON");
@@ -141,7 +180,6 @@ impl<'a> SpeedCache<'a> {
         if let Err(error) = written {
             tracing::warn!("the measured speeds are not kept: {error}");
         }
-        Ok(())
     }
 
     fn read(&self) -> Vec<SpeedEntry> {
@@ -270,7 +308,9 @@ mod tests {
         assert_eq!(speeds.unknown(["Q4_0", "q4_0", "F32", "IQ1_S"]), ["Q4_0"]);
         let mut options = LoadOptions::default();
         machine.apply(&mut options);
-        speeds.learn(&["Q4_0"], &options, &RealClock::new()).unwrap();
+        let measured = speeds.learn(&["Q4_0"], &options, &RealClock::new()).unwrap();
+        assert_eq!(speeds.unknown(["Q4_0"]).is_empty(), measured.is_quiet);
+        speeds.keep(&measured.speeds);
         assert!(
             speeds.known().formats["Q4_0"] > 1e6
                 && speeds.known().beside.layer_s > 0.0

@@ -12,17 +12,17 @@ use serde_json::{Value, json};
 pub enum Line {
     Runs,
     Processor,
-    Card,
+    Gpu,
 }
 
 impl Line {
-    const ALL: [Self; 3] = [Self::Runs, Self::Processor, Self::Card];
+    const ALL: [Self; 3] = [Self::Runs, Self::Processor, Self::Gpu];
 
     fn name(self) -> &'static str {
         match self {
             Self::Runs => "runs",
             Self::Processor => "processor",
-            Self::Card => "GPU",
+            Self::Gpu => "GPU",
         }
     }
 }

@@ -41,7 +41,7 @@ pub struct Child {
 }
 
 /// How a process ended.
-pub struct Fall {
+pub struct WorkerEnd {
     pub error: Error,
     pub last_words: String,
 }
@@ -127,21 +127,21 @@ impl Child {
     }
 
     /// What it has done up to `now`.
-    pub fn vitals(&self, now: Duration) -> Vitals {
-        let mut vitals = Vitals { at: Some(now), ..Vitals::default() };
-        let Ok(mut system) = System::new() else { return vitals };
+    pub fn activity(&self, now: Duration) -> ProcessActivity {
+        let mut activity = ProcessActivity { at: Some(now), ..ProcessActivity::default() };
+        let Ok(mut system) = System::new() else { return activity };
         let pid = Pid::from_u32(self.process.id());
         let kind = ProcessRefreshKind::nothing().with_cpu().with_disk_usage();
         system.refresh_processes_specifics(ProcessesToUpdate::Some(&[pid]), false, kind);
         if let Some(process) = system.process(pid) {
-            vitals.cpu = Duration::from_millis(process.accumulated_cpu_time());
-            vitals.n_read = process.disk_usage().total_read_bytes;
+            activity.cpu = Duration::from_millis(process.accumulated_cpu_time());
+            activity.n_read = process.disk_usage().total_read_bytes;
         }
-        vitals
+        activity
     }
 
     /// Waits for its end, which has come or is brought about, and says why.
-    pub fn buried(mut self) -> Fall {
+    pub fn reap(mut self) -> WorkerEnd {
         // What speaks no more is of no use, even if it lives.
         let _ = self.process.kill();
         let status = self.process.wait();
@@ -162,7 +162,7 @@ impl Child {
         let lines = self.last_lines.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let last_words = lines.iter().map(String::as_str).collect::<Vec<_>>().join(" / ");
         drop(lines);
-        Fall { error, last_words }
+        WorkerEnd { error, last_words }
     }
 }
 
@@ -179,14 +179,14 @@ impl Drop for Child {
 
 /// What a process has done.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Vitals {
+pub struct ProcessActivity {
     /// by a monotonic clock; None: nothing is known
     at: Option<Duration>,
     cpu: Duration,
     n_read: u64,
 }
 
-impl Vitals {
+impl ProcessActivity {
     #[cfg(test)]
     pub fn of(at: Duration, cpu: Duration, n_read: u64) -> Self {
         Self { at: Some(at), cpu, n_read }
@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn work_is_told_from_hanging() {
-        let after = |s: u64, cpu_ms: u64, n_read: u64| Vitals {
+        let after = |s: u64, cpu_ms: u64, n_read: u64| ProcessActivity {
             at: Some(Duration::from_secs(s)),
             cpu: Duration::from_millis(cpu_ms),
             n_read,
@@ -330,7 +330,7 @@ mod tests {
         );
         assert!(after(60, 1000, 10).has_worked_since(&before));
         assert!(after(60, 100, 11).has_worked_since(&before));
-        assert!(after(60, 100, 10).has_worked_since(&Vitals::default()), "nothing is known yet");
+        assert!(after(60, 100, 10).has_worked_since(&ProcessActivity::default()), "nothing is known yet");
         assert!(after(60, 100, 11).has_read_since(&before) && !after(60, 9000, 10).has_read_since(&before));
     }
 }

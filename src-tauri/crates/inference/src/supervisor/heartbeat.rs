@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::child::Vitals;
+use super::child::ProcessActivity;
 
 /// Between two signs of life that are asked for.
 pub const BEAT_INTERVAL: Duration = Duration::from_secs(2);
@@ -28,7 +28,7 @@ pub struct Heartbeat {
     is_asked: bool,
     n_missed: u32,
     /// When the first sign was missed.
-    before: Vitals,
+    before: ProcessActivity,
 }
 
 impl Heartbeat {
@@ -37,19 +37,19 @@ impl Heartbeat {
         (self.is_asked, self.n_missed) = (false, 0);
     }
 
-    /// Looks at it, once an interval. `vitals`: what it has done up to now.
-    pub fn look(&mut self, vitals: &mut dyn FnMut() -> Vitals) -> Pulse {
+    /// Looks at it, once an interval. `activity`: what it has done up to now.
+    pub fn look(&mut self, activity: &mut dyn FnMut() -> ProcessActivity) -> Pulse {
         if !std::mem::replace(&mut self.is_asked, true) {
             return Pulse::Ask;
         }
         self.n_missed += 1;
         if self.n_missed == 1 {
-            self.before = vitals();
+            self.before = activity();
         }
         if self.n_missed < MAX_MISSED_BEATS {
             return Pulse::Waits;
         }
-        let now = vitals();
+        let now = activity();
         if !now.has_worked_since(&self.before) {
             return Pulse::Stopped;
         }
@@ -63,16 +63,16 @@ impl Heartbeat {
 mod tests {
     use super::*;
 
-    fn vitals(s: u64, n_read: u64) -> Vitals {
-        Vitals::of(Duration::from_secs(s), Duration::ZERO, n_read)
+    fn activity(s: u64, n_read: u64) -> ProcessActivity {
+        ProcessActivity::of(Duration::from_secs(s), Duration::ZERO, n_read)
     }
 
     #[test]
     fn a_process_that_stops_is_found_within_ten_seconds() {
         let mut heart = Heartbeat::default();
-        assert_eq!(heart.look(&mut || vitals(2, 0)), Pulse::Ask);
+        assert_eq!(heart.look(&mut || activity(2, 0)), Pulse::Ask);
         heart.beats();
-        let looks: Vec<Pulse> = (2..6).map(|look| heart.look(&mut || vitals(2 * look, 0))).collect();
+        let looks: Vec<Pulse> = (2..6).map(|look| heart.look(&mut || activity(2 * look, 0))).collect();
         assert_eq!(looks, [Pulse::Ask, Pulse::Waits, Pulse::Waits, Pulse::Stopped]);
         assert!(BEAT_INTERVAL * (MAX_MISSED_BEATS + 1) < Duration::from_secs(10));
     }
@@ -81,11 +81,11 @@ mod tests {
     fn one_that_reads_or_answers_late_lives() {
         let mut heart = Heartbeat::default();
         for look in 0..40 {
-            assert_ne!(heart.look(&mut || vitals(2 * look, look)), Pulse::Stopped, "it reads");
+            assert_ne!(heart.look(&mut || activity(2 * look, look)), Pulse::Stopped, "it reads");
         }
         let mut heart = Heartbeat::default();
         for look in 0..40 {
-            assert_ne!(heart.look(&mut || vitals(2 * look, 0)), Pulse::Stopped, "it answers late");
+            assert_ne!(heart.look(&mut || activity(2 * look, 0)), Pulse::Stopped, "it answers late");
             if look % 3 == 2 {
                 heart.beats();
             }

@@ -3,11 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use contract::protocol::{GenerateRequest, KvStats, LoadState, Resume, Step, WorkerEvent, WorkerRequest};
+use contract::protocol::{
+    Backend, GenerateRequest, KvStats, LoadSpec, LoadState, Resume, Step, WorkerEvent, WorkerRequest,
+};
 use contract::{Error, ErrorKind};
 
 /// Processes that one request may bring down before it fails.
-const MAX_FALLS: u32 = 2;
+const MAX_WORKER_ENDS: u32 = 2;
 
 /// Everything in flight.
 #[derive(Default)]
@@ -24,7 +26,7 @@ struct Turn {
     /// Its moment, for templates that write the date.
     asked_ms: i64,
     cancelled: bool,
-    n_falls: u32,
+    n_worker_ends: u32,
     /// Tokens of the answer so far.
     ids: Vec<u32>,
     /// What the listener has received, and what this process has sent.
@@ -54,7 +56,7 @@ enum Replay {
 
 struct Question {
     request: WorkerRequest,
-    n_falls: u32,
+    n_worker_ends: u32,
 }
 
 impl InFlight {
@@ -69,7 +71,7 @@ impl InFlight {
                 request: (**request).clone(),
                 asked_ms: now_ms,
                 cancelled: false,
-                n_falls: 0,
+                n_worker_ends: 0,
                 ids: Vec::new(),
                 told: Counts::default(),
                 said: Counts::default(),
@@ -81,11 +83,13 @@ impl InFlight {
             WorkerRequest::Inspect { request: id, .. }
             | WorkerRequest::Count { request: id, .. }
             | WorkerRequest::Logprobs { request: id, .. }
+            | WorkerRequest::Vocabulary { request: id, .. }
             | WorkerRequest::Embed { request: id, .. }
+            | WorkerRequest::Rank { request: id, .. }
             | WorkerRequest::Fit { request: id, .. }
             | WorkerRequest::Store { request: id, .. }
             | WorkerRequest::KvStats { request: id } => {
-                self.questions.insert(*id, Question { request: request.clone(), n_falls: 0 });
+                self.questions.insert(*id, Question { request: request.clone(), n_worker_ends: 0 });
             }
             WorkerRequest::Unload { .. }
             | WorkerRequest::Forget { .. }
@@ -115,7 +119,9 @@ impl InFlight {
             WorkerEvent::Inspected { request, .. }
             | WorkerEvent::TokenCounts { request, .. }
             | WorkerEvent::TokenAlternatives { request, .. }
+            | WorkerEvent::VocabularyAnswer { request, .. }
             | WorkerEvent::EmbeddingBatch { request, .. }
+            | WorkerEvent::PassageScores { request, .. }
             | WorkerEvent::FitOutcome { request, .. }
             | WorkerEvent::Stored { request, .. }
             | WorkerEvent::KvStats { request, .. } => {
@@ -132,25 +138,28 @@ impl InFlight {
     }
 
     /// The process is gone: what to ask the next one, and what to tell.
-    pub fn fell(&mut self, error: &Error) -> (Vec<WorkerRequest>, Vec<WorkerEvent>) {
+    pub fn worker_ended(&mut self, error: &Error) -> (Vec<WorkerRequest>, Vec<WorkerEvent>) {
         let (mut again, mut told) = (Vec::new(), Vec::new());
         for turn in &mut self.turns {
-            turn.n_falls += 1;
+            turn.n_worker_ends += 1;
         }
-        for turn in self.turns.extract_if(.., |turn| turn.n_falls >= MAX_FALLS) {
+        for turn in self.turns.extract_if(.., |turn| turn.n_worker_ends >= MAX_WORKER_ENDS) {
             told.push(failed(turn.request.turn, error));
         }
         for turn in &mut self.turns {
+            let how = ease(&mut turn.request.load, error);
             told.push(WorkerEvent::Turn {
                 turn: turn.request.turn.clone(),
-                step: Step::Notice { error: restarted(error) },
+                step: Step::Notice { error: restarted(error, how) },
             });
             again.extend(turn.again());
         }
         for question in self.questions.values_mut() {
-            question.n_falls += 1;
+            question.n_worker_ends += 1;
         }
-        for (_, question) in self.questions.extract_if(.., |_, question| question.n_falls >= MAX_FALLS) {
+        for (_, question) in
+            self.questions.extract_if(.., |_, question| question.n_worker_ends >= MAX_WORKER_ENDS)
+        {
             told.extend(unanswered(question.request, error));
         }
         again.extend(self.questions.values().map(|question| question.request.clone()));
@@ -192,12 +201,32 @@ impl Turn {
         Replay::Forward
     }
 
+    /// The request for the next process.
     fn again(&mut self) -> Vec<WorkerRequest> {
         self.said = Counts::default();
         let resume = Some(Resume { ids: self.ids.clone(), asked_ms: self.asked_ms });
         let request = GenerateRequest { resume, ..self.request.clone() };
         let cancel = self.cancelled.then(|| WorkerRequest::Cancel { turn: self.request.turn.clone() });
         std::iter::once(WorkerRequest::Generate(Box::new(request))).chain(cancel).collect()
+    }
+}
+
+/// Changes how a model is loaded after what ended its process: never what an answer says, only what it needs. Returns how
+/// the answer goes on, as the end of a sentence.
+fn ease(load: &mut LoadSpec, error: &Error) -> &'static str {
+    match error.code() {
+        // A GPU that answers no more would hang again.
+        "worker.hung" if matches!(load.backend, Backend::Auto | Backend::Gpu) => {
+            load.backend = Backend::Cpu;
+            " on the CPU"
+        }
+        // Most likely memory ran out: no draft model, no rounding up to large pages, half the room for contexts.
+        "worker.killed" => {
+            (load.draft, load.draft_block, load.small_pages) = (None, false, true);
+            load.context_bytes = load.context_bytes.map(|bytes| bytes / 2);
+            " with less memory"
+        }
+        _ => "",
     }
 }
 
@@ -216,8 +245,14 @@ fn unanswered(request: WorkerRequest, error: &Error) -> Option<WorkerEvent> {
         WorkerRequest::Logprobs { request, .. } => {
             Some(WorkerEvent::TokenAlternatives { request, outcome: Err(error.clone()) })
         }
+        WorkerRequest::Vocabulary { request, .. } => {
+            Some(WorkerEvent::VocabularyAnswer { request, outcome: Err(error.clone()) })
+        }
         WorkerRequest::Embed { request, .. } => {
             Some(WorkerEvent::EmbeddingBatch { request, outcome: Err(error.clone()) })
+        }
+        WorkerRequest::Rank { request, .. } => {
+            Some(WorkerEvent::PassageScores { request, outcome: Err(error.clone()) })
         }
         WorkerRequest::Fit { request, .. } => {
             Some(WorkerEvent::FitOutcome { request, outcome: Err(error.clone()) })
@@ -238,11 +273,11 @@ fn unanswered(request: WorkerRequest, error: &Error) -> Option<WorkerEvent> {
     }
 }
 
-fn restarted(error: &Error) -> Error {
+fn restarted(error: &Error, how: &str) -> Error {
     Error::new(
         ErrorKind::Device,
         "worker.restarted",
-        format!("{} It was restarted, and the answer continues.", error.message()),
+        format!("{} It was restarted, and the answer continues{how}.", error.message()),
         "No action is needed. If this happens often, choose another model or restart the computer.",
     )
 }
@@ -263,7 +298,7 @@ mod tests {
     }
 
     fn token(turn: &str, id: u32) -> WorkerEvent {
-        let step = Step::Token { id, text: id.to_string(), reasoning: String::new() };
+        let step = Step::Token { id, text: id.to_string(), reasoning: String::new(), logprobs: Vec::new() };
         WorkerEvent::Turn { turn: turn.into(), step }
     }
 
@@ -283,7 +318,7 @@ mod tests {
             assert_eq!(flights.heard(token("a", id)), Some(token("a", id)));
         }
         assert_eq!(flights.heard(token("stranger", 1)), None);
-        let (again, told) = flights.fell(&error);
+        let (again, told) = flights.worker_ended(&error);
         assert_eq!((again.len(), resumed(&again[0])), (1, &[7, 8, 9][..]));
         assert!(
             matches!(&told[..], [WorkerEvent::Turn { step: Step::Notice { error }, .. }] if error.code() == "worker.restarted")
@@ -294,12 +329,36 @@ mod tests {
             assert_eq!(flights.heard(token("a", id)), None, "heard before");
         }
         assert_eq!(flights.heard(token("a", 10)), Some(token("a", 10)));
-        let (again, told) = flights.fell(&error);
+        let (again, told) = flights.worker_ended(&error);
         assert_eq!((again.len(), resumed(&again[0])), (1, &[][..]), "the other turn goes on");
         assert!(matches!(&told[0], WorkerEvent::Turn { turn, step: Step::Failed { .. } } if turn == "a"));
         assert!(!flights.is_empty());
         assert_eq!(flights.fail_all(&error).len(), 1);
         assert!(flights.is_empty());
+    }
+
+    #[test]
+    fn what_ended_a_process_is_avoided_in_the_next() {
+        let next = |code: &'static str, words: &str| {
+            let mut flights = InFlight::default();
+            let WorkerRequest::Generate(mut request) = request("a") else { panic!("it generates") };
+            request.load.context_bytes = Some(1000);
+            request.load.draft_block = true;
+            flights.asked(&WorkerRequest::Generate(request), 5);
+            let error = Error::new(ErrorKind::Device, code, "It ended.", "Try again.");
+            let (mut again, told) = flights.worker_ended(&error);
+            assert!(format!("{told:?}").contains(&format!("the answer continues{words}.")), "{told:?}");
+            match again.remove(0) {
+                WorkerRequest::Generate(request) => request.load,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(next("worker.hung", " on the CPU").backend, Backend::Cpu);
+        let small = next("worker.killed", " with less memory");
+        assert_eq!((small.backend, small.context_bytes), (Backend::Auto, Some(500)));
+        assert!(!small.draft_block && small.small_pages);
+        let same = next("worker.crashed", "");
+        assert!((same.backend, same.context_bytes) == (Backend::Auto, Some(1000)) && same.draft_block);
     }
 
     #[test]
@@ -310,7 +369,7 @@ mod tests {
         flights.asked(&request("a"), 0);
         flights.asked(&WorkerRequest::Cancel { turn: "a".into() }, 0);
         let error = Error::bug("it broke");
-        let (again, _) = flights.fell(&error);
+        let (again, _) = flights.worker_ended(&error);
         assert!(matches!(
             &again[..],
             [
@@ -319,7 +378,7 @@ mod tests {
                 WorkerRequest::Inspect { request: 3, .. }
             ]
         ));
-        let (again, told) = flights.fell(&error);
+        let (again, told) = flights.worker_ended(&error);
         assert!(again.is_empty() && flights.is_empty());
         assert_eq!(told.len(), 2);
     }

@@ -3,13 +3,14 @@
 
 use std::time::Duration;
 
-use engine::reply::{ReplyFormat, ReplyPiece, ReplySink, ReplySplitter, ToolCall};
+use engine::reply::{ReplyEnd, ReplyFormat, ReplyPiece, ReplySink, ReplySplitter, ToolCall};
 use engine::tokenizer::Tokenizer;
 use engine::{Finish, GenEvent, GenerationStats, TokenId};
 
 use contract::Error;
-use contract::protocol::{Ids, Step, TurnResult};
+use contract::protocol::{Ids, Step, TokenAlternatives, TurnResult};
 
+use super::model::logprobs::{self, TokenBytes};
 use crate::engine_types;
 use contract::limits::Bounds;
 
@@ -39,7 +40,12 @@ pub(super) struct TurnOutput {
     pub text: String,
     pub reasoning: String,
     calls: Vec<ToolCall>,
-    notices: Vec<String>,
+    /// Why calls cannot be read.
+    malformed: Vec<String>,
+    /// A call was cut before its tool's name.
+    has_cut_call: bool,
+    /// Of the tokens of `text`.
+    logprobs: Vec<TokenAlternatives>,
 }
 
 /// What of the model a turn's end needs.
@@ -76,6 +82,36 @@ struct Log {
     undecided: Vec<TokenId>,
     /// The text begins with white space; None: there is no text yet.
     begins_blank: Option<bool>,
+    logprobs: PendingLogprobs,
+}
+
+/// Logprobs of tokens whose text is still held back.
+#[derive(Default)]
+struct PendingLogprobs {
+    /// Of the token that is being read.
+    next: Option<TokenAlternatives>,
+    undecided: Vec<TokenAlternatives>,
+}
+
+impl PendingLogprobs {
+    fn keep_next(&mut self) {
+        self.undecided.extend(self.next.take());
+    }
+
+    fn clear(&mut self) {
+        self.next = None;
+        self.undecided.clear();
+    }
+
+    /// Those of a text that is shown now. `drops_blank`: white space before it was dropped.
+    fn take(&mut self, drops_blank: bool) -> Vec<TokenAlternatives> {
+        let mut taken = std::mem::take(&mut self.undecided);
+        if drops_blank {
+            let n_blank = taken.iter().take_while(|seen| seen.token.text.trim().is_empty()).count();
+            taken.drain(..n_blank);
+        }
+        taken
+    }
 }
 
 /// A turn of this name fails at its first token.
@@ -124,12 +160,15 @@ impl ActiveTurn {
             GenEvent::Prefill { done, total } => {
                 emit(&self.turn, Step::Prefill { done: count(done), total: count(total) });
             }
-            GenEvent::Token { id, text } => {
+            GenEvent::Token { id, text, logprobs } => {
                 self.times.first_token.get_or_insert(now);
                 self.times.last_token = Some(now);
-                let brought = self.token(id, &text, context);
-                let TurnOutput { text, reasoning, .. } = &brought;
-                emit(&self.turn, Step::Token { id, text: text.clone(), reasoning: reasoning.clone() });
+                let share = |seen| logprobs::alternatives(seen, context.tokenizer, TokenBytes::Included);
+                self.log.logprobs.next = logprobs.map(|seen| share(*seen));
+                let mut brought = self.token(id, &text, context);
+                let (text, reasoning) = (brought.text.clone(), brought.reasoning.clone());
+                let logprobs = std::mem::take(&mut brought.logprobs);
+                emit(&self.turn, Step::Token { id, text, reasoning, logprobs });
                 self.tell(brought, emit);
             }
             GenEvent::Done(done) if self.is_late && done.n_generated == 0 => {
@@ -138,10 +177,12 @@ impl ActiveTurn {
             GenEvent::Done(done) => {
                 let finish = if self.is_late { Finish::TimeUp } else { done.finish };
                 let done = GenerationStats { finish, ..done };
-                let brought = self.split(|splitter, show| splitter.finish(show));
+                let end = reply_end(finish);
+                let mut brought = self.split(|splitter, show| splitter.finish(end, show));
                 if !brought.text.is_empty() || !brought.reasoning.is_empty() {
-                    let TurnOutput { text, reasoning, .. } = &brought;
-                    emit(&self.turn, Step::Rest { text: text.clone(), reasoning: reasoning.clone() });
+                    let (text, reasoning) = (brought.text.clone(), brought.reasoning.clone());
+                    let logprobs = std::mem::take(&mut brought.logprobs);
+                    emit(&self.turn, Step::Rest { text, reasoning, logprobs });
                 }
                 self.tell(brought, emit);
                 let finished = self.finished(done, context);
@@ -157,6 +198,7 @@ impl ActiveTurn {
         let is_control = context.tokenizer.is_some_and(|tokenizer| tokenizer.is_control(id));
         if !is_control && self.marks.binary_search(&id).is_err() {
             self.log.undecided.push(id);
+            self.log.logprobs.keep_next();
             return self.split(|splitter, show| splitter.text(text, show));
         }
         let mark = context.tokenizer.and_then(|tokenizer| tokenizer.token_text(id)).unwrap_or_default();
@@ -167,6 +209,7 @@ impl ActiveTurn {
         // Markup is no part of the text, nor is what waited before it; the end of the answer is no markup.
         if !context.tokenizer.is_some_and(|tokenizer| tokenizer.is_eog(id)) {
             self.log.undecided.clear();
+            self.log.logprobs.clear();
         }
         brought
     }
@@ -177,13 +220,17 @@ impl ActiveTurn {
             ReplyPiece::Text(piece) => brought.text.push_str(piece),
             ReplyPiece::Reasoning(piece) => brought.reasoning.push_str(piece),
             ReplyPiece::Call(call) => brought.calls.push(call),
-            ReplyPiece::Malformed(why) => brought.notices.push(why.into()),
+            ReplyPiece::CutCall => brought.has_cut_call = true,
+            ReplyPiece::Malformed(why) => brought.malformed.push(why.into()),
         });
         if let Some(first) = brought.text.chars().next() {
+            let is_first = self.log.begins_blank.is_none();
             self.log.begins_blank.get_or_insert(first.is_whitespace());
             self.log.ids.append(&mut self.log.undecided);
+            brought.logprobs = self.log.logprobs.take(is_first && !first.is_whitespace());
         } else if !brought.reasoning.is_empty() || !brought.calls.is_empty() {
             self.log.undecided.clear();
+            self.log.logprobs.clear();
         }
         brought
     }
@@ -194,9 +241,11 @@ impl ActiveTurn {
             self.n_calls += 1;
             emit(&self.turn, Step::ToolCall { id, name, arguments });
         }
-        for message in brought.notices {
+        let malformed = brought.malformed.into_iter().map(|message| {
             let remedy = "Its text is shown unchanged. Try again, or choose a model that supports tools.";
-            let error = Error::input("reply.call_malformed", message, remedy);
+            Error::input("reply.call_malformed", message, remedy)
+        });
+        for error in malformed.chain(brought.has_cut_call.then(cut_call)) {
             emit(&self.turn, Step::Notice { error });
         }
     }
@@ -234,8 +283,26 @@ impl ActiveTurn {
             whole,
             is_about: false,
             answered_by: None,
+            stop_index: done.stop_index.map(count),
+            guide: None,
         }
     }
+}
+
+/// Whether a call may have been cut at this end.
+fn reply_end(finish: Finish) -> ReplyEnd {
+    match finish {
+        Finish::Stop => ReplyEnd::Whole,
+        Finish::Length | Finish::Cancelled | Finish::ContextFull | Finish::TimeUp => ReplyEnd::Cut,
+    }
+}
+
+fn cut_call() -> Error {
+    Error::input(
+        "reply.call_cut",
+        "The answer ended while the model was writing a tool call, before the name of the tool.",
+        "Allow longer answers, or continue this one.",
+    )
 }
 
 /// The name of a turn's call: nine letters and digits, since some templates take no other.

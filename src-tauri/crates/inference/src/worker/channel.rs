@@ -87,7 +87,9 @@ fn interrupts(request: &WorkerRequest) -> bool {
         | WorkerRequest::Inspect { .. }
         | WorkerRequest::Count { .. }
         | WorkerRequest::Logprobs { .. }
+        | WorkerRequest::Vocabulary { .. }
         | WorkerRequest::Embed { .. }
+        | WorkerRequest::Rank { .. }
         | WorkerRequest::Fit { .. } => false,
     }
 }

@@ -6,7 +6,10 @@ use engine::arch;
 use engine::template::ChatTemplate;
 use engine::tokenizer::{IncrementalEncoder, Special, Tokenizer};
 
+use super::gap_tokens::GapTokens;
+use super::model::images::{VisionSettings, image_input};
 use crate::model_file;
+use crate::vision_file::VisionSource;
 use compaction::TokenBudget;
 use prompt::render::{Vocabulary, no_vocabulary};
 
@@ -20,23 +23,31 @@ const MAX_DRAFTS: usize = 4;
 /// A model's vocabulary and the drafts that are counted with it.
 pub struct Counter {
     pub reference: ModelRef,
-    tokenizer: Tokenizer,
-    template: engine::Result<Option<ChatTemplate>>,
-    architecture: &'static str,
+    pub(super) tokenizer: Tokenizer,
+    pub(super) template: engine::Result<Option<ChatTemplate>>,
+    pub(super) architecture: &'static str,
     fingerprint: String,
     /// Tokens the model was trained for.
-    context_length: usize,
+    pub(super) context_length: usize,
+    pub(super) gap: GapTokens,
+    mmproj: Option<String>,
+    vision: VisionSettings,
     /// By conversation, least recently used first.
     drafts: Vec<(Option<String>, IncrementalEncoder)>,
 }
 
 impl Counter {
-    pub fn open(reference: ModelRef) -> Result<Self> {
+    /// `mmproj`: the file of its vision tower, where one is named.
+    pub fn open(reference: ModelRef, mmproj: Option<&str>) -> Result<Self> {
         let file = model_file::open(&reference.location)?;
         let spec = arch::spec(&file, arch::find(&file)?)?;
         let tokenizer = Tokenizer::from_weights(&file).map_err(|_| no_vocabulary(&reference.id))?;
+        let vision = VisionSource::open(&reference.location, mmproj);
         Ok(Self {
             reference,
+            mmproj: mmproj.map(str::to_owned),
+            vision: vision.map(|source| source.map(|source| source.settings)),
+            gap: GapTokens::find(&tokenizer, |key| file.metadata().opt_u32(key).ok().flatten()),
             tokenizer,
             template: ChatTemplate::from_weights(&file),
             architecture: spec.architecture,
@@ -44,6 +55,11 @@ impl Counter {
             context_length: spec.context_length,
             drafts: Vec::new(),
         })
+    }
+
+    /// Whether it counts for a model with this vision tower.
+    pub fn is_of(&self, model: &ModelRef, mmproj: Option<&str>) -> bool {
+        self.reference == *model && self.mmproj.as_deref() == mmproj
     }
 
     /// `now` as templates want it.
@@ -106,7 +122,7 @@ impl Counter {
     }
 
     /// `now` as templates want it.
-    fn vocabulary<'a>(&'a self, now: &'a str) -> Vocabulary<'a> {
+    pub(super) fn vocabulary<'a>(&'a self, now: &'a str) -> Vocabulary<'a> {
         Vocabulary {
             tokenizer: &self.tokenizer,
             template: self.template.as_ref().map(Option::as_ref).map_err(Clone::clone),
@@ -114,6 +130,8 @@ impl Counter {
             fingerprint: &self.fingerprint,
             now,
             interrupt: None,
+            images: image_input(&self.vision, None),
+            model: &self.reference.id,
         }
     }
 

@@ -1,11 +1,11 @@
-//! Text embeddings by one model on a separate thread, in parallel to answers. It stays in memory
+//! Text embeddings, and scores of passages, by one model on a separate thread, in parallel to answers. It stays in memory
 //! while in use, and is evicted at once if another model needs the memory.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::time::Duration;
 
-use engine::{GpuHealth, LoadOptions, Model};
+use engine::{GpuHealth, KvDType, LoadOptions, Model};
 use io::{Clock, RealIo};
 
 use super::model::{devices, gpu_notices};
@@ -13,7 +13,10 @@ use super::{Worker, guarded, loading};
 use crate::machine::gpus;
 use crate::machine::{self, Recall};
 use crate::memory_budget;
-use contract::protocol::{Backend, EmbedAs, EmbedRequest, EmbeddingBatch, LoadSpec, ModelRef, WorkerEvent};
+use contract::protocol::{
+    Backend, EmbedAs, EmbedInput, EmbedRequest, EmbeddingBatch, LoadSpec, ModelRef, PassageScores,
+    RankRequest, WorkerEvent,
+};
 use contract::{Error, ErrorKind, GpuRequest, GpuSpread, Result};
 
 /// How long a model stays that is asked nothing.
@@ -34,14 +37,68 @@ fn too_many() -> Error {
     )
 }
 
+/// Work for the thread.
+pub enum TextJob {
+    Embed(EmbedRequest),
+    Rank(RankRequest),
+}
+
+/// What came of a job.
+enum TextOutcome {
+    Embedded(Result<EmbeddingBatch>),
+    Ranked(Result<PassageScores>),
+}
+
+/// The kind of a job, to say that it failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TextJobKind {
+    Embed,
+    Rank,
+}
+
+impl TextJob {
+    fn kind(&self) -> TextJobKind {
+        match self {
+            Self::Embed(_) => TextJobKind::Embed,
+            Self::Rank(_) => TextJobKind::Rank,
+        }
+    }
+
+    fn model(&self) -> (&ModelRef, &LoadSpec) {
+        match self {
+            Self::Embed(EmbedRequest { model, load, .. }) | Self::Rank(RankRequest { model, load, .. }) => {
+                (model, load)
+            }
+        }
+    }
+}
+
+impl TextJobKind {
+    fn failed(self, error: Error) -> TextOutcome {
+        match self {
+            Self::Embed => TextOutcome::Embedded(Err(error)),
+            Self::Rank => TextOutcome::Ranked(Err(error)),
+        }
+    }
+}
+
+impl TextOutcome {
+    fn event(self, request: u64) -> WorkerEvent {
+        match self {
+            Self::Embedded(outcome) => WorkerEvent::EmbeddingBatch { request, outcome },
+            Self::Ranked(outcome) => WorkerEvent::PassageScores { request, outcome },
+        }
+    }
+}
+
 /// The thread, and what it has been asked.
 pub struct Embedding {
-    jobs: SyncSender<(u64, EmbedRequest)>,
-    heard: Receiver<(u64, Result<EmbeddingBatch>)>,
+    jobs: SyncSender<(u64, TextJob)>,
+    heard: Receiver<(u64, TextOutcome)>,
     /// The model that was asked last, by its id.
     model: String,
     /// Requests without an answer.
-    open: Vec<u64>,
+    open: Vec<(u64, TextJobKind)>,
 }
 
 impl Embedding {
@@ -57,7 +114,8 @@ impl Embedding {
 }
 
 impl Worker<'_> {
-    pub fn embed(&mut self, request: u64, embed: EmbedRequest) {
+    pub fn embed(&mut self, request: u64, job: TextJob) {
+        let kind = job.kind();
         let embedding = match self.embedding.take() {
             Some(embedding) => Ok(embedding),
             None => Embedding::begin(self.clock.clone(), self.gpu_health.clone()),
@@ -65,17 +123,17 @@ impl Worker<'_> {
         let sent = embedding.and_then(|mut embedding| {
             if embedding.open.len() >= MAX_OPEN {
                 self.embedding = Some(embedding);
-                self.not_embedded(vec![request], &too_many());
+                self.not_embedded(vec![(request, kind)], &too_many());
                 return Ok(());
             }
-            embedding.model.clone_from(&embed.model.id);
-            embedding.open.push(request);
-            let sent = embedding.jobs.send((request, embed));
+            embedding.model.clone_from(&job.model().0.id);
+            embedding.open.push((request, kind));
+            let sent = embedding.jobs.send((request, job));
             self.embedding = Some(embedding);
             sent.map_err(|_| ended())
         });
         if let Err(error) = sent {
-            let open = self.embedding.take().map_or(vec![request], |embedding| embedding.open);
+            let open = self.embedding.take().map_or(vec![(request, kind)], |embedding| embedding.open);
             self.not_embedded(open, &error);
         }
     }
@@ -85,8 +143,8 @@ impl Worker<'_> {
         while let Some(embedding) = &mut self.embedding {
             match embedding.heard.try_recv() {
                 Ok((request, outcome)) => {
-                    embedding.open.retain(|open| *open != request);
-                    self.say(WorkerEvent::EmbeddingBatch { request, outcome });
+                    embedding.open.retain(|(open, _)| *open != request);
+                    self.say(outcome.event(request));
                 }
                 Err(mpsc::TryRecvError::Empty) => return,
                 Err(mpsc::TryRecvError::Disconnected) => {
@@ -113,14 +171,14 @@ impl Worker<'_> {
         }
     }
 
-    fn not_embedded(&mut self, open: Vec<u64>, error: &Error) {
-        for request in open {
-            self.say(WorkerEvent::EmbeddingBatch { request, outcome: Err(error.clone()) });
+    fn not_embedded(&mut self, open: Vec<(u64, TextJobKind)>, error: &Error) {
+        for (request, kind) in open {
+            self.say(kind.failed(error.clone()).event(request));
         }
     }
 }
 
-/// A model that makes vectors.
+/// A model that makes vectors or scores.
 struct Embedder {
     reference: ModelRef,
     load: LoadSpec,
@@ -131,8 +189,8 @@ struct Embedder {
 
 /// Runs until the requests end.
 fn work(
-    asked: &Receiver<(u64, EmbedRequest)>,
-    tell: &SyncSender<(u64, Result<EmbeddingBatch>)>,
+    asked: &Receiver<(u64, TextJob)>,
+    tell: &SyncSender<(u64, TextOutcome)>,
     session: (&dyn Clock, &GpuHealth),
 ) {
     let mut kept: Option<Embedder> = None;
@@ -141,7 +199,7 @@ fn work(
             None => asked.recv().map_err(|_| RecvTimeoutError::Disconnected),
             Some(_) => asked.recv_timeout(STAYS),
         };
-        let (request, embed) = match job {
+        let (request, job) = match job {
             Ok(job) => job,
             Err(RecvTimeoutError::Timeout) => {
                 kept = None;
@@ -149,21 +207,24 @@ fn work(
             }
             Err(RecvTimeoutError::Disconnected) => return,
         };
+        let (model, load) = job.model();
         // taken out while it works: one that a panic left half done is not used again
-        let is_it = |it: &Embedder| it.reference == embed.model && it.load == embed.load;
-        let ready = kept.take().filter(is_it);
+        let ready = kept.take().filter(|it| it.reference == *model && it.load == *load);
         let outcome = guarded(|| {
             let mut embedder = match ready {
                 Some(embedder) => embedder,
-                None => Embedder::load(embed.model.clone(), embed.load.clone(), session)?,
+                None => Embedder::load(model.clone(), load.clone(), session)?,
             };
-            let embedded = embedder.embed(embed.kind, &embed.texts);
-            Ok((embedder, embedded))
+            let outcome = embedder.run(&job);
+            Ok((embedder, outcome))
         });
-        let outcome = outcome.and_then(|(embedder, embedded)| {
-            kept = Some(embedder);
-            embedded
-        });
+        let outcome = match outcome {
+            Ok((embedder, outcome)) => {
+                kept = Some(embedder);
+                outcome
+            }
+            Err(error) => job.kind().failed(error),
+        };
         if tell.send((request, outcome)).is_err() {
             return;
         }
@@ -185,6 +246,8 @@ impl Embedder {
             ctx: Some(MAX_TOKENS),
             max_sequences: 1,
             rewind_bytes: 0,
+            // a text is short: exact keys and values cost little
+            kv: KvDType::F32.both(),
             memory: load.memory.or_else(platform::memory::free_bytes),
             gpu_health: gpu_health.clone(),
             ..LoadOptions::default()
@@ -202,12 +265,42 @@ impl Embedder {
         let loaded = Model::load(Arc::new(file), &options, &mut |_| {});
         cards.keep(&placed, loaded.is_ok());
         let mut model = loaded?;
-        model.check_embeds()?;
         let notices = placed.notice.into_iter().chain(gpu_notices::loaded(&mut model)).collect();
         Ok(Self { reference, load, model, notices })
     }
 
-    fn embed(&mut self, kind: EmbedAs, texts: &[String]) -> Result<EmbeddingBatch> {
+    fn run(&mut self, job: &TextJob) -> TextOutcome {
+        match job {
+            TextJob::Embed(embed) => TextOutcome::Embedded(self.embed(embed.kind, &embed.texts)),
+            TextJob::Rank(rank) => TextOutcome::Ranked(self.rank(&rank.query, &rank.passages)),
+        }
+    }
+
+    fn rank(&mut self, query: &str, passages: &[String]) -> Result<PassageScores> {
+        self.model.check_ranks()?;
+        let mut ranked = PassageScores::default();
+        for (index, passage) in (0..).zip(passages) {
+            let score = self.model.rank(query, passage)?;
+            ranked.scores.push(score.score);
+            ranked.tokens = ranked.tokens.saturating_add(u32::try_from(score.n_tokens).unwrap_or(u32::MAX));
+            if score.is_cut {
+                ranked.cut.push(index);
+            }
+        }
+        ranked.notices = self.take_notices();
+        Ok(ranked)
+    }
+
+    /// What the user should know of loading and running.
+    fn take_notices(&mut self) -> Vec<Error> {
+        let mut notices = std::mem::take(&mut self.notices);
+        let incidents = std::iter::from_fn(|| self.model.take_gpu_incident());
+        notices.extend(incidents.map(|incident| gpu_notices::told(&incident)));
+        notices
+    }
+
+    fn embed(&mut self, kind: EmbedAs, texts: &[EmbedInput]) -> Result<EmbeddingBatch> {
+        self.model.check_embeds()?;
         let mut embedded = EmbeddingBatch::default();
         let before = match kind {
             EmbedAs::Text => "",
@@ -215,13 +308,14 @@ impl Embedder {
             EmbedAs::Passage => self.model.embedding_prefixes().passage,
         };
         for text in texts {
-            let ids = self.model.embedding_tokens(&format!("{before}{text}"))?;
+            let ids = match text {
+                EmbedInput::Text(text) => self.model.embedding_tokens(&format!("{before}{text}"))?,
+                EmbedInput::Ids(ids) => ids.clone(),
+            };
             embedded.tokens = embedded.tokens.saturating_add(u32::try_from(ids.len()).unwrap_or(u32::MAX));
             embedded.vectors.push(self.model.embed(&ids)?);
         }
-        embedded.notices = std::mem::take(&mut self.notices);
-        let troubles = std::iter::from_fn(|| self.model.take_gpu_incident());
-        embedded.notices.extend(troubles.map(|trouble| gpu_notices::told(&trouble)));
+        embedded.notices = self.take_notices();
         Ok(embedded)
     }
 }

@@ -79,7 +79,7 @@ impl Contexts {
     }
 
     /// Those that have been idle for too long leave memory.
-    pub fn give_up_idle(&mut self, model: &mut Model) {
+    pub fn release_idle(&mut self, model: &mut Model) {
         while self.next_idle().is_some_and(|at| at <= self.now) {
             let longest = (0..self.kept.len()).filter(|&at| self.kept[at].turn.is_none());
             let Some(at) = longest.min_by_key(|&at| self.kept[at].since) else { return };

@@ -232,7 +232,9 @@ impl Worker<'_> {
         let again = WaitingTurn { request: request.clone(), arrived, position: 0, need: None };
         match guarded(|| model.submit(request, arrived, loading, clock)) {
             Ok(steps) => steps.into_iter().for_each(|step| self.tell(&turn, step)),
-            Err(error) if error.code() == "template.cancelled" => self.waiting.push_front(again),
+            Err(error) if ["template.cancelled", "kernels.interrupted"].contains(&error.code()) => {
+                self.waiting.push_front(again);
+            }
             Err(error) => self.tell(&turn, Step::Failed { error }),
         }
     }
@@ -277,7 +279,7 @@ fn need_of(model: &ModelRef, load: &LoadSpec) -> u64 {
     let context = load.context.unwrap_or(DEFAULT_CONTEXT as usize);
     let needs = memory_estimate.map_or(0, |memory_estimate| {
         memory_estimate
-            .needs(context.min(memory_estimate.context_length), engine_types::kv_dtype(load.kv))
+            .needs(context.min(memory_estimate.context_length), engine_types::kv_precision(load.kv))
             .total()
     });
     load.memory.map_or(needs, |most| needs.min(most))

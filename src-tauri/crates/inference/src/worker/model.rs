@@ -1,7 +1,9 @@
 //! A loaded model with its active turns and cached contexts.
 
 mod attention_eviction;
+mod constraint;
 pub mod gpu_notices;
+pub mod images;
 pub mod logprobs;
 mod profiling;
 mod room;
@@ -10,10 +12,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use engine::constraint::ConstraintCompiler;
 use engine::reply::ReplySplitter;
 use engine::scheduler::MAX_ACTIVE;
 use engine::tokenizer::Tokenizer;
-use engine::{Devices, GpuHealth, Interrupt, LoadOptions, Model, Request, Scheduler, TokenId};
+use engine::{Devices, DraftBlockUse, GpuHealth, Interrupt, LoadOptions, Model, Request, Scheduler, TokenId};
 use io::{Clock, RealIo};
 
 use compaction::TokenBudget;
@@ -32,7 +35,8 @@ use contract::protocol::{
     Backend, Checkpoints, ContextRetention, GenerateRequest, Hits, LoadSpec, Location, MeasuredAnswer,
     ModelKv, ModelRef, PrefetchRequest, Prompt, Step,
 };
-use contract::{Error, Result};
+use contract::{Error, Result, Speculation};
+use images::VisionSettings;
 use platform::calendar;
 use profiling::Profiling;
 use prompt::context_fit::{Fit, Fitting, Why};
@@ -45,6 +49,7 @@ pub struct LoadedModel {
     pub reference: ModelRef,
     pub load: LoadSpec,
     pub(super) model: Model,
+    vision: VisionSettings,
     pub(super) scheduler: Scheduler,
     running: Vec<ActiveTurn>,
     /// Turns among them whose prompts are read before the scheduler has them.
@@ -56,6 +61,8 @@ pub struct LoadedModel {
     next_number: u64,
     /// What the user should know about the machine; told once.
     notices: Vec<Error>,
+    /// Made for the first constrained turn.
+    constraints: Option<ConstraintCompiler>,
     /// None: no turn wants to know where its time goes.
     profiling: Option<Profiling>,
     found: Vec<MeasuredAnswer>,
@@ -89,16 +96,31 @@ fn options(load: &LoadSpec, file_bytes: u64) -> LoadOptions {
         promote_large_pages: !load.small_pages
             && load.memory.is_none()
             && memory_budget::may_settle(file_bytes),
-        kv: engine_types::kv_dtype(load.kv),
+        kv: engine_types::kv_precision(load.kv),
         kv_requantize: engine_types::kv_aging(load.kv_aging),
         kv_window: load.kv_window,
         rope_scaling: load.rope_scaling.map(engine_types::rope_scaling),
         ctx: load.context,
         max_sequences: MAX_ACTIVE + MAX_IDLE,
+        draft_block: if load.draft_block { DraftBlockUse::IfPossible } else { DraftBlockUse::Off },
         kv_bytes: Some(memory_budget::for_contexts(load.context_bytes, file_bytes)),
         memory: load.memory.or_else(platform::memory::free_bytes),
         ..LoadOptions::default()
     }
+}
+
+/// A scheduler, with the draft model that is asked for.
+fn scheduler_with_draft(load: &LoadSpec, options: LoadOptions, model: &Model) -> Result<Scheduler> {
+    let mut scheduler = Scheduler::new();
+    if let Some(draft) = &load.draft {
+        let file = crate::model_file::open(&draft.location)?;
+        // the larger model has the GPU's memory
+        let devices = if options.devices == Devices::Scalar { Devices::Scalar } else { Devices::Cpu };
+        let options = LoadOptions { devices, vision: None, draft_block: DraftBlockUse::Off, ..options };
+        let draft_model = Model::load(Arc::new(file), &options, &mut |_| {})?;
+        scheduler.draft_with(draft_model, model)?;
+    }
+    Ok(scheduler)
 }
 
 impl LoadedModel {
@@ -135,27 +157,20 @@ impl LoadedModel {
             (_, backend) => backend,
         };
         let placed = cards.place(backend, &file, &mut options)?;
-        let loaded = Model::load(file, &options, &mut progress);
+        let loaded = images::load_with_tower((&reference, &load), file, &mut options, &mut progress);
         cards.keep(&placed, loaded.is_ok());
-        let mut model = loaded?;
+        let (mut model, vision) = loaded?;
         model.check_generates()?;
         model.adapt(&load.lora)?;
         model.set_interrupt(interrupt.clone());
-        let mut scheduler = Scheduler::new();
-        if let Some(draft) = &load.draft {
-            let file = crate::model_file::open(&draft.location)?;
-            // the larger model has the GPU's memory
-            let devices = if options.devices == Devices::Scalar { Devices::Scalar } else { Devices::Cpu };
-            let options = LoadOptions { devices, ..options };
-            let draft_model = Model::load(Arc::new(file), &options, &mut |_| {})?;
-            scheduler.draft_with(draft_model, &model)?;
-        }
+        let scheduler = scheduler_with_draft(&load, options, &model)?;
         let notices =
             machine.into_iter().chain(placed.notice.clone()).chain(gpu_notices::loaded(&mut model)).collect();
         Ok(Self {
             reference,
             load,
             model,
+            vision,
             scheduler,
             running: Vec::new(),
             reading: VecDeque::new(),
@@ -163,6 +178,7 @@ impl LoadedModel {
             placed: Some(placed),
             next_number: 0,
             notices,
+            constraints: None,
             profiling: None,
             found: Vec::new(),
             used: clock.monotonic(),
@@ -171,6 +187,10 @@ impl LoadedModel {
             used_before,
             interrupt,
         })
+    }
+
+    fn speculation(&self, asked: Option<Speculation>) -> Option<engine::speculate::Speculation> {
+        asked.map(|asked| engine_types::speculation(asked, self.model.has_draft_block()))
     }
 
     pub fn is_busy(&self) -> bool {
@@ -186,7 +206,8 @@ impl LoadedModel {
     /// Takes a turn; its steps come from `step`. Returns those that come before: what was left out of its prompt, or
     /// what is wanting; what the user should know though nothing failed.
     ///
-    /// Errors: `template.cancelled` if a request that cannot wait arrived; nothing has happened then.
+    /// Errors: `template.cancelled` or `kernels.interrupted` if a request that cannot wait arrived; it has to be taken
+    /// again then.
     pub fn submit(
         &mut self,
         mut request: GenerateRequest,
@@ -196,11 +217,9 @@ impl LoadedModel {
     ) -> Result<Vec<Step>> {
         let asked_ms = request.resume.as_ref().map_or_else(|| clock.now_utc_ms(), |it| it.asked_ms);
         let now = calendar::date_time(asked_ms);
-        let vocabulary = Vocabulary { interrupt: Some(&self.interrupt), ..self.vocabulary(&now)? };
+        let vocabulary = Vocabulary { interrupt: Some(&self.interrupt), ..self.vocabulary(&now, None)? };
         self.refuse_overlong(&vocabulary, &request)?;
-        let tokenizer = vocabulary.tokenizer;
-        let had = request.had.as_ref().map(|had| resume::tokens(had, vocabulary.fingerprint, tokenizer));
-        let had = had.transpose()?.unwrap_or_default();
+        let had = resume::tokens_of(request.had.as_ref(), vocabulary.fingerprint, vocabulary.tokenizer)?;
         let (compacted, forget) = match self.fit(&vocabulary, &request, had.len())? {
             None => (None, None),
             Some(Fit::Wanting(wanted)) => {
@@ -211,12 +230,13 @@ impl LoadedModel {
                 (compacted, forget)
             }
         };
-        let mut prepared = vocabulary.prepare(&request.prompt, &request.chat)?;
+        let mut prepared = self.prepare(&request.prompt, &request.chat, &now)?;
         prepared.ids.extend(&had);
         request.bounds.check_prompt(prepared.ids.len())?;
         if forget.is_none() {
             self.check_room(prepared.ids.len())?;
         }
+        let constraint = self.constrain(&request, &mut prepared, &had)?;
         let splitter = ReplySplitter::new(&prepared.format, &prepared.text, &request.chat.tools);
         let number = self.next_number;
         self.next_number += 1;
@@ -227,15 +247,17 @@ impl LoadedModel {
             id: number,
             prompt: Vec::new(),
             sequence: None,
-            sampling: engine_types::sampling(&request.sampling),
+            sampling: engine_types::sampling(&request.sampling, self.model.tokenizer()),
             max_tokens: request.max_tokens,
             stop: request.stop,
             ignore_eos: request.ignore_eos,
             markup_tokens: prepared.format.markup_tokens().to_vec(),
             budget: prepared.budget,
             // Guesses come from the text, and what stands in for forgotten tokens is none.
-            speculation: request.speculation.filter(|_| forget.is_none()).map(engine_types::speculation),
+            speculation: self.speculation(request.speculation.filter(|_| forget.is_none())),
             script: Vec::new(),
+            constraint,
+            logprobs: request.logprobs.map(engine_types::logprobs),
             resumed: request.resume.map_or_else(Vec::new, |resume| resume.ids),
         };
         match forget {
@@ -245,9 +267,8 @@ impl LoadedModel {
         request.bounds.concurrent.into_iter().for_each(|n| self.scheduler.set_max_active(n));
         let (turn, bounds) = (request.turn, request.bounds);
         let mut running = ActiveTurn::new(number, turn, splitter, &prepared.format, times, bounds);
-        let fingerprint = &self.model.info().fingerprint;
         let began = match self.model.tokenizer() {
-            Some(tokenizer) => running.read(had, tokenizer, fingerprint),
+            Some(tokenizer) => running.read(had, tokenizer, &self.model.info().fingerprint),
             None => return Err(no_vocabulary(&self.reference.id)),
         };
         self.running.push(running);
@@ -299,21 +320,6 @@ impl LoadedModel {
         Fitting::new(vocabulary, &request.chat, compression, messages, room).fit(Why::Need).map(Some)
     }
 
-    /// `now` as templates want it.
-    fn vocabulary<'a>(&'a self, now: &'a str) -> Result<Vocabulary<'a>> {
-        let tokenizer = self.model.tokenizer().ok_or_else(|| no_vocabulary(&self.reference.id))?;
-        let info = self.model.info();
-        let (architecture, fingerprint) = (info.architecture, &*info.fingerprint);
-        Ok(Vocabulary {
-            tokenizer,
-            template: self.model.template(),
-            architecture,
-            fingerprint,
-            now,
-            interrupt: None,
-        })
-    }
-
     /// Frees what is kept of a conversation; what is being used goes with its turn.
     pub fn forget(&mut self, conversation: &str) {
         self.contexts.forget(&mut self.model, conversation);
@@ -328,11 +334,11 @@ impl LoadedModel {
     /// later.
     pub fn prefetch(&mut self, request: &PrefetchRequest, clock: &dyn Clock) -> Result<()> {
         let now = calendar::date_time(clock.now_utc_ms());
-        let vocabulary = self.vocabulary(&now)?;
+        let vocabulary = self.vocabulary(&now, None)?;
         if vocabulary.estimate_overlong(&request.messages, self.model.n_ctx()).is_some() {
             return Ok(());
         }
-        let prepared = vocabulary.prepare(&Prompt::Chat(request.messages.clone()), &request.chat)?;
+        let prepared = self.prepare(&Prompt::Chat(request.messages.clone()), &request.chat, &now)?;
         self.contexts.at(clock.monotonic());
         self.contexts.keep_as(&request.keeping);
         self.contexts.take(&mut self.model, Some(&request.conversation), &prepared.ids, None);
@@ -345,9 +351,9 @@ impl LoadedModel {
     }
 
     /// Contexts that have been idle for too long leave memory.
-    pub fn give_up_idle(&mut self, now: Duration) {
+    pub fn release_idle(&mut self, now: Duration) {
         self.contexts.at(now);
-        self.contexts.give_up_idle(&mut self.model);
+        self.contexts.release_idle(&mut self.model);
     }
 
     /// Stores a part of what should be. False: there is nothing to store.

@@ -26,6 +26,11 @@ pub fn tokens(had: &Ids, fingerprint: &str, tokenizer: &Tokenizer) -> Result<Vec
     Ok(ids)
 }
 
+/// As `tokens`, of an answer that may have none.
+pub fn tokens_of(had: Option<&Ids>, fingerprint: &str, tokenizer: &Tokenizer) -> Result<Vec<TokenId>> {
+    had.map_or(Ok(Vec::new()), |had| tokens(had, fingerprint, tokenizer))
+}
+
 fn ends_in_half_a_character(ids: &[TokenId], tokenizer: &Tokenizer) -> bool {
     let mut stream = tokenizer.stream();
     for id in ids {

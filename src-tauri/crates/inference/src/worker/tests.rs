@@ -28,6 +28,8 @@ fn generate(turn: &str) -> WorkerRequest {
         stop: vec![],
         ignore_eos: true,
         chat: Default::default(),
+        constraint: None,
+        logprobs: None,
         speculation: None,
         resume: None,
         bounds: Default::default(),
@@ -135,7 +137,7 @@ fn ends(turns: &[&str]) -> (Vec<TurnEnd>, usize) {
 }
 
 #[test]
-fn a_panic_in_a_turn_fails_that_turn_alone() {
+fn f55_a_panic_in_a_turn_fails_that_turn_alone() {
     let (alone, _) = ends(&["a"]);
     let ids = alone[0].1.as_ref().unwrap();
     let expected = ["a", "b", "c", PANICS, PANICS].map(|turn| match turn {

@@ -36,6 +36,8 @@ impl Starter {
             fingerprint: "",
             now: "2026-01-15T12:00:00",
             interrupt: None,
+            images: Ok(None),
+            model: "small",
         }
     }
 }

@@ -5,10 +5,10 @@ use std::path::Path;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::error::{Result, SessionError};
-use crate::table;
+use crate::table::{self, lossy_text};
 
 /// File name of the database in the data folder.
-pub(crate) const FILE_NAME: &str = "inglenook.db";
+pub const FILE_NAME: &str = "inglenook.db";
 
 /// Opens a damaged file or a backup for reading only.
 pub(crate) fn open_to_read(path: &Path) -> Result<Connection> {
@@ -23,7 +23,7 @@ pub(crate) fn quick_check(db: &Connection) -> Result<()> {
     let tables = |is_index: bool| -> Result<Vec<String>> {
         let sql = "SELECT name FROM sqlite_schema WHERE type = 'table' AND (name LIKE 'search%') = ?1 AND name != 'search'";
         let mut statement = db.prepare(sql)?;
-        let names = statement.query_map([is_index], |row| row.get(0))?;
+        let names = statement.query_map([is_index], |row| lossy_text(row, 0))?;
         Ok(names.collect::<rusqlite::Result<_>>()?)
     };
     let index = tables(true)?;
@@ -38,10 +38,15 @@ pub(crate) fn quick_check(db: &Connection) -> Result<()> {
     check(db, "quick_check(1)")
 }
 
+/// Checks the whole file, and that indexes fit their tables.
+pub(crate) fn full_check(db: &Connection) -> Result<()> {
+    check(db, "integrity_check(1)")
+}
+
 fn check(db: &Connection, pragma: &str) -> Result<()> {
-    let verdict: String = db.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get(0))?;
+    let verdict = db.query_row(&format!("PRAGMA {pragma}"), [], |row| lossy_text(row, 0))?;
     if verdict == "ok" {
         return Ok(());
     }
-    Err(SessionError::new("session.damaged", format!("The chat database is damaged: {verdict}."), ""))
+    Err(SessionError::damaged(&verdict))
 }

@@ -42,6 +42,11 @@ ALTER TABLE attachment ADD COLUMN tokens INTEGER;
 ALTER TABLE attachment ADD COLUMN is_about INTEGER NOT NULL DEFAULT 0;
 ";
 
+/// Whether a file came from the project that its conversation began in.
+pub const ADD_FROM_PROJECT: &str = "
+ALTER TABLE attachment ADD COLUMN from_project INTEGER NOT NULL DEFAULT 0;
+";
+
 /// A file attached to a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttachmentRow {
@@ -62,6 +67,8 @@ pub struct AttachmentRow {
     pub tokens: Option<u32>,
     /// Whether `tokens` is an estimate.
     pub is_about: bool,
+    /// Whether it came from the project that the conversation began in.
+    pub from_project: bool,
 }
 
 /// A passage of a file that was put into the prompt with a message.
@@ -88,8 +95,7 @@ pub struct MessageAttachments {
     pub passages: Vec<PassageRow>,
 }
 
-const COLUMNS: &str =
-    "attachment.id, attachment.message, document, name, kind, bytes, findings, is_whole, tokens, is_about";
+const COLUMNS: &str = "attachment.id, attachment.message, document, name, kind, bytes, findings, is_whole, tokens, is_about, from_project";
 const PASSAGE: &str = "passage.message, attachment, start, end, first_line, last_line, page";
 
 fn from_row(row: &Row) -> rusqlite::Result<AttachmentRow> {
@@ -105,6 +111,7 @@ fn from_row(row: &Row) -> rusqlite::Result<AttachmentRow> {
         is_whole: row.get(7).unwrap_or_default(),
         tokens: row.get(8).unwrap_or_default(),
         is_about: row.get(9).unwrap_or_default(),
+        from_project: row.get(10).unwrap_or_default(),
     })
 }
 
@@ -122,13 +129,26 @@ fn passage(row: &Row) -> rusqlite::Result<PassageRow> {
 
 /// Inserts the files and passages of a message, in order.
 pub(crate) fn insert(db: &Connection, message: &str, attached: &MessageAttachments) -> Result<()> {
-    let file = "INSERT INTO attachment (id, message, n, document, name, kind, bytes, findings, is_whole, tokens, is_about)
-                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+    let file = "INSERT INTO attachment (id, message, n, document, name, kind, bytes, findings, is_whole, tokens, is_about,
+                    from_project)
+                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
     for (n, row) in attached.files.iter().enumerate() {
-        let AttachmentRow { id, document, name, kind, bytes, findings, is_whole, tokens, is_about, .. } = row;
+        let AttachmentRow { id, document, name, kind, bytes, findings, .. } = row;
+        let AttachmentRow { is_whole, tokens, is_about, from_project, .. } = row;
         let n = n as i64;
         db.prepare_cached(file)?.execute(params![
-            id, message, n, document, name, kind, bytes, findings, is_whole, tokens, is_about
+            id,
+            message,
+            n,
+            document,
+            name,
+            kind,
+            bytes,
+            findings,
+            is_whole,
+            tokens,
+            is_about,
+            from_project
         ])?;
     }
     let passage = "INSERT INTO passage (message, n, attachment, start, end, first_line, last_line, page)

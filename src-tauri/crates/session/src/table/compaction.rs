@@ -97,7 +97,7 @@ pub(crate) fn of_conversation(db: &Connection, conversation: &str) -> Result<Vec
 /// Removes compactions that cover a message or anything after it, since later summaries contain earlier ones.
 pub(crate) fn remove_from(db: &Connection, message: &str) -> Result<()> {
     let sql = "WITH RECURSIVE down(id) AS (
-                   SELECT ?1 UNION ALL SELECT message.id FROM message JOIN down ON message.parent = down.id)
+                   SELECT ?1 UNION SELECT message.id FROM message JOIN down ON message.parent = down.id)
                DELETE FROM fold WHERE message IN (SELECT id FROM down)";
     db.execute(sql, [message])?;
     Ok(())

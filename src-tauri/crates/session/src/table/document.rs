@@ -1,6 +1,6 @@
 //! Texts of attached files, stored once each under the SHA-256 of the text.
 //!
-//! A text lives as long as an attachment refers to it; `sweep` removes the others.
+//! A text lives as long as an attachment or a project's file refers to it; `sweep` removes the others.
 
 use rusqlite::{Connection, OptionalExtension};
 
@@ -25,8 +25,19 @@ pub(crate) fn text(db: &Connection, sha256: &str) -> Result<Option<String>> {
     Ok(db.prepare_cached(sql)?.query_row([sha256], |row| row.get(0)).optional()?)
 }
 
-/// Removes texts that no attachment refers to.
+/// Texts of the documents of all attachments and project files of a kind, once each.
+pub(crate) fn of_kind(db: &Connection, kind: &str) -> Result<Vec<String>> {
+    let sql = "SELECT text FROM document WHERE sha256 IN (SELECT document FROM attachment WHERE kind = ?1
+                   UNION SELECT document FROM project_file WHERE kind = ?1)";
+    let mut statement = db.prepare_cached(sql)?;
+    let texts = statement.query_map([kind], |row| row.get(0))?;
+    Ok(texts.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Removes texts that neither an attachment nor a project's file refers to.
 pub(crate) fn sweep(db: &Connection) -> Result<()> {
-    db.execute("DELETE FROM document WHERE sha256 NOT IN (SELECT document FROM attachment)", [])?;
+    let sql = "DELETE FROM document WHERE sha256 NOT IN
+                   (SELECT document FROM attachment UNION SELECT document FROM project_file)";
+    db.execute(sql, [])?;
     Ok(())
 }

@@ -181,6 +181,11 @@ pub(crate) fn put_hash(db: &Connection, row: &FileHashRow) -> Result<()> {
     Ok(())
 }
 
+pub(crate) fn remove_hash(db: &Connection, path: &str) -> Result<()> {
+    db.execute("DELETE FROM file_hash WHERE path = ?1", [path])?;
+    Ok(())
+}
+
 pub(crate) fn hash(db: &Connection, path: &str) -> Result<Option<FileHashRow>> {
     let sql = "SELECT path, bytes, sha256, trust, at_ms FROM file_hash WHERE path = ?1";
     let from_row = |row: &Row| {

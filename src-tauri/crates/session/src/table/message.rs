@@ -3,6 +3,8 @@
 //! `stats`, `error` and `tool_calls` are JSON of the layer above. The columns `gone` and `gone_ms` hold
 //! [`MessageRow::deleted_by`] and [`MessageRow::deleted_ms`].
 
+use std::collections::HashMap;
+
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::error::{Result, SessionError};
@@ -171,19 +173,34 @@ pub(crate) fn get(db: &Connection, id: &str) -> Result<MessageRow> {
     row.ok_or_else(|| SessionError::missing("message", id))
 }
 
-/// Messages from the root to `leaf`.
+/// Messages from the root to `leaf`. Ends where damage has closed a circle of parents.
 pub(crate) fn branch(db: &Connection, leaf: &str) -> Result<Vec<MessageRow>> {
     let names: Vec<_> = COLUMNS.split(", ").map(|name| format!("message.{name}")).collect();
+    // UNION, not UNION ALL: each message once, so that a circle ends.
     let sql = format!(
-        "WITH RECURSIVE up(id, parent, depth) AS (
-             SELECT id, parent, 0 FROM message WHERE id = ?1
-             UNION ALL SELECT message.id, message.parent, depth + 1 FROM message JOIN up ON message.id = up.parent)
-         SELECT {} FROM up JOIN message ON message.id = up.id ORDER BY depth DESC",
+        "WITH RECURSIVE up(id, parent) AS (
+             SELECT id, parent FROM message WHERE id = ?1
+             UNION SELECT message.id, message.parent FROM message JOIN up ON message.id = up.parent)
+         SELECT {}, CAST(up.id AS BLOB), CAST(up.parent AS BLOB) FROM up JOIN message ON message.id = up.id",
         names.join(", ")
     );
     let mut statement = db.prepare_cached(&sql)?;
-    let rows = statement.query_map([leaf], from_row)?;
-    super::readable_rows(rows)
+    let n_columns = names.len();
+    let link = |row: &Row| {
+        let (id, parent): (Vec<u8>, Option<Vec<u8>>) = (row.get(n_columns)?, row.get(n_columns + 1)?);
+        Ok((id, (parent, from_row(row).ok())))
+    };
+    let mut rows: HashMap<_, _> =
+        super::readable_rows(statement.query_map([leaf], link)?)?.into_iter().collect();
+    let mut branch = Vec::with_capacity(rows.len());
+    let mut next = rows.remove(leaf.as_bytes());
+    while let Some((parent, row)) = next {
+        // A row that can't be read costs itself, and nothing before it.
+        branch.extend(row);
+        next = parent.and_then(|parent| rows.remove(&parent));
+    }
+    branch.reverse();
+    Ok(branch)
 }
 
 /// Version number of a message among its siblings, and their count; both from 1.
@@ -225,7 +242,7 @@ pub(crate) fn chosen_child(db: &Connection, id: &str) -> Result<Option<String>> 
 /// Marks a message and its descendants as deleted. Messages that an earlier removal deleted keep its mark.
 pub(crate) fn mark_deleted(db: &Connection, id: &str, now_ms: i64) -> Result<()> {
     let sql = "WITH RECURSIVE down(id) AS (
-                   SELECT ?1 UNION ALL SELECT message.id FROM message JOIN down ON message.parent = down.id)
+                   SELECT ?1 UNION SELECT message.id FROM message JOIN down ON message.parent = down.id)
                UPDATE message SET gone = ?1, gone_ms = ?2 WHERE gone IS NULL AND id IN (SELECT id FROM down)";
     db.execute(sql, params![id, now_ms])?;
     Ok(())

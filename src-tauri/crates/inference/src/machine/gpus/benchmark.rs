@@ -48,8 +48,10 @@ impl Rates {
 pub struct Race {
     /// Which processor it was against, on how many threads.
     pub processor: String,
-    pub of_card: Rates,
-    pub of_cpu: Rates,
+    #[serde(rename = "of_card")]
+    pub gpu: Rates,
+    #[serde(rename = "of_cpu")]
+    pub cpu: Rates,
 }
 
 /// As it is shown.
@@ -63,11 +65,11 @@ pub struct GpuMeasurement {
 impl Race {
     /// Whether the GPU was faster.
     pub fn is_won(&self) -> bool {
-        self.of_card.turn_s() < self.of_cpu.turn_s()
+        self.gpu.turn_s() < self.cpu.turn_s()
     }
 
     pub fn told(&self, name: &str) -> GpuMeasurement {
-        GpuMeasurement { name: name.to_owned(), card: self.of_card, processor: self.of_cpu }
+        GpuMeasurement { name: name.to_owned(), card: self.gpu, processor: self.cpu }
     }
 }
 

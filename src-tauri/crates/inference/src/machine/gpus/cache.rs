@@ -110,8 +110,7 @@ impl GpuRecord {
 
     /// None: never measured against this processor.
     pub fn race(&self, key: &GpuKey, processor: &str) -> Option<&Race> {
-        let is_it =
-            |race: &&Race| race.processor == processor && race.of_card.is_sound() && race.of_cpu.is_sound();
+        let is_it = |race: &&Race| race.processor == processor && race.gpu.is_sound() && race.cpu.is_sound();
         self.find(key)?.races.iter().find(is_it)
     }
 

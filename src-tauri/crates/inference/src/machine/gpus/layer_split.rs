@@ -16,6 +16,10 @@ use contract::settings::DEFAULT_CONTEXT;
 use contract::{Error, ErrorKind};
 use platform::memory;
 
+/// Remedy where a GPU lacks memory. 4-bit keys cost far more quality than 4-bit values.
+const TAKE_LESS: &str = "Choose a smaller model, a shorter context, 8-bit keys with 4-bit values (--kv q8_0/q4_0), or a \
+                         higher GPU memory limit.";
+
 /// Usable share of dedicated memory: the rest is for the desktop and the driver's needs.
 const OF_OWN: (u64, u64) = (17, 20);
 /// Usable share of free memory that a GPU shares with the processor.
@@ -144,12 +148,12 @@ impl Fit<'_> {
             return (None, None);
         }
         let one = self.memory_estimate.needs(self.n_ctx, self.options.kv).context;
-        let of_card = |(range, room): (&Range<usize>, &Option<u64>)| {
+        let room_of_one = |(range, room): (&Range<usize>, &Option<u64>)| {
             let left = (*room)?.saturating_sub(self.taken(range));
             let whole = u128::from(left) * all / (range.len() as u128).max(1);
             (!range.is_empty()).then(|| u64::try_from(whole).unwrap_or(u64::MAX))
         };
-        let left = ranges.iter().zip(self.rooms).filter_map(of_card).min();
+        let left = ranges.iter().zip(self.rooms).filter_map(room_of_one).min();
         (left.map(|left| one.saturating_add(self.beside_one(left, one))), left.map(|left| left / 4))
     }
 
@@ -198,18 +202,14 @@ impl Parts {
         if self.n_layers() > 0 && self.lacks_copies {
             let message =
                 "The whole model doesn't fit into two of the graphics gpus: they don't each have a copy.";
-            let remedy =
-                "Choose a smaller model, a shorter context, or a higher GPU memory limit in the settings.";
-            return Some(Error::new(ErrorKind::Device, "kernels.gpu_memory", message, remedy));
+            return Some(Error::new(ErrorKind::Device, "kernels.gpu_memory", message, TAKE_LESS));
         }
         if self.n_layers() > 0 || self.all == 0 || self.asked == Some(0) {
             return None;
         }
         let names: Vec<&str> = choice.gpus.iter().map(|card| card.info.name.as_str()).collect();
         let message = format!("No layer fits into the memory of {}, so the CPU is used.", names.join(", "));
-        let remedy =
-            "Choose a smaller model, a shorter context, or a higher GPU memory limit in the settings.";
-        Some(Error::new(ErrorKind::Device, "kernels.gpu_memory", message, remedy))
+        Some(Error::new(ErrorKind::Device, "kernels.gpu_memory", message, TAKE_LESS))
     }
 }
 

@@ -60,8 +60,15 @@ impl LoadedModel {
         let cancelled = self.reading.iter().position(|reading| reading.is_cancelled);
         if let Some(Reading { request, n_prompt, .. }) = cancelled.and_then(|at| self.reading.remove(at)) {
             let (finish, n_generated, n_reused) = (Finish::Cancelled, 0, 0);
-            let done =
-                GenerationStats { finish, n_prompt, n_generated, n_reused, n_drafted: 0, n_accepted: 0 };
+            let done = GenerationStats {
+                finish,
+                n_prompt,
+                n_generated,
+                n_reused,
+                n_drafted: 0,
+                n_accepted: 0,
+                stop_index: None,
+            };
             return Some((request.id, GenEvent::Done(done)));
         }
         let mut reading = self.reading.pop_front()?;

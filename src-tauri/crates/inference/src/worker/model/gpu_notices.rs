@@ -68,7 +68,7 @@ mod tests {
         let all = [
             GpuFallback::Reopened,
             GpuFallback::MaxRows(64),
-            GpuFallback::KvPrecision(KvDType::Q8_0),
+            GpuFallback::KvPrecision(KvDType::Q8_0.both()),
             GpuFallback::FewerLayers { on_gpu: 4, of: 32 },
             GpuFallback::Precision(Precision::F32),
             GpuFallback::NoSubgroups,

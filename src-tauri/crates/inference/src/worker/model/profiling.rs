@@ -92,7 +92,7 @@ fn part(profile: &Profile, phase: Phase) -> Option<ProfilePart> {
     let row = |Operation { op, what, line, sums }| ProfileRow {
         op: str::to_owned(op),
         what,
-        on_card: line == Line::Card,
+        on_card: line == Line::Gpu,
         calls: sums.calls,
         ms: sums.time.as_secs_f64() * 1e3,
         share: sums.time.as_secs_f64() / total,
