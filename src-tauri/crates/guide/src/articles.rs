@@ -56,3 +56,13 @@ pub fn synonyms(language: Language) -> &'static str {
         Language::Arabic => include_str!("../../../../docs/guide/ar/synonyms.txt"),
     }
 }
+
+/// Words of subjects that are not about the application, in the form of the synonyms.
+pub fn other_subjects(language: Language) -> &'static str {
+    match language {
+        Language::English => include_str!("../../../../docs/guide/en/other-subjects.txt"),
+        Language::German => include_str!("../../../../docs/guide/de/other-subjects.txt"),
+        Language::Japanese => include_str!("../../../../docs/guide/ja/other-subjects.txt"),
+        Language::Arabic => include_str!("../../../../docs/guide/ar/other-subjects.txt"),
+    }
+}

@@ -7,11 +7,16 @@
 
 mod article;
 mod articles;
-mod index;
+mod classifier;
+mod features;
+pub mod help;
 mod labels;
 mod language;
 mod open_target;
 mod placeholder;
+mod questions;
+mod small_talk;
+mod train;
 mod user_guide;
 mod words;
 
@@ -20,9 +25,11 @@ use std::sync::OnceLock;
 pub use article::Article;
 pub use language::Language;
 pub use open_target::OpenTarget;
+pub use train::{DEVELOPMENT_SET, HeldOutScore, Sample, answers_held_out, questions_of_set, samples, train};
 
-use index::Index;
+use classifier::{Classifier, Verdict};
 use labels::Labels;
+use words::Synonyms;
 
 /// The guide in one language.
 pub struct Guide {
@@ -31,7 +38,7 @@ pub struct Guide {
     /// Heading and number of articles of each topic.
     topics: Vec<(String, usize)>,
     labels: Labels,
-    index: Index,
+    classifier: Classifier,
 }
 
 /// An article that answers a question, with its text filled in.
@@ -41,10 +48,29 @@ pub struct GuideAnswer {
     pub article: String,
     /// Title of the article.
     pub title: String,
-    /// Similarity of the question to the article, from 0 to 1.
+    /// How sure the choice of the article is, from 0 to 1.
     pub score: f32,
     /// The article in Markdown, without its title.
     pub text: String,
+}
+
+/// What the guide says to a message.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reply {
+    /// An article.
+    Article {
+        /// The article.
+        answer: GuideAnswer,
+        /// Id of another article that may be meant.
+        see_also: Option<String>,
+    },
+    /// A greeting, thanks and the like, answered in a few words.
+    SmallTalk {
+        /// The answer.
+        text: &'static str,
+    },
+    /// The message is not about the application.
+    OutOfScope,
 }
 
 impl Guide {
@@ -59,8 +85,9 @@ impl Guide {
         let topics = articles::of(language);
         let sizes = topics.iter().map(|topic| (topic.heading.clone(), topic.articles.len())).collect();
         let articles: Vec<_> = topics.into_iter().flat_map(|topic| topic.articles).collect();
-        let index = Index::new(language, &articles, articles::synonyms(language));
-        Self { language, labels: Labels::of(language), index, articles, topics: sizes }
+        let classifier = Classifier::parse(language, Synonyms::of(language), classifier::weights(language))
+            .expect("weights/*.bin is made by `make guide` and tested");
+        Self { language, labels: Labels::of(language), classifier, articles, topics: sizes }
     }
 
     /// Its language.
@@ -93,6 +120,16 @@ impl Guide {
         self.english(article).targets.iter().collect()
     }
 
+    /// Error codes, or their beginnings, that the article explains. The English article has them for every language.
+    pub fn errors(&self, article: &Article) -> Vec<String> {
+        self.english(article).errors.clone()
+    }
+
+    /// Keys of the settings that the article names.
+    pub fn settings(&self, article: &Article) -> Vec<String> {
+        placeholder::settings_in(&article.body)
+    }
+
     fn english<'a>(&self, article: &'a Article) -> &'a Article {
         if self.language == Language::English {
             return article;
@@ -112,13 +149,37 @@ impl Guide {
 
     /// The article that answers a question; `None` if the guide has none.
     pub fn answer(&self, question: &str) -> Option<GuideAnswer> {
-        let best = self.index.rank(question, 1).into_iter().next()?;
-        (best.score >= self.index.threshold()).then(|| self.answer_of(best.article, best.score))
+        match self.reply(question) {
+            Reply::Article { answer, .. } => Some(answer),
+            Reply::SmallTalk { .. } | Reply::OutOfScope => None,
+        }
     }
 
-    /// Articles that share words with the question, best first, whether or not they answer it.
+    /// What the guide says to a message.
+    pub fn reply(&self, message: &str) -> Reply {
+        match self.classifier.classify(message) {
+            Verdict::Article { best, other } => Reply::Article {
+                answer: self.answer_of(best.article, best.score),
+                see_also: other.map(|n| self.articles[n].id.clone()),
+            },
+            Verdict::SmallTalk => Reply::SmallTalk { text: small_talk::reply(self.language, message) },
+            Verdict::OutOfScope => Reply::OutOfScope,
+        }
+    }
+
+    /// One sentence that says what the guide is for.
+    pub fn decline(&self) -> &'static str {
+        small_talk::decline(self.language)
+    }
+
+    /// The same, with an offer of a model and its size in bytes.
+    pub fn decline_with_offer(&self, model: &str, bytes: u64) -> String {
+        small_talk::decline_with_offer(self.language, model, bytes)
+    }
+
+    /// Articles about a question, best first, whether or not they answer it.
     pub fn search(&self, question: &str, limit: usize) -> Vec<GuideAnswer> {
-        let ranked = self.index.rank(question, limit);
+        let ranked = self.classifier.rank(question, limit);
         ranked.into_iter().map(|hit| self.answer_of(hit.article, hit.score)).collect()
     }
 

@@ -92,6 +92,18 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
     pieces
 }
 
+/// Keys of the settings that a text names.
+pub fn settings_in(text: &str) -> Vec<String> {
+    let setting = |piece| match piece {
+        Piece::Braced(inside) => match Placeholder::parse(inside) {
+            Ok(Placeholder::Setting(key)) => Some(key),
+            Ok(_) | Err(_) => None,
+        },
+        Piece::Text(_) => None,
+    };
+    pieces(text).into_iter().filter_map(setting).collect()
+}
+
 /// All placeholders of a text.
 ///
 /// # Errors
@@ -131,6 +143,7 @@ mod tests {
             fill("Press {keys:print}, not `{keys:print}`.", upper),
             "Press KEYS:PRINT, not `{keys:print}`."
         );
+        assert_eq!(settings_in("{setting:theme} and `{setting:x}` or {keys:print}"), ["theme"]);
         assert_eq!(fill("An open { brace", upper), "An open { brace");
     }
 
