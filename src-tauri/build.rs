@@ -8,6 +8,7 @@ const COMMANDS: &[&str] = &[
     "pick_file",
     "pick_folder",
     "pick_save",
+    "save_text",
     "open_dir",
     "set_zoom",
     "notify",
@@ -16,6 +17,10 @@ const COMMANDS: &[&str] = &[
     "set_tray",
     "watch_closing",
     "close_window",
+    "set_quick_keys",
+    "show_quick",
+    "hide_quick",
+    "open_in_main",
 ];
 
 fn main() {

@@ -1,14 +1,17 @@
 //! Commands of the page. Each is one call into `app`, off the main thread.
 
-use app::desktop::deep_links::DeepLink;
+use std::path::Path;
+
 use contract::types::{AppEvent, ErrorInfo, TurnEvent};
+use desktop::DeepLink;
+use io::Io;
 use serde_json::Value;
 use tauri::State;
 use tauri::async_runtime::spawn_blocking;
 use tauri::ipc::Channel;
 
 use crate::state::{DragDropUpdate, DropListener, LinkInbox, OpenApp};
-use crate::tray;
+use crate::{quick, tray};
 
 /// Zoom factors at which the page stays readable.
 const MIN_ZOOM: f64 = 0.5;
@@ -16,7 +19,13 @@ const MAX_ZOOM: f64 = 3.0;
 
 /// Runs a call of the application by name. Rejects with an `ErrorInfo`.
 #[tauri::command]
-pub async fn call(app: State<'_, OpenApp>, name: String, args: Value) -> Result<Value, ErrorInfo> {
+pub async fn call(
+    window: tauri::WebviewWindow,
+    app: State<'_, OpenApp>,
+    name: String,
+    args: Value,
+) -> Result<Value, ErrorInfo> {
+    quick::check_call(window.label(), &name)?;
     let app = app.app()?;
     blocking(move || app.call(&name, args)).await
 }
@@ -82,8 +91,11 @@ pub async fn pick_file(window: tauri::WebviewWindow, kind: String) -> Result<Opt
     let dialog = match kind.as_str() {
         "backup" => dialog.set_title("Restore a backup").add_filter("Backups", &["db"]),
         "attach" => dialog.set_title("Attach a file").add_filter(
-            "Text, code, tables and PDF",
-            &["txt", "md", "csv", "tsv", "pdf", "json", "html", "xml", "log"],
+            "Text, office files, books, code, tables and PDF",
+            &[
+                "txt", "md", "csv", "tsv", "pdf", "docx", "odt", "xlsx", "ods", "pptx", "odp", "epub",
+                "html", "htm", "json", "xml", "log",
+            ],
         ),
         _ => dialog.set_title("Import chats").add_filter("Exports", &["json", "zip"]),
     };
@@ -97,6 +109,21 @@ pub async fn pick_save(window: tauri::WebviewWindow, name: String) -> Result<Opt
     let dialog = rfd::AsyncFileDialog::new().set_title("Save").set_file_name(name).set_parent(&window);
     let picked = dialog.save_file().await;
     Ok(picked.map(|file| file.path().to_string_lossy().into_owned()))
+}
+
+/// Asks where to save a text and writes it there. Null if the user cancels.
+#[tauri::command]
+pub async fn save_text(
+    window: tauri::WebviewWindow,
+    name: String,
+    text: String,
+) -> Result<Option<String>, ErrorInfo> {
+    let Some(path) = pick_save(window, name).await? else { return Ok(None) };
+    blocking(move || {
+        io::RealIo.write_atomic(Path::new(&path), text.as_bytes())?;
+        Ok(Some(path))
+    })
+    .await
 }
 
 /// A folder of the application.

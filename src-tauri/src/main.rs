@@ -5,11 +5,14 @@
 
 mod commands;
 mod focus;
+mod global_keys;
 mod notify;
+mod quick;
 mod shutdown;
 mod state;
 mod tray;
 mod webkit_env;
+mod webview;
 mod window;
 mod window_state;
 
@@ -17,7 +20,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use app::desktop::deep_links::DeepLink;
+use desktop::DeepLink;
 
 const USAGE: &str = "usage: inglenook [--data-dir DIR] [MODEL.gguf | inglenook://… ]…\n\
     DIR (or INGLENOOK_DATA_DIR) holds everything the program keeps.";
@@ -39,15 +42,10 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     }
     webkit_env::restart_if_useful(std::env::args_os());
-    let opened =
-        app::desktop::single_instance::SingleInstance::take(data_dir.clone(), &links).and_then(|taken| {
-            match taken {
-                app::desktop::single_instance::InstanceClaim::First(only) => {
-                    Ok(Some((only, open(data_dir)?)))
-                }
-                app::desktop::single_instance::InstanceClaim::Raised => Ok(None),
-            }
-        });
+    let opened = desktop::SingleInstance::take(data_dir.clone(), &links).and_then(|taken| match taken {
+        desktop::InstanceClaim::First(only) => Ok(Some((only, open(data_dir)?))),
+        desktop::InstanceClaim::Raised => Ok(None),
+    });
     let shown = opened.map(|opened| match opened {
         Some((only, app)) => window::run(app, only, links),
         None => Ok(()),
@@ -75,8 +73,17 @@ fn open(data_dir: Option<PathBuf>) -> contract::Result<app::App> {
     let others = app::models::model_dirs::known(std::env::home_dir().as_deref(), &variable);
     let log = app::LogTo::StderrAndFile;
     let keychain = app::has_keychain(&|name| std::env::var(name).ok());
-    let config =
-        app::AppConfig { data_dir, log, worker, hub, environment, others, keychain, ..Default::default() };
+    let config = app::AppConfig {
+        data_dir,
+        log,
+        worker,
+        hub,
+        environment,
+        others,
+        keychain,
+        interface: app::Interface::Window,
+        ..Default::default()
+    };
     let app = app::App::open(config)?;
     app.downloads_go_on()?;
     Ok(app)

@@ -1,21 +1,31 @@
 //! State of the shell that commands and window events share: the open application, and the page's channels.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
-use app::desktop::deep_links::DeepLink;
 use contract::types::ErrorInfo;
+use desktop::DeepLink;
 use tauri::ipc::Channel;
 
 /// The open application, until the program exits.
-pub struct OpenApp(Mutex<Option<app::App>>);
+pub struct OpenApp {
+    app: Mutex<Option<app::App>>,
+    /// Holds the application while it listens.
+    server: Arc<server::ServerControl>,
+}
 
 impl OpenApp {
+    /// Starts the local server where the settings say so.
     pub fn new(app: app::App) -> Self {
-        Self(Mutex::new(Some(app)))
+        let server = Arc::new(server::ServerControl::default());
+        let runner = Arc::clone(&server);
+        app.control_server_by(Box::new(move |app, action| runner.run(app, action)));
+        app.start_server_if_set();
+        Self { app: Mutex::new(Some(app)), server }
     }
 
     /// Closes the application. Dropping its last clone saves the partial answers of running turns.
     pub fn close(&self) {
+        self.server.stop();
         drop(self.lock().take());
     }
 
@@ -24,7 +34,7 @@ impl OpenApp {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<app::App>> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.app.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 

@@ -8,11 +8,11 @@ use tauri::menu::{Menu, MenuBuilder, MenuEvent};
 use tauri::tray::TrayIconBuilder;
 use tauri::{AppHandle, Manager, Wry};
 
-use app::desktop::deep_links::DeepLink;
 use contract::types::ErrorInfo;
+use desktop::DeepLink;
 
 use crate::state::LinkInbox;
-use crate::{focus, shutdown};
+use crate::{focus, quick, shutdown};
 
 #[cfg(target_os = "linux")]
 mod watcher;
@@ -22,6 +22,7 @@ use watcher::{announce_soon, is_shown};
 const ID: &str = "tray";
 const SHOW: &str = "show";
 const NEW_CHAT: &str = "new-chat";
+const QUICK: &str = "quick";
 const QUIT: &str = "quit";
 
 /// Menu labels in the language of the page.
@@ -29,6 +30,7 @@ const QUIT: &str = "quit";
 pub struct Labels {
     show: String,
     new_chat: String,
+    quick: String,
     quit: String,
 }
 
@@ -91,6 +93,7 @@ fn menu(app: &AppHandle, labels: &Labels) -> tauri::Result<Menu<Wry>> {
     MenuBuilder::new(app)
         .text(SHOW, &labels.show)
         .text(NEW_CHAT, &labels.new_chat)
+        .text(QUICK, &labels.quick)
         .separator()
         .text(QUIT, &labels.quit)
         .build()
@@ -120,6 +123,7 @@ fn chosen(app: &AppHandle, event: MenuEvent) {
             app.state::<LinkInbox>().send(vec![DeepLink::NewChat { text: String::new() }]);
             focus::raise(app);
         }
+        QUICK => quick::show(app),
         QUIT if shutdown::is_waiting_for_user(app) => focus::raise(app),
         QUIT => app.exit(0),
         _ => {}

@@ -1,24 +1,29 @@
 //! The application window: creation, allowed navigation and closing.
 
-use app::desktop::deep_links::DeepLink;
+use desktop::DeepLink;
+use tauri::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_DNS_PREFETCH_CONTROL};
+use tauri::http::{HeaderValue, Response, StatusCode};
 use tauri::webview::{NewWindowResponse, WebviewWindowBuilder};
-use tauri::{DragDropEvent, Manager, RunEvent, Url, WebviewWindow, WindowEvent};
+use tauri::{DragDropEvent, Manager, RunEvent, WebviewWindow, WindowEvent};
 
 use crate::state::{DragDropUpdate, DropListener, LinkInbox, OpenApp};
-use crate::{commands, focus, shutdown, tray, window_state};
+use crate::webview::{PREVIEW_SCHEME, is_ours, reload_after_crash};
+use crate::{commands, focus, quick, shutdown, tray, window_state};
 
 /// Shows the window and opens `links` in it; returns when it closes, after saving partial answers. Holds `only`
 /// meanwhile.
-pub fn run(
-    app: app::App,
-    mut only: app::desktop::single_instance::SingleInstance,
-    links: Vec<DeepLink>,
-) -> tauri::Result<()> {
-    let shell = tauri::Builder::default()
+pub fn run(app: app::App, mut only: desktop::SingleInstance, links: Vec<DeepLink>) -> tauri::Result<()> {
+    let shell = tauri::Builder::default();
+    #[cfg(target_os = "macos")]
+    let shell = shell.on_web_content_process_terminate(|webview| {
+        let _ = webview.reload();
+    });
+    let shell = shell
         .manage(OpenApp::new(app))
         .manage(DropListener::default())
         .manage(LinkInbox::default())
         .manage(tray::TrayEnabled::default())
+        .manage(quick::QuickKeys::default())
         .manage(shutdown::CloseQuestion::default())
         .invoke_handler(tauri::generate_handler![
             commands::call,
@@ -28,6 +33,7 @@ pub fn run(
             commands::pick_file,
             commands::pick_folder,
             commands::pick_save,
+            commands::save_text,
             commands::open_dir,
             commands::set_zoom,
             commands::notify,
@@ -36,14 +42,23 @@ pub fn run(
             commands::set_tray,
             shutdown::watch_closing,
             shutdown::close_window,
+            quick::set_quick_keys,
+            quick::show_quick,
+            quick::hide_quick,
+            quick::open_in_main,
         ])
+        .register_uri_scheme_protocol(PREVIEW_SCHEME, |_, request| preview(request.uri().path()))
         .setup(|shell| open(shell).map_err(Into::into))
         .build(tauri::generate_context!())?;
     let handle = shell.handle().clone();
-    shell.state::<LinkInbox>().send(links);
+    shell.state::<LinkInbox>().send(quick::take_links(&handle, links));
     only.on_raise(move |links| {
-        handle.state::<LinkInbox>().send(links);
-        focus::raise(&handle);
+        let is_for_quick = links.contains(&DeepLink::QuickWindow);
+        let links = quick::take_links(&handle, links);
+        if !is_for_quick || !links.is_empty() {
+            handle.state::<LinkInbox>().send(links);
+            focus::raise(&handle);
+        }
     });
     shell.run(|shell, event| {
         if let RunEvent::Exit = event {
@@ -68,6 +83,7 @@ fn open(shell: &tauri::App) -> tauri::Result<()> {
         .on_new_window(|_, _| NewWindowResponse::Deny)
         .on_download(|_, _| false)
         .build()?;
+    reload_after_crash(&window)?;
     window_state::save_on_change(&window);
     forward_drops(&window);
     handle_close(&window);
@@ -97,6 +113,9 @@ fn forward_drops(window: &WebviewWindow) {
 fn handle_close(window: &WebviewWindow) {
     let kept = window.clone();
     window.on_window_event(move |event| {
+        if let WindowEvent::Destroyed = event {
+            quick::close(kept.app_handle());
+        }
         let WindowEvent::CloseRequested { api, .. } = event else { return };
         let is_hidden = tray::keeps_running(kept.app_handle()) && kept.hide().is_ok();
         if is_hidden || shutdown::is_waiting_for_user(kept.app_handle()) {
@@ -118,14 +137,25 @@ fn still_caret() {
 #[cfg(not(target_os = "linux"))]
 fn still_caret() {}
 
-/// Whether the URL belongs to the page; it may not navigate elsewhere.
-fn is_ours(url: &Url) -> bool {
-    match url.scheme() {
-        "tauri" => url.host_str() == Some("localhost"),
-        // On Windows the page uses this origin.
-        "http" | "https" => cfg!(windows) && url.host_str() == Some("tauri.localhost"),
-        _ => false,
+/// A frame under its own policy, or 404.
+fn preview(path: &str) -> Response<Vec<u8>> {
+    let frame = server::preview::PreviewFrame::of_name(path.trim_start_matches('/'));
+    let mut response = Response::new(frame.map(|frame| frame.html().into()).unwrap_or_default());
+    let Some(frame) = frame else {
+        *response.status_mut() = StatusCode::NOT_FOUND;
+        return response;
+    };
+    for (name, value) in [
+        (CONTENT_TYPE, "text/html; charset=utf-8"),
+        (CONTENT_SECURITY_POLICY, &frame.policy()),
+        (X_DNS_PREFETCH_CONTROL, "off"),
+    ] {
+        // ours, and plain ASCII
+        if let Ok(value) = HeaderValue::from_str(value) {
+            response.headers_mut().insert(name, value);
+        }
     }
+    response
 }
 
 /// Shows an error dialog when the window can't open.
@@ -142,15 +172,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_page_itself_is_ours() {
-        let check = |url: &str, expected| assert_eq!(is_ours(&url.parse().unwrap()), expected, "{url}");
-        check("tauri://localhost/", true);
-        check("tauri://localhost/index.html#x", true);
-        check("tauri://localhost.evil.com/", false);
-        check("https://example.org/", false);
-        check("http://tauri.localhost/", cfg!(windows));
-        check("file:///etc/passwd", false);
-        check("data:text/html,x", false);
-        check("javascript:alert(1)", false);
+    fn frames_have_a_policy_of_their_own() {
+        let policy = |path: &str| {
+            let response = preview(path);
+            let policy = response.headers().get(CONTENT_SECURITY_POLICY)?.to_str().unwrap().to_owned();
+            assert!(!response.body().is_empty());
+            Some(policy)
+        };
+        assert!(policy("/static").unwrap().contains("script-src 'sha256-"));
+        assert!(policy("/scripts").unwrap().contains("sandbox allow-scripts"));
+        assert_eq!(policy("/index.html"), None);
+        assert_eq!(preview("/").status(), StatusCode::NOT_FOUND);
     }
 }

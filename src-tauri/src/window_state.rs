@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use app::desktop::window_state::WindowPlace;
+use app::window_state::WindowPlace;
 use io::{Clock, RealClock};
 use tauri::utils::config::WindowConfig;
 use tauri::{Manager, Monitor, WebviewWindow, WindowEvent};

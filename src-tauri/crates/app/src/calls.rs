@@ -8,6 +8,7 @@ use serde_json::Value;
 use ts_rs::{Config, TS};
 
 use crate::App;
+use crate::ServerAction;
 use contract::Finding;
 use contract::types::*;
 use contract::{Error, ErrorKind, Result};
@@ -17,7 +18,7 @@ pub struct Call {
     pub name: &'static str,
     run: fn(&App, Value) -> Result<Value>,
     /// TypeScript names of arguments and result.
-    pub(crate) types: fn(&Config) -> (String, String),
+    pub types: fn(&Config) -> (String, String),
 }
 
 macro_rules! calls {
@@ -40,6 +41,7 @@ calls! {
     "conversation_set_model": SetModelArgs => ConversationSummary, |app, args| app.conversation_set_model(&args.id, &args.model);
     "attachment_add": AttachArgs => Attachment, |app, args| app.attachment_add(&args.name, &args.base64);
     "attachment_add_path": PathArgs => Attachment, |app, args| app.attachment_add_path(&args.path);
+    "attachment_image": IdArgs => AttachmentImage, |app, args| app.attachment_image(&args.id);
     "attachment_remove": IdArgs => (), |app, args| { app.attachment_remove(&args.id); Ok(()) };
     "attachment_text": AttachmentTextArgs => AttachmentText, |app, args| app.attachment_text(&args.id, args.at);
     "conversation_set_compression": SetCompressionArgs => (), |app, args| app.conversation_set_compression(&args.id, args.strategy);
@@ -49,8 +51,8 @@ calls! {
     "conversation_pin": PinArgs => ConversationSummary, |app, args| app.conversation_pin(&args.id, args.pinned);
     "conversation_move": MoveArgs => ConversationSummary, |app, args| app.conversation_move(&args.id, args.folder.as_deref());
     "conversation_forget": IdArgs => (), |app, args| app.conversation_forget(&args.id);
-    "help_topics": HelpArgs => Vec<HelpTopic>, |_, args| Ok(crate::help::topics(&args));
-    "help_search": HelpSearchArgs => Vec<String>, |_, args| Ok(crate::help::search(&args));
+    "help_topics": HelpArgs => Vec<HelpTopic>, |_, args| Ok(guide::help::topics(&args));
+    "help_search": HelpSearchArgs => Vec<String>, |_, args| Ok(guide::help::search(&args));
     "trash_list": NoArgs => Vec<ConversationSummary>, |app, _| app.trash_list();
     "trash_empty": NoArgs => Count, |app, _| app.trash_empty();
     "folders_list": NoArgs => Vec<Folder>, |app, _| app.folders_list();
@@ -58,6 +60,23 @@ calls! {
     "folder_rename": FolderNameArgs => Folder, |app, args| app.folder_rename(&args.id, &args.name);
     "folder_move": FolderMoveArgs => Folder, |app, args| app.folder_move(&args.id, args.parent.as_deref());
     "folder_remove": IdArgs => (), |app, args| app.folder_remove(&args.id);
+    "project_get": IdArgs => Option<Project>, |app, args| app.project_get(&args.id);
+    "project_set": ProjectArgs => Project, |app, args| app.project_set(&args);
+    "project_remove": IdArgs => (), |app, args| app.project_remove(&args.id);
+    "project_file_add": ProjectFileArgs => Project, |app, args| app.project_file_add(&args);
+    "project_file_add_path": ProjectPathArgs => Project, |app, args| app.project_file_add_path(&args.folder, &args.path);
+    "project_file_remove": IdArgs => Project, |app, args| app.project_file_remove(&args.id);
+    "notes_list": NoArgs => Vec<Note>, |app, _| app.notes_list();
+    "note_save": NoteArgs => Note, |app, args| app.note_save(&args);
+    "note_remove": IdArgs => (), |app, args| app.note_remove(&args.id);
+    "tunes_list": NoArgs => Vec<TuneInfo>, |app, _| app.tunes_list();
+    "tune_get": IdArgs => TuneDetails, |app, args| app.tune_get(&args.id);
+    "tune_preview": TuneArgs => TunePreview, |app, args| app.tune_preview(&args);
+    "tune_start": TuneArgs => TuneInfo, |app, args| app.tune_start(&args);
+    "tune_pause": IdArgs => TuneInfo, |app, args| app.tune_pause(&args.id);
+    "tune_resume": IdArgs => TuneInfo, |app, args| app.tune_resume(&args.id);
+    "tune_stop": IdArgs => TuneInfo, |app, args| app.tune_stop(&args.id);
+    "tune_remove": IdArgs => (), |app, args| app.tune_remove(&args.id);
     "export": ExportArgs => ExportedFile, |app, args| app.export(args.id.as_deref(), args.format);
     "export_name": ExportArgs => FileName, |app, args| app.export_name(args.id.as_deref(), args.format);
     "export_to": ExportToArgs => SavedFile, |app, args| app.export_to(args.id.as_deref(), args.format, &args.path);
@@ -92,6 +111,10 @@ calls! {
     "kv_stats": NoArgs => KvInfo, |app, _| app.kv_stats();
     "machine_memory": NoArgs => MemoryInfo, |app, _| Ok(app.machine_memory());
     "server_state": NoArgs => ServerState, |app, _| app.server_state();
+    "local_server": NoArgs => LocalServer, |app, _| app.local_server(ServerAction::Look);
+    "local_server_start": NoArgs => LocalServer, |app, _| app.local_server(ServerAction::Start);
+    "local_server_stop": NoArgs => LocalServer, |app, _| app.local_server(ServerAction::Stop);
+    "local_server_renew_key": NoArgs => LocalServer, |app, _| app.local_server(ServerAction::RenewKey);
     "profile": NoArgs => ProfileInfo, |app, _| Ok(app.profile());
     "profile_switch": ProfileSwitchArgs => ProfileInfo, |app, args| Ok(app.profile_switch(args.on));
     "profile_trace": ProfileTraceArgs => ExportedFile, |app, args| app.profile_trace(args.path.as_deref());
@@ -160,6 +183,10 @@ calls! {
 /// Former names of use cases, which programs may still call, and what they are called now.
 const FORMER_NAMES: &[(&str, &str)] = &[("conversation_unfold", "conversation_undo_compaction")];
 
+/// For pages and for programs.
+const WRONG_CALL_REMEDY: &str = "Restart Inglenook if its own window shows this: they may have different versions. Programs find the \
+                                 calls and their arguments in /openapi.json.";
+
 /// The use case of a name, present or former.
 fn find(name: &str) -> Option<&'static Call> {
     let name = FORMER_NAMES.iter().find(|(former, _)| *former == name).map_or(name, |(_, now)| *now);
@@ -171,11 +198,7 @@ impl App {
     pub fn call(&self, name: &str, args: Value) -> Result<Value> {
         let Some(call) = find(name) else {
             let message = format!("Unknown call \"{name}\".");
-            return Err(Error::not_found(
-                "call.unknown",
-                message,
-                "The window and the program may have different versions. Restart Inglenook.",
-            ));
+            return Err(Error::not_found("call.unknown", message, WRONG_CALL_REMEDY));
         };
         (call.run)(self, args)
     }
@@ -193,7 +216,7 @@ fn run<A: DeserializeOwned, R: Serialize>(
             ErrorKind::Usage,
             "call.arguments",
             format!("Invalid arguments for {name}: {error}."),
-            "The window and the program may have different versions. Restart Inglenook.",
+            WRONG_CALL_REMEDY,
         )
     })?;
     let result = method(app, args)?;

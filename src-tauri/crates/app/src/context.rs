@@ -23,13 +23,15 @@ use net::ConnectionGate;
 use platform::DataDirs;
 use session::{ConversationRow, Session};
 
-use crate::conversations::rows_to_types;
 use crate::environment::Environment;
 use crate::events::Events;
+use crate::network::callers::Caller;
 use crate::network::endpoints::Endpoints;
 use crate::settings::Settings;
 use crate::store::Store;
+use crate::turns::guide_responder::GuideResponder;
 use pending_replies::Replies;
+use records::conversations;
 
 /// What a use case may touch.
 #[derive(Clone)]
@@ -44,25 +46,29 @@ pub(crate) struct Context {
     pub keys: Arc<secrets::Keys>,
     pub gate: ConnectionGate,
     pub environment: Environment,
+    /// On whose behalf the application itself goes on, such as after tool calls.
+    pub caller: Arc<Caller>,
 }
 
 /// A conversation as edges see it, with the turn that is answering it.
 pub(crate) fn summary(session: &Session, row: ConversationRow) -> Result<ConversationSummary> {
     let active = session.active_turn(&row.id)?;
-    Ok(rows_to_types::summary(row, active))
+    Ok(conversations::summary(row, active))
 }
 
-/// The backends that answer: the local worker and remote endpoints.
+/// The backends that answer: the local worker, remote endpoints and the user guide.
 #[derive(Clone)]
 pub(crate) struct Backends {
     pub worker: worker::Requests,
     pub endpoints: Arc<Endpoints>,
     pub replies: Arc<Replies>,
+    pub guide: Arc<GuideResponder>,
 }
 
 impl Backends {
     /// Sends a request to the backend that has its model.
-    pub fn ask(&self, request: WorkerRequest) -> Result<()> {
+    pub fn ask(&self, mut request: WorkerRequest) -> Result<()> {
+        prompt::images::apply_detail(&mut request);
         if request.is_remote() {
             return self.endpoints.remote().ask(request);
         }

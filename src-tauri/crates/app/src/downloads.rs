@@ -51,7 +51,14 @@ impl App {
 
     /// Puts a model into the queue. One that is there already is gone on with.
     pub fn download_start(&self, args: &DownloadStartArgs) -> Result<Download> {
-        let args = &with_address(args);
+        let started = self.try_download_start(&with_address(args));
+        if let Err(error) = &started {
+            self.services().audit_refusal(&args.repository, &error.info);
+        }
+        started
+    }
+
+    fn try_download_start(&self, args: &DownloadStartArgs) -> Result<Download> {
         let (repository, offer) = self.named(&args.repository)?;
         if let Some(path) = &args.path
             && let Some(found) = self.queued(&repository, path)?

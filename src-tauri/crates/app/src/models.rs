@@ -2,16 +2,16 @@
 
 pub mod catalog;
 pub mod fit;
-mod hf_cache;
 pub mod hub_client;
 mod hub_search;
 mod import;
 pub mod library;
 pub(crate) mod machine_facts;
-pub mod model_dirs;
 mod model_reference;
 pub mod model_settings;
 pub(crate) mod model_states;
 mod removal;
 mod scan;
 pub mod verify;
+
+pub use ::model_dirs;

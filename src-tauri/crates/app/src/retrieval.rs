@@ -2,13 +2,11 @@
 //! the passages that match the question. A file that was chosen but not sent is in memory alone.
 //! What a message gave to the model is stored with it and never recomputed.
 
-pub mod citations;
 pub mod embed;
 mod embedding_search;
-mod hybrid_search;
-pub mod injected;
-mod passage_hit;
+pub(crate) mod images;
 mod prompt_plan;
+mod stored_indexes;
 
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
@@ -22,8 +20,11 @@ use session::{AttachmentRow, MessageAttachments, NewAttachments, Session};
 
 use crate::App;
 use crate::settings::TypedSettings;
-use embedding_search::EmbeddingIndex;
-use hybrid_search::SearchCache;
+use contract::protocol::PromptImage;
+use file_search::images::ImageRecord;
+use file_search::{EmbeddingIndex, SearchCache, citations};
+use images::read_image;
+use prompt::images::from_base64;
 pub(crate) use prompt_plan::PromptGround;
 use prompt_plan::PromptPlan;
 
@@ -49,15 +50,22 @@ pub(crate) struct Document {
     pub bytes: u64,
     /// Of the text.
     pub sha256: String,
+    /// Of an image: its record.
     pub text: Arc<str>,
+    /// Bytes of an image that has not been sent.
+    pub original: Option<Arc<[u8]>>,
     pub findings: Vec<Finding>,
     pub guessed: Option<&'static str>,
+    /// Of the project that a conversation began in.
+    pub from_project: bool,
 }
 
 /// What a question becomes with its files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttachedPrompt {
     pub text: String,
+    /// Images at its beginning.
+    pub images: Vec<PromptImage>,
     pub sources: Vec<Citation>,
     /// Of each file.
     pub costs: Vec<AttachmentCost>,
@@ -96,8 +104,10 @@ impl Attachments {
     fn add(&self, document: Arc<Document>) {
         let mut pending = self.pending();
         pending.documents.push_back(document);
-        let n_bytes =
-            |documents: &VecDeque<Arc<Document>>| documents.iter().map(|it| it.text.len()).sum::<usize>();
+        let n_bytes = |documents: &VecDeque<Arc<Document>>| {
+            let of = |it: &Arc<Document>| it.text.len() + it.original.as_ref().map_or(0, |bytes| bytes.len());
+            documents.iter().map(of).sum::<usize>()
+        };
         while pending.documents.len() > MAX_PENDING || n_bytes(&pending.documents) > MAX_PENDING_BYTES {
             pending.documents.pop_front();
         }
@@ -136,12 +146,17 @@ impl Document {
             whole: None,
             tokens: None,
             is_about: false,
+            from_project: self.from_project,
             guessed: self.guessed.map(Into::into),
+            image: Some(&self.text)
+                .filter(|_| self.kind == AttachmentKind::Image)
+                .and_then(|text| ImageRecord::parse(text))
+                .map(ImageRecord::info),
         }
     }
 
     /// As it is kept with a message.
-    fn row(&self, is_whole: bool, tokens: u32, is_about: bool) -> AttachmentRow {
+    pub(crate) fn row(&self, is_whole: bool, tokens: u32, is_about: bool) -> AttachmentRow {
         AttachmentRow {
             id: self.id.clone(),
             message: String::new(),
@@ -153,6 +168,7 @@ impl Document {
             is_whole,
             tokens: Some(tokens),
             is_about,
+            from_project: self.from_project,
         }
     }
 }
@@ -160,6 +176,11 @@ impl Document {
 impl App {
     /// Reads a file that a page has read: its text is kept in memory until it is sent or removed.
     pub fn attachment_add(&self, name: &str, base64: &str) -> Result<Attachment> {
+        Ok(self.keep_pending(self.read_base64(name, base64)?))
+    }
+
+    /// A file whose bytes a page has read.
+    pub(crate) fn read_base64(&self, name: &str, base64: &str) -> Result<Document> {
         let most = self.most_bytes()?;
         // Four letters are three bytes: what is too large is not unpacked first.
         if (base64.len() as u64) / 4 * 3 > most + 3 {
@@ -167,11 +188,16 @@ impl App {
         }
         let bytes = base64::decode(base64)
             .ok_or_else(|| refused(name, &ExtractError::new("it arrived damaged", "Choose it again.")))?;
-        self.attach(name, &bytes)
+        self.read_within_limit(name, &bytes)
     }
 
     /// As `attachment_add`, from a path on this machine.
     pub fn attachment_add_path(&self, path: &str) -> Result<Attachment> {
+        Ok(self.keep_pending(self.read_path(path)?))
+    }
+
+    /// A file of this machine.
+    pub(crate) fn read_path(&self, path: &str) -> Result<Document> {
         let path = Path::new(path);
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let (n_bytes, most) = (self.ctx().io.len(path)?, self.most_bytes()?);
@@ -187,19 +213,26 @@ impl App {
             }
             None => error.into(),
         })?;
-        self.attach(&name, &bytes)
+        self.read_within_limit(&name, &bytes)
     }
 
     /// A file for a message that will be sent. Errors name it, why it can't be used, and what to do.
     pub fn attach(&self, name: &str, bytes: &[u8]) -> Result<Attachment> {
+        Ok(self.keep_pending(self.read_within_limit(name, bytes)?))
+    }
+
+    fn read_within_limit(&self, name: &str, bytes: &[u8]) -> Result<Document> {
         let most = self.most_bytes()?;
         if bytes.len() as u64 > most {
             return Err(too_large(name, bytes.len() as u64, most));
         }
-        let document = Arc::new(self.read_file(name, bytes)?);
+        self.read_file(name, bytes)
+    }
+
+    fn keep_pending(&self, document: Document) -> Attachment {
         let info = document.info();
-        self.services().attachments.add(document);
-        Ok(info)
+        self.services().attachments.add(Arc::new(document));
+        info
     }
 
     /// A file that will not be sent after all. No error if it is not there.
@@ -207,14 +240,14 @@ impl App {
         self.services().attachments.remove(id);
     }
 
-    /// The text of a file, sent or not: from the line of byte `at` on, with a little before it.
+    /// The text of a file, sent or not, or of a project: from the line of byte `at` on, with a little before it.
     pub fn attachment_text(&self, id: &str, at: Option<u32>) -> Result<AttachmentText> {
         let (attachment, text) = {
             match self.services().attachments.get(id) {
                 Some(document) => (document.info(), Arc::clone(&document.text)),
                 None => {
                     let store = self.store();
-                    let row = store.attachment(id)?;
+                    let row = stored_file(&store, id)?;
                     let text = store.document(&row.document)?.unwrap_or_default();
                     (citations::info(row), text.into())
                 }
@@ -236,6 +269,13 @@ impl App {
     /// Reads, looks through and names a file.
     pub(crate) fn read_file(&self, name: &str, bytes: &[u8]) -> Result<Document> {
         let name = file_name::clean(name);
+        let image = read_image(bytes).map_err(|error| {
+            let message = format!("{name} can't be attached: {}", error.message());
+            Error::new(error.kind, error.code(), message, error.remedy())
+        })?;
+        if let Some((record, original)) = image {
+            return self.image_document(name, bytes.len(), &record, original);
+        }
         let read = extract::read(&name, bytes).map_err(|problem| refused(&name, &problem))?;
         self.guard_text(&read.text)?;
         let marks = self.ctx().settings.guard_marks()?;
@@ -252,8 +292,32 @@ impl App {
             bytes: bytes.len() as u64,
             sha256: sha256(&text),
             text: text.into(),
+            original: None,
             findings,
             guessed: read.guessed,
+            from_project: false,
+        })
+    }
+
+    fn image_document(
+        &self,
+        name: String,
+        n_bytes: usize,
+        record: &ImageRecord,
+        original: Arc<[u8]>,
+    ) -> Result<Document> {
+        let text = serde_json::to_string(record).map_err(Error::bug)?;
+        Ok(Document {
+            id: self.store().new_id(),
+            name,
+            kind: AttachmentKind::Image,
+            bytes: n_bytes as u64,
+            sha256: sha256(&text),
+            text: text.into(),
+            original: Some(original),
+            findings: Vec::new(),
+            guessed: None,
+            from_project: false,
         })
     }
 
@@ -299,10 +363,15 @@ impl App {
         ids: &[String],
     ) -> Result<AttachedPrompt> {
         let ground = self.ground(None, model, None)?;
-        let planned = self.plan(&ground, question, &self.pending(ids)?)?;
+        let files = self.pending(ids)?;
+        let planned = self.plan(&ground, question, &files)?;
         let text = blocks::message(&planned.blocks, question);
+        // Their originals are stored nowhere.
+        let originals = files.iter().filter_map(|file| file.original.as_ref());
+        let images = originals.map(|bytes| from_base64(&base64::encode(bytes))).collect::<Result<_>>()?;
         let MessageAttachments { files, passages } = planned.given.attachments;
-        Ok(AttachedPrompt { text, sources: citations::of_question(&files, &passages), costs: planned.costs })
+        let sources = citations::of_question(&files, &passages);
+        Ok(AttachedPrompt { text, images, sources, costs: planned.costs })
     }
 
     /// A message went out with these.
@@ -330,8 +399,8 @@ impl App {
     }
 }
 
-/// Copies the files of an edited message, under new ids.
-fn copies(session: &Session, rows: &[AttachmentRow]) -> Result<Vec<Arc<Document>>> {
+/// Copies stored files, under new ids.
+pub(crate) fn copies(session: &Session, rows: &[AttachmentRow]) -> Result<Vec<Arc<Document>>> {
     let copy = |row: &AttachmentRow| -> Result<Arc<Document>> {
         let text = session.document(&row.document)?.ok_or_else(gone)?;
         Ok(Arc::new(Document {
@@ -341,11 +410,21 @@ fn copies(session: &Session, rows: &[AttachmentRow]) -> Result<Vec<Arc<Document>
             bytes: u64::try_from(row.bytes).unwrap_or(0),
             sha256: row.document.clone(),
             text: text.into(),
+            original: None,
             findings: citations::findings(row),
             guessed: None,
+            from_project: row.from_project,
         }))
     };
     rows.iter().map(copy).collect()
+}
+
+/// A file of a message, or of a project.
+fn stored_file(session: &Session, id: &str) -> Result<AttachmentRow> {
+    match session.attachment(id) {
+        Err(error) => session.project_file(id).map(citations::of_project).map_err(|_| error.into()),
+        found => Ok(found?),
+    }
 }
 
 fn refused(name: &str, problem: &ExtractError) -> Error {

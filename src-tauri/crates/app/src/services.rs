@@ -1,8 +1,10 @@
 //! The services, each the owner of its state, and the context that they share. Built once, when the
 //! application opens.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use api_keys::ApiKeys;
+use std::sync::{Arc, Mutex};
 
+use audit::AuditLog;
 use inference::worker;
 use io::{Clock, Io};
 use platform::DataDirs;
@@ -19,19 +21,25 @@ use crate::downloads::queue::Downloads;
 use crate::events::Events;
 use crate::models::machine_facts::MachineFacts;
 use crate::models::model_states::ModelStates;
+use crate::network::callers::Caller;
 use crate::network::connections::connection_gate;
 use crate::network::endpoints::Endpoints;
 use crate::retrieval::Attachments;
 use crate::settings::profiling::Profiling;
 use crate::settings::{Overrides, Settings};
-use crate::store::Store;
+use crate::store::{Store, StoreGuard};
 use crate::tools::ToolServers;
 use crate::tools::open_rounds::ToolRounds;
-use crate::turns::Turns;
+use crate::tunes::Tunes;
+use crate::turns::guide_responder::GuideResponder;
+use crate::turns::turn_metrics::TurnMetrics;
+use crate::turns::{AUDIT_FOLDER, Turns};
 
 /// Every service. No field of one is visible to another; they meet in methods.
 pub(crate) struct Services {
     pub ctx: Context,
+    pub api_keys: ApiKeys,
+    pub audit: AuditLog,
     pub attachments: Attachments,
     pub checkpoints: CheckpointFiles,
     pub downloads: Downloads,
@@ -42,7 +50,9 @@ pub(crate) struct Services {
     pub summaries: Summaries,
     pub titles: Titles,
     pub tools: Arc<ToolServers>,
+    pub tunes: Tunes,
     pub turns: Turns,
+    pub turn_metrics: TurnMetrics,
     /// Held while the database is copied, and while deleted text is wiped: no copy may keep it.
     pub copying: Arc<Mutex<()>>,
 }
@@ -58,9 +68,10 @@ impl Services {
         worker: worker::Requests,
         io: Arc<dyn Io>,
         clock: Arc<dyn Clock>,
+        caller: &Arc<Caller>,
     ) -> Arc<Self> {
-        let (store, events, dirs, keys) =
-            (Store::new(session), Events::new(), Arc::new(dirs), Arc::new(keys));
+        let (events, dirs, keys) = (Events::new(), Arc::new(dirs), Arc::new(keys));
+        let store = Store::new(session, events.clone(), Arc::clone(&io));
         let settings = Settings::new(store.clone(), overrides, Arc::clone(&dirs));
         let gate = connection_gate(&store, &settings);
         let endpoints = Endpoints::new(
@@ -72,9 +83,30 @@ impl Services {
             gate.clone(),
             Arc::clone(&clock),
         );
-        let backends = Backends { worker, endpoints, replies: Arc::new(Replies::default()) };
-        let ctx = Context { store, events, backends, settings, io, clock, dirs, keys, gate, environment };
+        let backends = Backends {
+            worker,
+            endpoints,
+            replies: Arc::new(Replies::default()),
+            guide: Arc::new(GuideResponder::default()),
+        };
+        let ctx = Context {
+            store,
+            events,
+            backends,
+            settings,
+            io,
+            clock,
+            dirs,
+            keys,
+            gate,
+            environment,
+            caller: Arc::clone(caller),
+        };
+        let audit = AuditLog::new(ctx.dirs.data.join(AUDIT_FOLDER), Arc::clone(&ctx.io));
+        let api_keys = ApiKeys::new(&ctx.dirs.data, Arc::clone(&ctx.io), Arc::clone(&ctx.clock));
         Arc::new(Self {
+            api_keys,
+            audit,
             attachments: Attachments::default(),
             checkpoints: CheckpointFiles::new(&ctx.dirs, Arc::clone(&ctx.io)),
             downloads: Downloads::default(),
@@ -85,14 +117,16 @@ impl Services {
             summaries: Summaries::default(),
             titles: Titles::default(),
             tools: Arc::new(ToolServers::new(ctx.clone())),
+            tunes: Tunes::default(),
             turns: Turns::default(),
+            turn_metrics: TurnMetrics::new(Arc::clone(&ctx.clock)),
             copying: Arc::default(),
             ctx,
         })
     }
 
     /// The database, for as long as the guard lives.
-    pub fn store(&self) -> MutexGuard<'_, Session> {
+    pub fn store(&self) -> StoreGuard<'_> {
         self.ctx.store.lock()
     }
 }

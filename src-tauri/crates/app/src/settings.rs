@@ -1,5 +1,6 @@
 //! The settings in effect: stored values over defaults, flags over both.
 
+pub mod own_prompts;
 pub mod per_model;
 pub mod presets;
 pub mod profiling;
@@ -53,6 +54,8 @@ pub struct Overrides {
     pub quantize: Option<String>,
     /// Adapters, each as `F[:SCALE]`.
     pub lora: Vec<String>,
+    /// File of the vision tower, for any model that answers.
+    pub mmproj: Option<String>,
     /// The source of a chat template, for any model that answers.
     pub template: Option<String>,
     pub template_fallback: bool,
@@ -109,6 +112,33 @@ impl SettingSource for Settings {
 }
 
 impl App {
+    /// Stored values that can't be read: their defaults apply, the values are kept under names with `.bad`, and a notice says
+    /// so. One of another version, out of range here, stays where it is.
+    pub(crate) fn set_damaged_settings_aside(&self) -> Result<()> {
+        for setting in settings::all() {
+            let mut store = self.store();
+            let is_readable = match store.setting(setting.key) {
+                Ok(Some(json)) => serde_json::from_str::<Value>(&json).is_ok(),
+                Ok(None) => true,
+                Err(error) if error.code() == "session.row" => false,
+                Err(error) => return Err(error.into()),
+            };
+            if is_readable {
+                continue;
+            }
+            let aside = store.set_setting_aside(setting.key)?;
+            drop(store);
+            let message = format!(
+                "The stored value of the setting {} was damaged, so its default applies: {}. The old value is kept as {aside}.",
+                setting.key,
+                (setting.default)()
+            );
+            let remedy = format!("Set it again: nook settings set {} VALUE.", setting.key);
+            self.ctx().events.notice(Error::input("setting.damaged", message, remedy).info);
+        }
+        Ok(())
+    }
+
     pub fn settings_list(&self) -> Result<Vec<SettingRow>> {
         settings::all().map(|setting| self.row(setting)).collect()
     }
@@ -127,6 +157,9 @@ impl App {
         }
         if setting.key == "refusal_patterns" {
             documents::prompt_injection::patterns(value.as_str().unwrap_or_default())?;
+        }
+        if setting.key == "proxy" {
+            net::ProxyAddress::parse(value.as_str().unwrap_or_default())?;
         }
         if setting.key == "chat_templates" {
             for (_, path) in settings::pairs(value.as_str().unwrap_or_default())? {
@@ -256,7 +289,7 @@ impl App {
 
     /// As the settings say, and over them what is kept for this model alone. `model` is a library id or a path.
     pub(crate) fn load_spec_of(&self, model: &str) -> Result<LoadSpec> {
-        let settings = PerModelSettings::new(self.ctx().settings.clone(), self.own_settings(model)?);
+        let settings = PerModelSettings::new(self.ctx().settings.clone(), self.model_overrides(model)?);
         let (overrides, dirs) = (self.ctx().settings.overrides(), self.dirs());
         let after = settings.kv_aging_after()?.and_then(to_usize).unwrap_or(KvAging::DEFAULT_AFTER_TOKENS);
         let requantize = match settings.kv_aging()?.as_str() {
@@ -295,13 +328,21 @@ impl App {
             memory: overrides.memory,
             context_bytes: settings.context_memory()?.map(|mb| mb * MB),
             small_pages: !settings.large_pages()?,
-            lora: overrides.lora.clone(),
+            lora: self.adapters_of(model)?,
+            mmproj: overrides.mmproj.clone(),
             draft: self.draft_model(&settings.draft_model()?)?,
+            draft_block: self.speculate()? == Speculate::Lookup,
             quantize: overrides
                 .quantize
                 .clone()
                 .map(|dtype| Quantize { dtype, folder: on_load::folder(&dirs.data).display().to_string() }),
         })
+    }
+
+    /// The adapters that a model is loaded with: that of its fine-tuning run, and those of flags.
+    fn adapters_of(&self, model: &str) -> Result<Vec<String>> {
+        let own = self.adapter_of(model).map(|folder| folder.display().to_string());
+        Ok(own.into_iter().chain(self.ctx().settings.overrides().lora.iter().cloned()).collect())
     }
 
     /// Other programs' models are listed.

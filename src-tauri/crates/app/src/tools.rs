@@ -5,15 +5,11 @@
 mod approval;
 pub mod offered_tools;
 pub mod open_rounds;
-mod outcome;
-mod pasted_config;
-mod plugin_manifest;
 pub mod plugins;
 mod prompts;
 mod resources;
 pub mod rounds;
 mod servers;
-mod stored_servers;
 
 use std::collections::HashMap;
 use std::io::IsTerminal;
@@ -30,7 +26,7 @@ use tokio::runtime::{Handle, Runtime};
 use crate::context::Context;
 pub use offered_tools::OfferedTools;
 pub use prompts::arguments as prompt_arguments;
-use stored_servers::{Secrets, StoredServer, listed};
+use records::tool_servers::{Secrets, StoredServer, listed};
 
 /// Connections wait most of the time.
 const RUNTIME_THREADS: usize = 1;
@@ -299,7 +295,21 @@ impl ToolServers {
     /// Keeps what a server lists.
     fn keep_tools(&self, id: &str, client: &Client) -> Result<()> {
         let tools = listed(&client.tools()?);
-        self.change(id, |kept| kept.tools = tools)
+        let mut asking = Vec::new();
+        self.change(id, |kept| asking = kept.relist(tools))?;
+        if !asking.is_empty() {
+            let name = self.row(id)?.name;
+            let tools = asking.join(", ");
+            self.ctx.events.notice(
+                Error::input(
+                    "tools.changed",
+                    format!("The tool server \"{name}\" has changed what it offers: {tools}."),
+                    "These tools ask for permission again before they run.",
+                )
+                .info,
+            );
+        }
+        Ok(())
     }
 
     /// Changes what is kept of a server.

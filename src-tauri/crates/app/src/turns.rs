@@ -1,8 +1,11 @@
 //! Turns: answers in progress, and those that ended recently, so that their events can be replayed.
 
+pub mod audited;
 pub mod event_pump;
-pub mod partial_answer;
+pub mod guide_responder;
+pub mod latency_histogram;
 pub mod turn;
+pub mod turn_metrics;
 pub mod turn_plan;
 
 use std::collections::{HashMap, VecDeque};
@@ -13,8 +16,11 @@ use platform::EventLog;
 use session::{MessageRow, Session};
 
 use event_pump::UnsavedEnding;
-use turn::{AnswerPlace, ContinuedFrom, Turn};
+use turn::{AnswerPlace, ContinuedFrom, Turn, TurnOrigin};
 use turn_plan::TurnPlan;
+
+/// Folder of the audit log, in the data folder.
+pub(crate) const AUDIT_FOLDER: &str = "audit";
 
 /// Ended turns whose events can still be replayed.
 const MAX_ENDED_TURNS: usize = 64;
@@ -55,8 +61,15 @@ impl Turns {
     }
 
     /// A turn that waits to be answered. `place`: the message it writes, if that is kept.
-    pub fn add(&self, id: String, place: Option<AnswerPlace>, continued: Option<ContinuedFrom>) -> Arc<Turn> {
-        let turn = Arc::new(Turn { id: id.clone(), feed: EventLog::new(usize::MAX), place, continued });
+    pub fn add(
+        &self,
+        id: String,
+        place: Option<AnswerPlace>,
+        continued: Option<ContinuedFrom>,
+        origin: TurnOrigin,
+    ) -> Arc<Turn> {
+        let turn =
+            Arc::new(Turn { id: id.clone(), feed: EventLog::new(usize::MAX), place, continued, origin });
         turn.publish(TurnEventKind::Queued { position: 0 });
         self.lock().turns.insert(id, Arc::clone(&turn));
         turn

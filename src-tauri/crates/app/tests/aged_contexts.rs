@@ -27,6 +27,7 @@ impl Home {
         }
         // A title that is written shares contexts too, whenever it comes.
         app.settings_set("titles", &json!(false)).unwrap();
+        app.settings_set("guide_answers", &json!(false)).unwrap();
         app.settings_set("kv_aging", &json!(aging)).unwrap();
         app
     }

@@ -185,7 +185,8 @@ fn what_cannot_be_used_is_refused_by_name() {
         assert_eq!(error.code(), code, "{error}");
         assert!(error.message().contains(name) && !error.remedy().is_empty(), "{error:?}");
     };
-    refused("a.png", b"\x89PNG\r\n\x1a\n\0\0\0", "attachment.refused");
+    refused("a.png", b"\x89PNG\r\n\x1a\n\0\0\0", "image.unreadable");
+    refused("a.bin", b"\x7fELF\x02\x01\x01\0\0\0", "attachment.refused");
     refused("empty.txt", b"", "attachment.refused");
     refused("broken.pdf", b"%PDF-1.7 and nothing", "attachment.refused");
     app.settings_set("attachment_megabytes", &json!(1)).unwrap();
@@ -315,4 +316,157 @@ fn a_context_is_told_by_its_parts() {
     let cost = counted.attachments[0].tokens;
     assert_eq!(then.system, parts.system);
     assert!(then.files.abs_diff(cost) <= 3 && then.before > then.system + then.files, "{then:?} {cost}");
+}
+
+/// A model that sees, and a picture.
+fn seeing(app: &App) -> (String, Vec<u8>) {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../tests/reference/vision");
+    let model = app.model_add(&folder.join("gemma3").display().to_string()).unwrap();
+    assert!(model.skills.unwrap().images);
+    (model.id, std::fs::read(folder.join("images/gradient.png")).unwrap())
+}
+
+#[test]
+fn an_image_is_seen_shown_and_gone_with_its_last_message() {
+    let home = Home::new("attach-image");
+    let app = open(&home, 256);
+    let (model, png) = seeing(&app);
+    let image = app.attach("a.png", &png).unwrap();
+    let shown = image.image.clone().unwrap();
+    assert!(image.kind == AttachmentKind::Image && shown.thumbnail.starts_with("data:image/jpeg;base64,"));
+    let ask = |model: &str, conversation: Option<&str>, files: &[&Attachment]| SendArgs {
+        conversation: conversation.map(Into::into),
+        model: Some(model.into()),
+        text: String::new(),
+        attachments: files.iter().map(|file| file.id.clone()).collect(),
+        ..SendArgs::default()
+    };
+    assert_eq!(app.send(ask("starter", None, &[&image])).unwrap_err().code(), "model.no_images");
+    let count = |model: &str| {
+        let attachments = vec![image.id.clone()];
+        app.draft_count(&DraftArgs { model: Some(model.into()), attachments, ..DraftArgs::default() })
+    };
+    assert_eq!(count("starter").unwrap_err().code(), "model.no_images");
+    let counted = count(&model).unwrap();
+    assert!(counted.attachments[0].tokens >= 16, "{counted:?}");
+
+    let answered = |args: SendArgs| {
+        let started = app.send(args).unwrap();
+        let events: Vec<_> = app.watch_turn(&started.turn, 0).unwrap().flatten().collect();
+        match &events.last().unwrap().kind {
+            TurnEventKind::Done { stats } => (started.conversation, stats.clone()),
+            other => panic!("{other:?}"),
+        }
+    };
+    let (first, stats) = answered(ask(&model, None, &[&image]));
+    assert_eq!(stats.prompt_tokens, counted.tokens, "told exactly before it is sent");
+    let again = app.attach("b.png", &png).unwrap();
+    let (second, _) = answered(ask(&model, None, &[&again]));
+    let kept = messages(&app, &first)[0].attachments[0].clone();
+    assert_eq!((kept.image, kept.tokens), (Some(shown), Some(counted.attachments[0].tokens)));
+    let original = app.attachment_image(&kept.id).unwrap();
+    assert!(original.url.starts_with("data:image/png;base64,"), "{}", original.width);
+
+    let folder = home.0.join("images");
+    let n_stored = || std::fs::read_dir(&folder).unwrap().count();
+    assert_eq!(n_stored(), 1, "stored once");
+    app.conversation_forget(&first).unwrap();
+    assert_eq!(n_stored(), 1, "another message has it");
+    let question = messages(&app, &second)[0].id.clone();
+    app.message_forget(&question).unwrap();
+    assert_eq!(n_stored(), 0);
+    let error = app.attach("c.png", &png[..40]).unwrap_err();
+    assert!(error.code() == "image.unreadable" && error.message().contains("c.png"), "{error}");
+}
+
+#[test]
+fn images_survive_leaving() {
+    let home = Home::new("attach-image-leaving");
+    let app = open(&home, 256);
+    let (model, png) = seeing(&app);
+    let image = app.attach("a.png", &png).unwrap();
+    let args = SendArgs { model: Some(model), attachments: vec![image.id], ..SendArgs::default() };
+    let started = app.send(args).unwrap();
+    app.watch_turn(&started.turn, 0).unwrap().for_each(drop);
+    let id = started.conversation;
+    let kept = messages(&app, &id)[0].attachments[0].clone();
+    let url = app.attachment_image(&kept.id).unwrap().url;
+    let sha256 = documents::sha256(&png);
+    let stored = |home: &Home| std::fs::read(home.0.join("images").join(&sha256)).ok();
+
+    let backup = home.0.join("all.inglenook").display().to_string();
+    app.data_backup(&backup).unwrap();
+    let export = home.0.join("one.json").display().to_string();
+    let saved = app.export_to(Some(&id), ExportFormat::Json, &export).unwrap();
+    let text = app.export(Some(&id), ExportFormat::Json).unwrap().text;
+    assert_eq!(saved.bytes, text.len() as u64);
+    let markdown = app.export(Some(&id), ExportFormat::Md).unwrap().text;
+    assert!(markdown.contains("![a.png][image-") && markdown.contains(&url), "{markdown}");
+    assert!(!app.conversation_markdown(&id).unwrap().contains("base64"));
+
+    // A copy from a message on has the image too, and keeps it.
+    let branched = app.message_fork(&started.assistant_message).unwrap();
+    app.conversation_forget(&id).unwrap();
+    assert_eq!(stored(&home).as_deref(), Some(&png[..]));
+    app.conversation_forget(&branched.id).unwrap();
+    assert_eq!(stored(&home), None, "gone for good");
+
+    for (name, come_back) in [
+        (
+            "attach-image-import",
+            (&|app: &App| app.import_file(&export).map(drop)) as &dyn Fn(&App) -> contract::Result<()>,
+        ),
+        ("attach-image-restore", &|app: &App| app.data_restore(&backup).map(drop)),
+    ] {
+        let other = Home::new(name);
+        let there = open(&other, 256);
+        come_back(&there).unwrap();
+        assert_eq!(stored(&other).as_deref(), Some(&png[..]), "{name}");
+        assert_eq!(there.attachment_image(&kept.id).unwrap().url, url, "{name}");
+        there.conversation_forget(&id).unwrap();
+        assert_eq!(stored(&other), None, "{name}");
+    }
+    app.data_restore(&backup).unwrap();
+    assert_eq!(stored(&home).as_deref(), Some(&png[..]), "restored where it was deleted");
+}
+
+/// A model that sees pictures of any size, with room for many tokens; it is part of the conformance data only.
+fn dynamic(home: &Home, reference: &std::path::Path) -> PathBuf {
+    let (from, folder) = (reference.join("qwen3_5"), home.0.join("dynamic"));
+    std::fs::create_dir_all(&folder).unwrap();
+    for name in ["config.json", "model.safetensors", "tokenizer.json", "chat_template.jinja"] {
+        std::fs::copy(from.join(name), folder.join(name)).unwrap();
+    }
+    let name = "preprocessor_config.json";
+    let settings = std::fs::read_to_string(from.join(name)).unwrap();
+    let mut settings: serde_json::Value = serde_json::from_str(&settings).unwrap();
+    settings["size"]["longest_edge"] = json!(16_777_216);
+    std::fs::write(folder.join(name), settings.to_string()).unwrap();
+    folder
+}
+
+#[test]
+fn the_detail_of_a_chat_decides_what_its_images_cost() {
+    use contract::protocol::ImageDetail::{Balanced, Full, Low};
+    let reference = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../../shared/reference/vision");
+    if !reference.is_dir() {
+        test_support::skip!(test_support::Missing::Reference, "no conformance data for vision");
+    }
+    let home = Home::new("attach-image-detail");
+    let app = open(&home, 256);
+    let model = app.model_add(&dynamic(&home, &reference).display().to_string()).unwrap().id;
+    let picture = std::fs::read(reference.join("images/big_3000x2000.png")).unwrap();
+    let image = app.attach("a.png", &picture).unwrap();
+    let [none, full, balanced, low] = [None, Some(Full), Some(Balanced), Some(Low)].map(|image_detail| {
+        let options = ConversationOptions { image_detail, ..ConversationOptions::default() };
+        let (model, attachments) = (Some(model.clone()), vec![image.id.clone()]);
+        let args = DraftArgs { model, attachments, options: Some(options), ..DraftArgs::default() };
+        let counted = app.draft_count(&args).unwrap();
+        (counted.tokens, counted.attachments[0].tokens)
+    });
+    // 3000 x 2000 in blocks of 32 x 32, both sides rounded.
+    assert_eq!((none, full.1), (full, 94 * 62 + 2), "with its two markers");
+    assert!(balanced.1 <= 1024 + 2 && balanced.1 > 800, "{balanced:?}");
+    assert!(low.1 <= 256 + 2 && low.1 > 200, "{low:?}");
+    assert!(low.0 < balanced.0 && balanced.0 < full.0, "the prompt follows");
 }

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use app::App;
 use app::AppConfig;
-use contract::types::{CheckpointArgs, KvInfo, SendArgs, TurnEventKind, TurnStarted, TurnStats};
+use contract::types::{
+    CheckpointArgs, CompactionStrategy, KvInfo, SendArgs, TurnEventKind, TurnStarted, TurnStats,
+};
 use io::{Clock, ManualClock, RealClock, RealIo};
 use serde_json::json;
 
@@ -34,6 +36,7 @@ impl Home {
         }
         // A title that is written shares contexts too, whenever it comes.
         app.settings_set("titles", &json!(false)).unwrap();
+        app.settings_set("guide_answers", &json!(false)).unwrap();
         app
     }
 
@@ -143,7 +146,7 @@ fn damage(path: &Path, how: usize) {
 }
 
 #[test]
-fn what_is_damaged_is_dropped_and_read_anew() {
+fn f47_what_is_damaged_is_dropped_and_read_anew() {
     let home = Home::new("damaged");
     let first = ask(&home.open(), None, &long("Bob"));
     let id = Some(first.conversation.as_str());
@@ -300,7 +303,7 @@ fn idle_contexts_leave_memory_after_their_time() {
 }
 
 #[test]
-fn what_an_interrupted_write_left_is_swept() {
+fn f49_what_an_interrupted_write_left_is_swept() {
     let home = Home::new("swept");
     let first = ask(&home.open(), None, "Hello");
     let n_files = home.files().len();
@@ -311,6 +314,28 @@ fn what_an_interrupted_write_left_is_swept() {
     let app = home.open();
     assert_eq!(home.files().len(), n_files);
     assert!(ask(&app, Some(&first.conversation), "And?").stats.reused_tokens > 0);
+}
+
+/// A stored context is longer than the model now takes. Old messages are left out with a notice, and the rest is
+/// computed again.
+#[test]
+fn f48_a_context_that_has_become_too_long_is_trimmed_and_read_again() {
+    let home = Home::new("shorter");
+    let app = home.open();
+    let first = ask(&app, None, &long("Oda"));
+    let id = first.conversation.as_str();
+    ask(&app, Some(id), QUESTIONS[0]);
+    drop(app);
+    let app = home.open();
+    app.settings_set("context", &json!(256)).unwrap();
+    app.conversation_set_compression(id, Some(CompactionStrategy::Window)).unwrap();
+    let started = start(&app, Some(id), QUESTIONS[1]);
+    let events: Vec<_> =
+        app.watch_turn(&started.turn, 0).unwrap().flatten().map(|event| event.kind).collect();
+    assert!(events.iter().any(|kind| matches!(kind, TurnEventKind::Compacted { .. })), "{events:?}");
+    let Some(TurnEventKind::Done { stats }) = events.last() else { panic!("{events:?}") };
+    assert!(stats.prompt_tokens < 256 && stats.context_limit == 256, "{stats:?}");
+    assert_eq!(app.conversation_get(id).unwrap().messages.len(), 6, "the chat itself is whole");
 }
 
 /// Several at once, with little memory and distinct prompts: every answer is what it would be

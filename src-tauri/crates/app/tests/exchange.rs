@@ -31,6 +31,7 @@ impl Home {
             App::open(AppConfig { data_dir: Some(self.0.join("data")), ..AppConfig::default() }).unwrap();
         app.settings_set("max_tokens", &json!(6)).unwrap();
         app.settings_set("threads", &json!(1)).unwrap();
+        app.settings_set("guide_answers", &json!(false)).unwrap();
         app
     }
 

@@ -38,6 +38,7 @@ impl Home {
         let app =
             App::open(AppConfig { data_dir: Some(self.at("data")), others, ..AppConfig::default() }).unwrap();
         app.settings_set("threads", &json!(1)).unwrap();
+        app.settings_set("guide_answers", &json!(false)).unwrap();
         app
     }
 
@@ -100,7 +101,7 @@ fn what_an_earlier_version_did_not_ask_of_a_file_is_asked_at_the_next_look() {
         let models = app.models_list().unwrap().into_iter().filter(|entry| entry.id != "starter");
         models.map(|entry| (entry.id, entry.skills)).collect::<Vec<_>>()
     };
-    let none = Some(ModelSkills { tools: false, thinking: Thinking::Never });
+    let none = Some(ModelSkills { tools: false, thinking: Thinking::Never, images: false });
     let known = [("found".to_owned(), none), ("named".to_owned(), none)];
     assert_eq!(skills(&app), known);
     drop(app);
@@ -244,6 +245,45 @@ fn what_is_ours_can_be_had_back_and_what_is_others_stays() {
     assert_eq!(app.models_purge().unwrap().count, 2);
     assert!(theirs.exists() && !path.exists() && app.models_removed().unwrap().is_empty());
     assert_eq!(app.library_use().unwrap().owned_bytes, 0);
+}
+
+/// Files below a folder that are called like a vision tower.
+fn towers_below(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    entries
+        .flat_map(|path| match path.is_dir() {
+            true => towers_below(&path),
+            false => Some(path).filter(|path| text(path).contains("mmproj")).into_iter().collect(),
+        })
+        .collect()
+}
+
+#[test]
+fn a_vision_tower_leaves_and_returns_with_the_last_model_beside_it() {
+    let home = Home::new("tower");
+    let app = home.open();
+    let place = |name: &str, seed| home.model(&format!("data/models/pair/{name}.gguf"), seed);
+    let (first, _) = (place("first", 1), place("second", 2));
+    let tower = first.with_file_name("mmproj-F16.gguf");
+    fs::write(&tower, b"a tower").unwrap();
+    app.models_scan().unwrap();
+
+    app.model_remove("first").unwrap();
+    assert!(tower.exists(), "the other model needs it");
+    app.model_remove("second").unwrap();
+    assert!(!tower.exists());
+    app.model_restore("second").unwrap();
+    assert_eq!(fs::read(&tower).unwrap(), b"a tower");
+    // Fetched again while its twin lies with the removed model.
+    app.model_remove("second").unwrap();
+    fs::create_dir_all(tower.parent().unwrap()).unwrap();
+    fs::write(&tower, b"another tower").unwrap();
+    app.model_restore("second").unwrap();
+    assert_eq!(fs::read(&tower).unwrap(), b"another tower");
+
+    app.model_remove("second").unwrap();
+    assert_eq!(app.models_purge().unwrap().count, 2);
+    assert_eq!(towers_below(&home.at("data/models")), Vec::<PathBuf>::new());
 }
 
 #[test]

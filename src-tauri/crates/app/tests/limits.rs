@@ -76,6 +76,7 @@ impl Home {
     fn open(&self, preset: Option<LimitPreset>) -> App {
         let app = App::open(self.config(Overrides { preset, ..Overrides::default() })).unwrap();
         app.settings_set("threads", &json!(1)).unwrap();
+        app.settings_set("guide_answers", &json!(false)).unwrap();
         app
     }
 
@@ -84,6 +85,7 @@ impl Home {
         let overrides = Overrides { backend: Some(Backend::Scalar), ..Overrides::default() };
         let app = App::open_with(self.config(overrides), Arc::new(RealIo), clock).unwrap();
         app.settings_set("threads", &json!(1)).unwrap();
+        app.settings_set("guide_answers", &json!(false)).unwrap();
         app
     }
 }
@@ -103,6 +105,8 @@ fn args(prompt: Prompt, max_tokens: Option<usize>) -> GenerateArgs {
         stop: Vec::new(),
         ignore_eos: true,
         chat: Default::default(),
+        constraint: None,
+        logprobs: None,
     }
 }
 
@@ -148,7 +152,7 @@ fn the_bounded_preset_holds_at_each_of_its_limits() {
 }
 
 #[test]
-fn a_wrong_clock_keeps_nobody_from_an_answer() {
+fn f54_a_wrong_clock_keeps_nobody_from_an_answer() {
     // before the build, before 1970, after 2038
     for (name, ms) in [("2001", 978_350_400_000), ("1969", -172_800_000), ("2040", 2_212_358_400_000)] {
         let home = Home::new(name);
@@ -176,7 +180,7 @@ fn a_message_that_is_far_too_long_is_refused_before_it_is_read() {
 }
 
 #[test]
-fn settings_are_limits_too_and_the_queue_is_seen_and_bounded() {
+fn f68_settings_are_limits_too_and_the_queue_is_seen_and_bounded() {
     let home = Home::new("queue");
     let app = home.open(None);
     for (key, value) in [("limit_concurrent", 2), ("limit_waiting", 3), ("limit_answer_tokens", 150)] {
@@ -223,7 +227,7 @@ fn an_answer_whose_time_was_up_goes_on() {
 }
 
 #[test]
-fn time_is_a_limit_for_answers_and_for_those_who_wait() {
+fn f69_time_is_a_limit_for_answers_and_for_those_who_wait() {
     let home = Home::new("time");
     // Two of its seconds are long enough for a token on any machine, and too short for a context full of them.
     let app = home.open_by(Arc::new(Hasty(RealClock::new())));

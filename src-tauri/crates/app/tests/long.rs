@@ -182,6 +182,8 @@ fn without_a_strategy_nothing_is_left_out() {
             stop: Vec::new(),
             ignore_eos: false,
             chat: Default::default(),
+            constraint: None,
+            logprobs: None,
         })
         .unwrap();
     let last = app.watch_turn(&turn, 0).unwrap().flatten().last().unwrap().kind;
@@ -215,6 +217,8 @@ fn texts_are_guarded() {
             stop: Vec::new(),
             ignore_eos: false,
             chat: Default::default(),
+            constraint: None,
+            logprobs: None,
         })
     };
     assert_eq!(generate("user", "project redbird").unwrap_err().code(), "guard.refused");

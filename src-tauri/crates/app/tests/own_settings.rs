@@ -19,7 +19,9 @@ impl Home {
     }
 
     fn open(&self) -> App {
-        App::open(AppConfig { data_dir: Some(self.0.clone()), ..AppConfig::default() }).unwrap()
+        let app = App::open(AppConfig { data_dir: Some(self.0.clone()), ..AppConfig::default() }).unwrap();
+        app.settings_set("guide_answers", &json!(false)).unwrap();
+        app
     }
 }
 

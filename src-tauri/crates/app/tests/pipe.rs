@@ -37,6 +37,8 @@ fn generate(turn: &str) -> WorkerRequest {
         stop: vec![],
         ignore_eos: true,
         chat: Default::default(),
+        constraint: None,
+        logprobs: None,
         speculation: None,
         resume: None,
         bounds: Default::default(),
@@ -71,7 +73,9 @@ fn the_worker_runs_over_a_pipe() {
             }
             WorkerEvent::TokenCounts { .. }
             | WorkerEvent::TokenAlternatives { .. }
+            | WorkerEvent::VocabularyAnswer { .. }
             | WorkerEvent::EmbeddingBatch { .. }
+            | WorkerEvent::PassageScores { .. }
             | WorkerEvent::FitOutcome { .. }
             | WorkerEvent::Stored { .. }
             | WorkerEvent::MeasuredAnswer(_)

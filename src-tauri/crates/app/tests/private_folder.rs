@@ -46,6 +46,7 @@ fn talk_in(folder: PathBuf) {
     let config = AppConfig { data_dir: Some(folder), log: LogTo::StderrAndFile, ..AppConfig::default() };
     let app = App::open(config).unwrap();
     app.settings_set("max_tokens", &serde_json::json!(4)).unwrap();
+    app.settings_set("guide_answers", &serde_json::json!(false)).unwrap();
     let sent = app.send(SendArgs { text: "Hello".into(), ..SendArgs::default() }).unwrap();
     let mut watch = app.watch_turn(&sent.turn, 0).unwrap();
     while watch.next_blocking().is_some() {}

@@ -90,6 +90,8 @@ impl Bench {
                 stop: Vec::new(),
                 ignore_eos: true,
                 chat: ChatOptions::default(),
+                constraint: None,
+                logprobs: None,
                 speculation: None,
                 compression: None,
                 had: None,

@@ -213,7 +213,7 @@ fn one_message_goes_for_good_and_the_rest_of_its_conversation_stays() {
 }
 
 #[test]
-fn deleted_for_good_leaves_no_trace_below_the_data_folder() {
+fn f45_deleted_for_good_leaves_no_trace_below_the_data_folder() {
     const MARKER: &str = "zebraquartzite";
     let home = Home::new("forget");
     let app = home.open();

@@ -209,6 +209,8 @@ fn a_context_that_overflows_says_so_with_numbers() {
         stop: Vec::new(),
         ignore_eos: true,
         chat: Default::default(),
+        constraint: None,
+        logprobs: None,
     };
     let turn = app.generate(args).unwrap();
     let events = all(&app, &turn);

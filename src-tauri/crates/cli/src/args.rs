@@ -10,7 +10,7 @@ pub mod texts;
 pub mod values;
 
 pub use global::Global;
-pub use texts::{DetokenizeArgs, EmbedArgs, TokenizeArgs};
+pub use texts::{DetokenizeArgs, EmbedArgs, RerankArgs, TokenizeArgs};
 
 /// Inglenook in the terminal: language models on your own computer.
 #[derive(Debug, Parser)]
@@ -34,10 +34,16 @@ pub enum Command {
     Detokenize(DetokenizeArgs),
     /// Render messages with a model's chat template
     Render(RenderArgs),
+    /// Check which JSON texts a JSON schema accepts, by the constraint of `run --schema`
+    Schema(crate::schema::SchemaArgs),
     /// Compute text embeddings with an embedding model
     Embed(EmbedArgs),
+    /// Score how well passages answer a query, with a reranker
+    Rerank(RerankArgs),
     /// Show a model's predictions for the next token
     Logits(LogitsArgs),
+    /// Show how a model that sees takes an image: its tokens, pixel values and embeddings
+    Vision(crate::vision::VisionArgs),
     /// Show the contents of a model file
     Inspect(InspectArgs),
     /// List the CPU and GPUs of this computer
@@ -70,21 +76,24 @@ pub enum Command {
     Convert(crate::convert::ConvertArgs),
     /// Measure the perplexity of a model on a text
     Perplexity(crate::perplexity::PerplexityArgs),
-    /// Serve tools over the Model Context Protocol (not available yet)
-    Mcp(UnavailableArgs),
-    /// Show runtime statistics (not available yet)
-    Stats(UnavailableArgs),
-    /// Answer many prompts (not available yet)
-    Batch(UnavailableArgs),
-    /// Verify the audit log (not available yet)
-    Audit(UnavailableArgs),
-}
-
-/// Ignored arguments of a command that is not available yet.
-#[derive(Debug, Args)]
-pub struct UnavailableArgs {
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
-    pub rest: Vec<String>,
+    /// Fine-tune a model with chats of yours: makes a LoRA adapter
+    Tune(Box<crate::tune::TuneArgs>),
+    /// Serve models and saved chats to other programs over the Model Context Protocol
+    Mcp(crate::mcp::McpArgs),
+    /// Show what running servers are doing, and what is in the data folder
+    Stats(crate::stats::StatsArgs),
+    /// Answer many requests from a JSONL file; an interrupted batch continues where it stopped
+    Batch(crate::batch::BatchArgs),
+    /// Start a coding agent that uses a model of this computer
+    Launch(crate::launch::LaunchArgs),
+    /// Print a script that completes commands and options in a shell
+    Completions(crate::shell_files::CompletionsArgs),
+    /// Write manual pages
+    Man(crate::shell_files::ManArgs),
+    /// Manage API keys of other programs
+    Keys(crate::keys::KeysArgs),
+    /// Check the audit log
+    Audit(crate::keys::AuditArgs),
 }
 
 #[derive(Debug, Args)]
@@ -95,6 +104,9 @@ pub struct ChatArgs {
     /// Continue a saved chat
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
+    /// Neither keep what you type for the next start nor offer what was kept
+    #[arg(long)]
+    pub no_history: bool,
     #[command(flatten)]
     pub approval: crate::tools::ToolFlags,
 }
@@ -106,9 +118,19 @@ pub struct RunArgs {
     pub model: String,
     #[command(flatten)]
     pub prompt: PromptArgs,
-    /// Text, code, CSV or PDF file to attach; long files are searched for matching passages. May be repeated
+    /// Text, office, EPUB, HTML, code, CSV or PDF file to attach; long files are searched for matching passages. May be repeated
     #[arg(long, value_name = "F", conflicts_with_all = ["raw", "messages", "ids"])]
     pub file: Vec<PathBuf>,
+    /// Image for the model to see: PNG, JPEG, WebP, GIF, BMP or TIFF. May be repeated
+    #[arg(long, value_name = "F", conflicts_with_all = ["raw", "ids"])]
+    pub image: Vec<PathBuf>,
+    /// Tokens that an image may take, in models that see any size: low (about 256), balanced (about 1,024) or full [default: full,
+    /// or what the messages say]
+    #[arg(long, value_name = "D", value_parser = ["low", "balanced", "full"])]
+    pub detail: Option<String>,
+    /// GGUF file with the vision tower [default: the model's own, or the mmproj file beside it]
+    #[arg(long, value_name = "F")]
+    pub mmproj: Option<PathBuf>,
     /// Use the prompt as is, without a chat template
     #[arg(long)]
     pub raw: bool,
@@ -151,7 +173,8 @@ pub struct PromptArgs {
     /// File with the prompt; - reads standard input
     #[arg(long, value_name = "F")]
     pub prompt_file: Option<PathBuf>,
-    /// JSON file: a list of messages, or {"messages", "tools", "kwargs"}
+    /// JSON file: a list of messages, or {"messages", "tools", "kwargs"}. Parts {"type": "image"} take the images of
+    /// --image in order, or have a "path"
     #[arg(long, value_name = "F.json")]
     pub messages: Option<PathBuf>,
     /// Token ids, such as 1,2,3
@@ -179,6 +202,34 @@ pub struct SamplingFlags {
     /// The same seed and prompt give the same answer
     #[arg(long, value_name = "S")]
     pub seed: Option<u64>,
+    #[command(flatten)]
+    pub samplers: SamplerFlags,
+}
+
+/// DRY and XTC, as llama.cpp names them.
+#[derive(Debug, Args)]
+pub struct SamplerFlags {
+    /// DRY: penalty for going on with a repetition; 0 turns it off
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    pub dry_multiplier: Option<f64>,
+    /// DRY: growth of the penalty with each repeated token [default: 1.75]
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    pub dry_base: Option<f64>,
+    /// DRY: longest repetition without a penalty, in tokens [default: 2]
+    #[arg(long, value_name = "N")]
+    pub dry_allowed_length: Option<u32>,
+    /// DRY: recent tokens to search; -1 searches all, 0 turns it off [default: -1]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub dry_penalty_last_n: Option<i32>,
+    /// DRY: text that ends a repetition; may be repeated [default: line break, colon, double quote, asterisk]
+    #[arg(long, value_name = "TEXT")]
+    pub dry_sequence_breaker: Vec<String>,
+    /// XTC: how often the most likely tokens are left out, from 0 to 1; 0 turns it off
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    pub xtc_probability: Option<f64>,
+    /// XTC: probability from which a token counts as likely [default: 0.1]
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    pub xtc_threshold: Option<f64>,
 }
 
 #[derive(Debug, Args)]
@@ -215,6 +266,15 @@ pub struct LogitsArgs {
     /// Show only the K most likely tokens
     #[arg(long, value_name = "K")]
     pub top: Option<usize>,
+    /// Show N chained drafts of the model's own draft block after each position
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=48))]
+    pub mtp: Option<u8>,
+    /// Image that fills the next image tokens among the ids; may be repeated
+    #[arg(long, value_name = "F")]
+    pub image: Vec<PathBuf>,
+    /// GGUF file with the vision tower [default: the model's own, or the mmproj file beside it]
+    #[arg(long, value_name = "F")]
+    pub mmproj: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -329,11 +389,8 @@ pub struct ServeArgs {
     /// Port to listen on; 0 picks a free one
     #[arg(long, default_value_t = server::DEFAULT_PORT)]
     pub port: u16,
-    /// API key that clients must send [default: INGLENOOK_API_KEY, then the key stored in the data folder].
-    /// Other users of this computer can see it in the list of processes: prefer --api-key-file
-    #[arg(long, value_name = "K")]
-    pub api_key: Option<String>,
-    /// Read the API key from this file; - reads standard input
-    #[arg(long, value_name = "FILE", conflicts_with = "api_key")]
-    pub api_key_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub key: crate::server_key::ServerKeyFlags,
+    #[command(flatten)]
+    pub sources: crate::source_flags::SourceFlags,
 }

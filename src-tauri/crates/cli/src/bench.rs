@@ -220,7 +220,7 @@ fn bytes_per_pass(file: &WeightFile) -> Result<u64> {
             Role::TokenEmbedding if !spec.tied_embeddings => 0,
             Role::PositionEmbedding | Role::PerLayerEmbedding => 0,
             _ => match placed.layer.and_then(|layer| spec.layers[layer].ffn.experts()) {
-                Some(experts) if placed.role.is_expert_matrix() => {
+                Some(experts) if placed.role.is_routed_matrix() => {
                     n_bytes / experts.n_experts as u64 * experts.n_used as u64
                 }
                 _ => n_bytes,

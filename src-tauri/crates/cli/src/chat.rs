@@ -1,20 +1,23 @@
 //! `nook chat`: a conversation in the terminal, saved like those of the window.
 //!
-//! Input comes from a person or a pipe. Ctrl+C stops an answer; between answers it ends the program.
+//! Input comes from a person or a pipe. Ctrl+C stops an answer. Between answers it discards the line that a person
+//! edits; without an editor it ends the program.
 
 use std::io::IsTerminal;
+use std::path::Path;
 
 use app::App;
 use contract::Error;
 use contract::Responder;
 use contract::Result;
-use contract::types::{AppEvent, DraftArgs, Finish, SendArgs, TurnStarted};
+use contract::types::{AppEvent, DraftArgs, Finish, GuideReply, SendArgs, TurnStarted};
 use platform::Watch;
 use serde_json::json;
 
 use crate::args::{ChatArgs, Global};
 use crate::input::InputLines;
 use crate::input::event::InputEvent;
+use crate::input::line_editor::LineEditor;
 use crate::interrupt::Interrupt;
 use crate::out;
 use crate::sessions::transcript;
@@ -24,12 +27,19 @@ use crate::turn::{AnswerOutput, follow, format_sources};
 const HELP: &str = "\
 /help   shows this list
 /new    starts a new conversation
+/models lists the models; /model M answers with another one from now on
 /retry  asks the last question again
 /go     continues the last answer where it stopped
-/file F attaches a file to the next message: text, Markdown, code, CSV or PDF
+/file F attaches a file to the next message: text, office files, EPUB, HTML, code, CSV or PDF
 /exit   quits (so does Ctrl+D)
-Ctrl+C  stops an answer
+Ctrl+C  stops an answer, or discards the line
+Up and Down bring back what you sent before. Pasted text may have several lines; Alt+Enter begins one.
 A line that ends with \\ continues on the next one.";
+
+/// In the data folder: what was sent, for the arrows of the next start.
+const HISTORY_FILE: &str = "chat-history.jsonl";
+
+const FIRST_PROMPT: &str = "\n> ";
 
 /// Meaning of an input line.
 #[derive(Debug, PartialEq, Eq)]
@@ -41,6 +51,8 @@ enum ChatCommand<'a> {
     Go,
     Exit,
     File(&'a str),
+    Models,
+    Model(&'a str),
     Unknown(&'a str),
     Message(&'a str),
 }
@@ -54,6 +66,8 @@ fn parse(line: &str) -> ChatCommand<'_> {
         "/retry" => ChatCommand::Retry,
         "/go" | "/continue" => ChatCommand::Go,
         "/exit" | "/quit" | "/bye" => ChatCommand::Exit,
+        "/models" | "/model" => ChatCommand::Models,
+        _ if text.starts_with("/model ") => ChatCommand::Model(text["/model ".len()..].trim()),
         "/file" => ChatCommand::File(""),
         _ if text.starts_with("/file ") => ChatCommand::File(text["/file ".len()..].trim()),
         // Thinking switches that some models understand.
@@ -84,12 +98,15 @@ pub fn chat(global: &Global, args: &ChatArgs) -> Result<()> {
         app.responder(model)?;
     }
     let is_terminal = std::io::stdin().is_terminal();
+    let is_edited =
+        is_terminal && std::io::stdout().is_terminal() && !global.json && LineEditor::is_possible();
+    let editor = is_edited.then(|| line_editor(&app, args)).transpose()?;
     let mut chat = Chat {
         app,
         model: args.model.clone(),
         conversation: args.session.clone(),
         interrupt: Interrupt::default(),
-        lines: InputLines::new()?,
+        lines: InputLines::new(editor)?,
         approval: ToolApproval::of(args.approval),
         is_terminal,
         json: global.json,
@@ -102,6 +119,11 @@ pub fn chat(global: &Global, args: &ChatArgs) -> Result<()> {
         out::log(&format!("saved; continue with: nook chat --session {id}"));
     }
     outcome
+}
+
+fn line_editor(app: &App, args: &ChatArgs) -> Result<LineEditor> {
+    let kept = (!args.no_history).then(|| Path::new(&app.app_info().data_dir).join(HISTORY_FILE));
+    LineEditor::new(kept)
 }
 
 impl Chat {
@@ -127,6 +149,9 @@ impl Chat {
 
     fn talk(&mut self) -> Result<()> {
         while let Some(line) = self.read()? {
+            if !line.trim().is_empty() {
+                self.lines.remember(&line);
+            }
             let outcome = match parse(&line) {
                 ChatCommand::Nothing => Ok(()),
                 ChatCommand::Exit => return Ok(()),
@@ -144,6 +169,8 @@ impl Chat {
                     Ok(())
                 }
                 ChatCommand::File(path) => self.attach(path),
+                ChatCommand::Models => self.list_models(),
+                ChatCommand::Model(name) => self.choose_model(name),
                 ChatCommand::Retry => self.retry(),
                 ChatCommand::Go => self.go_on(),
                 ChatCommand::Message(text) => self.send(text.to_owned()),
@@ -159,11 +186,18 @@ impl Chat {
 
     /// Reads the next line and joins continued ones. `None` at the end.
     fn read(&self) -> Result<Option<String>> {
-        let (mut text, mut prompt) = (String::new(), "\n> ");
+        let (mut text, mut prompt) = (String::new(), FIRST_PROMPT);
         loop {
-            match self.lines.next(&self.interrupt, if self.is_terminal { prompt } else { "" }) {
+            match self.lines.next_edited(&self.interrupt, if self.is_terminal { prompt } else { "" }) {
                 InputEvent::Line(line) => text.push_str(&line),
                 InputEvent::End => return Ok(Some(text).filter(|text| !text.is_empty())),
+                InputEvent::Discarded => {
+                    (text, prompt) = (String::new(), FIRST_PROMPT);
+                    out::log("Ctrl+D ends the chat");
+                    continue;
+                }
+                // A signal from elsewhere: what is being edited stays.
+                InputEvent::Interrupted if self.lines.has_editor() => continue,
                 InputEvent::Interrupted => {
                     out::log("");
                     return Ok(None);
@@ -223,6 +257,31 @@ impl Chat {
         Ok(())
     }
 
+    /// Prints the names of the models, the one that answers with a mark.
+    fn list_models(&self) -> Result<()> {
+        let current = self.current_model()?;
+        for entry in self.app.models_list()? {
+            let mark = if entry.id == current { '*' } else { ' ' };
+            out::log(&format!("{mark} {}", entry.id));
+        }
+        Ok(())
+    }
+
+    fn current_model(&self) -> Result<String> {
+        match (&self.model, &self.conversation) {
+            (Some(model), _) => Ok(model.clone()),
+            (None, Some(id)) => Ok(self.app.conversation_get(id)?.summary.model),
+            (None, None) => self.app.default_model(),
+        }
+    }
+
+    fn choose_model(&mut self, name: &str) -> Result<()> {
+        self.app.responder(name)?;
+        self.model = Some(name.to_owned());
+        out::log(&format!("{name} answers from now on"));
+        Ok(())
+    }
+
     fn retry(&mut self) -> Result<()> {
         let Some(conversation) = self.conversation.clone() else {
             out::log("there is no question to repeat");
@@ -273,6 +332,8 @@ impl Chat {
             }));
         } else if !sources.is_empty() {
             out::log(&format_sources(&sources));
+        } else if let Some(GuideReply::Article { article, .. }) = answer.stats.and_then(|stats| stats.guide) {
+            out::log(&format!("source: the user guide, {article}"));
         }
         Ok(())
     }
@@ -295,6 +356,9 @@ mod tests {
             ("/no_think", ChatCommand::Message("/no_think")),
             ("/file notes.md", ChatCommand::File("notes.md")),
             ("/file", ChatCommand::File("")),
+            ("/models", ChatCommand::Models),
+            ("/model", ChatCommand::Models),
+            ("/model qwen3-4b ", ChatCommand::Model("qwen3-4b")),
             ("/files/are here", ChatCommand::Message("/files/are here")),
             ("/nonsense", ChatCommand::Unknown("/nonsense")),
             ("/usr/bin is a folder", ChatCommand::Message("/usr/bin is a folder")),

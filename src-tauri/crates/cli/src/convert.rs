@@ -26,6 +26,9 @@ pub struct ConvertArgs {
     /// With auto: make the smallest file whose mean KL divergence from the source is at most X nats
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     pub max_kl: Option<f64>,
+    /// Leave out the vision tower of a model that sees; otherwise it becomes mmproj-*.gguf beside the output
+    #[arg(long)]
+    pub no_mmproj: bool,
     /// Replace an existing file
     #[arg(long)]
     pub force: bool,
@@ -33,9 +36,10 @@ pub struct ConvertArgs {
 
 pub fn convert(global: &Global, args: ConvertArgs) -> Result<()> {
     let source = open_model::locate(&args.source, global)?;
-    let ConvertArgs { out, dtype, max_bytes, max_kl, force, source: _ } = args;
+    let ConvertArgs { out, dtype, max_bytes, max_kl, no_mmproj, force, source: _ } = args;
+    let with_tower = !no_mmproj;
     let threads = global.threads.map(|n| n as usize);
-    let args = convert::ConvertArgs { source, out, dtype, max_bytes, max_kl, force, threads };
+    let args = convert::ConvertArgs { source, out, dtype, max_bytes, max_kl, with_tower, force, threads };
     let stop = interrupt::flag();
     let report =
         convert::convert(&RealIo, &RealClock::new(), &args, &mut progress::percent("writing", &stop))?;
@@ -73,6 +77,9 @@ fn table(report: &ConvertReport) -> String {
         text::bytes(report.source_bytes),
         report.seconds
     ));
+    if let Some(tower) = &report.mmproj {
+        all.push_str(&format!("{}: {} (vision tower)\n", tower.out.display(), text::bytes(tower.bytes)));
+    }
     for (name, bytes) in &report.dtypes {
         all.push_str(&format!("  {name} {}\n", text::bytes(*bytes)));
     }

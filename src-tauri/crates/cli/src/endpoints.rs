@@ -170,7 +170,7 @@ fn table(infos: &[EndpointInfo]) {
         let key = match &info.key {
             EndpointKey::None => "no key".into(),
             EndpointKey::Environment { variable } => format!("key from {variable}"),
-            EndpointKey::Kept => "key in an encrypted file".into(),
+            EndpointKey::File => "key in an encrypted file".into(),
             EndpointKey::Keychain => "key in the keychain".into(),
         };
         let state = match &info.health {

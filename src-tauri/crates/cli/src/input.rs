@@ -1,4 +1,5 @@
-//! Lines of standard input. Ctrl+C ends the wait for a line; that line is then the next one to be returned.
+//! Lines of standard input, edited at a terminal where that is wanted. Ctrl+C ends the wait for a line; that line is
+//! then the next one to be returned.
 
 use std::cell::Cell;
 use std::io::{self, BufRead, Read};
@@ -12,12 +13,30 @@ use contract::Result;
 use crate::interrupt::Interrupt;
 use crate::out;
 
+mod edit_buffer;
+mod edit_key;
 pub mod event;
+pub mod line_editor;
+mod line_view;
+mod prompt_history;
+mod terminal_mode;
 
 use event::InputEvent;
+use line_editor::LineEditor;
+
+/// What the thread that reads is asked for.
+enum InputRequest {
+    /// A line as it is.
+    Plain,
+    /// A line that is edited behind this prompt.
+    Edited(String),
+    /// An entry of the editor's history.
+    Remember(String),
+}
 
 pub struct InputLines {
-    requests: Sender<()>,
+    requests: Sender<InputRequest>,
+    has_editor: bool,
     event_sender: Sender<InputEvent>,
     events: Receiver<InputEvent>,
     /// A line was requested but not yet returned.
@@ -25,23 +44,53 @@ pub struct InputLines {
 }
 
 impl InputLines {
-    pub fn new() -> Result<Self> {
-        let (requests, requested) = channel::<()>();
+    /// `editor` edits the lines of [`Self::next_edited`]. Other lines never are.
+    pub fn new(editor: Option<LineEditor>) -> Result<Self> {
+        let has_editor = editor.is_some();
+        let (requests, requested) = channel();
         let (event_sender, events) = channel();
         let reader_sender = event_sender.clone();
         // Reads one line per request; the thread ends with the program.
         let reading = thread::Builder::new()
             .name("nook-input".into())
-            .spawn(move || while requested.recv().is_ok() && reader_sender.send(read()).is_ok() {});
+            .spawn(move || serve(editor, &requested, &reader_sender));
         reading.map_err(|error| {
             let message = format!("The system could not start a thread: {error}.");
             Error::new(ErrorKind::Limit, "app.thread", message, "Close other programs and try again.")
         })?;
-        Ok(Self { requests, event_sender, events, is_requested: Cell::new(false) })
+        Ok(Self { requests, has_editor, event_sender, events, is_requested: Cell::new(false) })
     }
 
     /// Waits for the next line. Shows `prompt` once Ctrl+C can end the wait.
     pub fn next(&self, interrupt: &Interrupt, prompt: &str) -> InputEvent {
+        self.next_as(interrupt, prompt, InputRequest::Plain)
+    }
+
+    /// As `next`, with the editor if there is one.
+    pub fn next_edited(&self, interrupt: &Interrupt, prompt: &str) -> InputEvent {
+        // A plain line that is still being waited for comes first.
+        if !self.has_editor || self.is_requested.get() {
+            return self.next(interrupt, prompt);
+        }
+        let line = prompt.trim_start_matches('\n');
+        let before = &prompt[..prompt.len() - line.len()];
+        self.next_as(interrupt, before, InputRequest::Edited(line.into()))
+    }
+
+    /// Returns whether lines can be edited.
+    pub fn has_editor(&self) -> bool {
+        self.has_editor
+    }
+
+    /// Adds what was sent to the editor's history.
+    pub fn remember(&self, text: &str) {
+        if self.has_editor {
+            // Without its thread there is no input any more, which the next line tells.
+            let _ = self.requests.send(InputRequest::Remember(text.into()));
+        }
+    }
+
+    fn next_as(&self, interrupt: &Interrupt, prompt: &str, request: InputRequest) -> InputEvent {
         let early = self.early();
         if early.is_none() {
             interrupt.wake(Some(self.event_sender.clone()));
@@ -50,7 +99,7 @@ impl InputLines {
             out::hint(prompt);
         }
         let event = early.unwrap_or_else(|| {
-            let event = self.wait();
+            let event = self.wait(request);
             interrupt.wake(None);
             event
         });
@@ -64,8 +113,8 @@ impl InputLines {
             .find(|heard| !matches!(heard, InputEvent::Interrupted))
     }
 
-    fn wait(&self) -> InputEvent {
-        if !self.is_requested.replace(true) && self.requests.send(()).is_err() {
+    fn wait(&self, request: InputRequest) -> InputEvent {
+        if !self.is_requested.replace(true) && self.requests.send(request).is_err() {
             return InputEvent::End;
         }
         self.events.recv().unwrap_or(InputEvent::End)
@@ -86,6 +135,26 @@ pub fn read_stdin(max_bytes: u64) -> Result<Vec<u8>> {
     match bytes.len() as u64 > max_bytes {
         true => Err(wrong(format!("it has more than {max_bytes} bytes, the maximum"))),
         false => Ok(bytes),
+    }
+}
+
+/// Answers each request for a line with one, until the program ends.
+fn serve(mut editor: Option<LineEditor>, requested: &Receiver<InputRequest>, lines: &Sender<InputEvent>) {
+    while let Ok(request) = requested.recv() {
+        let event = match (request, &mut editor) {
+            (InputRequest::Remember(text), Some(editor)) => {
+                if let Err(error) = editor.remember(&text) {
+                    out::log(&format!("The history was not saved: {}", error.message()));
+                }
+                continue;
+            }
+            (InputRequest::Remember(_), None) => continue,
+            (InputRequest::Edited(prompt), Some(editor)) => editor.read(&prompt),
+            (InputRequest::Plain | InputRequest::Edited(_), _) => read(),
+        };
+        if lines.send(event).is_err() {
+            return;
+        }
     }
 }
 

@@ -25,7 +25,7 @@ pub fn inspect(global: &Global, args: &InspectArgs) -> Result<()> {
 
 /// Whether the engine can run the model.
 enum ModelSupport {
-    Runs(ModelSpec),
+    Runs(Box<ModelSpec>),
     /// A valid file without a runnable model, or with an unsupported architecture.
     DoesNotRun(Error),
 }
@@ -54,7 +54,7 @@ fn check(file: &WeightFile) -> Result<ModelSupport> {
     if !matches!(file.container(), Container::Safetensors) || has_tokenizer(file) {
         Tokenizer::from_weights(file)?;
     }
-    Ok(ModelSupport::Runs(spec))
+    Ok(ModelSupport::Runs(Box::new(spec)))
 }
 
 fn has_tokenizer(file: &WeightFile) -> bool {
@@ -149,7 +149,7 @@ struct MemoryRow {
 /// Memory of weights plus one sequence by context length: f16 KV cache, sliding windows and recurrent states.
 fn memory(file: &WeightFile, spec: &ModelSpec) -> Vec<MemoryRow> {
     let weights: u64 = file.tensors().map(|tensor| tensor.data.len() as u64).sum();
-    let kv_bytes_at = |n: usize| kv_bytes(spec, engine::KvDType::F16, n, 1).total();
+    let kv_bytes_at = |n: usize| kv_bytes(spec, engine::KvDType::F16.both(), n, 1).total();
     let lengths =
         std::iter::successors(Some(2048usize), |n| n.checked_mul(4)).take_while(|n| *n < spec.context_length);
     let row = |context: usize| MemoryRow { context, bytes: weights + kv_bytes_at(context) };

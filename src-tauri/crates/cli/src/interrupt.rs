@@ -116,6 +116,11 @@ pub fn flag() -> Arc<AtomicBool> {
     flag
 }
 
+/// Leaves Ctrl+C to a program that was started: this one goes on.
+pub fn ignore() {
+    on_ctrl_c(|| {});
+}
+
 /// Calls `pressed` for every Ctrl+C, including those during a call.
 fn on_ctrl_c(mut pressed: impl FnMut() + Send + 'static) {
     let begun = thread::Builder::new().name("nook-interrupt".into()).spawn(move || {

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use app::App;
 use contract::Result;
 use contract::types::{
-    AppEvent, FitArgs, FitVerdict, ImportArgs, ImportHow, ModelEntry, ModelFit, ModelState, OfferFit,
-    RemovedModel,
+    AppEvent, ChoiceKind, FitArgs, FitVerdict, ImportArgs, ImportHow, ModelEntry, ModelFit, ModelState,
+    OfferFit, RemovedModel,
 };
 use inference::estimate;
 use serde_json::json;
@@ -181,6 +181,15 @@ fn catalogue(app: &App, as_json: bool) -> Result<()> {
     out::text(&text::table(&offers.iter().map(row).collect::<Vec<_>>()));
     if let Some(best) = &best {
         out::line(&format!("* suits this computer best: {}", best.id));
+    }
+    for choice in best.iter().flat_map(|best| &best.choices) {
+        let kind = match choice.kind {
+            ChoiceKind::Fast => "fast",
+            ChoiceKind::Balanced => "balanced",
+            ChoiceKind::Best => "best",
+        };
+        let speed = choice.fit.tok_s.map_or_else(String::new, |n| format!(", about {n} tokens per second"));
+        out::line(&format!("{kind}: {} ({}{speed})", choice.id, text::bytes(choice.bytes)));
     }
     Ok(())
 }

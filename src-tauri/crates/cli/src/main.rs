@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod batch;
 mod bench;
 mod chat;
 mod checkpoints;
@@ -16,32 +17,46 @@ mod guide;
 mod input;
 mod inspect;
 mod interrupt;
+mod keys;
+mod launch;
 mod library;
+mod local_http;
 mod logits;
+mod markdown_style;
+mod mcp;
 mod models;
 mod open_model;
 mod out;
 mod perplexity;
 mod progress;
+mod prompt_images;
 mod pull;
 mod render;
+mod rerank;
 mod run;
+mod schema;
 mod serve;
+mod server_key;
 mod sessions;
 mod settings;
+mod shell_files;
+mod source_flags;
+mod stats;
 mod text;
 mod token;
 mod tokenize;
 mod tool_approval;
 mod tools;
+mod tune;
 mod turn;
+mod vision;
 
 use std::panic;
 use std::process::ExitCode;
 
 use args::{Cli, Command};
-use clap::Parser;
 use clap::error::ErrorKind as ClapKind;
+use clap::{CommandFactory, Parser};
 use contract::Error;
 use contract::ErrorKind;
 use contract::Result;
@@ -56,7 +71,6 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage(&error, wants_json),
     };
-    // Arguments after an unimplemented command are ignored, except `--json`.
     let json = cli.global.json || wants_json;
     match panic::catch_unwind(move || perform(cli)) {
         Ok(Ok(())) => ExitCode::SUCCESS,
@@ -79,8 +93,11 @@ fn perform(cli: Cli) -> Result<()> {
         Command::Tokenize(args) => tokenize::tokenize(&global, &args),
         Command::Detokenize(args) => tokenize::detokenize(&global, &args),
         Command::Render(args) => render::render(&global, &args),
+        Command::Schema(args) => schema::schema(&global, &args),
         Command::Embed(args) => embed::embed(&global, &args),
+        Command::Rerank(args) => rerank::rerank(&global, &args),
         Command::Logits(args) => logits::logits(&global, &args),
+        Command::Vision(args) => vision::vision(&global, &args),
         Command::Inspect(args) => inspect::inspect(&global, &args),
         Command::Devices(args) => devices::devices(&global, &args),
         Command::Convert(args) => convert::convert(&global, args),
@@ -97,21 +114,19 @@ fn perform(cli: Cli) -> Result<()> {
         Command::Restore(args) => sessions::restore(&global, &args),
         Command::Settings(args) => settings::settings(&global, &args),
         Command::Serve(args) => serve::serve(&global, args),
-        Command::Mcp(_) => Err(not_built("nook mcp")),
-        Command::Stats(_) => Err(not_built("nook stats")),
-        Command::Batch(_) => Err(not_built("nook batch")),
-        Command::Audit(_) => Err(not_built("nook audit")),
+        Command::Tune(args) => tune::tune(&global, &args),
+        Command::Mcp(args) => mcp::mcp(&global, &args),
+        Command::Stats(args) => stats::stats(&global, &args),
+        Command::Batch(args) => batch::batch(&global, &args),
+        Command::Launch(args) => launch::launch(&global, &args),
+        Command::Completions(args) => {
+            shell_files::completions(&global, &args, Cli::command());
+            Ok(())
+        }
+        Command::Man(args) => shell_files::man(&global, &args, Cli::command()),
+        Command::Keys(args) => keys::keys(&global, args),
+        Command::Audit(args) => keys::audit(&global, &args),
     }
-}
-
-/// The error of a documented feature that this version lacks.
-pub fn not_built(what: &str) -> Error {
-    Error::new(
-        ErrorKind::Usage,
-        "usage.not_built",
-        format!("{what} is not built yet."),
-        "Omit it. `nook --help` lists what is available.",
-    )
 }
 
 /// Prints help and version to stdout; every other clap error is a usage error.

@@ -95,7 +95,7 @@ pub fn load_options(global: &Global, kv: Kv, context: usize) -> Result<LoadOptio
             Backend::Gpu => Devices::Gpu { layers: gpu_request(global)?.layers },
             Backend::Scalar => Devices::Scalar,
         },
-        kv: engine_types::kv_dtype(global.kv.map_or(kv, Kv::from)),
+        kv: engine_types::kv_precision(global.kv.unwrap_or(kv)),
         kv_requantize: engine_types::kv_aging(global.kv_aging.unwrap_or_default()),
         kv_window: global.kv_window.map(|n| n as usize),
         rope_scaling: global.rope_scaling()?.map(engine_types::rope_scaling),
@@ -139,6 +139,18 @@ pub fn gpus<'a>(dirs: &'a DataDirs, request: &'a GpuRequest, clock: &'a RealCloc
     GpuPlanner { io: &RealIo, clock, folder: Some(&dirs.data), asked: request, finder: Finder::SYSTEM }
 }
 
+/// Opens the file of a model's vision tower.
+pub fn tower_file(name: &str, mmproj: Option<&Path>, global: &Global) -> Result<Arc<WeightFile>> {
+    let model = Arc::new(open(name, global)?);
+    engine::vision::tower_file(&model, mmproj)?.ok_or_else(|| {
+        Error::input(
+            "vision.not_taken",
+            format!("{name} has no vision tower, and there is none beside it."),
+            "Choose a model that sees, or name its mmproj file with --mmproj.",
+        )
+    })
+}
+
 /// Loads a model and applies the LoRA adapters from the flags.
 pub fn model(file: WeightFile, options: &LoadOptions, global: &Global) -> Result<engine::Model> {
     shared_model(Arc::new(file), options, global)
@@ -164,7 +176,9 @@ pub fn shared_model(file: Arc<WeightFile>, options: &LoadOptions, global: &Globa
         out::log(gpu_notice(&trouble).message());
     }
     if options.kv_requantize != model.info().kv_requantize {
-        out::log("contexts are unchanged: they are already short for this model, or a GPU uses them.");
+        out::log(
+            "contexts are unchanged: they are already short for this model, it reads images whole, or a GPU uses them.",
+        );
     }
     model.adapt(&global.lora)?;
     Ok(model)
@@ -192,10 +206,14 @@ pub fn ids(text: &str) -> Result<Vec<TokenId>> {
 /// Size limit of an input text file.
 const MAX_TEXT_BYTES: u64 = 1 << 30;
 
+/// Reads a file; `-` is standard input.
+pub fn read_bytes(path: &Path) -> Result<Vec<u8>> {
+    if path == Path::new("-") { read_stdin(MAX_TEXT_BYTES) } else { read_file(path) }
+}
+
 /// Reads a UTF-8 file; `-` is standard input.
 pub fn read_text(path: &Path) -> Result<String> {
-    let bytes = if path == Path::new("-") { read_stdin(MAX_TEXT_BYTES)? } else { read_file(path)? };
-    String::from_utf8(bytes).map_err(|error| {
+    String::from_utf8(read_bytes(path)?).map_err(|error| {
         Error::input(
             "input.not_utf8",
             format!(
@@ -226,20 +244,25 @@ fn unreadable(path: &Path, cause: &str) -> Error {
 /// The input texts of a command: one text, or one per JSON line.
 pub fn texts(input: &TextArgs) -> Result<Vec<String>> {
     if let Some(path) = &input.jsonl {
-        let text = |(number, line): (usize, serde_json::Value)| {
-            let found = line["text"].as_str().map(str::to_owned);
-            found.ok_or_else(|| {
-                let message = format!("{}, line {number} has no \"text\".", path.display());
-                Error::input("input.no_text", message, "Write one {\"text\": \"…\"} per line.")
-            })
-        };
-        return json_lines(path)?.into_iter().map(text).collect();
+        return json_texts(path);
     }
     Ok(vec![match (&input.text, &input.file) {
         (Some(text), _) => text.clone(),
         (None, Some(path)) => read_text(path)?,
         (None, None) => unreachable!("the command line demands one of them"),
     }])
+}
+
+/// Reads the texts of JSON lines `{"text":…}`.
+pub fn json_texts(path: &Path) -> Result<Vec<String>> {
+    let text = |(number, line): (usize, serde_json::Value)| {
+        let found = line["text"].as_str().map(str::to_owned);
+        found.ok_or_else(|| {
+            let message = format!("{}, line {number} has no \"text\".", path.display());
+            Error::input("input.no_text", message, "Write one {\"text\": \"…\"} per line.")
+        })
+    };
+    json_lines(path)?.into_iter().map(text).collect()
 }
 
 /// Reads JSON lines with their line numbers; skips blank lines.

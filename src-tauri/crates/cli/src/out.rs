@@ -24,10 +24,20 @@ fn gone(error: &io::Error) -> ! {
     std::process::exit(code.into())
 }
 
+/// Prints bytes as they are: text of our own that may hold control characters.
+pub fn bytes(bytes: &[u8]) {
+    write(bytes);
+}
+
 /// Prints text without adding a line end. Escapes control characters only on a terminal.
 pub fn text(text: &str) {
     let is_terminal = io::stdout().is_terminal();
     write(if is_terminal { harmless(text) } else { text.into() }.as_bytes());
+}
+
+/// Prints text with escape sequences of our own; what came from elsewhere went through `harmless` first.
+pub fn styled(text: &str) {
+    write(text.as_bytes());
 }
 
 pub fn line(line: &str) {

@@ -12,7 +12,7 @@ use engine::tokenizer::Special;
 use serde_json::json;
 
 use crate::args::global::Global;
-use crate::args::values::{KvArg, aging};
+use crate::args::values::{aging, kv};
 use crate::{interrupt, open_model, out, progress};
 
 /// Default window in tokens, without `--ctx`.
@@ -30,8 +30,8 @@ pub struct PerplexityArgs {
     #[arg(long, value_name = "M2")]
     pub against: Option<String>,
     /// Precision of the other model's KV cache [default: as --kv]
-    #[arg(long, value_name = "KV", value_enum, requires = "against")]
-    pub against_kv: Option<KvArg>,
+    #[arg(long, value_name = "KEYS[/VALUES]", value_parser = kv, requires = "against")]
+    pub against_kv: Option<Kv>,
     /// When to convert the other model's KV cache to q8_0 [default: as --kv-aging]
     #[arg(long, value_name = "off|pressure|after:N", value_parser = aging, requires = "against")]
     pub against_kv_aging: Option<KvAging>,

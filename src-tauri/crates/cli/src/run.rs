@@ -8,27 +8,37 @@ use app::OfferedTools;
 use app::SamplingArgs;
 use contract::Error;
 use contract::Result;
-use contract::protocol::{ChatOptions, Prompt, PromptMessage};
-use contract::types::{Citation, Finish, TurnStats};
+use contract::protocol::{ChatOptions, Constraint, ImageDetail, Prompt, PromptMessage};
+use contract::types::{Citation, Finish, SamplerOptions, TurnStats};
 use prompt::openai_messages;
 use serde_json::{Value, json};
 
-use crate::args::{Global, PromptArgs, RunArgs, SamplingFlags};
+use crate::args::{Global, PromptArgs, RunArgs, SamplerFlags, SamplingFlags};
 use crate::input::InputLines;
 use crate::interrupt::Interrupt;
+use crate::prompt_images::PromptImages;
+use crate::schema::read_schema;
 use crate::tool_approval::{self, ApprovalContext, ToolApproval, offered_tools};
 use crate::turn::{AnswerOutput, TurnAnswer, follow, format_sources};
-use crate::{not_built, open_model, out};
+use crate::{open_model, out};
 
 /// Exit code after Ctrl+C before an answer runs.
 const EXIT_INTERRUPTED: i32 = 130;
 
-pub fn run(global: &Global, args: RunArgs) -> Result<()> {
-    if args.schema.is_some() {
-        return Err(not_built("--schema"));
+/// `--detail`, whose words are checked.
+fn detail(word: &str) -> ImageDetail {
+    match word {
+        "low" => ImageDetail::Low,
+        "balanced" => ImageDetail::Balanced,
+        _ => ImageDetail::Full,
     }
+}
+
+pub fn run(global: &Global, args: RunArgs) -> Result<()> {
+    let constraint = args.schema.as_deref().map(read_schema).transpose()?.map(Constraint::JsonSchema);
     let mut chat = ChatOptions { reasoning_budget: args.reasoning_budget, ..ChatOptions::default() };
-    let mut prompt = prompt(&args.prompt, args.raw, &mut chat)?;
+    let mut images = PromptImages::read(&args.image)?;
+    let mut prompt = prompt(&args.prompt, args.raw, &mut chat, &mut images)?;
     // Flags override the file.
     if let Some(thinking) = &args.thinking {
         chat.kwargs.insert("enable_thinking".into(), json!(thinking == "on"));
@@ -36,8 +46,14 @@ pub fn run(global: &Global, args: RunArgs) -> Result<()> {
     if let Some(effort) = &args.reasoning_effort {
         chat.kwargs.insert("reasoning_effort".into(), json!(effort));
     }
-    let app = App::open(global.app_config_apart()?)?;
+    chat.image_detail = args.detail.as_deref().map(detail);
+    let mut config = global.app_config_apart()?;
+    config.overrides.mmproj = args.mmproj.map(|path| path.display().to_string());
+    let app = App::open(config)?;
     let sources = attach(&app, &args.model, &args.file, &mut prompt)?;
+    if let Prompt::Chat(messages) = &mut prompt {
+        images.add_to_question(messages)?;
+    }
     let offer = if args.tools { offered_tools(&app)? } else { OfferedTools::default() };
     if args.tools {
         if !chat.tools.is_null() {
@@ -58,8 +74,10 @@ pub fn run(global: &Global, args: RunArgs) -> Result<()> {
         stop: args.stop,
         ignore_eos: args.ignore_eos,
         chat,
+        constraint,
+        logprobs: None,
     };
-    let lines = InputLines::new()?;
+    let lines = InputLines::new(None)?;
     let context = ApprovalContext { app: &app, lines: &lines, interrupt: &interrupt };
     let answer = answer_with_tools(&context, generate_args, &offer, approval, rounds, |turn| {
         follow(&app, turn, &interrupt, show)
@@ -117,17 +135,34 @@ fn attach(app: &App, model: &str, files: &[PathBuf], prompt: &mut Prompt) -> Res
     }
     let attached = app.attached_prompt(Some(model), &question.content, &ids)?;
     question.content = attached.text;
+    question.images = attached.images;
     Ok(attached.sources)
 }
 
 impl From<SamplingFlags> for SamplingArgs {
     fn from(flags: SamplingFlags) -> Self {
-        let SamplingFlags { temperature, top_k, top_p, min_p, repeat_penalty, seed } = flags;
-        Self { temperature, top_k, top_p, min_p, repeat_penalty, seed }
+        let SamplingFlags { temperature, top_k, top_p, min_p, repeat_penalty, seed, samplers } = flags;
+        let samplers = Some(samplers.into());
+        Self { temperature, top_k, top_p, min_p, repeat_penalty, seed, samplers, ..Self::default() }
     }
 }
 
-fn prompt(args: &PromptArgs, raw: bool, chat: &mut ChatOptions) -> Result<Prompt> {
+impl From<SamplerFlags> for SamplerOptions {
+    fn from(flags: SamplerFlags) -> Self {
+        let breakers = flags.dry_sequence_breaker;
+        Self {
+            dry_multiplier: flags.dry_multiplier,
+            dry_base: flags.dry_base,
+            dry_allowed_length: flags.dry_allowed_length,
+            dry_penalty_last_n: flags.dry_penalty_last_n,
+            dry_sequence_breakers: Some(breakers).filter(|breakers| !breakers.is_empty()),
+            xtc_probability: flags.xtc_probability,
+            xtc_threshold: flags.xtc_threshold,
+        }
+    }
+}
+
+fn prompt(args: &PromptArgs, raw: bool, chat: &mut ChatOptions, images: &mut PromptImages) -> Result<Prompt> {
     if let Some(ids) = &args.ids {
         let ids = open_model::ids(ids)?;
         if ids.is_empty() {
@@ -141,7 +176,8 @@ fn prompt(args: &PromptArgs, raw: bool, chat: &mut ChatOptions) -> Result<Prompt
             let message = format!("{} is not JSON: {error}.", path.display());
             Error::input("input.not_json", message, "Write a list of messages.")
         })?;
-        return messages(&file, chat).map(Prompt::Chat);
+        images.folder = path.parent().map(Into::into).unwrap_or_default();
+        return messages(&file, chat, images).map(Prompt::Chat);
     }
     let text = match (&args.prompt, &args.prompt_file) {
         (Some(text), _) => text.clone(),
@@ -157,7 +193,7 @@ fn prompt(args: &PromptArgs, raw: bool, chat: &mut ChatOptions) -> Result<Prompt
 }
 
 /// Parses a list of messages, or an object with messages, tools and template arguments.
-fn messages(file: &Value, chat: &mut ChatOptions) -> Result<Vec<PromptMessage>> {
+fn messages(file: &Value, chat: &mut ChatOptions, images: &mut PromptImages) -> Result<Vec<PromptMessage>> {
     let bad = |message: String| {
         Error::input("input.messages", message, "Write [{\"role\": \"user\", \"content\": \"…\"}, …].")
     };
@@ -175,7 +211,8 @@ fn messages(file: &Value, chat: &mut ChatOptions) -> Result<Vec<PromptMessage>> 
         openai_messages::effort(word, &mut chat.kwargs).map_err(bad)?;
     }
     let message = |(at, message): (usize, &Value)| {
-        openai_messages::message(message).map_err(|what| bad(format!("Message {at}: {what}")))
+        openai_messages::message_with(message, &mut |part| images.part(part))
+            .map_err(|what| bad(format!("Message {at}: {what}")))
     };
     let messages = list.iter().enumerate().map(message).collect::<Result<Vec<_>>>()?;
     if messages.is_empty() {

@@ -1,28 +1,20 @@
 //! `nook serve`: serves the web interface and the API over HTTP until a signal ends it.
 
-use std::io::Read;
-use std::path::Path;
-
 use app::App;
-use contract::{Error, Result};
+use contract::Result;
 use serde_json::json;
 
 use crate::args::{Global, ServeArgs};
-use crate::out;
-
-/// Holds the key where no option names one.
-const KEY_VARIABLE: &str = "INGLENOOK_API_KEY";
-
-/// Longest file with a key; a key has some dozens of bytes.
-const MAX_KEY_FILE_BYTES: u64 = 4096;
+use crate::{out, server_key};
 
 pub fn serve(global: &Global, args: ServeArgs) -> Result<()> {
-    let api_key = api_key(&args, &|name| std::env::var(name).ok())?;
+    let sources = args.sources.parsed()?;
+    let api_key = server_key::api_key(&args.key, &|name| std::env::var(name).ok())?;
     let app = App::open(global.app_config_apart()?)?;
     app.downloads_go_on()?;
     let own_key = api_key.is_some();
     let data_dir = app.dirs().data.display().to_string();
-    let options = server::Options { host: args.host, port: args.port, api_key };
+    let options = server::Options { host: args.host, port: args.port, api_key, sources };
     let listening = server::serve(app, options)?;
     out::json(&json!({ "listening": listening.url }));
     if !own_key {
@@ -30,77 +22,4 @@ pub fn serve(global: &Global, args: ServeArgs) -> Result<()> {
     }
     listening.run_until_signalled();
     Ok(())
-}
-
-/// The key of the command line, of a file, of standard input or of the environment. None: that of the data folder.
-fn api_key(args: &ServeArgs, environment: &dyn Fn(&str) -> Option<String>) -> Result<Option<String>> {
-    match (&args.api_key, &args.api_key_file) {
-        (Some(key), _) => Ok(Some(key.clone())),
-        (None, Some(path)) if path == Path::new("-") => {
-            read_key(std::io::stdin(), "Standard input").map(Some)
-        }
-        (None, Some(path)) => {
-            let place = path.display().to_string();
-            let file = std::fs::File::open(path).map_err(|error| unreadable(&place, &error.to_string()))?;
-            read_key(file, &place).map(Some)
-        }
-        (None, None) => Ok(environment(KEY_VARIABLE).filter(|key| !key.is_empty())),
-    }
-}
-
-/// Reads a key, without the end of its line. A pipe is read to its end.
-fn read_key(reader: impl Read, place: &str) -> Result<String> {
-    let mut text = String::new();
-    let read = reader.take(MAX_KEY_FILE_BYTES + 1).read_to_string(&mut text);
-    read.map_err(|error| unreadable(place, &error.to_string()))?;
-    if text.len() as u64 > MAX_KEY_FILE_BYTES {
-        return Err(unreadable(place, &format!("it is larger than {MAX_KEY_FILE_BYTES} bytes")));
-    }
-    Ok(text.trim().to_owned())
-}
-
-fn unreadable(place: &str, cause: &str) -> Error {
-    Error::input(
-        "server.key_file",
-        format!("The API key can't be read from {place}: {cause}."),
-        "Name a file that holds the key alone, or pass the key in INGLENOOK_API_KEY.",
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn keys_come_from_the_first_place_that_has_one() {
-        let folder = std::env::temp_dir().join(format!("inglenook-key-file-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        let file = folder.join("key");
-        std::fs::write(&file, "from-a-file\r\n").unwrap();
-        let args = |key: Option<&str>, path: Option<&Path>| ServeArgs {
-            host: [127, 0, 0, 1].into(),
-            port: 0,
-            api_key: key.map(str::to_owned),
-            api_key_file: path.map(Path::to_path_buf),
-        };
-        let set = |name: &str| (name == "INGLENOOK_API_KEY").then(|| "from-a-variable".to_owned());
-        let unset = |_: &str| None;
-        let empty = |_: &str| Some(String::new());
-        let of = |args: &ServeArgs, environment: &dyn Fn(&str) -> Option<String>| {
-            api_key(args, environment).unwrap()
-        };
-        assert_eq!(of(&args(Some("k"), None), &set).as_deref(), Some("k"));
-        assert_eq!(of(&args(None, Some(&file)), &set).as_deref(), Some("from-a-file"));
-        assert_eq!(of(&args(None, None), &set).as_deref(), Some("from-a-variable"));
-        assert_eq!(of(&args(None, None), &unset), None);
-        assert_eq!(of(&args(None, None), &empty), None);
-        std::fs::write(&file, "x".repeat(5000)).unwrap();
-        for wrong in [file.as_path(), &folder, &folder.join("none")] {
-            let error = api_key(&args(None, Some(wrong)), &unset).unwrap_err();
-            assert_eq!(error.code(), "server.key_file");
-            assert!(error.message().contains(&wrong.display().to_string()), "{error}");
-        }
-        std::fs::remove_dir_all(&folder).unwrap();
-        assert_eq!(read_key(&b" abc \n"[..], "-").unwrap(), "abc");
-    }
 }

@@ -73,7 +73,7 @@ impl ToolApproval {
             let line = match context.lines.next(context.interrupt, choices) {
                 InputEvent::Line(line) => line,
                 InputEvent::End | InputEvent::Failed(_) => return Some(ToolDecision::Deny),
-                InputEvent::Interrupted => {
+                InputEvent::Interrupted | InputEvent::Discarded => {
                     out::log("");
                     return None;
                 }

@@ -6,11 +6,13 @@ use app::App;
 use contract::Error;
 use contract::Result;
 use contract::types::{
-    Citation, CompactionInfo, CompactionStrategy, Finish, ToolCall, TurnEventKind, TurnStats,
+    Citation, CompactionInfo, CompactionStrategy, Finish, TokenAlternatives, ToolCall, TurnEventKind,
+    TurnStats,
 };
 use documents::prompt_injection;
 
 use crate::interrupt::Interrupt;
+use crate::markdown_style::MarkdownStyle;
 use crate::out;
 use crate::tool_approval::shorten_arguments;
 
@@ -30,6 +32,8 @@ pub struct TurnAnswer {
     /// All generated tokens, including the one that ended the answer.
     pub ids: Vec<u32>,
     pub calls: Vec<ToolCall>,
+    /// Of the text's tokens, where the request wanted them.
+    pub logprobs: Vec<TokenAlternatives>,
     pub stats: Option<TurnStats>,
 }
 
@@ -67,6 +71,7 @@ fn watch(app: &App, turn: &str, show: AnswerOutput) -> Result<TurnAnswer> {
                     screen.end();
                     out::log(&describe_compaction(&compaction));
                 }
+                TurnEventKind::Logprobs { tokens } => answer.logprobs.extend(tokens),
                 TurnEventKind::Text { text, ids } => {
                     screen.text(&text);
                     answer.text.push_str(&text);
@@ -135,12 +140,15 @@ struct AnswerScreen {
     in_reasoning: bool,
     /// The last line on stdout has no line end yet.
     open_line: bool,
+    /// Colours of Markdown, on a terminal.
+    style: Option<MarkdownStyle>,
 }
 
 impl AnswerScreen {
     fn new(show: AnswerOutput) -> Self {
         let stderr_is_terminal = show == AnswerOutput::Live && std::io::stderr().is_terminal();
-        Self { show, stderr_is_terminal, has_progress: false, in_reasoning: false, open_line: false }
+        let style = (show == AnswerOutput::Live).then(MarkdownStyle::for_stdout).flatten();
+        Self { show, stderr_is_terminal, has_progress: false, in_reasoning: false, open_line: false, style }
     }
 
     fn progress(&mut self, what: &str, fraction: f32) {
@@ -164,7 +172,10 @@ impl AnswerScreen {
         if std::mem::take(&mut self.in_reasoning) {
             out::hint("\x1b[0m\n\n");
         }
-        out::text(text);
+        match &mut self.style {
+            Some(style) => out::styled(&style.add(&out::harmless(text))),
+            None => out::text(text),
+        }
         self.open_line = !text.ends_with('\n');
     }
 
@@ -191,6 +202,9 @@ impl AnswerScreen {
         self.clear();
         if std::mem::take(&mut self.in_reasoning) {
             out::hint("\x1b[0m\n");
+        }
+        if let Some(style) = &mut self.style {
+            out::styled(&style.end());
         }
         if std::mem::take(&mut self.open_line) {
             out::line("");

@@ -14,6 +14,8 @@ pub enum ModelStrength {
     Tools,
     /// Programming.
     Code,
+    /// Looking at images.
+    Images,
 }
 
 /// A catalogue entry. Sizes and hashes come from the hub when a file is downloaded.

@@ -19,6 +19,16 @@ pub struct Sampling {
     pub repeat_penalty: f32,
     /// Tokens that `repeat_penalty` looks back over.
     pub repeat_last_n: u32,
+    /// Subtracted once from the logit of every token that was generated; 0 turns it off.
+    pub presence_penalty: f32,
+    /// Subtracted from a token's logit for each time that it was generated; 0 turns it off.
+    pub frequency_penalty: f32,
+    /// Makes tokens less likely that would go on repeating a passage.
+    pub dry: DrySampling,
+    /// Sometimes leaves out the most likely tokens.
+    pub xtc: XtcSampling,
+    /// Added to the logits before everything else.
+    pub logit_bias: Vec<LogitBias>,
     /// The same seed draws the same tokens. None: another seed each time.
     pub seed: Option<u64>,
 }
@@ -32,16 +42,75 @@ impl Default for Sampling {
             min_p: 0.05,
             repeat_penalty: 1.0,
             repeat_last_n: 64,
+            presence_penalty: 0.0,
+            frequency_penalty: 0.0,
+            dry: DrySampling::default(),
+            xtc: XtcSampling::default(),
+            logit_bias: Vec::new(),
             seed: None,
         }
     }
+}
+
+/// The DRY penalty: `multiplier · base^(length - allowed_length)` for a token that would lengthen a repetition.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DrySampling {
+    /// 0 turns it off.
+    pub multiplier: f32,
+    /// At least 1.
+    pub base: f32,
+    /// Longest repetition without a penalty, in tokens.
+    pub allowed_length: u32,
+    /// Number of recent tokens that are searched. None: all.
+    pub last_n: Option<u32>,
+    /// Texts that end a repetition.
+    pub sequence_breakers: Vec<String>,
+}
+
+impl Default for DrySampling {
+    fn default() -> Self {
+        Self {
+            multiplier: 0.0,
+            base: 1.75,
+            allowed_length: 2,
+            last_n: None,
+            sequence_breakers: ["\n", ":", "\"", "*"].map(str::to_owned).to_vec(),
+        }
+    }
+}
+
+/// XTC: leaves out all likely tokens but the least likely of them.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct XtcSampling {
+    /// How often; 0 turns it off.
+    pub probability: f32,
+    /// Probability from which a token is likely; above 0.5 none is left out.
+    pub threshold: f32,
+}
+
+impl Default for XtcSampling {
+    fn default() -> Self {
+        Self { probability: 0.0, threshold: 0.1 }
+    }
+}
+
+/// A change of one token's likelihood.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LogitBias {
+    /// The token.
+    pub token: u32,
+    /// Added to its logit. -100 or less bans the token; 100 makes it all but certain.
+    pub bias: f32,
 }
 
 /// Where speculative decoding takes its drafts from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DraftSource {
-    /// Earlier occurrences in the text itself.
+    /// Earlier occurrences in the text itself, and the model's own draft block where it is loaded.
     Lookup,
     /// The draft model; without one there are no drafts.
     Model,

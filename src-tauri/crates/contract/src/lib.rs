@@ -25,7 +25,10 @@ pub use compaction_method::CompactionMethod;
 pub use cpu_request::{CpuRequest, NumaPolicy};
 pub use error::{Error, ErrorKind, Result};
 pub use finding::Finding;
-pub use generation::{DraftLength, DraftSource, KvAging, RopeScaling, Sampling, Speculation};
+pub use generation::{
+    DraftLength, DraftSource, DrySampling, KvAging, LogitBias, RopeScaling, Sampling, Speculation,
+    XtcSampling,
+};
 pub use gpu_request::{GpuFaultKind, GpuRequest, GpuSpread, PlannedGpuFault};
 pub use model_facts::{KvLayerGroup, ModelFacts, ModelSizes, TemplateCapabilities, ThinkingSupport};
 pub use responder::Responder;

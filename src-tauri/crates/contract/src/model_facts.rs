@@ -30,6 +30,9 @@ pub struct ModelFacts {
     pub sizes: ModelSizes,
     /// Capabilities of its chat template.
     pub skills: TemplateCapabilities,
+    /// It has a vision tower, and takes images.
+    #[serde(default)]
+    pub images: bool,
 }
 
 /// Sizes from which memory and speed are estimated; no weight is read for them.
@@ -67,6 +70,12 @@ pub struct ModelSizes {
     /// The model computes text embeddings.
     #[serde(default)]
     pub embeds: bool,
+    /// Bytes of the vision tower's weights as stored.
+    #[serde(default)]
+    pub vision_weights: u64,
+    /// Bytes of what the tower computes for the largest image.
+    #[serde(default)]
+    pub vision_activations: u64,
 }
 
 /// Layers that keep the same number of keys and values.

@@ -2,16 +2,19 @@
 //! can be a thread or a child process.
 
 mod compaction;
+mod constraint;
 mod contexts;
 mod count;
 mod embed;
 mod facts;
 mod fit;
+mod image;
 mod kv;
 mod load;
 mod logprobs;
 mod profiled;
 mod prompt;
+mod vocabulary;
 
 use serde::{Deserialize, Serialize};
 
@@ -20,20 +23,27 @@ use crate::Error;
 pub use crate::ModelFacts as Facts;
 use crate::limits::Bounds;
 pub use crate::types::Finish;
+use crate::types::GuideReply;
 pub use crate::{Sampling, Speculation};
 pub use compaction::{CompactedRange, Compression, SummaryTask, SummaryText};
+pub use constraint::Constraint;
 pub use contexts::{
     Checkpoints, ContextRetention, Hits, KvStats, ModelKv, PoolKv, PrefetchRequest, StoredFile,
 };
 pub use count::{CountRequest, TokenCounts};
-pub use embed::{EmbedAs, EmbedRequest, EmbeddingBatch};
+pub use embed::{EmbedAs, EmbedInput, EmbedRequest, EmbeddingBatch, PassageScores, RankRequest};
 pub use facts::RunFacts;
 pub use fit::{FitOutcome, FitRequest};
-pub use kv::Kv;
+pub use image::{Base64Text, ImageDetail, ImageSource, PromptImage};
+pub use kv::{Kv, KvFormat};
 pub use load::{LoadSpec, Quantize};
-pub use logprobs::{LogprobsRequest, TokenAlternatives, TokenShare};
+pub use logprobs::{LogprobsRequest, ProbabilityReport, ProbabilityStage, TokenAlternatives, TokenShare};
 pub use profiled::MeasuredAnswer;
 pub use prompt::{ChatOptions, Ids, Prompt, PromptMessage};
+pub use vocabulary::{
+    GapText, PromptPart, SpecialTokens, TokenPiece, VocabularyAnswer, VocabularyDescription, VocabularyQuery,
+    VocabularyRequest,
+};
 
 /// The location of a model's bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,6 +137,11 @@ pub enum WorkerRequest {
         request: u64,
         count: Box<CountRequest>,
     },
+    /// Asks a model's vocabulary.
+    Vocabulary {
+        request: u64,
+        vocabulary: Box<VocabularyRequest>,
+    },
     /// Requests each token's probability in an answer, and its alternatives.
     Logprobs {
         request: u64,
@@ -136,6 +151,11 @@ pub enum WorkerRequest {
     Embed {
         request: u64,
         embed: Box<EmbedRequest>,
+    },
+    /// Scores how well passages answer a query.
+    Rank {
+        request: u64,
+        rank: Box<RankRequest>,
     },
     /// Shortens a prompt, or names a summary worth making, without answering.
     Fit {
@@ -160,7 +180,9 @@ impl WorkerRequest {
             | Self::KvStats { .. }
             | Self::Inspect { .. }
             | Self::Logprobs { .. }
+            | Self::Vocabulary { .. }
             | Self::Embed { .. }
+            | Self::Rank { .. }
             | Self::Stop => return false,
         };
         matches!(model.location, Location::Remote { .. })
@@ -182,6 +204,12 @@ pub struct GenerateRequest {
     pub stop: Vec<String>,
     pub ignore_eos: bool,
     pub chat: ChatOptions,
+    /// None: any text.
+    #[serde(default)]
+    pub constraint: Option<Constraint>,
+    /// None: no probabilities.
+    #[serde(default)]
+    pub logprobs: Option<ProbabilityReport>,
     /// None: one token per step.
     #[serde(default)]
     pub speculation: Option<Speculation>,
@@ -237,6 +265,10 @@ pub enum WorkerEvent {
         request: u64,
         outcome: Result<Vec<TokenAlternatives>, Error>,
     },
+    VocabularyAnswer {
+        request: u64,
+        outcome: Result<VocabularyAnswer, Error>,
+    },
     FitOutcome {
         request: u64,
         outcome: Result<FitOutcome, Error>,
@@ -244,6 +276,10 @@ pub enum WorkerEvent {
     EmbeddingBatch {
         request: u64,
         outcome: Result<EmbeddingBatch, Error>,
+    },
+    PassageScores {
+        request: u64,
+        outcome: Result<PassageScores, Error>,
     },
     Checkpoints(Box<Checkpoints>),
     /// The resource use of a turn that ended.
@@ -298,12 +334,15 @@ pub enum Step {
         id: u32,
         text: String,
         reasoning: String,
+        /// Of the tokens whose text this is, where the request wants them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        logprobs: Vec<TokenAlternatives>,
     },
     /// The model wants a tool called.
     ToolCall {
         id: String,
         name: String,
-        /// A JSON object.
+        /// A JSON object; the beginning of one where the answer was cut.
         arguments: String,
     },
     /// Something the user should know though nothing failed.
@@ -314,6 +353,9 @@ pub enum Step {
     Rest {
         text: String,
         reasoning: String,
+        /// As in `Token`.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        logprobs: Vec<TokenAlternatives>,
     },
     Done(Box<TurnResult>),
     Failed {
@@ -349,6 +391,12 @@ pub struct TurnResult {
     pub is_about: bool,
     #[serde(default)]
     pub answered_by: Option<String>,
+    /// The stop text that ended the answer: its place in the request's list.
+    #[serde(default)]
+    pub stop_index: Option<u32>,
+    /// What the user guide answered with. Never set by a worker.
+    #[serde(default)]
+    pub guide: Option<GuideReply>,
 }
 
 impl TurnResult {
@@ -371,6 +419,8 @@ impl TurnResult {
             whole: Vec::new(),
             is_about: false,
             answered_by: None,
+            stop_index: None,
+            guide: None,
         }
     }
 }

@@ -11,9 +11,11 @@ mod draft;
 mod help;
 mod library;
 mod logprobs;
+mod notes;
 mod plugins;
 mod presets;
 mod profile;
+mod projects;
 mod remote;
 mod sending;
 mod serving;
@@ -21,6 +23,7 @@ mod settings;
 mod temporary;
 mod tools;
 mod tree;
+mod tunes;
 mod turns;
 
 use serde::{Deserialize, Serialize};
@@ -33,19 +36,22 @@ pub use connections::{ConnectionInfo, ConnectionPurpose, ConnectionsArgs};
 pub use contexts::{CheckpointArgs, CheckpointInfo, CheckpointsArgs, KvInfo, KvPool, KvTier, MemoryInfo};
 pub use downloads::*;
 pub use draft::{ContextParts, DraftArgs, DraftCount};
-pub use help::{HelpArgs, HelpArticle, HelpSearchArgs, HelpTarget, HelpTopic};
+pub use help::{GuideReply, HelpArgs, HelpArticle, HelpSearchArgs, HelpTarget, HelpTopic};
 pub use library::*;
 pub use logprobs::{PickArgs, TokenAlternatives, TokenShare};
+pub use notes::{MemoryShare, Note, NoteArgs};
 pub use plugins::*;
 pub use presets::*;
 pub use profile::*;
+pub use projects::{Project, ProjectArgs, ProjectFileArgs, ProjectPathArgs, ProjectShare};
 pub use remote::*;
 pub use sending::SendArgs;
-pub use serving::ServerState;
+pub use serving::{ListeningServer, LocalServer, ServedRequest, ServerState};
 pub use settings::*;
 pub use temporary::{TemporaryArgs, TemporaryMessage};
 pub use tools::*;
 pub use tree::*;
+pub use tunes::*;
 pub use turns::{Finish, TurnEvent, TurnEventKind, TurnStarted, TurnStats};
 
 /// The program's version, folders and processor.
@@ -229,7 +235,7 @@ pub struct Message {
 pub struct ToolCall {
     pub id: String,
     pub name: String,
-    /// A JSON object.
+    /// A JSON object; the beginning of one where the answer was cut.
     pub arguments: String,
     /// Absent: the call is not ours to run, or not yet processed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -355,6 +361,17 @@ pub enum AppEvent {
         preset: Preset,
     },
     PresetRemoved {
+        id: String,
+    },
+    /// All notes, oldest first.
+    NotesChanged {
+        notes: Vec<Note>,
+    },
+    /// A fine-tuning run was started, did a step, or is in another state.
+    TuneChanged {
+        tune: TuneInfo,
+    },
+    TuneRemoved {
         id: String,
     },
     /// Added, progressed, or in another state.

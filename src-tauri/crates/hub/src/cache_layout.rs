@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_lead_elsewhere_are_refused() {
+    fn f29_names_that_lead_elsewhere_are_refused() {
         let place = ModelDir { root: "/m".into(), layout: Layout::Folder };
         for path in ["x.gguf", "sub/x.gguf", "Größe.gguf"] {
             assert!(place.paths(&repository(), "main", path, "k").is_ok(), "{path}");

@@ -41,15 +41,20 @@ pub struct ClientOptions {
     pub stall: Duration,
     /// Asked before every request.
     pub gate: Gate,
+    /// Proxy that the environment or the user names for this endpoint, as errors name it.
+    pub proxy: Option<String>,
+    /// Address of the proxy that the user has chosen; None for those of the environment or the system.
+    pub proxy_address: Option<String>,
 }
 
-/// A client of one hub. Uses proxies of the environment or the system, and the system's certificates.
+/// A client of one hub. Uses the chosen proxy, else those of the environment or the system, and the system's certificates.
 pub struct Client {
     http: reqwest::Client,
     pub(crate) hub: HubUrl,
     token: Option<HeaderValue>,
     gate: Gate,
     pub(crate) stall: Duration,
+    proxy: Option<String>,
 }
 
 /// A response whose body is read in chunks.
@@ -80,7 +85,7 @@ impl HubResponse {
 impl Client {
     /// Errors for an invalid endpoint, or a system without certificates.
     pub fn new(options: ClientOptions) -> Result<Self> {
-        let ClientOptions { endpoint, token, user_agent, stall, gate } = options;
+        let ClientOptions { endpoint, token, user_agent, stall, gate, proxy, proxy_address } = options;
         let text = endpoint.as_deref().map(str::trim).filter(|text| !text.is_empty()).unwrap_or(HUGGING_FACE);
         let wrong = || {
             HubError::new(
@@ -98,7 +103,12 @@ impl Client {
             )
         };
         let trust = tls::client_config().map_err(|error| unusable(error.to_string()))?;
-        let http = reqwest::Client::builder()
+        let mut builder = reqwest::Client::builder();
+        if let Some(address) = &proxy_address {
+            let proxy = reqwest::Proxy::all(address).map_err(|error| unusable(error_chain(&error)))?;
+            builder = builder.proxy(proxy.no_proxy(reqwest::NoProxy::from_env()));
+        }
+        let http = builder
             .tls_backend_preconfigured(trust)
             .user_agent(user_agent)
             .redirect(reqwest::redirect::Policy::none())
@@ -112,7 +122,7 @@ impl Client {
             value.set_sensitive(true);
             Some(value)
         });
-        Ok(Self { http, hub, token, gate, stall })
+        Ok(Self { http, hub, token, gate, stall, proxy })
     }
 
     /// Host name of the hub.
@@ -148,9 +158,13 @@ impl Client {
         }
         match tokio::time::timeout(self.stall, request.send()).await {
             Ok(Ok(response)) => Ok(HubResponse { response, permit }),
-            Ok(Err(error)) => Err(network_error(&host(url), &error)),
+            Ok(Err(error)) => Err(self.network_error(url, &error)),
             Err(_) => Err(stalled_error(url, self.stall)),
         }
+    }
+
+    fn network_error(&self, url: &Url, error: &reqwest::Error) -> HubError {
+        network_error(&host(url), self.proxy.as_deref(), error)
     }
 
     /// JSON of the hub's API, and the URL of the next page.
@@ -211,7 +225,7 @@ impl Client {
                         )));
                     }
                     Ok(Ok(None)) => return Ok((bytes, next)),
-                    Ok(Err(error)) => return Err(RequestError::Network(network_error(&host(&url), &error))),
+                    Ok(Err(error)) => return Err(RequestError::Network(self.network_error(&url, &error))),
                     Err(_) => return Err(RequestError::Network(stalled_error(&url, self.stall))),
                 }
             }
@@ -236,7 +250,15 @@ mod tests {
         let (token, user_agent) = (Some("hf_x".to_owned()), "test".to_owned());
         let (endpoint, stall) = (Some(endpoint.into()), Duration::from_secs(1));
         let gate = Gate::new(|_, _| Ok(Permit::new(|_| {})));
-        Client::new(ClientOptions { endpoint, token, user_agent, stall, gate })
+        Client::new(ClientOptions {
+            endpoint,
+            token,
+            user_agent,
+            stall,
+            gate,
+            proxy: None,
+            proxy_address: None,
+        })
     }
 
     #[test]
@@ -270,6 +292,8 @@ mod tests {
             user_agent: "test".into(),
             stall: Duration::from_secs(1),
             gate,
+            proxy: None,
+            proxy_address: None,
         };
         let client = Client::new(options).unwrap();
         let error = client.json(&client.hub.join(&["api"]), None).await.unwrap_err();

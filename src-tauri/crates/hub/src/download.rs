@@ -13,6 +13,7 @@ mod fetch;
 mod fetch_end;
 mod journal;
 mod part;
+mod repair;
 mod verify;
 
 use crate::address::Repository;
@@ -21,6 +22,7 @@ use crate::client::Client;
 use crate::download::fetch::{DownloadSource, FileFetch};
 use crate::download::fetch_end::FetchEnd;
 use crate::download::part::{ExpectedChunks, PartFile};
+pub use crate::download::repair::remove_chunk_list;
 use crate::error::{HubError, human};
 use crate::http_error::RequestError;
 use crate::progress::DownloadProgress;
@@ -37,6 +39,10 @@ const MAX_LOCK_CHECKS: u32 = 40;
 
 /// Interval of checking the progress of another process that downloads the same file.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
+
+/// How often, and after which wait, a file that another program has open is moved again: ten seconds in all.
+const MAX_PLACE_TRIES: u32 = 40;
+const PLACE_WAIT: Duration = Duration::from_millis(250);
 
 /// Connections, speed limit and retry waits of a download.
 #[derive(Clone)]
@@ -104,6 +110,8 @@ pub struct Download {
     pub is_signed: bool,
     /// Target folder.
     pub dir: ModelDir,
+    /// Folder of the chunk hashes of complete files, by which a damaged one is repaired.
+    pub chunk_lists: PathBuf,
     /// Connections, speed limit and waits.
     pub tuning: TransferOptions,
     /// Live progress.
@@ -307,9 +315,13 @@ impl Download {
         self.check_disk_space(paths, resolved.bytes)?;
         let io = Arc::clone(&self.io);
         let opened = {
-            let paths = paths.clone();
+            let (paths, lists) = (paths.clone(), self.chunk_lists.clone());
             let hashes = expected.map(|expected| expected.hashes);
-            blocking(move || PartFile::open(&*io, &paths, header, hashes)).await?
+            blocking(move || {
+                repair::salvage(&*io, &paths, &lists, &header);
+                PartFile::open(&*io, &paths, header, hashes)
+            })
+            .await?
         };
         let task = Arc::new(FileFetch {
             client: Arc::clone(&self.client),
@@ -332,11 +344,31 @@ impl Download {
         self.progress.set_have(before + task.part.have_bytes());
         let sha256 = verify::fetch_and_verify(&task, resolved.sha256.or(listed.sha256)).await?;
         drop(task);
-        self.dir.place(&*self.io, paths)?;
+        self.place(paths).await?;
+        repair::keep_list(&*self.io, paths, &self.chunk_lists, sha256);
         drop(lock);
         part::remove(&*self.io, &paths.leftovers())?;
         let path = paths.used().to_path_buf();
         Ok(PlacedFile { path, bytes: resolved.bytes, sha256, was_there: false })
+    }
+
+    /// Moves the verified part into place. A virus scanner may have it open for a while; the part stays if that lasts.
+    async fn place(&self, paths: &FilePaths) -> Result<(), FetchEnd> {
+        for _ in 0..MAX_PLACE_TRIES {
+            match self.dir.place(&*self.io, paths) {
+                Err(error) if error.is_busy() => {
+                    tracing::debug!("{error}");
+                    self.pause(PLACE_WAIT).await.map_err(|_| FetchEnd::Stopped)?;
+                }
+                placed => return Ok(placed?),
+            }
+        }
+        Err(FetchEnd::Failed(HubError::new(
+            "io.busy",
+            format!("{} is complete, but another program has it locked.", paths.part.display()),
+            "Close the program that uses the file, such as a virus scanner, then resume the download. Nothing is \
+             downloaded again.",
+        )))
     }
 
     /// Waits until no other process fetches the same. Its progress is ours meanwhile.

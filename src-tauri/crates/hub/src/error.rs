@@ -44,6 +44,11 @@ impl HubError {
         self.code == "network.offline"
     }
 
+    /// Whether another program has the file open, and may let go of it soon.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.code == "io.busy"
+    }
+
     /// Whether the disk is full.
     pub fn is_no_space(&self) -> bool {
         matches!(self.code, "download.no_space" | "io.no_space")

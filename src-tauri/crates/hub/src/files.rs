@@ -20,7 +20,7 @@ pub enum QuantGroup {
 pub struct ModelFiles {
     /// The file by which the model is opened: the first part, or the weights or index of a safetensors folder.
     pub path: String,
-    /// All files that the model needs, in order.
+    /// All files that the model needs, in order; that of its vision tower is the last.
     pub files: Vec<RemoteFile>,
     /// Quantization in its name, such as `Q4_K_M`.
     pub quantisation: Option<String>,
@@ -35,8 +35,8 @@ impl ModelFiles {
     }
 }
 
-/// Files that accompany safetensors: configuration and tokenizer.
-const SIDE_FILES: [&str; 8] = [
+/// Files that accompany safetensors: configuration, tokenizer, and how images are prepared.
+const SIDE_FILES: [&str; 10] = [
     "config.json",
     "generation_config.json",
     "tokenizer.json",
@@ -45,6 +45,8 @@ const SIDE_FILES: [&str; 8] = [
     "chat_template.jinja",
     "chat_template.json",
     "added_tokens.json",
+    "preprocessor_config.json",
+    "processor_config.json",
 ];
 const INDEX: &str = "model.safetensors.index.json";
 const SINGLE: &str = "model.safetensors";
@@ -68,9 +70,34 @@ pub fn downloadable_models(files: &[RemoteFile]) -> Vec<ModelFiles> {
             found.push(gguf(&parts[0].path, parts.iter().map(|file| (*file).clone()).collect()));
         }
     }
+    for model in &mut found {
+        model.files.extend(vision_tower(files, &model.path).cloned());
+    }
     found.extend(folder(files));
     found.sort_by(|a, b| a.bytes().cmp(&b.bytes()).then_with(|| a.path.cmp(&b.path)));
     found
+}
+
+/// Precisions of vision towers that are fetched, the preferred first: smaller ones lose detail, larger ones gain none.
+const TOWER_PRECISIONS: [&str; 3] = ["F16", "BF16", "Q8_0"];
+
+/// The vision tower that belongs to a GGUF: in its folder, where only one model's files are.
+fn vision_tower<'a>(files: &'a [RemoteFile], model: &str) -> Option<&'a RemoteFile> {
+    let folder = |path: &str| path.len() - file_name(path).len();
+    let is_beside = |file: &&RemoteFile| {
+        is_vision_tower(&file.path) && file.path[..folder(&file.path)] == model[..folder(model)]
+    };
+    let towers: Vec<&RemoteFile> = files.iter().filter(is_beside).collect();
+    let of = |precision: &&str| {
+        towers.iter().find(|file| quantisation(&file.path).as_deref() == Some(*precision)).copied()
+    };
+    TOWER_PRECISIONS.iter().find_map(of).or_else(|| towers.first().copied())
+}
+
+/// Whether a file is called like one of a vision tower.
+pub fn is_vision_tower(path: &str) -> bool {
+    let name = file_name(path).to_ascii_lowercase();
+    name.ends_with(".gguf") && (name.starts_with("mmproj") || name.contains("-mmproj"))
 }
 
 fn gguf(path: &str, files: Vec<RemoteFile>) -> ModelFiles {
@@ -199,6 +226,21 @@ mod tests {
         assert!(downloadable_models(&remote(&whole[..1])).is_empty(), "its first part is missing");
         let others = ["mmproj-f16.gguf", "x-imatrix.gguf", "README.md", "a-00000-of-00001.gguf"];
         assert_eq!(downloadable_models(&remote(&others)).len(), 1, "an odd name is a file like any other");
+    }
+
+    #[test]
+    fn a_vision_tower_comes_with_each_model_of_its_folder() {
+        let check = |others: &[&str], expected: &[&str]| {
+            let paths = [&["m-Q4_0.gguf"][..], others].concat();
+            let found = downloadable_models(&remote(&paths));
+            let model = found.iter().find(|model| model.path == "m-Q4_0.gguf").unwrap();
+            let files: Vec<&str> = model.files.iter().map(|file| file.path.as_str()).collect();
+            assert_eq!(files, [&["m-Q4_0.gguf"][..], expected].concat(), "{others:?}");
+        };
+        check(&["mmproj-BF16.gguf", "mmproj-F16.gguf", "mmproj-F32.gguf"], &["mmproj-F16.gguf"]);
+        check(&["mmproj-m-Q8_0.gguf", "mmproj-m-BF16.gguf"], &["mmproj-m-BF16.gguf"]);
+        check(&["m-mmproj.gguf"], &["m-mmproj.gguf"]);
+        check(&["other/mmproj-F16.gguf", "m-Q8_0.gguf"], &[]);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Failed requests: what a status or a broken connection means, and whether to retry.
 
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
+use io::{Clock, RealClock};
 use reqwest::header::HeaderMap;
 use reqwest::{Response, StatusCode, Url};
 
@@ -37,22 +38,38 @@ impl RequestError {
     }
 }
 
-/// A connection that failed.
-pub(crate) fn network_error(host: &str, error: &reqwest::Error) -> HubError {
+/// A connection that failed. `proxy` is the one that stands between, if any.
+pub(crate) fn network_error(host: &str, proxy: Option<&str>, error: &reqwest::Error) -> HubError {
     let cause = error_chain(&error.without_url_ref());
+    let today = UNIX_EPOCH + Duration::from_millis(RealClock::new().now_utc_ms().try_into().unwrap_or(0));
+    connection_error(host, proxy, &cause, &httpdate::fmt_http_date(today))
+}
+
+fn connection_error(host: &str, proxy: Option<&str>, cause: &str, today: &str) -> HubError {
     let lower = cause.to_lowercase();
     if lower.contains("certificate") || lower.contains("unknownissuer") {
+        // A connection that can't be trusted tells no right date: the user compares.
         return HubError::new(
             "hub.certificate",
-            format!("The connection to {host} can't be trusted: {cause}."),
-            "A proxy or antivirus program may intercept the connection: add its certificate to the system. Also check this computer's date.",
+            format!(
+                "The connection to {host} can't be trusted: {cause}. By this computer's clock it is {today}."
+            ),
+            "Correct the date if it is wrong. Otherwise a login page, a proxy or an antivirus program may intercept the \
+             connection: log in to the network, or add that program's certificate to the system.",
         );
     }
-    HubError::new(
-        "hub.unreachable",
-        format!("{host} can't be reached: {cause}."),
-        "Check your internet connection and try again. Downloads in progress resume automatically.",
-    )
+    match proxy {
+        None => HubError::new(
+            "hub.unreachable",
+            format!("{host} can't be reached: {cause}."),
+            "Check your internet connection and try again. Downloads in progress resume automatically.",
+        ),
+        Some(proxy) => HubError::new(
+            "hub.unreachable",
+            format!("{host} can't be reached through the proxy {proxy}: {cause}."),
+            "Check that the proxy runs and needs no password, or remove it from HTTPS_PROXY, HTTP_PROXY and ALL_PROXY.",
+        ),
+    }
 }
 
 /// A server that sent nothing for longer than `stall`.
@@ -220,6 +237,24 @@ mod tests {
         check(429, "", true, "hub.busy", "Too many requests");
         check(503, "", true, "hub.broken", "503");
         check(418, "", true, "hub.answer", "418");
+    }
+
+    #[test]
+    fn f31_a_certificate_that_is_not_trusted_is_named_with_the_date_of_this_computer() {
+        let day = "Sun, 13 Sep 2020 12:26:40 GMT";
+        let cause = "invalid peer certificate: certificate expired: verification time 1600000000 (UNIX)";
+        let error = connection_error("hub.example", None, cause, day);
+        assert_eq!(error.code(), "hub.certificate");
+        let text = error.to_string();
+        assert!(text.contains("hub.example") && text.contains("Sun, 13 Sep 2020"), "{text}");
+        assert!(
+            error.remedy().contains("date") && error.remedy().contains("login page"),
+            "{}",
+            error.remedy()
+        );
+        let plain = connection_error("hub.example", None, "connection refused", day);
+        assert_eq!(plain.code(), "hub.unreachable");
+        assert!(!plain.to_string().contains("2020"), "{plain}");
     }
 
     #[test]

@@ -27,11 +27,11 @@ mod url;
 
 pub use address::{ModelAddress, Repository};
 pub use cache_layout::{Layout, ModelDir};
-pub use client::{Client, ClientOptions};
-pub use download::{Download, DownloadEnd, PlacedFile, TransferOptions};
+pub use client::{Client, ClientOptions, HUGGING_FACE};
+pub use download::{Download, DownloadEnd, PlacedFile, TransferOptions, remove_chunk_list};
 pub use error::{HubError, Result};
 pub use file_choice::{find_file, is_latest};
-pub use files::{ModelFiles, QuantGroup, downloadable_models};
+pub use files::{ModelFiles, QuantGroup, downloadable_models, is_vision_tower};
 pub use gate::{Gate, Permit, Purpose};
 pub use progress::{DownloadProgress, Phase};
 pub use rate_limit::RateLimiter;

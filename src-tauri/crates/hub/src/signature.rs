@@ -1,6 +1,7 @@
 //! Signed manifests of a repository's files, and signed catalogues: minisign (Ed25519) signatures.
 //!
-//! A list with an invalid signature is refused. A signature by an untrusted key counts as unsigned.
+//! A list with an invalid signature is refused, and so is one whose trusted comment says `expires:` a moment that has
+//! passed. A signature by an untrusted key counts as unsigned.
 
 use std::collections::HashMap;
 
@@ -26,9 +27,16 @@ const CHUNK_BYTES: std::ops::RangeInclusive<u64> = (64 << 10)..=(16 << 20);
 /// Last characters of a key that identify it for people.
 const KEY_NAME_CHARS: usize = 12;
 
-/// Public keys whose signatures are trusted.
+/// Word of a trusted comment before the moment of expiry, in seconds since 1970: `expires:1893456000`.
+const EXPIRES: &str = "expires:";
+
+/// Public keys whose signatures are trusted, and the moment at which they are looked at.
 #[derive(Default, Clone)]
-pub struct TrustedKeys(Vec<(String, PublicKey)>);
+pub struct TrustedKeys {
+    keys: Vec<(String, PublicKey)>,
+    /// Seconds since 1970.
+    now_s: i64,
+}
 
 impl TrustedKeys {
     /// Parses one-line minisign keys, separated by spaces, commas, semicolons or newlines. Errors for an invalid key.
@@ -44,16 +52,21 @@ impl TrustedKeys {
                 "Use the second line of the .pub file. It begins with RW.",
             )),
         };
-        Ok(Self(words.map(key).collect::<Result<_>>()?))
+        Ok(Self { keys: words.map(key).collect::<Result<_>>()?, now_s: 0 })
+    }
+
+    /// The same keys, for signatures that are looked at now. Without it no signature has expired.
+    pub fn at(self, now_s: i64) -> Self {
+        Self { now_s, ..self }
     }
 
     /// Whether no key is trusted.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.keys.is_empty()
     }
 
-    /// Name of the trusted key that signed these bytes; None if no trusted key did. Errors for an invalid signature by a
-    /// trusted key, or a malformed one.
+    /// Name of the trusted key that signed these bytes; None if no trusted key did. Errors for an invalid or expired
+    /// signature by a trusted key, or a malformed one.
     pub fn signer(&self, bytes: &[u8], signature: &str, of: &str) -> Result<Option<String>> {
         let bad = |cause: &str| {
             HubError::new(
@@ -63,11 +76,20 @@ impl TrustedKeys {
             )
         };
         let signature = Signature::decode(signature).map_err(|_| bad("it is not a minisign signature"))?;
-        for (name, key) in &self.0 {
+        for (name, key) in &self.keys {
             match key.verify(bytes, &signature, true) {
-                Ok(()) => return Ok(Some(name.clone())),
+                Ok(()) => match expiry(signature.trusted_comment()) {
+                    Some(at) if at <= self.now_s => {
+                        return Err(bad(&format!(
+                            "that of the key {name} expired at {at} seconds since 1970"
+                        )));
+                    }
+                    _ => return Ok(Some(name.clone())),
+                },
                 Err(Minisign::UnexpectedKeyId) => {}
-                Err(_) => return Err(bad("it belongs to other contents")),
+                Err(_) => {
+                    return Err(bad(&format!("it names the key {name}, but was made for other contents")));
+                }
             }
         }
         Ok(None)
@@ -76,8 +98,15 @@ impl TrustedKeys {
 
 impl std::fmt::Debug for TrustedKeys {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(self.0.iter().map(|(name, _)| name)).finish()
+        f.debug_list().entries(self.keys.iter().map(|(name, _)| name)).finish()
     }
+}
+
+/// The moment that a trusted comment names, in seconds since 1970. One that is no number has passed.
+fn expiry(comment: &str) -> Option<i64> {
+    let words = comment.split(['\t', ' ']);
+    let at = words.filter_map(|word| word.strip_prefix(EXPIRES)).next()?;
+    Some(at.parse().unwrap_or(i64::MIN))
 }
 
 /// A publisher's list of the files of a repository.
@@ -213,7 +242,7 @@ mod tests {
         wLMDjy9FLAuxZ3q4NlEvkgtyhrr0gtTu6KC4KBJdITbbOeAi1zBIYo0v4iTgt8jJpIidRJnp94ABQkJAgAooBQ==";
 
     #[test]
-    fn a_signature_holds_or_is_refused() {
+    fn f15_a_signature_holds_or_is_refused() {
         let keys = TrustedKeys::parse(&format!(" {KEY};\n")).unwrap();
         assert_eq!(
             keys.signer(b"test", SIGNATURE, "x").unwrap().as_deref(),
@@ -231,9 +260,19 @@ mod tests {
             let error = keys.signer(bytes, &signature, "the list").unwrap_err();
             assert_eq!(error.code(), "hub.signature", "{signature}");
             assert!(error.to_string().contains("the list"));
+            let is_of_key = signature.contains("trusted comment") && !signature.contains("559s");
+            let key_name = &KEY[KEY.len() - KEY_NAME_CHARS..];
+            assert!(!is_of_key || error.to_string().contains(key_name), "{error}");
         }
         assert_eq!(TrustedKeys::default().signer(b"test", SIGNATURE, "x").unwrap(), None);
         assert_eq!(TrustedKeys::parse("RWxyz").unwrap_err().code(), "hub.key");
+    }
+
+    #[test]
+    fn a_trusted_comment_may_name_its_end() {
+        assert_eq!(expiry("timestamp:1633700835\tfile:test\tprehashed"), None);
+        assert_eq!(expiry("timestamp:1\tfile:a\texpires:1893456000"), Some(1_893_456_000));
+        assert_eq!(expiry("expires:never"), Some(i64::MIN), "what cannot be read has expired");
     }
 
     #[test]

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn redirects_stay_where_models_are() {
+    fn f29_redirects_stay_where_models_are() {
         let check = |hub: &str, from: &str, to: &str, expected: Option<&str>| {
             let headers = HeaderMap::from_iter([(LOCATION, HeaderValue::from_str(to).unwrap())]);
             let target = HubUrl::parse(hub).unwrap().redirect_target(&Url::parse(from).unwrap(), &headers);

@@ -5,7 +5,9 @@ use documents::lenient_json;
 use serde_json::Value;
 
 use crate::json_items::{JsonItems, ValueEnd};
-use crate::{FoundFn, ImportFault, ImportedConversation, Reopen, chatgpt, claude, json, unreadable};
+use crate::{
+    FoundFn, ImageFn, ImportFault, ImportedConversation, Reopen, chatgpt, claude, images, json, unreadable,
+};
 
 /// Member of an object that holds the conversations.
 const LIST: &str = "conversations";
@@ -19,6 +21,7 @@ struct Header {
     format: Option<Value>,
     version: Option<Value>,
     has_list: bool,
+    has_images: bool,
 }
 
 /// Where conversations stand in a file.
@@ -34,15 +37,15 @@ enum Layout {
     Objects,
 }
 
-/// Finds every conversation of a JSON file. Error: it is none, or of an unknown format.
-pub fn read(file: &mut dyn Reopen, found: &mut FoundFn<'_>) -> Result<()> {
-    let layout = layout(file)?;
+/// Finds every conversation of a JSON file, then its images. Error: it is none, or of an unknown format.
+pub fn read(file: &mut dyn Reopen, found: &mut FoundFn<'_>, image: &mut ImageFn<'_>) -> Result<()> {
+    let (layout, has_images) = layout(file)?;
     let mut items = JsonItems::new(file.reopen()?).map_err(unreadable)?;
     items.peek().map_err(unreadable)?;
     match layout {
         Layout::List => items.skip(),
         Layout::OwnList | Layout::ListInObject => {
-            items.enter_list(LIST).map_err(unreadable)?;
+            items.find_member(LIST, b'[').map_err(unreadable)?;
             items.skip();
         }
         Layout::Objects => {}
@@ -52,13 +55,15 @@ pub fn read(file: &mut dyn Reopen, found: &mut FoundFn<'_>) -> Result<()> {
         n += 1;
         found(one(&bytes, end, n, layout));
     }
-    Ok(())
+    drop(items);
+    if has_images { images::read(file, image) } else { Ok(()) }
 }
 
-fn layout(file: &mut dyn Reopen) -> Result<Layout> {
+/// Where the conversations are, and whether the file has originals of images.
+fn layout(file: &mut dyn Reopen) -> Result<(Layout, bool)> {
     let mut items = JsonItems::new(file.reopen()?).map_err(unreadable)?;
     match items.peek().map_err(unreadable)? {
-        Some(b'[') => return Ok(Layout::List),
+        Some(b'[') => return Ok((Layout::List, false)),
         Some(b'{') => {}
         None => return Err(broken("This file is empty.", "Download it again.")),
         Some(_) => {
@@ -70,6 +75,8 @@ fn layout(file: &mut dyn Reopen) -> Result<Layout> {
     let mut header = Header::default();
     while let Some(key) = items.next_key().map_err(unreadable)? {
         header.has_list |= key == LIST.as_bytes() && items.peek().map_err(unreadable)? == Some(b'[');
+        header.has_images |=
+            key == images::MEMBER.as_bytes() && items.peek().map_err(unreadable)? == Some(b'{');
         let (value, _) = items.value(MAX_HEADER_BYTES).map_err(unreadable)?;
         match key.as_slice() {
             b"format" => header.format = Some(serde_json::from_slice(&value).unwrap_or_default()),
@@ -80,10 +87,10 @@ fn layout(file: &mut dyn Reopen) -> Result<Layout> {
     match (header.format, header.has_list) {
         (Some(format), has_list) => {
             json::check_header(&format, header.version.as_ref(), has_list)?;
-            Ok(Layout::OwnList)
+            Ok((Layout::OwnList, header.has_images))
         }
-        (None, true) => Ok(Layout::ListInObject),
-        (None, false) => Ok(Layout::Objects),
+        (None, true) => Ok((Layout::ListInObject, false)),
+        (None, false) => Ok((Layout::Objects, false)),
     }
 }
 

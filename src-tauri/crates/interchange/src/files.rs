@@ -89,6 +89,7 @@ pub fn read(
             is_whole: file.whole,
             tokens: file.tokens,
             is_about: file.about,
+            from_project: false,
         })
     };
     let passage = |place: PassageSpan| PassageRow {

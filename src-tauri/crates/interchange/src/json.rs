@@ -1,6 +1,8 @@
 //! Our own JSON: everything of a conversation, every version, its tokens included. Reading it
 //! restores the same tree.
 
+use std::io::Write;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use session::{
@@ -9,6 +11,7 @@ use session::{
 
 use super::ImportedConversation;
 use super::files::{self, Documents, PassageSpan};
+use super::images::{ImageMap, ReadImageFn};
 use contract::{Error, Result};
 use documents::sha256;
 use platform::calendar;
@@ -16,13 +19,15 @@ use platform::calendar;
 const FORMAT: &str = "inglenook.conversations";
 const VERSION: u32 = 1;
 
-#[derive(Serialize, Deserialize)]
-struct ExportFile {
-    format: String,
+#[derive(Serialize)]
+struct ExportFile<'a> {
+    format: &'static str,
     version: u32,
-    #[serde(default)]
     exported: String,
     conversations: Vec<Value>,
+    /// Originals of images as base64, by their SHA-256.
+    #[serde(skip_serializing_if = "ImageMap::is_empty")]
+    images: ImageMap<'a>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -131,17 +136,23 @@ words!(titled_word, titled_of, TitledBy {
     TitledBy::User = "user",
 });
 
-pub fn write(archives: &[ConversationArchive], now_ms: i64) -> Result<String> {
+pub fn write(
+    out: &mut dyn Write,
+    archives: &[ConversationArchive],
+    images: Option<&ReadImageFn<'_>>,
+    now_ms: i64,
+) -> std::io::Result<()> {
     let conversations: serde_json::Result<Vec<_>> =
         archives.iter().map(|archive| serde_json::to_value(conversation(archive))).collect();
-    let file = conversations.map(|conversations| ExportFile {
-        format: FORMAT.into(),
+    let file = ExportFile {
+        format: FORMAT,
         version: VERSION,
         exported: format!("{}Z", calendar::date_time(now_ms)),
-        conversations,
-    });
-    let text = file.and_then(|file| serde_json::to_string_pretty(&file));
-    text.map(|text| text + "\n").map_err(|error| Error::bug(error.to_string()))
+        conversations: conversations?,
+        images: ImageMap::new(archives, images.unwrap_or(&|_| None)),
+    };
+    serde_json::to_writer_pretty(&mut *out, &file)?;
+    out.write_all(b"\n")
 }
 
 /// Kept JSON that is none any more is left out.

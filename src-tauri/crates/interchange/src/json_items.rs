@@ -27,6 +27,15 @@ pub enum ValueEnd {
     TooLong,
 }
 
+/// A member of an object, in the bytes of the text.
+pub struct JsonMember {
+    /// Without its quotes.
+    pub key: Vec<u8>,
+    pub value: Vec<u8>,
+    /// How the value ended.
+    pub end: ValueEnd,
+}
+
 /// Reads values from a text.
 pub struct JsonItems<'a> {
     input: BufReader<Box<dyn Read + 'a>>,
@@ -77,11 +86,11 @@ impl<'a> JsonItems<'a> {
         self.input.consume(1);
     }
 
-    /// Moves into the list of an object's member. False: the object has no such list.
-    pub fn enter_list(&mut self, name: &str) -> std::io::Result<bool> {
+    /// Moves to the list or object (`open`: its first byte) of an object's member. False: the object has no such member.
+    pub fn find_member(&mut self, name: &str, open: u8) -> std::io::Result<bool> {
         self.skip();
         while let Some(key) = self.next_key()? {
-            if key == name.as_bytes() && self.peek()? == Some(b'[') {
+            if key == name.as_bytes() && self.peek()? == Some(open) {
                 return Ok(true);
             }
             self.value(0)?;
@@ -117,6 +126,13 @@ impl<'a> JsonItems<'a> {
             }
             Some(_) => self.value(MAX_VALUE_BYTES).map(Some),
         }
+    }
+
+    /// The next member of an object that was entered. None: it has no more.
+    pub fn next_member(&mut self) -> std::io::Result<Option<JsonMember>> {
+        let Some(key) = self.next_key()? else { return Ok(None) };
+        let (value, end) = self.value(MAX_VALUE_BYTES)?;
+        Ok(Some(JsonMember { key, value, end }))
     }
 
     /// Reads the value that begins here and returns its first `max_bytes` bytes.
@@ -235,12 +251,12 @@ mod tests {
     fn a_list_is_found_in_an_object() {
         let text = r#"{"format":"x","other":{"conversations":[0]},"conversations":[1,2],"end":3}"#;
         let mut items = JsonItems::new(Box::new(text.as_bytes())).unwrap();
-        assert!(items.peek().unwrap() == Some(b'{') && items.enter_list("conversations").unwrap());
+        assert!(items.peek().unwrap() == Some(b'{') && items.find_member("conversations", b'[').unwrap());
         items.skip();
         assert_eq!(items.next_item().unwrap().unwrap().0, b"1");
         let mut items = JsonItems::new(Box::new(&b"{\"a\":1}"[..])).unwrap();
         items.peek().unwrap();
-        assert!(!items.enter_list("conversations").unwrap());
+        assert!(!items.find_member("conversations", b'[').unwrap());
     }
 
     #[test]

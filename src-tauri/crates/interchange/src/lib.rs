@@ -7,19 +7,23 @@ mod citations;
 mod claude;
 mod export_file;
 mod files;
+mod images;
+mod import;
 mod json;
 mod json_items;
 mod markdown;
 mod zip;
 
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom, Write};
 
+use contract::types::ExportFormat;
 use contract::{Error, Result};
+use documents::zip_directory::ZipEntry;
 use prompt::title_text;
 use session::{ConversationArchive, TitledBy};
 
-pub use json::write as write_json;
-pub use markdown::write as write_markdown;
+pub use images::ReadImageFn;
+pub use import::{ImportFailures, ImportTarget, import};
 
 /// A file to import from: open, or in memory.
 pub trait ImportSource: Read + Seek {}
@@ -49,6 +53,24 @@ pub struct ImportFault {
 /// Takes what is found, one after another.
 pub type FoundFn<'a> = dyn FnMut(std::result::Result<ImportedConversation, ImportFault>) + 'a;
 
+/// Takes the originals of images that are found, with their SHA-256, after the conversations.
+pub type ImageFn<'a> = dyn FnMut(std::result::Result<(String, Vec<u8>), ImportFault>) + 'a;
+
+/// Writes conversations: Markdown of the branch that is looked at, or JSON with every version. `images` has the originals
+/// of images, which become part of the file; without it they are only named in Markdown.
+pub fn write(
+    out: &mut dyn Write,
+    archives: &[ConversationArchive],
+    format: ExportFormat,
+    images: Option<&ReadImageFn<'_>>,
+    now_ms: i64,
+) -> std::io::Result<()> {
+    match format {
+        ExportFormat::Md => markdown::write(out, archives, images),
+        ExportFormat::Json => json::write(out, archives, images, now_ms),
+    }
+}
+
 /// Fills in what other applications' exports leave out.
 pub fn complete(whole: &mut ConversationArchive, model: &str, now_ms: i64) {
     let row = &mut whole.conversation;
@@ -68,13 +90,13 @@ pub fn complete(whole: &mut ConversationArchive, model: &str, now_ms: i64) {
     }
 }
 
-/// Finds every conversation of a file: our JSON, an export of ChatGPT or Claude, or the ZIP file that holds one. One of
-/// them is in memory at a time. Error: nothing can be found in this file.
-pub fn read(source: &mut dyn ImportSource, found: &mut FoundFn<'_>) -> Result<()> {
+/// Finds every conversation of a file, and the originals of their images: our JSON, an export of ChatGPT or Claude, or the
+/// ZIP file that holds one. One of them is in memory at a time. Error: nothing can be found in this file.
+pub fn read(source: &mut dyn ImportSource, found: &mut FoundFn<'_>, image: &mut ImageFn<'_>) -> Result<()> {
     let mut magic = Vec::new();
     source.take(16).read_to_end(&mut magic).map_err(unreadable)?;
     if magic.starts_with(b"PK\x03\x04") || magic.starts_with(b"PK\x05\x06") {
-        return read_zip(source, found);
+        return read_zip(source, found, image);
     }
     if magic.starts_with(b"SQLite format 3\0") {
         return Err(Error::input(
@@ -83,7 +105,7 @@ pub fn read(source: &mut dyn ImportSource, found: &mut FoundFn<'_>) -> Result<()
             "Restore it instead (`nook restore FILE`, or Settings > Data).",
         ));
     }
-    export_file::read(&mut WholeFile(source), found)
+    export_file::read(&mut WholeFile(source), found, image)
 }
 
 /// A text that is read from its beginning, more than once.
@@ -102,7 +124,7 @@ impl Reopen for WholeFile<'_> {
 
 struct ZippedFile<'a> {
     archive: &'a mut dyn ImportSource,
-    entry: &'a zip::Entry,
+    entry: &'a ZipEntry,
 }
 
 impl Reopen for ZippedFile<'_> {
@@ -111,7 +133,7 @@ impl Reopen for ZippedFile<'_> {
     }
 }
 
-fn read_zip(archive: &mut dyn ImportSource, found: &mut FoundFn<'_>) -> Result<()> {
+fn read_zip(archive: &mut dyn ImportSource, found: &mut FoundFn<'_>, image: &mut ImageFn<'_>) -> Result<()> {
     let mut n_files = 0;
     for entry in zip::entries(archive)? {
         let name = entry.name.rsplit('/').next().unwrap_or_default();
@@ -124,7 +146,7 @@ fn read_zip(archive: &mut dyn ImportSource, found: &mut FoundFn<'_>) -> Result<(
             let mut within = |item: std::result::Result<ImportedConversation, ImportFault>| {
                 found(item.map_err(|fault| ImportFault { name: format!("{name}, {}", fault.name), ..fault }));
             };
-            export_file::read(&mut ZippedFile { archive, entry: &entry }, &mut within)
+            export_file::read(&mut ZippedFile { archive, entry: &entry }, &mut within, image)
         });
         // A damaged file says nothing of the others.
         if let Err(error) = outcome {

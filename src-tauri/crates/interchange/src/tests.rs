@@ -15,10 +15,14 @@ struct ImportOutcome {
 
 fn find(bytes: &[u8]) -> ImportOutcome {
     let (mut conversations, mut faults) = (Vec::new(), Vec::new());
-    let outcome = read(&mut Cursor::new(bytes), &mut |item| match item {
-        Ok(conversation) => conversations.push(conversation),
-        Err(fault) => faults.push(fault),
-    });
+    let outcome = read(
+        &mut Cursor::new(bytes),
+        &mut |item| match item {
+            Ok(conversation) => conversations.push(conversation),
+            Err(fault) => faults.push(fault),
+        },
+        &mut |_| {},
+    );
     ImportOutcome { conversations, faults, outcome }
 }
 
@@ -224,4 +228,97 @@ fn damaged_archives_give_what_is_whole() {
     bytes[60] ^= 1;
     let found = find(&bytes);
     assert_eq!(found.conversations.len(), 1, "{:?}", found.faults);
+}
+
+/// A conversation of one message with an image, and the image's hash.
+fn with_image(name: &str, bytes: &[u8]) -> (ConversationArchive, String) {
+    let sha256 = documents::sha256(bytes);
+    let record = json!({"sha256": sha256, "width": 1, "height": 1, "thumbnail": "data:,"}).to_string();
+    let document = documents::sha256(&record);
+    let file = session::AttachmentRow {
+        id: "f".into(),
+        message: "m".into(),
+        document: document.clone(),
+        name: name.into(),
+        kind: "image".into(),
+        bytes: bytes.len() as i64,
+        findings: None,
+        is_whole: true,
+        tokens: None,
+        is_about: false,
+        from_project: false,
+    };
+    let attached = session::MessageAttachments { files: vec![file], passages: Vec::new() };
+    let files = session::ArchivedFiles {
+        by_message: [("m".into(), attached)].into(),
+        documents: [(document, record.into())].into(),
+    };
+    let row = session::MessageRow { text: "Look".into(), ..session::MessageRow::new("m".into()) };
+    let conversation = session::ConversationRow {
+        title: "seen".into(),
+        leaf: Some("m".into()),
+        ..session::ConversationRow::new("c".into())
+    };
+    (ConversationArchive { conversation, folder: None, messages: vec![(row, Vec::new())], files }, sha256)
+}
+
+fn written(archives: &[ConversationArchive], format: ExportFormat, read: Option<&ReadImageFn<'_>>) -> String {
+    let mut text = Vec::new();
+    write(&mut text, archives, format, read, 0).unwrap();
+    String::from_utf8(text).unwrap()
+}
+
+/// Imports a text into a new folder: the stored originals, and what was told of the import.
+fn imported(name: &str, text: &str, hashes: &[&str]) -> (Vec<Option<Vec<u8>>>, ImportFailures) {
+    let data = std::env::temp_dir().join(format!("inglenook-interchange-{name}-{}", std::process::id()));
+    let images = session::images::ImageStore::new(&data, &io::RealIo);
+    let mut adopt = |_: ConversationArchive| -> Result<()> { Ok(()) };
+    let target = ImportTarget { model: "m", now_ms: 1, images: images.clone(), adopt: &mut adopt };
+    let failures = import(&mut Cursor::new(text), target).unwrap();
+    let stored = hashes.iter().map(|hash| images.read(hash).unwrap()).collect();
+    let _ = std::fs::remove_dir_all(&data);
+    (stored, failures)
+}
+
+#[test]
+fn images_leave_and_come_back_with_every_byte() {
+    let png = b"\x89PNG\r\n\x1a\nnot decoded here";
+    let (archive, sha256) = with_image("a [big]\nfox.png", png);
+    let read = |hash: &str| (hash == sha256).then(|| png.to_vec());
+    // The same image in two conversations is written once.
+    let both = [archive.clone(), archive.clone()];
+    let text = written(&both, ExportFormat::Json, Some(&read));
+    assert_eq!(text.matches(&documents::base64::encode(png)).count(), 1);
+    let (stored, failures) = imported("whole", &text, &[&sha256]);
+    assert_eq!((stored, failures.listed), (vec![Some(png.to_vec())], Vec::new()));
+
+    // Without the original, with a damaged one, with one that nothing refers to.
+    let (stored, failures) = imported("none", &written(&both[..1], ExportFormat::Json, None), &[&sha256]);
+    assert_eq!((stored, failures.n_failed, failures.listed.len()), (vec![None], 0, 1));
+    assert!(failures.listed[0].message.contains("seen: 1 images are missing"), "{failures:?}");
+    let mut value: Value = serde_json::from_str(&text).unwrap();
+    let stray = documents::sha256(b"stray");
+    value["images"] = json!({ sha256.clone(): "Zm9v", stray.clone(): "c3RyYXk=", "../x": 7 });
+    let (stored, failures) = imported("damaged", &value.to_string(), &[&sha256, &stray]);
+    assert_eq!((stored, failures.n_failed), (vec![None, None], 2));
+    assert!(failures.listed.iter().any(|it| it.code == "import.image" && it.message.contains(&sha256)));
+    assert!(find(text.as_bytes()).outcome.is_ok());
+}
+
+#[test]
+fn markdown_shows_images_and_has_their_bytes_at_the_end() {
+    let jpeg = b"\xff\xd8\xffabc";
+    let (archive, sha256) = with_image("a [big]\nfox.jpg", jpeg);
+    let read = |hash: &str| (hash == sha256).then(|| jpeg.to_vec());
+    let text = written(std::slice::from_ref(&archive), ExportFormat::Md, Some(&read));
+    let label = format!("image-{}", &sha256[..16]);
+    let end = format!("\n[{label}]: data:image/jpeg;base64,/9j/YWJj\n");
+    assert!(text.ends_with(&end), "{text}");
+    assert!(text.contains(&format!("- ![a \\[big\\] fox.jpg][{label}]\n")), "{text}");
+    for text in [
+        written(std::slice::from_ref(&archive), ExportFormat::Md, None),
+        written(&[archive], ExportFormat::Md, Some(&|_| None)),
+    ] {
+        assert!(text.contains("- Attached: a [big]") && !text.contains("base64"), "{text}");
+    }
 }

@@ -1,50 +1,26 @@
-//! The subset of ZIP that exports use: the central directory at the end, stored or deflated, with
-//! or without 64-bit sizes. Untrusted bytes: every length is checked against the file, and an entry
-//! that unpacks to more than its stated size is refused. Neither the archive nor a file of it is in memory at once.
+//! The files of a ZIP archive, unpacked while they are read: stored or deflated. Untrusted bytes: an entry that unpacks to
+//! more than its stated size is refused. Neither the archive nor a file of it is in memory at once.
 
 use std::io::{BufRead, BufReader, Read, SeekFrom, Take};
 
 use contract::{Error, ErrorKind, Result};
+use documents::zip_directory::{self, CompressionMethod, LOCAL_HEADER_BYTES, MAX_END_BYTES, ZipEntry};
 use miniz_oxide::inflate::stream::{InflateState, inflate};
 use miniz_oxide::{DataFormat, MZFlush, MZStatus};
 
 use crate::ImportSource;
 
-/// A file in the archive.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
-    pub name: String,
-    method: u16,
-    /// Bytes as they lie there, and unpacked.
-    packed: u64,
-    size: u64,
-    /// Of its header.
-    offset: u64,
-    crc: u32,
-}
-
 /// Most files that are looked at: exports with pictures have some thousands.
-const MAX_ENTRIES: usize = 1 << 20;
+const MAX_ENTRIES: u64 = 1 << 20;
 
 /// Most bytes that a file may unpack to.
 const MAX_UNPACKED: u64 = 1 << 31;
 
 /// Longest list of files: a million names of some two hundred bytes.
-const MAX_CENTRAL_BYTES: u64 = 256 << 20;
-
-/// Bytes of a file's own header, before its name.
-const LOCAL_HEADER_BYTES: usize = 30;
+const MAX_DIRECTORY_BYTES: u64 = 256 << 20;
 
 /// Piece in which a file is checked.
 const PIECE_BYTES: usize = 64 << 10;
-
-const END: &[u8] = b"PK\x05\x06";
-const END_64: &[u8] = b"PK\x06\x06";
-const CENTRAL: &[u8] = b"PK\x01\x02";
-const LOCAL: &[u8] = b"PK\x03\x04";
-
-/// The end record and its longest comment.
-const LONGEST_END: usize = 22 + 65_535;
 
 fn broken(what: &str) -> Error {
     Error::input(
@@ -54,67 +30,17 @@ fn broken(what: &str) -> Error {
     )
 }
 
-fn number<const N: usize>(bytes: &[u8], at: usize) -> Result<u64> {
-    let bytes =
-        at.checked_add(N).and_then(|end| bytes.get(at..end)).ok_or_else(|| broken("it is cut off"))?;
-    Ok(bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
-}
-
-fn index(n: u64) -> Result<usize> {
-    usize::try_from(n).map_err(|_| broken("a length is out of range"))
-}
-
-fn short(bytes: &[u8], at: usize) -> Result<usize> {
-    index(number::<2>(bytes, at)?)
-}
-
 /// The files of an archive.
-pub fn entries(archive: &mut dyn ImportSource) -> Result<Vec<Entry>> {
+pub fn entries(archive: &mut dyn ImportSource) -> Result<Vec<ZipEntry>> {
     let n_bytes = archive.seek(SeekFrom::End(0)).map_err(unreadable)?;
-    let tail_start = n_bytes.saturating_sub(LONGEST_END as u64);
+    let tail_start = n_bytes.saturating_sub(MAX_END_BYTES as u64);
     let tail = section(archive, tail_start, n_bytes - tail_start)?;
-    let end = tail.windows(4).rposition(|at| at == END);
-    let end = end.ok_or_else(|| broken("its list of files is missing"))?;
-    let (mut n, mut start) = (short(&tail, end + 10)? as u64, number::<4>(&tail, end + 16)?);
-    if n == 0xFFFF || start == 0xFFFF_FFFF {
-        let end = tail[..end].windows(4).rposition(|at| at == END_64);
-        let end = end.ok_or_else(|| broken("its list of files is missing"))?;
-        (n, start) = (number::<8>(&tail, end + 32)?, number::<8>(&tail, end + 48)?);
-    }
-    let n = index(n)?;
-    let n_central = (tail_start + end as u64).checked_sub(start);
-    let n_central = n_central.ok_or_else(|| broken("its list of files is damaged"))?;
-    if n > MAX_ENTRIES || n_central > MAX_CENTRAL_BYTES {
+    let span = zip_directory::find(&tail, tail_start).map_err(broken)?;
+    if span.n_entries > MAX_ENTRIES || span.n_bytes > MAX_DIRECTORY_BYTES {
         return Err(broken("it contains too many files"));
     }
-    listed(&section(archive, start, n_central)?, n)
-}
-
-/// The entries of a central directory.
-fn listed(bytes: &[u8], n: usize) -> Result<Vec<Entry>> {
-    let mut at = 0;
-    let mut entries = Vec::new();
-    for _ in 0..n {
-        if bytes.get(at..at + 4) != Some(CENTRAL) {
-            return Err(broken("its list of files is damaged"));
-        }
-        let lengths = (short(bytes, at + 28)?, short(bytes, at + 30)?, short(bytes, at + 32)?);
-        let name = bytes.get(at + 46..at + 46 + lengths.0).ok_or_else(|| broken("it is cut off"))?;
-        let mut entry = Entry {
-            name: String::from_utf8_lossy(name).into_owned(),
-            method: short(bytes, at + 10)? as u16,
-            crc: number::<4>(bytes, at + 16)? as u32,
-            packed: number::<4>(bytes, at + 20)?,
-            size: number::<4>(bytes, at + 24)?,
-            offset: number::<4>(bytes, at + 42)?,
-        };
-        let extra = at + 46 + lengths.0..at + 46 + lengths.0 + lengths.1;
-        let extra = bytes.get(extra).ok_or_else(|| broken("it is cut off"))?;
-        entry.widen(extra)?;
-        entries.push(entry);
-        at += 46 + lengths.0 + lengths.1 + lengths.2;
-    }
-    Ok(entries)
+    let directory = section(archive, span.start, span.n_bytes)?;
+    zip_directory::entries(&directory, span.n_entries).map_err(broken)
 }
 
 /// Exactly these bytes of the archive.
@@ -129,27 +55,6 @@ fn unreadable(error: std::io::Error) -> Error {
     broken(&error.to_string())
 }
 
-impl Entry {
-    /// Numbers too large for 32 bits stand in an extra field, in this order.
-    fn widen(&mut self, mut extra: &[u8]) -> Result<()> {
-        while extra.len() >= 4 {
-            let (id, n) = (short(extra, 0)?, short(extra, 2)?);
-            let field = extra.get(4..4 + n).ok_or_else(|| broken("its list of files is damaged"))?;
-            if id == 1 {
-                let mut at = 0;
-                for value in [&mut self.size, &mut self.packed, &mut self.offset] {
-                    if *value == 0xFFFF_FFFF {
-                        *value = number::<8>(field, at)?;
-                        at += 8;
-                    }
-                }
-            }
-            extra = &extra[4 + n..];
-        }
-        Ok(())
-    }
-}
-
 /// A file of the archive, unpacked while it is read.
 pub struct EntryReader<'a> {
     packed: BufReader<Take<&'a mut dyn ImportSource>>,
@@ -159,11 +64,9 @@ pub struct EntryReader<'a> {
 }
 
 /// Opens a file of the archive. Its bytes are not checked against their sum; see [`check`].
-pub fn open<'a>(archive: &'a mut dyn ImportSource, entry: &Entry) -> Result<EntryReader<'a>> {
+pub fn open<'a>(archive: &'a mut dyn ImportSource, entry: &ZipEntry) -> Result<EntryReader<'a>> {
     let header = section(archive, entry.offset, LOCAL_HEADER_BYTES as u64)?;
-    if !header.starts_with(LOCAL) {
-        return Err(broken("a file in it is not where it should be"));
-    }
+    let n_before_data = zip_directory::n_before_data(&header).map_err(broken)?;
     if entry.size > MAX_UNPACKED {
         let message =
             format!("{} unpacks to {} bytes; the maximum is {MAX_UNPACKED}.", entry.name, entry.size);
@@ -174,12 +77,12 @@ pub fn open<'a>(archive: &'a mut dyn ImportSource, entry: &Entry) -> Result<Entr
             "Export fewer chats at a time.",
         ));
     }
-    let n_skipped = (short(&header, 26)? + short(&header, 28)?) as i64;
-    archive.seek(SeekFrom::Current(n_skipped)).map_err(unreadable)?;
+    archive.seek(SeekFrom::Current(n_before_data as i64)).map_err(unreadable)?;
     let inflate = match entry.method {
-        0 => None,
-        8 => Some(InflateState::new_boxed(DataFormat::Raw)),
-        _ => return Err(broken("its compression is not supported, or it is protected by a password")),
+        _ if entry.is_encrypted => return Err(broken("it is protected by a password")),
+        CompressionMethod::Stored => None,
+        CompressionMethod::Deflated => Some(InflateState::new_boxed(DataFormat::Raw)),
+        CompressionMethod::Unknown(_) => return Err(broken("its compression is not supported")),
     };
     let packed = BufReader::with_capacity(PIECE_BYTES, archive.take(entry.packed));
     Ok(EntryReader { packed, inflate, n_left: entry.size })
@@ -209,45 +112,20 @@ impl Read for EntryReader<'_> {
 }
 
 /// Reads a whole file of the archive and compares its length and sum.
-pub fn check(archive: &mut dyn ImportSource, entry: &Entry) -> Result<()> {
+pub fn check(archive: &mut dyn ImportSource, entry: &ZipEntry) -> Result<()> {
     let mut reader = open(archive, entry)?;
-    let (mut crc, mut n_bytes, mut piece) = (Crc32::new(), 0, vec![0; PIECE_BYTES]);
+    let (mut crc, mut n_bytes, mut piece) = (crc32fast::Hasher::new(), 0, vec![0; PIECE_BYTES]);
     loop {
         let n = reader.read(&mut piece).map_err(|_| broken(&format!("{} is damaged", entry.name)))?;
         if n == 0 {
             break;
         }
-        crc.add(&piece[..n]);
+        crc.update(&piece[..n]);
         n_bytes += n as u64;
     }
-    match n_bytes == entry.size && crc.sum() == entry.crc {
+    match n_bytes == entry.size && crc.finalize() == entry.crc {
         true => Ok(()),
         false => Err(broken(&format!("{} is damaged", entry.name))),
-    }
-}
-
-/// The check sum of ZIP.
-struct Crc32 {
-    table: [u32; 256],
-    sum: u32,
-}
-
-impl Crc32 {
-    fn new() -> Self {
-        let mut table = [0_u32; 256];
-        for (n, entry) in (0_u32..).zip(&mut table) {
-            *entry = (0..8).fold(n, |crc, _| if crc & 1 == 1 { crc >> 1 ^ 0xEDB8_8320 } else { crc >> 1 });
-        }
-        Self { table, sum: !0 }
-    }
-
-    fn add(&mut self, bytes: &[u8]) {
-        let step = |crc: u32, byte: &u8| self.table[((crc ^ u32::from(*byte)) & 0xFF) as usize] ^ crc >> 8;
-        self.sum = bytes.iter().fold(self.sum, step);
-    }
-
-    fn sum(&self) -> u32 {
-        !self.sum
     }
 }
 
@@ -257,28 +135,24 @@ mod tests {
 
     use super::*;
 
-    fn crc32(bytes: &[u8]) -> u32 {
-        let mut crc = Crc32::new();
-        crc.add(bytes);
-        crc.sum()
-    }
-
     /// One deflated file, as other programs write it.
     fn zip(name: &str, text: &[u8]) -> Vec<u8> {
         let packed = miniz_oxide::deflate::compress_to_vec(text, 6);
         let u16_of = |n: usize| (n as u16).to_le_bytes();
         let u32_of = |n: usize| (n as u32).to_le_bytes();
         let mut common = Vec::from([20, 0, 0, 0, 8, 0, 0, 0, 0, 0]);
-        common.extend(crc32(text).to_le_bytes());
+        common.extend(crc32fast::hash(text).to_le_bytes());
         common.extend(u32_of(packed.len()));
         common.extend(u32_of(text.len()));
         common.extend(u16_of(name.len()));
         common.extend([0, 0]);
-        let mut zip = [LOCAL, &common, name.as_bytes(), &packed].concat();
+        let mut zip = [b"PK\x03\x04", &*common, name.as_bytes(), &packed].concat();
         let at = zip.len();
-        zip.extend([CENTRAL, &[20, 0], &common, &[0; 10], &u32_of(0), name.as_bytes()].concat());
+        zip.extend([b"PK\x01\x02", &[20, 0][..], &common, &[0; 10], &u32_of(0), name.as_bytes()].concat());
         let n_central = zip.len() - at;
-        zip.extend([END, &[0; 4], &[1, 0, 1, 0], &u32_of(n_central), &u32_of(at), &[0, 0]].concat());
+        zip.extend(
+            [b"PK\x05\x06", &[0; 4][..], &[1, 0, 1, 0], &u32_of(n_central), &u32_of(at), &[0, 0]].concat(),
+        );
         zip
     }
 
@@ -293,7 +167,6 @@ mod tests {
             open(&mut zip, &entries[0]).unwrap().read_to_end(&mut unpacked).unwrap();
             assert!(unpacked == text);
         }
-        assert_eq!(crc32(b"123456789"), 0xCBF4_3926);
     }
 
     #[test]

@@ -51,13 +51,15 @@ fn request_id(id: &Value) -> Option<u64> {
 #[derive(Debug)]
 pub enum Reply {
     Said(Result<Value, RpcError>),
+    /// The server is still at it.
+    Progress,
     Failed(Error),
     /// Stopped by the caller.
     Stopped,
 }
 
-/// What can come for one request: its answer, and that it was stopped.
-const MAX_WAITING_REPLIES: usize = 2;
+/// What can wait for one request: its answer, that it was stopped, and progress.
+const MAX_WAITING_REPLIES: usize = 4;
 
 /// One server's answers.
 pub struct Core {
@@ -113,6 +115,14 @@ impl Core {
 
     pub fn fail(&self, id: u64, error: Error) {
         self.reply(id, Reply::Failed(error));
+    }
+
+    /// A request makes progress. Where earlier progress waits to be heard, this says nothing new.
+    fn progress(&self, params: &Value) {
+        let state = self.state();
+        let waiting = request_id(&params["progressToken"]).and_then(|id| state.waiting.get(&id));
+        // As above.
+        let _ = waiting.map(|waiting| waiting.try_send(Reply::Progress));
     }
 
     fn reply(&self, id: u64, reply: Reply) {
@@ -206,6 +216,10 @@ impl Core {
                 (self.changed)();
                 None
             }
+            (Some("notifications/progress"), Value::Null) => {
+                self.progress(&message["params"]);
+                None
+            }
             (Some("notifications/message"), Value::Null) => {
                 let (level, data) = (&message["params"]["level"], &message["params"]["data"]);
                 tracing::debug!(server = self.name, "{level}: {}", words(&data.to_string()));
@@ -286,6 +300,24 @@ mod tests {
         assert!(core.heard(batch).is_empty());
         assert!(matches!(said_to_a.recv(), Ok(Reply::Said(Ok(value))) if value == json!({ "x": 1 })));
         assert!(matches!(said_to_b.recv(), Ok(Reply::Said(Err(error))) if error.message == "no such tool"));
+    }
+
+    #[test]
+    fn progress_reaches_whoever_waits_and_never_fills_up() {
+        let (core, _) = core();
+        let (id, _, replies) = core.expect().unwrap();
+        let progress = |token: Value| json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": { "progressToken": token } });
+        for token in [json!(id), json!(id.to_string()), json!(id + 1), Value::Null] {
+            assert!(core.heard(progress(token)).is_empty());
+        }
+        for _ in 0..10 {
+            core.heard(progress(json!(id)));
+        }
+        let n =
+            std::iter::from_fn(|| replies.try_recv().ok()).filter(|it| matches!(it, Reply::Progress)).count();
+        assert_eq!(n, MAX_WAITING_REPLIES);
+        core.heard(json!({ "jsonrpc": "2.0", "id": id, "result": 1 }));
+        assert!(matches!(replies.try_recv(), Ok(Reply::Said(Ok(value))) if value == 1));
     }
 
     #[test]

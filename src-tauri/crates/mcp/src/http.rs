@@ -1,21 +1,25 @@
 //! A server over HTTP: every message is a POST, answered as JSON or as an event stream. Every
 //! request passes the gate of `connections.rs` and follows redirects within its origin only. The
-//! previous revision's transport (two addresses, `/sse`) and the server's GET stream are not supported.
+//! previous revision's transport (two addresses, `/sse`) is not supported.
 
 use std::collections::HashMap;
 use std::error::Error as _;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use reqwest::redirect::Policy;
-use reqwest::{Client, Response, StatusCode, Url};
+use reqwest::{Client, NoProxy, Proxy, RequestBuilder, Response, StatusCode, Url};
 use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
+mod server_url;
+
+pub use server_url::ServerUrl;
+
 use super::core::{Core, words};
-use super::malformed;
+use super::{malformed, stateless};
 use contract::types::ConnectionPurpose;
 use contract::{Error, ErrorKind, Result};
 use documents::lenient_json;
@@ -36,41 +40,6 @@ const MAX_REDIRECTS: usize = 5;
 const SESSION: &str = "mcp-session-id";
 const REVISION: &str = "mcp-protocol-version";
 
-/// A checked address.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServerUrl {
-    url: Url,
-    host: String,
-    is_here: bool,
-}
-
-impl ServerUrl {
-    pub fn parse(text: &str) -> Result<Self> {
-        let wrong = |why: &str| {
-            let message = format!("This is not a valid URL for a tool server: {why}.");
-            Error::input("tools.address", message, "Enter a URL such as https://example.org/mcp.")
-        };
-        let url = Url::parse(text.trim()).map_err(|_| wrong("it can't be read"))?;
-        if !["http", "https"].contains(&url.scheme()) {
-            return Err(wrong("it doesn't start with http:// or https://"));
-        }
-        if !url.username().is_empty() || url.password().is_some() {
-            return Err(wrong("it must not contain a password; use a header instead"));
-        }
-        let host = url.host_str().ok_or_else(|| wrong("it has no host name"))?;
-        let bare = host.trim_start_matches('[').trim_end_matches(']');
-        let is_loopback = bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
-        let is_here = is_loopback || bare == "localhost" || bare.ends_with(".localhost");
-        let host = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
-        Ok(Self { url, host, is_here })
-    }
-
-    /// Another program of this computer.
-    pub fn is_here(&self) -> bool {
-        self.is_here
-    }
-}
-
 pub struct Http {
     gate: ConnectionGate,
     runtime: Handle,
@@ -88,6 +57,8 @@ struct Session {
     moved: Option<Url>,
     /// Requests on their way.
     running: HashMap<u64, AbortHandle>,
+    /// Listens to the server's own stream.
+    events: Option<AbortHandle>,
 }
 
 impl Http {
@@ -106,6 +77,13 @@ impl Http {
                 "Check the proxy settings and the certificates of the system.",
             )
         };
+        let proxy = match gate.proxy()? {
+            Some(proxy) => {
+                let made = Proxy::all(proxy.as_str()).map_err(|error| unusable(cause(&error)))?;
+                Some(made.no_proxy(NoProxy::from_env()))
+            }
+            None => None,
+        };
         let trust = tls::client_config().map_err(|error| unusable(error.to_string()))?;
         let builder = || {
             let builder = Client::builder()
@@ -116,7 +94,11 @@ impl Http {
                 .connect_timeout(CONNECT_WITHIN)
                 .http1_only();
             // No proxy stands between two programs of one computer.
-            if place.is_here { builder.no_proxy() } else { builder }
+            match (place.is_here, &proxy) {
+                (true, _) => builder.no_proxy(),
+                (false, Some(proxy)) => builder.proxy(proxy.clone()),
+                (false, None) => builder,
+            }
         };
         let client = builder().build().map_err(|error| unusable(cause(&error)))?;
         let mut all = HeaderMap::new();
@@ -176,6 +158,8 @@ impl Http {
     pub fn end_session(&self) {
         let mut session = self.session();
         session.running.drain().for_each(|(_, task)| task.abort());
+        // A session that is over has no stream.
+        let _ = session.events.take().map(|task| task.abort());
         let Some(id) = session.id.take() else { return };
         let url = session.moved.clone().unwrap_or_else(|| self.place.url.clone());
         let request = self.client.delete(url).headers(self.headers.clone());
@@ -190,11 +174,42 @@ impl Http {
         });
     }
 
+    /// Has a task listen to the server's own stream until the session ends.
+    pub fn spawn_events(&self, listening: impl Future<Output = ()> + Send + 'static) {
+        let task = self.runtime.spawn(listening).abort_handle();
+        let _ = self.session().events.replace(task).map(|before| before.abort());
+    }
+
+    /// Opens the server's own stream. `None`: it has none.
+    pub async fn open_events(&self, core: &Core, after: Option<&str>) -> Result<Option<EventStream>> {
+        let connection = self.gate.connect(&self.place.host, ConnectionPurpose::Tool)?;
+        let url = self.session().moved.clone().unwrap_or_else(|| self.place.url.clone());
+        let mut request = self.client.get(url).headers(self.headers.clone());
+        request = self.in_session(request.header(ACCEPT, "text/event-stream")).0;
+        if let Some(id) = after.and_then(|id| HeaderValue::try_from(id).ok()) {
+            request = request.header("last-event-id", id);
+        }
+        let response = request.send().await.map_err(|error| self.unreachable(core, &error))?;
+        let is_stream = response.status().is_success() && is_event_stream(&response);
+        Ok(is_stream.then_some(EventStream { response, connection, events: Events::default() }))
+    }
+
+    /// Hears the next events. `None`: the stream has ended.
+    pub async fn hear_next(this: &Weak<Self>, core: &Arc<Core>, stream: &mut EventStream) -> Option<()> {
+        let bytes = stream.response.chunk().await.ok()??;
+        stream.connection.received(bytes.len());
+        let whole = stream.events.push(&bytes).ok()?;
+        let http = this.upgrade()?;
+        whole.iter().for_each(|data| Self::hear_event(&http, core, data, None));
+        Some(())
+    }
+
     async fn exchange(this: &Arc<Self>, core: &Arc<Core>, message: &Value, id: Option<u64>) -> Result<()> {
         let connection = this.gate.connect(&this.place.host, ConnectionPurpose::Tool)?;
         let body = message.to_string();
         let mut url = this.session().moved.clone().unwrap_or_else(|| this.place.url.clone());
-        let (mut response, mut had_session) = this.deliver(core, &url, &body, &connection).await?;
+        let marks = stateless::headers_of(message);
+        let (mut response, mut had_session) = this.deliver(core, &url, &body, &marks, &connection).await?;
         for _ in 0..MAX_REDIRECTS {
             let Some(next) = redirect_within(&response) else { break };
             let is_lasting =
@@ -203,7 +218,7 @@ impl Http {
                 this.session().moved = Some(next.clone());
             }
             url = next;
-            (response, had_session) = this.deliver(core, &url, &body, &connection).await?;
+            (response, had_session) = this.deliver(core, &url, &body, &marks, &connection).await?;
         }
         if !response.status().is_success() {
             let error = this.refused(core, response, &connection, had_session).await;
@@ -215,30 +230,37 @@ impl Http {
         Self::listen(this, core, response, &connection, id).await
     }
 
-    /// Sends a message to an address of the server. Also returns whether it belongs to a session.
+    /// Sends a message with these headers to an address of the server. Also returns whether it belongs to a session.
     async fn deliver(
         &self,
         core: &Core,
         url: &Url,
         body: &str,
+        marks: &[(&'static str, HeaderValue)],
         connection: &Connection,
     ) -> Result<(Response, bool)> {
         connection.sent(body.len());
         let mut request = self.client.post(url.clone()).headers(self.headers.clone());
         request = request.header(CONTENT_TYPE, "application/json");
         request = request.header(ACCEPT, "application/json, text/event-stream");
-        let had_session = {
-            let session = self.session();
-            if let Some(revision) = &session.revision {
-                request = request.header(REVISION, revision);
-            }
-            if let Some(id) = &session.id {
-                request = request.header(SESSION, id);
-            }
-            session.id.is_some()
-        };
+        for (name, value) in marks {
+            request = request.header(*name, value);
+        }
+        let (request, had_session) = self.in_session(request);
         let sent = request.body(body.to_owned()).send().await;
         Ok((sent.map_err(|error| self.unreachable(core, &error))?, had_session))
+    }
+
+    /// Adds what was agreed on. Also returns whether there is a session.
+    fn in_session(&self, mut request: RequestBuilder) -> (RequestBuilder, bool) {
+        let session = self.session();
+        if let Some(revision) = &session.revision {
+            request = request.header(REVISION, revision);
+        }
+        if let Some(id) = &session.id {
+            request = request.header(SESSION, id);
+        }
+        (request, session.id.is_some())
     }
 
     /// Hears what the answer holds.
@@ -249,8 +271,7 @@ impl Http {
         connection: &Connection,
         id: Option<u64>,
     ) -> Result<()> {
-        let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        let is_stream = kind.is_some_and(|kind| kind.to_ascii_lowercase().starts_with("text/event-stream"));
+        let is_stream = is_event_stream(&response);
         let (mut whole, mut events) = (Vec::new(), Events::default());
         while let Some(bytes) = response.chunk().await.map_err(|error| this.unreachable(core, &error))? {
             connection.received(bytes.len());
@@ -371,6 +392,32 @@ impl Http {
     }
 }
 
+impl Drop for Http {
+    fn drop(&mut self) {
+        let events = self.session.get_mut().unwrap_or_else(PoisonError::into_inner).events.take();
+        let _ = events.map(|task| task.abort());
+    }
+}
+
+/// The server's own stream: what it says without being asked.
+pub struct EventStream {
+    response: Response,
+    connection: Connection,
+    events: Events,
+}
+
+impl EventStream {
+    /// The id of its last event.
+    pub fn last_id(&self) -> Option<String> {
+        self.events.last_id().map(str::to_owned)
+    }
+}
+
+fn is_event_stream(response: &Response) -> bool {
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    kind.is_some_and(|kind| kind.to_ascii_lowercase().starts_with("text/event-stream"))
+}
+
 /// Where a redirect leads.
 fn location(response: &Response) -> Option<Url> {
     let to = response.headers().get(LOCATION)?.to_str().ok()?;
@@ -414,19 +461,6 @@ mod tests {
             ("https://me:secret@example.org/mcp", false),
         ] {
             assert_eq!(is_same_origin(&from, &from.join(to).unwrap()), expected, "{to}");
-        }
-    }
-
-    #[test]
-    fn addresses_are_checked() {
-        let here = |text: &str| ServerUrl::parse(text).map(|place| (place.host, place.is_here)).ok();
-        assert_eq!(here("http://localhost:3000/mcp"), Some(("localhost:3000".into(), true)));
-        assert_eq!(here(" https://example.org/mcp?x=1 "), Some(("example.org".into(), false)));
-        assert_eq!(here("http://[::1]:5/mcp"), Some(("[::1]:5".into(), true)));
-        for wrong in ["", "example.org", "ftp://example.org", "http://me:secret@example.org"] {
-            let error = ServerUrl::parse(wrong).unwrap_err();
-            assert!(error.message().starts_with("This is not a valid URL"), "{wrong}");
-            assert!(!error.message().contains("secret"));
         }
     }
 }

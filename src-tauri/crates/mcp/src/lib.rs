@@ -1,5 +1,5 @@
-//! A client of the Model Context Protocol (revision 2025-06-18): JSON-RPC 2.0 with a child process
-//! or over HTTP. Covers the handshake, tools, resources, prompts and notifications. Plain threads
+//! A client of the Model Context Protocol (revisions 2025-06-18 and, without sessions, 2026-07-28): JSON-RPC 2.0 with a
+//! child process or over HTTP. Covers the handshake, tools, resources, prompts and notifications. Plain threads
 //! wait, each for one answer, with a timeout. Not the official `rmcp`: that reads lines of any
 //! length, connects outside our gate, and covers far more of the protocol.
 #![forbid(unsafe_code)]
@@ -7,15 +7,21 @@
 mod broken_message;
 mod core;
 mod descendants;
+mod event_stream;
 mod http;
 mod login_path;
+pub mod pasted_config;
+pub mod plugin_manifest;
 mod program_path;
 mod prompts;
 mod resources;
+pub mod server_spec;
+mod stateless;
 mod stdio;
+pub mod tool_outcome;
 
 use std::sync::Arc;
-use std::sync::mpsc::RecvTimeoutError;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -24,6 +30,7 @@ use contract::{Error, ErrorKind, Result};
 pub use core::{Core, Stop};
 use core::{Reply, RpcError};
 pub use http::{Http, ServerUrl};
+use io::{Clock, RealClock};
 pub use login_path::login_shell_path;
 pub use stdio::{Launch, Stdio};
 
@@ -35,6 +42,9 @@ const REVISIONS: &[&str] = &[REVISION, "2025-11-25", "2025-03-26", "2024-11-05"]
 /// A server that is fetched over the network at its first start takes a while.
 const GREET_WITHIN: Duration = Duration::from_secs(60);
 const LIST_WITHIN: Duration = Duration::from_secs(30);
+
+/// With progress a call may take this many times its timeout.
+const MAX_TIMEOUTS: u32 = 20;
 
 /// What a server answers that knows no such request.
 const NO_METHOD: i64 = -32601;
@@ -56,25 +66,30 @@ pub struct Client {
     /// By what it said when it was greeted.
     has_resources: bool,
     has_prompts: bool,
+    /// Every request says all about itself.
+    is_stateless: bool,
 }
 
 impl Client {
     /// Starts a process and greets it.
     pub fn launch(launch: &Launch, core: Arc<Core>) -> Result<Self> {
         let transport = Transport::Stdio(Stdio::start(launch, &core)?);
-        Self { core, transport, has_resources: false, has_prompts: false }.greeted()
+        Self { core, transport, has_resources: false, has_prompts: false, is_stateless: false }.greeted()
     }
 
     /// Greets a server behind an address.
     pub fn reach(http: Http, core: Arc<Core>) -> Result<Self> {
         let transport = Transport::Http(Arc::new(http));
-        Self { core, transport, has_resources: false, has_prompts: false }.greeted()
+        Self { core, transport, has_resources: false, has_prompts: false, is_stateless: false }.greeted()
     }
 
     fn greeted(mut self) -> Result<Self> {
-        let us = json!({ "name": "inglenook", "title": "Inglenook", "version": env!("CARGO_PKG_VERSION") });
-        let params = json!({ "protocolVersion": REVISION, "capabilities": {}, "clientInfo": us });
-        let said = self.ask("initialize", params, GREET_WITHIN, None)?;
+        let params = json!({ "protocolVersion": REVISION, "capabilities": {}, "clientInfo": client_info() });
+        let said = match self.ask("initialize", params, GREET_WITHIN, None) {
+            Ok(said) => said,
+            Err(error) if stateless::may_be_meant(&error) => return self.discovered(error),
+            Err(error) => return Err(error),
+        };
         let revision = said["protocolVersion"].as_str().unwrap_or_default();
         if !REVISIONS.contains(&revision) {
             let message = format!(
@@ -84,13 +99,21 @@ impl Client {
             let remedy = format!("Install a version of it that supports {REVISION}.");
             return Err(Error::input("tools.revision", message, remedy));
         }
-        self.has_resources = said["capabilities"]["resources"].is_object();
-        self.has_prompts = said["capabilities"]["prompts"].is_object();
+        self.take_capabilities(&said);
         if let Transport::Http(http) = &self.transport {
             http.agreed(revision);
         }
         self.transport.send(&self.core, note("notifications/initialized", json!({})), None)?;
+        if let Transport::Http(http) = &self.transport {
+            event_stream::follow(http, &self.core);
+        }
         Ok(self)
+    }
+
+    /// What a server has, as it said.
+    fn take_capabilities(&mut self, said: &Value) {
+        self.has_resources = said["capabilities"]["resources"].is_object();
+        self.has_prompts = said["capabilities"]["prompts"].is_object();
     }
 
     /// What a tool says. `arguments` is an object. Error: it can't be asked, said no, took too long, or was stopped.
@@ -119,22 +142,29 @@ impl Client {
         }
     }
 
-    fn ask(&self, method: &str, params: Value, within: Duration, stop: Option<&Stop>) -> Result<Value> {
+    fn ask(&self, method: &str, mut params: Value, within: Duration, stop: Option<&Stop>) -> Result<Value> {
         let (id, sender, replies) = self.core.expect()?;
+        if self.is_stateless {
+            params["_meta"] = stateless::meta();
+        }
+        if method == "tools/call" {
+            params["_meta"]["progressToken"] = json!(id);
+        }
         if let Some(stop) = stop {
             stop.watch(sender);
         }
         let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
         let sent = self.transport.send(&self.core, request, Some(id));
         let reply = match sent {
-            Ok(()) => replies.recv_timeout(within),
+            Ok(()) => wait_for(&replies, within),
             Err(error) => Ok(Reply::Failed(error)),
         };
         self.core.forget(id);
         match reply {
-            Ok(Reply::Said(Ok(value))) => Ok(value),
+            Ok(Reply::Said(Ok(value))) => stateless::check_complete(self.core.name(), method, value),
             Ok(Reply::Said(Err(error))) => Err(refused(self.core.name(), method, &error)),
             Ok(Reply::Failed(error)) => Err(error),
+            Ok(Reply::Progress) => Err(Error::bug("progress was taken for an answer")),
             Ok(Reply::Stopped) => {
                 self.withdraw(id, "the user stopped it");
                 Err(stopped())
@@ -170,6 +200,24 @@ impl Transport {
             }
         }
     }
+}
+
+/// Waits for what a request brings. Progress starts the timeout again, up to `MAX_TIMEOUTS` times as long.
+fn wait_for(replies: &Receiver<Reply>, within: Duration) -> Result<Reply, RecvTimeoutError> {
+    let clock = RealClock::new();
+    let end = clock.monotonic() + within.saturating_mul(MAX_TIMEOUTS);
+    loop {
+        let left = end.saturating_sub(clock.monotonic());
+        match replies.recv_timeout(within.min(left))? {
+            Reply::Progress => {}
+            other => return Ok(other),
+        }
+    }
+}
+
+/// Who we are.
+fn client_info() -> Value {
+    json!({ "name": "inglenook", "title": "Inglenook", "version": env!("CARGO_PKG_VERSION") })
 }
 
 fn note(method: &str, params: Value) -> Value {
@@ -208,4 +256,35 @@ fn silent(core: &Core, within: Duration) -> Error {
 pub fn malformed(name: &str, why: &str) -> Error {
     let message = format!("{name} sent something that is not an MCP message: {why}.");
     Error::input("tools.malformed", message, "Check that its command or address belongs to an MCP server.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_extends_the_time_of_a_call() {
+        let within = Duration::from_millis(200);
+        let (sender, replies) = std::sync::mpsc::sync_channel(1);
+        let server = std::thread::spawn(move || {
+            for _ in 0..5 {
+                std::thread::sleep(within / 2);
+                sender.send(Reply::Progress).unwrap();
+            }
+            sender.send(Reply::Said(Ok(json!(1)))).unwrap();
+            sender
+        });
+        assert!(matches!(wait_for(&replies, within), Ok(Reply::Said(Ok(value))) if value == 1));
+        let _sender = server.join().unwrap();
+        assert!(matches!(wait_for(&replies, within), Err(RecvTimeoutError::Timeout)));
+    }
+
+    #[test]
+    fn endless_progress_ends_too() {
+        let (sender, replies) = std::sync::mpsc::sync_channel(1);
+        let server = std::thread::spawn(move || while sender.send(Reply::Progress).is_ok() {});
+        assert!(matches!(wait_for(&replies, Duration::from_millis(5)), Err(RecvTimeoutError::Timeout)));
+        drop(replies);
+        server.join().unwrap();
+    }
 }

@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use contract::types::ConnectionPurpose;
 use contract::{Error, ErrorKind, Result};
 
+use crate::proxy::ProxyAddress;
+
 /// The error code of a connection that is refused because the user wants to stay offline.
 pub const OFFLINE: &str = "network.offline";
 
@@ -15,6 +17,9 @@ pub const OFFLINE: &str = "network.offline";
 pub trait ConnectionLog: Send + Sync {
     /// Whether the user wants no connections.
     fn is_offline(&self) -> Result<bool>;
+
+    /// The proxy that the user has chosen. None: the system's, if it has one.
+    fn proxy(&self) -> Result<Option<ProxyAddress>>;
 
     /// Records a connection that begins; returns its row.
     fn begin(&self, host: &str, purpose: &str) -> Result<i64>;
@@ -33,6 +38,11 @@ impl ConnectionGate {
     /// A gate that records in `log`.
     pub fn new(log: Arc<dyn ConnectionLog>) -> Self {
         Self { log }
+    }
+
+    /// The proxy that the user has chosen for connections beyond this computer. None: the system's, if it has one.
+    pub fn proxy(&self) -> Result<Option<ProxyAddress>> {
+        self.log.proxy()
     }
 
     /// Permission to connect. Call it before anything goes out, a name lookup included. `host` has its port where that

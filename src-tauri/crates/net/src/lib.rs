@@ -3,6 +3,10 @@
 #![forbid(unsafe_code)]
 
 mod gate;
+mod proxy;
+mod public_address;
 pub mod sse;
 
 pub use gate::{Connection, ConnectionGate, ConnectionLog, OFFLINE, offline_error};
+pub use proxy::ProxyAddress;
+pub use public_address::is_public;

@@ -23,6 +23,8 @@ pub struct Events {
     /// Data lines of an event whose end has not come.
     data: Vec<u8>,
     has_data: bool,
+    /// The id of the last event that had one.
+    last_id: Option<String>,
 }
 
 /// An event that is longer than any may be.
@@ -55,6 +57,11 @@ impl Events {
         Ok(whole)
     }
 
+    /// The id of the last event that had one.
+    pub fn last_id(&self) -> Option<&str> {
+        self.last_id.as_deref()
+    }
+
     /// The bytes have ended: an event whose empty line was left out counts all the same. Lenient events are read by
     /// calls until there is none.
     pub fn end(&mut self) -> Option<String> {
@@ -81,6 +88,10 @@ impl Events {
         // Other fields, and comments that keep the connection alive, say nothing to us.
         if let Some(data) = line.strip_prefix(b"data:") {
             return self.add(data.strip_prefix(b" ").unwrap_or(data));
+        }
+        if let Some(id) = line.strip_prefix(b"id:").filter(|id| !id.contains(&0)) {
+            let id = id.strip_prefix(b" ").unwrap_or(id);
+            self.last_id = Some(String::from_utf8_lossy(id).into_owned());
         }
         if self.is_lenient {
             if let Some(name) = line.strip_prefix(b"event:") {
@@ -139,6 +150,20 @@ mod tests {
         for n in 1..STREAM.len() {
             let pieces = STREAM.as_bytes().chunks(n).map(<[u8]>::to_vec);
             assert_eq!(read(pieces), expected, "pieces of {n}");
+        }
+    }
+
+    #[test]
+    fn the_last_id_is_kept() {
+        let mut events = Events::default();
+        for (bytes, expected) in [
+            ("data: x\n\n", None),
+            ("id: 7\ndata: y\n\n", Some("7")),
+            ("data: z\n\n", Some("7")),
+            ("id:8\n", Some("8")),
+        ] {
+            events.push(bytes.as_bytes()).unwrap();
+            assert_eq!(events.last_id(), expected, "{bytes:?}");
         }
     }
 

@@ -61,6 +61,11 @@ impl<E: Clone> EventLog<E> {
         self.lock().is_closed
     }
 
+    /// The newest event.
+    pub fn last(&self) -> Option<E> {
+        self.lock().events.back().cloned()
+    }
+
     /// How many events there have been.
     pub fn count(&self) -> u64 {
         let inner = self.lock();

@@ -29,16 +29,39 @@ pub fn used_bytes() -> Option<u64> {
     Some(system.process(pid)?.memory())
 }
 
-/// As `used_bytes`, of this process and those of the same program that it has started. None: the system doesn't say.
+/// Bytes of memory of this process, of the same program that it has started, and of the web view's processes. Linux
+/// says how much of it each process has to itself, so that what they share counts once. None: the system doesn't say.
 pub fn program_bytes() -> Option<u64> {
     let mut system = System::new().ok()?;
     let me = sysinfo::get_current_pid().ok()?;
     let kind = ProcessRefreshKind::nothing().with_memory();
     system.refresh_processes_specifics(ProcessesToUpdate::All, false, kind);
     let this = system.process(me)?;
-    let is_ours = |it: &&sysinfo::Process| it.parent() == Some(me) && it.name() == this.name();
-    let workers: u64 = system.processes().values().filter(is_ours).map(sysinfo::Process::memory).sum();
-    Some(this.memory() + workers)
+    let is_ours = |it: &&sysinfo::Process| {
+        it.parent() == Some(me)
+            && it.thread_kind().is_none()
+            && (it.name() == this.name() || it.name().to_string_lossy().starts_with(WEB_VIEW))
+    };
+    let children = system.processes().values().filter(is_ours);
+    let bytes = |it: &sysinfo::Process| proportional_bytes(it.pid()).unwrap_or_else(|| it.memory());
+    Some(bytes(this) + children.map(bytes).sum::<u64>())
+}
+
+/// How the names of the web view's processes begin on Linux.
+const WEB_VIEW: &str = "WebKit";
+
+/// The proportional set size of a process: its own memory, and its share of what others have too. None: not on Linux,
+/// or the process belongs to somebody else.
+fn proportional_bytes(pid: Pid) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+    proportional_bytes_in(&text)
+}
+
+/// Reads `smaps_rollup`, whose sizes are in KiB.
+fn proportional_bytes_in(rollup: &str) -> Option<u64> {
+    let value = rollup.lines().find_map(|line| line.strip_prefix("Pss:"))?;
+    let kib: u64 = value.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kib.checked_mul(1024)
 }
 
 fn this_process(system: &mut System) -> Option<Pid> {
@@ -57,5 +80,14 @@ mod tests {
         assert!(free_bytes().is_none_or(|free| free > 0));
         assert!(used_bytes().is_none_or(|used| used > 0));
         assert!(program_bytes().is_none_or(|used| used > 0));
+    }
+
+    #[test]
+    fn proportional_sizes_are_read() {
+        let rollup = "55d0-7ffc ---p 00000000 00:00 0    [rollup]\nRss:      884 kB\nPss:      385 kB\nPss_Anon: 68 kB\n";
+        assert_eq!(proportional_bytes_in(rollup), Some(385 * 1024));
+        for broken in ["", "Pss:\n", "Pss: many kB", "Rss: 1 kB"] {
+            assert_eq!(proportional_bytes_in(broken), None, "{broken}");
+        }
     }
 }

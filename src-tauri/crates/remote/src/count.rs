@@ -11,13 +11,18 @@ use super::http::HttpCall;
 use super::{RemoteContext, Server};
 use contract::Result;
 use contract::protocol::{
-    ChatOptions, CountRequest, FitOutcome, FitRequest, GenerateRequest, Location, PromptMessage, TokenCounts,
+    ChatOptions, CountRequest, FitOutcome, FitRequest, GenerateRequest, Location, PromptImage, PromptMessage,
+    TokenCounts,
 };
 use contract::types::ConnectionPurpose;
 use prompt::context_fit::{Counts, Fit, Fitting, Why};
 
 /// Of English and most code; others have fewer, and are counted as more than they are until a server has counted.
 const BYTES_A_TOKEN: f64 = 4.0;
+
+/// What common services count for an image, about.
+const PIXELS_A_TOKEN: u64 = 750;
+const MAX_IMAGE_TOKENS: u64 = 1600;
 
 /// Markup around a message.
 const TOKENS_A_MESSAGE: f64 = 4.0;
@@ -45,7 +50,10 @@ impl Counts for About {
 pub fn estimate(messages: &[PromptMessage], options: &ChatOptions) -> f64 {
     let bytes = |message: &PromptMessage| {
         let calls: usize = message.tool_calls.iter().map(|call| call.to_string().len()).sum();
-        message.content.len() + calls
+        let pixels = |image: &PromptImage| u64::from(image.width).saturating_mul(u64::from(image.height));
+        let images: u64 =
+            message.images.iter().map(|it| (pixels(it) / PIXELS_A_TOKEN).min(MAX_IMAGE_TOKENS)).sum();
+        message.content.len() + calls + (images as f64 * BYTES_A_TOKEN) as usize
     };
     let words: usize = messages.iter().map(bytes).sum();
     let tools = if options.tools.is_null() { 0 } else { options.tools.to_string().len() };
@@ -101,7 +109,7 @@ pub(crate) fn fit(context: &RemoteContext, request: &FitRequest) -> Result<FitOu
     })
 }
 
-/// As the server counts. None: it has no route for that, or it failed, which costs exactness only.
+/// As the server counts. None: there are images, it has no route for that, or it failed, which costs exactness only.
 pub async fn exactly(
     context: &RemoteContext,
     server: &Server,
@@ -109,6 +117,9 @@ pub async fn exactly(
     messages: &[PromptMessage],
     options: &ChatOptions,
 ) -> Option<usize> {
+    if messages.iter().any(|message| !message.images.is_empty()) {
+        return None;
+    }
     let said = Dialect(server.kind).messages(messages);
     let counted = match Dialect(server.kind).counting() {
         CountRoute::Messages => {

@@ -4,8 +4,9 @@
 use serde_json::{Map, Value, json};
 
 use contract::Sampling;
-use contract::protocol::{ChatOptions, GenerateRequest, PromptMessage};
+use contract::protocol::{ChatOptions, Constraint, GenerateRequest, ImageDetail, PromptMessage};
 use contract::types::{EndpointModel, ServerKind};
+use prompt::images;
 
 /// Most models of one server that are kept.
 const MAX_MODELS: usize = 1000;
@@ -119,12 +120,16 @@ impl Dialect {
                     _ => "repeat_penalty",
                 };
                 put(key, number(sampling.repeat_penalty));
+                if matches!(self.0, ServerKind::Inglenook | ServerKind::LlamaCpp) {
+                    dry_and_xtc(sampling).into_iter().for_each(|(key, value)| put(key, value));
+                }
                 if request.ignore_eos {
                     put("ignore_eos", true.into());
                 }
             }
             ServerKind::Ollama | ServerKind::OpenAi | ServerKind::Other => {}
         }
+        demand(request, &mut body);
         self.thinking(&request.chat, &mut body);
         body
     }
@@ -166,7 +171,7 @@ impl Dialect {
     }
 
     fn message(self, message: &PromptMessage) -> Value {
-        let mut value = json!({ "role": message.role, "content": message.content });
+        let mut value = json!({ "role": message.role, "content": content(message) });
         if !message.tool_calls.is_empty() {
             value["tool_calls"] = message.tool_calls.iter().map(with_text).collect();
         }
@@ -180,6 +185,60 @@ impl Dialect {
             value[field] = json!(message.reasoning);
         }
         value
+    }
+}
+
+/// A message's text, or its text and images as parts.
+fn content(message: &PromptMessage) -> Value {
+    if message.images.is_empty() {
+        return json!(message.content);
+    }
+    let mut parts = Vec::new();
+    let mut shown = message.images.iter().filter_map(|image| Some((images::data_url(image)?, image.detail)));
+    for text in images::texts_between(message) {
+        if !text.is_empty() {
+            parts.push(json!({ "type": "text", "text": text }));
+        }
+        let part = |(url, detail)| match detail {
+            ImageDetail::Low => json!({ "type": "image_url", "image_url": { "url": url, "detail": "low" } }),
+            // OpenAI's interface has no word for it.
+            ImageDetail::Balanced | ImageDetail::Full => {
+                json!({ "type": "image_url", "image_url": { "url": url } })
+            }
+        };
+        parts.extend(shown.next().map(part));
+    }
+    json!(parts)
+}
+
+/// Penalties, biases and the form of the answer.
+fn demand(request: &GenerateRequest, body: &mut Map<String, Value>) {
+    let sampling = &request.sampling;
+    let mut put = |key: &str, value: Value| _ = body.insert(key.into(), value);
+    for (key, value) in
+        [("presence_penalty", sampling.presence_penalty), ("frequency_penalty", sampling.frequency_penalty)]
+    {
+        if value != 0.0 {
+            put(key, number(value));
+        }
+    }
+    if !sampling.logit_bias.is_empty() {
+        let biases = sampling.logit_bias.iter();
+        let biases: Map<_, _> = biases.map(|it| (it.token.to_string(), number(it.bias))).collect();
+        put("logit_bias", biases.into());
+    }
+    match &request.constraint {
+        Some(Constraint::JsonObject) => put("response_format", json!({ "type": "json_object" })),
+        Some(Constraint::JsonSchema(schema)) => {
+            let schema = json!({ "name": "answer", "schema": schema });
+            put("response_format", json!({ "type": "json_schema", "json_schema": schema }));
+        }
+        Some(Constraint::ToolCall { name: Some(name) }) => {
+            put("tool_choice", json!({ "type": "function", "function": { "name": name } }));
+        }
+        Some(Constraint::ToolCall { name: None }) => put("tool_choice", "required".into()),
+        // Refused before.
+        Some(Constraint::Regex(_) | Constraint::Lark(_)) | None => {}
     }
 }
 
@@ -236,6 +295,26 @@ pub fn models(list: &Value) -> Option<(ServerKind, Vec<EndpointModel>)> {
     Some((server_kind(owner), models))
 }
 
+/// The fields of DRY and XTC, where they are on.
+fn dry_and_xtc(sampling: &Sampling) -> Vec<(&'static str, Value)> {
+    let (dry, xtc) = (&sampling.dry, &sampling.xtc);
+    let mut fields = Vec::new();
+    if dry.multiplier > 0.0 {
+        fields.extend([
+            ("dry_multiplier", number(dry.multiplier)),
+            ("dry_base", number(dry.base)),
+            ("dry_allowed_length", json!(dry.allowed_length)),
+            ("dry_penalty_last_n", dry.last_n.map_or(json!(-1), |n| json!(n))),
+            ("dry_sequence_breakers", json!(dry.sequence_breakers)),
+        ]);
+    }
+    if xtc.probability > 0.0 {
+        fields
+            .extend([("xtc_probability", number(xtc.probability)), ("xtc_threshold", number(xtc.threshold))]);
+    }
+    fields
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -253,6 +332,8 @@ mod tests {
             stop: vec!["x".into()],
             ignore_eos: false,
             chat,
+            constraint: None,
+            logprobs: None,
             speculation: None,
             compression: None,
             had: None,
@@ -299,6 +380,28 @@ mod tests {
         assert_eq!(other[0]["tool_calls"][0]["function"]["arguments"], "{\"x\":1}");
         assert_eq!(other[0].get("reasoning"), None);
         assert_eq!(Dialect(ServerKind::LlamaCpp).messages(&[message])[0]["reasoning_content"], "Hm");
+    }
+
+    #[test]
+    fn images_are_parts_of_messages() {
+        const PNG: &str =
+            "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mNgAAAAAgAB5Sfe/AAAAABJRU5ErkJggg==";
+        let image = images::from_base64(PNG).unwrap();
+        let at = |at: usize| contract::protocol::PromptImage { at, ..image.clone() };
+        let low = contract::protocol::PromptImage { detail: ImageDetail::Low, ..at(1) };
+        let message = PromptMessage {
+            role: "user".into(),
+            content: "ab".into(),
+            images: vec![at(0), low],
+            ..PromptMessage::default()
+        };
+        let url =
+            json!({ "type": "image_url", "image_url": { "url": format!("data:image/png;base64,{PNG}") } });
+        let text = |text: &str| json!({ "type": "text", "text": text });
+        let said = Dialect(ServerKind::Other).messages(&[message]);
+        let mut low = url.clone();
+        low["image_url"]["detail"] = json!("low");
+        assert_eq!(said[0]["content"], json!([url, text("a"), low, text("b")]));
     }
 
     #[test]

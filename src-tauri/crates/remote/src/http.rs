@@ -2,11 +2,12 @@
 //! no redirect. A failure says whether a retry may help.
 
 use std::error::Error as _;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use reqwest::redirect::Policy;
-use reqwest::{Client, Response};
+use reqwest::{Client, ClientBuilder, NoProxy, Proxy, Response};
 use serde_json::Value;
 
 use super::address::Address;
@@ -15,7 +16,7 @@ use super::refusal::refused;
 use super::server_words::{ServerFailure, is_web_page};
 use contract::types::ConnectionPurpose;
 use contract::{Error, ErrorKind, Result};
-use net::{Connection, ConnectionGate};
+use net::{Connection, ConnectionGate, ProxyAddress};
 use secrets::Secret;
 
 /// A host that takes longer to be found and reached is not there.
@@ -29,9 +30,29 @@ const MAX_BODY_BYTES: usize = 8 << 20;
 
 /// Clients for here and for elsewhere.
 pub struct Http {
-    elsewhere: Client,
+    /// Made again when another proxy is chosen.
+    elsewhere: Mutex<(Option<ProxyAddress>, Client)>,
     /// No proxy stands between two programs of one computer.
     here: Client,
+}
+
+fn unusable(why: &str) -> Error {
+    let message = format!("Other servers can't be reached: {why}.");
+    Error::input("remote.client", message, "Check the proxy settings and the certificates of the system.")
+}
+
+/// Completes a client with what all have in common.
+fn client(builder: ClientBuilder) -> Result<Client> {
+    let trust = tls::client_config().map_err(|error| unusable(&error.to_string()))?;
+    let builder = builder
+        .tls_backend_preconfigured(trust)
+        .user_agent(concat!("inglenook/", env!("CARGO_PKG_VERSION")))
+        // A key is sent only to the server that it belongs to.
+        .redirect(Policy::none())
+        .connect_timeout(CONNECT_WITHIN)
+        .pool_idle_timeout(KEPT_IDLE)
+        .http1_only();
+    builder.build().map_err(|error| unusable(&cause(&error)))
 }
 
 /// A request.
@@ -56,29 +77,24 @@ pub struct Answer {
 
 impl Http {
     pub fn new() -> Result<Self> {
-        let unusable = |why: String| {
-            let message = format!("Other servers can't be reached: {why}.");
-            Error::input(
-                "remote.client",
-                message,
-                "Check the proxy settings and the certificates of the system.",
-            )
-        };
-        let trust = tls::client_config().map_err(|error| unusable(error.to_string()))?;
-        let builder = || {
-            Client::builder()
-                .tls_backend_preconfigured(trust.clone())
-                .user_agent(concat!("inglenook/", env!("CARGO_PKG_VERSION")))
-                // A key is sent only to the server that it belongs to.
-                .redirect(Policy::none())
-                .connect_timeout(CONNECT_WITHIN)
-                .pool_idle_timeout(KEPT_IDLE)
-                .http1_only()
-        };
-        let failed = |error: reqwest::Error| unusable(cause(&error));
-        let elsewhere = builder().build().map_err(failed)?;
-        let here = builder().no_proxy().build().map_err(failed)?;
-        Ok(Self { elsewhere, here })
+        let here = client(Client::builder().no_proxy())?;
+        Ok(Self { elsewhere: Mutex::new((None, client(Client::builder())?)), here })
+    }
+
+    /// The client for servers elsewhere.
+    fn elsewhere(&self, proxy: Option<ProxyAddress>) -> Result<Client> {
+        let mut known = self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.0 != proxy {
+            let builder = match &proxy {
+                Some(proxy) => {
+                    let made = Proxy::all(proxy.as_str()).map_err(|error| unusable(&cause(&error)))?;
+                    Client::builder().proxy(made.no_proxy(NoProxy::from_env()))
+                }
+                None => Client::builder(),
+            };
+            *known = (proxy, client(builder)?);
+        }
+        Ok(known.1.clone())
     }
 
     /// A refusal by the server is a fault like any other; its words are read and translated.
@@ -87,7 +103,11 @@ impl Http {
         let connection = gate
             .connect(&place, call.purpose)
             .map_err(|error| Fault::from_error(RetryAdvice::Never, error))?;
-        let client = if call.address.is_here() { &self.here } else { &self.elsewhere };
+        let client = match call.address.is_here() {
+            true => Ok(self.here.clone()),
+            false => gate.proxy().and_then(|proxy| self.elsewhere(proxy)),
+        };
+        let client = client.map_err(|error| Fault::from_error(RetryAdvice::Never, error))?;
         let request = match call.body {
             Some(body) => {
                 connection.sent(body.len());

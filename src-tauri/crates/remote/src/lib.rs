@@ -14,6 +14,7 @@ mod directory;
 mod fault;
 mod finish_reason;
 mod http;
+mod image_fetch;
 mod list_models;
 mod omitted_fields;
 mod pool;
@@ -46,6 +47,7 @@ pub use address::Address;
 pub use directory::{Endpoint, EndpointDirectory};
 use fault::{Fault, RetryAdvice};
 use http::Http;
+pub use image_fetch::{ImageReach, fetch_image};
 use pool::Health;
 use remote_memory::RemoteMemory;
 
@@ -342,7 +344,9 @@ impl AnswerQueue {
             | WorkerRequest::KvStats { .. }
             | WorkerRequest::Inspect { .. }
             | WorkerRequest::Logprobs { .. }
+            | WorkerRequest::Vocabulary { .. }
             | WorkerRequest::Embed { .. }
+            | WorkerRequest::Rank { .. }
             | WorkerRequest::Stop => {}
         }
     }

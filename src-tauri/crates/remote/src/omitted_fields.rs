@@ -9,11 +9,21 @@ use super::server_words::RefusedRequest;
 
 /// Fields that an answer can do without. Where a refusal names several, the first of them goes:
 /// of two that exclude each other the more usual one stays.
-const OPTIONAL: [&str; 18] = [
+const OPTIONAL: [&str; 28] = [
+    "logit_bias",
+    "presence_penalty",
+    "frequency_penalty",
     "top_k",
     "min_p",
     "repeat_penalty",
     "repetition_penalty",
+    "dry_multiplier",
+    "dry_base",
+    "dry_allowed_length",
+    "dry_penalty_last_n",
+    "dry_sequence_breakers",
+    "xtc_probability",
+    "xtc_threshold",
     "ignore_eos",
     "top_p",
     "stream_options",

@@ -87,7 +87,7 @@ impl<'a> TurnProgress<'a> {
         self.told.text.push_str(&text);
         self.told.reasoning.push_str(&reasoning);
         if !text.is_empty() || !reasoning.is_empty() {
-            self.context.tell(self.turn, Step::Rest { text, reasoning });
+            self.context.tell(self.turn, Step::Rest { text, reasoning, logprobs: Vec::new() });
         }
         self.n_bytes <= MAX_ANSWER_BYTES
     }
@@ -177,6 +177,8 @@ impl<'a> TurnProgress<'a> {
             decode_tok_s: decode.map_or(0.0, |took| rate(generated.saturating_sub(1), took)),
             is_about: usage.is_none(),
             answered_by: Some(self.place.clone()).filter(|place| !place.is_empty()),
+            stop_index: None,
+            guide: None,
             ..TurnResult::never_started()
         };
         self.context.tell(self.turn, Step::Done(Box::new(finished)));

@@ -11,10 +11,12 @@ use super::count::{About, counted, estimate};
 use super::progress::TurnProgress;
 use super::request::attempts;
 use contract::protocol::{
-    CompactedRange, Compression, GenerateRequest, Prompt, Step, SummaryTask, TurnResult,
+    CompactedRange, Compression, Constraint, GenerateRequest, Prompt, PromptMessage, Step, SummaryTask,
+    TurnResult,
 };
 use contract::{Error, ErrorKind, Result};
 use prompt::context_fit::{Counts, Fit, Fitting, Why};
+use prompt::images;
 
 /// Beyond this part of the context a prompt is counted by its server, if it can: an estimate might be off by as much.
 const COUNT_BEYOND: f64 = 0.4;
@@ -91,6 +93,15 @@ enum Ready {
     Wanting(SummaryTask),
 }
 
+/// Messages whose images are no files of this computer.
+fn with_image_bytes(messages: &[PromptMessage]) -> Result<Vec<PromptMessage>> {
+    let inlined = |message: &PromptMessage| {
+        let images = message.images.iter().map(images::inlined).collect::<Result<_>>()?;
+        Ok(PromptMessage { images, ..message.clone() })
+    };
+    messages.iter().map(inlined).collect()
+}
+
 /// Makes the prompt fit, as far as anything is known of the model's context.
 async fn prepare(
     context: &RemoteContext,
@@ -98,9 +109,15 @@ async fn prepare(
     progress: &mut TurnProgress<'_>,
 ) -> Result<Ready> {
     let mut messages = match &request.prompt {
-        Prompt::Chat(messages) => messages.clone(),
+        Prompt::Chat(messages) => with_image_bytes(messages)?,
         Prompt::Raw(_) | Prompt::Ids(_) => return Err(only_chat(&request.model.id)),
     };
+    if matches!(request.constraint, Some(Constraint::Regex(_) | Constraint::Lark(_))) {
+        return Err(no_grammar(&request.model.id));
+    }
+    if request.logprobs.is_some() {
+        context.tell(&request.turn, Step::Notice { error: no_logprobs() });
+    }
     if request.had.is_some() {
         progress.had = messages.pop().filter(|message| !message.content.trim().is_empty());
     }
@@ -146,6 +163,24 @@ fn without_attention(context: &RemoteContext, turn: &str, mut compression: Compr
         context.tell(turn, Step::Notice { error });
     }
     compression
+}
+
+fn no_grammar(model: &str) -> Error {
+    Error::new(
+        ErrorKind::Usage,
+        "remote.no_grammar",
+        format!("{model} is on another server, which takes only JSON schemas."),
+        "Use a JSON schema, or a model on this computer.",
+    )
+}
+
+fn no_logprobs() -> Error {
+    Error::new(
+        ErrorKind::Conflict,
+        "remote.no_logprobs",
+        "Probabilities of tokens are not taken over from other servers.",
+        "Use a model on this computer.",
+    )
 }
 
 fn only_chat(model: &str) -> Error {

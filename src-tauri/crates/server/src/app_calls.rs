@@ -1,7 +1,7 @@
 //! The application's calls and events over HTTP, with the same names and types as in the window.
 
 use axum::body::Body;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, Query};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use contract::Error;
@@ -10,23 +10,33 @@ use contract::types::{AppEvent, TurnEvent};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::RouteState;
 use crate::body::read;
 use crate::fault::{Fault, json_response};
+use crate::guard::CallerState;
 use crate::json_body;
 use crate::stream::{Sse, event};
 
 /// Handles `POST /api/{name}`; the body holds the arguments.
-pub async fn call(State(shared): State<RouteState>, Path(name): Path<String>, body: Body) -> Response {
+pub async fn call(state: CallerState, Path(name): Path<String>, body: Body) -> Response {
+    run_call_with_body(state, &name, body).await
+}
+
+/// Runs a use case whose arguments are the body.
+pub async fn run_call_with_body(state: CallerState, name: &str, body: Body) -> Response {
     let body = match read(body).await {
         Ok(body) => body,
         Err(refusal) => return refusal,
     };
     let args = if body.is_empty() { Ok(Value::Null) } else { json_body::parse(&body) };
-    let args = match args {
-        Ok(args) => args,
-        Err(error) => return Fault(not_json(&error)).into_response(),
-    };
+    match args {
+        Ok(args) => run_call(state, name, args).await,
+        Err(error) => Fault(not_json(&error)).into_response(),
+    }
+}
+
+/// Runs a use case.
+pub async fn run_call(CallerState(shared): CallerState, name: &str, args: Value) -> Response {
+    let name = name.to_owned();
     let outcome = tokio::task::spawn_blocking(move || shared.app.call(&name, args)).await;
     match outcome {
         Ok(Ok(value)) => json_response(StatusCode::OK, &value),
@@ -52,7 +62,7 @@ pub struct AfterQuery {
 
 /// Handles `GET /api/turns/{turn}/events?after=SEQ`; ends with the turn.
 pub async fn turn_events(
-    State(shared): State<RouteState>,
+    CallerState(shared): CallerState,
     Path(turn): Path<String>,
     Query(AfterQuery { after }): Query<AfterQuery>,
 ) -> Response {
@@ -63,7 +73,7 @@ pub async fn turn_events(
 }
 
 /// Handles `GET /api/events`; ends with the server.
-pub async fn app_events(State(shared): State<RouteState>) -> Response {
+pub async fn app_events(CallerState(shared): CallerState) -> Response {
     Sse::new(shared.app.watch_app(), all::<AppEvent>, &shared.stopping, true).into_response()
 }
 

@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 use futures_core::Stream;
 
-use crate::fault::refuse;
+use crate::refusal::refuse;
 
 /// Largest body; far beyond any conversation.
 pub const MAX_BODY_BYTES: usize = 32 << 20;
@@ -31,6 +31,16 @@ pub fn too_large() -> Response {
         &message,
         "Split it into smaller requests.",
     )
+}
+
+/// Reads a body of our own, of any size.
+pub async fn read_any(body: Body) -> Result<Vec<u8>, axum::Error> {
+    let mut chunks = body.into_data_stream();
+    let mut bytes = Vec::new();
+    while let Some(chunk) = std::future::poll_fn(|context| Pin::new(&mut chunks).poll_next(context)).await {
+        bytes.extend_from_slice(&chunk?);
+    }
+    Ok(bytes)
 }
 
 async fn whole(body: Body) -> Result<Bytes, Response> {

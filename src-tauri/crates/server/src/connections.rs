@@ -122,7 +122,7 @@ async fn run(
     });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(header_timeout);
-    let mut serving = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let mut serving = pin!(builder.serve_connection(TokioIo::new(stream), service).with_upgrades());
     let (mut stop, mut is_stopping) = (pin!(closed(&stopping)), false);
     loop {
         tokio::select! {
@@ -336,7 +336,7 @@ mod tests {
     const HELLO: &str = "GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
 
     #[test]
-    fn connections_that_say_nothing_keep_nobody_out() {
+    fn f67_connections_that_say_nothing_keep_nobody_out() {
         let server = Fixture::new(4, Duration::from_secs(600));
         let beginnings =
             ["", "GET / HT", "POST /size HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\nabc"];

@@ -18,6 +18,35 @@ impl IntoResponse for Fault {
     }
 }
 
+/// The status of an error at the interfaces of other programs.
+pub fn status(error: &Error) -> StatusCode {
+    match (error.code(), error.kind.http_status()) {
+        ("limit.turns" | "request.queue_full", _) => StatusCode::TOO_MANY_REQUESTS,
+        ("limit.prompt_tokens" | "limit.characters" | "request.context_full", _) => StatusCode::BAD_REQUEST,
+        // Clients can't fix the server's memory, and most don't know status 507.
+        (_, 507) => StatusCode::SERVICE_UNAVAILABLE,
+        (_, status) => StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+    }
+}
+
+/// Says when to come back, where the server was too busy.
+pub fn with_retry_after(mut response: Response) -> Response {
+    if response.status() == StatusCode::TOO_MANY_REQUESTS {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    response
+}
+
+/// Cause and remedy as sentences, for clients that show one text.
+pub fn full_text(error: &Error) -> String {
+    let message = error.message().trim_end();
+    let stop = if message.ends_with(['.', '!', '?', '…', ':']) { "" } else { "." };
+    format!("{message}{stop} {}", error.remedy()).trim_end().to_owned()
+}
+
+/// The type of the error for a prompt that does not fit, as in llama.cpp.
+pub const CONTEXT_FULL_TYPE: &str = "exceed_context_size_error";
+
 /// An error in OpenAI's form.
 #[derive(Debug, Clone)]
 pub struct OpenAiFault {
@@ -26,6 +55,15 @@ pub struct OpenAiFault {
     pub code: Option<String>,
     pub param: Option<String>,
     pub message: String,
+    /// The sizes of a prompt that does not fit, as llama.cpp names them.
+    pub overflow: Option<ContextOverflow>,
+}
+
+/// How much longer a prompt is than the context.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ContextOverflow {
+    pub n_prompt_tokens: u32,
+    pub n_ctx: u32,
 }
 
 impl OpenAiFault {
@@ -37,21 +75,27 @@ impl OpenAiFault {
             code: None,
             param: param.into().map(str::to_owned),
             message: message.into(),
+            overflow: None,
         }
     }
 
     pub fn body(&self) -> Value {
-        json!({ "error": { "message": self.message, "type": self.kind, "param": self.param, "code": self.code } })
+        let mut error =
+            json!({ "message": self.message, "type": self.kind, "param": self.param, "code": self.code });
+        if let Some(ContextOverflow { n_prompt_tokens, n_ctx }) = self.overflow {
+            error["n_prompt_tokens"] = n_prompt_tokens.into();
+            error["n_ctx"] = n_ctx.into();
+        }
+        json!({ "error": error })
     }
 }
 
 impl From<Error> for OpenAiFault {
     fn from(error: Error) -> Self {
-        let message = format!("{} {}", error.message(), error.remedy());
+        let message = full_text(&error);
         let (status, kind, param, code) = match error.code() {
-            "request.context_full" => {
-                (400, "invalid_request_error", Some("messages"), "context_length_exceeded")
-            }
+            // The type is llama.cpp's, the code OpenAI's.
+            "request.context_full" => (400, CONTEXT_FULL_TYPE, Some("messages"), "context_length_exceeded"),
             "model.unknown" => (404, "invalid_request_error", Some("model"), "model_not_found"),
             "limit.prompt_tokens" | "limit.characters" => {
                 (400, "invalid_request_error", Some("messages"), "context_length_exceeded")
@@ -68,6 +112,7 @@ impl From<Error> for OpenAiFault {
             code: Some(code.into()),
             param: param.map(str::to_owned),
             message,
+            overflow: None,
         }
     }
 }
@@ -89,34 +134,23 @@ impl IntoResponse for OpenAiFault {
     }
 }
 
-/// Rejects a request before its route is known; the body satisfies both error forms.
-pub fn refuse(status: StatusCode, code: &str, message: &str, remedy: &str) -> Response {
-    let kind =
-        if status == StatusCode::UNAUTHORIZED { "authentication_error" } else { "invalid_request_error" };
-    let error = json!({ "message": message, "type": kind, "param": null, "code": code, "remedy": remedy });
-    json_response(status, &json!({ "error": error }))
-}
-
-pub async fn method_not_allowed() -> Response {
-    refuse(
-        StatusCode::METHOD_NOT_ALLOWED,
-        "server.method",
-        "This route does not support the request method.",
-        "See docs/HTTP.md for the routes and their methods.",
-    )
-}
-
-pub fn not_found(path: &str) -> Response {
-    let message = format!("There is no route {path}.");
-    refuse(
-        StatusCode::NOT_FOUND,
-        "server.no_route",
-        &message,
-        "See docs/HTTP.md for the routes and their methods.",
-    )
-}
-
 pub fn json_response(status: StatusCode, body: &Value) -> Response {
     let headers = [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")];
     (status, headers, body.to_string()).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cause_and_remedy_are_sentences_of_one_text() {
+        for (message, remedy, expected) in [
+            ("It is taken.", "Choose another.", "It is taken. Choose another."),
+            ("no such thing", "Choose another.", "no such thing. Choose another."),
+            ("It is gone.", "", "It is gone."),
+        ] {
+            assert_eq!(full_text(&Error::input("x.y", message, remedy)), expected);
+        }
+    }
 }

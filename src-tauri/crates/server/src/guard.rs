@@ -1,22 +1,29 @@
-//! Access control: rejects other origins, DNS rebinding and requests without the key.
+//! Access control: rejects other origins, DNS rebinding and requests without a key, and holds each key to its scopes
+//! and limits.
 //!
-//! Accepts only host names that can't be rebound: loopback names and literal addresses. An `Origin` must be this
-//! server. Never sends a CORS header.
+//! `source_check` decides on hosts and origins before a key is looked at.
 
-use std::net::IpAddr;
-use std::sync::Mutex;
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use app::{Caller, Interface, KeyScope};
+use axum::extract::{FromRequestParts, MatchedPath, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use io::{Clock, RealClock};
 
 use crate::RouteState;
+use crate::base64;
 use crate::body::{is_too_large, too_large};
-use crate::fault::refuse;
-use crate::key;
+use crate::fault::Fault;
+use crate::interface_paths::{ANTHROPIC_VERSION, OllamaCall, ollama_call};
+use crate::refusal::{in_client_form, refuse};
+use crate::running_turn::blocking;
+use crate::source_check::{permit, preflight};
+use crate::{key, pages, preview};
 
 /// Number of wrong keys within `WINDOW` before further ones get 429.
 const MAX_FAILURES: usize = 10;
@@ -50,93 +57,179 @@ impl Failures {
 
 /// Runs before every route.
 pub async fn check(State(shared): State<RouteState>, request: Request, next: Next) -> Response {
-    if let Err(message) = check_source(request.headers()) {
-        return refuse(
-            StatusCode::FORBIDDEN,
-            "server.foreign",
-            message,
-            "Open the address printed by `nook serve`. Web pages from other origins can't use this server.",
-        );
-    }
-    let path = request.uri().path();
-    let needs_key = path.starts_with("/v1/") || path.starts_with("/api/") || path == "/tokenize";
-    if needs_key && !has_key(request.headers(), &shared.key) {
-        let (status, code, message) = match shared.failures.count() {
-            false => (StatusCode::UNAUTHORIZED, "invalid_api_key", "The API key is missing or wrong."),
-            true => (
-                StatusCode::TOO_MANY_REQUESTS,
-                "too_many_wrong_keys",
-                "Too many wrong API keys. Try again later.",
-            ),
-        };
-        let remedy =
-            "Send the header `Authorization: Bearer KEY`; the key is in keys/server.key in the data folder.";
-        let mut response = refuse(status, code, message, remedy);
-        let headers = response.headers_mut();
-        match status {
-            StatusCode::UNAUTHORIZED => {
-                headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
-            }
-            _ => headers.insert(header::RETRY_AFTER, HeaderValue::from_static("60")),
-        };
-        return response;
-    }
-    if is_too_large(request.headers()) {
-        return too_large();
-    }
-    let mut response = next.run(request).await;
+    let (method, route) = (request.method().clone(), request.extensions().get::<MatchedPath>().cloned());
+    let (requests, recent) = (Arc::clone(&shared.requests), Arc::clone(&shared.recent));
+    let path = request.uri().path().to_owned();
+    let from_anthropic = request.headers().contains_key(ANTHROPIC_VERSION);
+    let id = recent.begin(&method, &path);
+    let response = in_client_form(admit(shared, request, next).await, &path, from_anthropic);
+    recent.end(id, response.status());
+    requests.count(&method, route.as_ref(), response.status());
+    response
+}
+
+async fn admit(shared: RouteState, request: Request, next: Next) -> Response {
+    let origin = match shared.sources.check(request.headers()) {
+        Ok(origin) => origin,
+        Err((message, remedy)) => return refuse(StatusCode::FORBIDDEN, "server.foreign", message, remedy),
+    };
+    let asked = origin.as_ref().and_then(|_| preflight(request.method(), request.headers()));
+    let mut response = match asked {
+        Some(permission) => permission,
+        None => admit_by_key(shared, request, next).await,
+    };
     let headers = response.headers_mut();
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     headers.insert("cross-origin-resource-policy", HeaderValue::from_static("same-origin"));
+    if let Some(origin) = origin {
+        permit(headers, origin);
+    }
     response
 }
 
-fn check_source(headers: &HeaderMap) -> Result<(), &'static str> {
-    let mut hosts = headers.get_all(header::HOST).iter();
-    let host = hosts.next().and_then(|host| host.to_str().ok()).unwrap_or_default();
-    if hosts.next().is_some() || !is_unrebindable(host) {
-        return Err("This server accepts requests only under its own address, not under this host name.");
+async fn admit_by_key(shared: RouteState, mut request: Request, next: Next) -> Response {
+    if let Some(scope) = scope_of(request.method(), request.uri().path()) {
+        let route = format!("{} {}", request.method(), request.uri().path());
+        match authorize(&shared, request.headers(), route, scope).await {
+            Ok(caller) => _ = request.extensions_mut().insert(caller),
+            Err(refusal) => return refusal,
+        }
     }
-    let mut origins = headers.get_all(header::ORIGIN).iter();
-    let Some(origin) = origins.next() else { return Ok(()) };
-    let authority = origin
-        .to_str()
-        .ok()
-        .and_then(|origin| origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://")));
-    if origins.next().is_some() || !authority.is_some_and(|authority| authority.eq_ignore_ascii_case(host)) {
-        return Err("The request comes from a web page of another origin.");
+    if is_too_large(request.headers()) {
+        return too_large();
     }
-    Ok(())
+    next.run(request).await
 }
 
-/// Whether the host is `localhost` or a literal address, which no DNS answer can redirect.
-fn is_unrebindable(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(rest) => match rest.split_once(']') {
-            Some((address, "")) => address,
-            Some((address, port)) if is_port(port) => address,
-            Some(_) | None => return false,
-        },
-        None => match host.split_once(':') {
-            Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) && !port.is_empty() => name,
-            Some(_) => return false,
-            None => host,
-        },
+/// Paths that need no key besides the files of the page.
+const PUBLIC: &[&str] = &["/health", "/v1/health", "/openapi.json"];
+
+/// Beginnings of paths that a key for answers may use.
+const CHAT: &[&str] = &[
+    "/v1/",
+    "/chat/",
+    "/completion",
+    "/responses",
+    "/conversations",
+    "/embedding",
+    "/rerank",
+    "/models",
+    "/messages",
+    "/infill",
+    "/tokenize",
+    "/detokenize",
+    "/apply-template",
+    "/props",
+    "/slots",
+];
+
+/// What a key must permit for a request. None: no key is needed. What is not listed needs the most.
+fn scope_of(method: &Method, path: &str) -> Option<KeyScope> {
+    let is_reading = method == Method::GET || method == Method::HEAD;
+    if is_reading && (PUBLIC.contains(&path) || pages::is_file(path) || preview::is_frame(path)) {
+        return None;
+    }
+    if path.starts_with("/api/") {
+        return Some(match ollama_call(path) {
+            Some(OllamaCall::Answer) => KeyScope::Chat,
+            Some(OllamaCall::Library) => KeyScope::Models,
+            None => KeyScope::Admin,
+        });
+    }
+    let is_library = path.starts_with("/v1/models/") || path.starts_with("/models/");
+    if method == Method::DELETE && is_library {
+        return Some(KeyScope::Models);
+    }
+    let is_chat = CHAT.iter().any(|beginning| path.starts_with(beginning));
+    Some(if is_chat { KeyScope::Chat } else { KeyScope::Admin })
+}
+
+/// Who sends a request, if the key that it carries permits it.
+async fn authorize(
+    shared: &RouteState,
+    headers: &HeaderMap,
+    route: String,
+    scope: KeyScope,
+) -> Result<Caller, Response> {
+    let Some(given) = given_key(headers) else { return Err(wrong_key(shared)) };
+    if key::is_equal(&given, shared.key.as_bytes()) {
+        return Ok(Caller { interface: Interface::Http, key: None, route: Some(route) });
+    }
+    let Ok(given) = std::str::from_utf8(&given).map(str::to_owned) else { return Err(wrong_key(shared)) };
+    let app = shared.app.clone();
+    let verified = blocking(move || app.api_key_verify(&given)).await;
+    let Some(verified) = verified.map_err(|error| Fault(error).into_response())? else {
+        return Err(wrong_key(shared));
     };
-    name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
+    if !verified.scopes.iter().any(|has| *has == scope || *has == KeyScope::Admin) {
+        let message = format!("The key {} does not permit this route.", verified.caller.name);
+        let remedy = "Use a key with the scope that docs/HTTP.md names for it.";
+        return Err(refuse(StatusCode::FORBIDDEN, "insufficient_scope", &message, remedy));
+    }
+    if let Err((error, wait_s)) = shared.app.api_key_admit(&verified) {
+        let status = StatusCode::TOO_MANY_REQUESTS;
+        let mut response = refuse(status, error.code(), error.message(), error.remedy());
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait_s));
+        return Err(response);
+    }
+    Ok(Caller { interface: Interface::Http, key: Some(verified.caller), route: Some(route) })
 }
 
-fn is_port(text: &str) -> bool {
-    text.strip_prefix(':')
-        .is_some_and(|port| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()))
+fn wrong_key(shared: &RouteState) -> Response {
+    let (status, code, message) = match shared.failures.count() {
+        false => (StatusCode::UNAUTHORIZED, "invalid_api_key", "The API key is missing or wrong."),
+        true => (
+            StatusCode::TOO_MANY_REQUESTS,
+            "too_many_wrong_keys",
+            "Too many wrong API keys. Try again later.",
+        ),
+    };
+    let remedy = "Send the header `Authorization: Bearer KEY` or `x-api-key: KEY`. The key is in keys/server.key in \
+                  the data folder; `nook keys add` makes others.";
+    let mut response = refuse(status, code, message, remedy);
+    let headers = response.headers_mut();
+    match status {
+        StatusCode::UNAUTHORIZED => {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
+        }
+        _ => headers.insert(header::RETRY_AFTER, HeaderValue::from_static("60")),
+    };
+    response
 }
 
-fn has_key(headers: &HeaderMap, kept: &str) -> bool {
-    let given = headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes).unwrap_or_default();
-    let (scheme, given) = given.split_at(given.len().min("Bearer ".len()));
-    let is_bearer = scheme.eq_ignore_ascii_case(b"Bearer ");
-    key::is_equal(given, kept.as_bytes()) && is_bearer
+/// State of the routes, whose application acts for the caller of the request.
+pub struct CallerState(pub RouteState);
+
+impl FromRequestParts<RouteState> for CallerState {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, state: &RouteState) -> Result<Self, Self::Rejection> {
+        let mut state = state.clone();
+        if let Some(caller) = parts.extensions.get::<Caller>() {
+            state.app = state.app.as_caller(caller.clone());
+        }
+        Ok(Self(state))
+    }
+}
+
+/// The key of `Authorization: Bearer KEY`, of `x-api-key`, which Anthropic's clients send, or the password of basic
+/// authentication, for clients that take nothing but an address (`ws://:KEY@127.0.0.1:8642/mcp`).
+fn given_key(headers: &HeaderMap) -> Option<Cow<'_, [u8]>> {
+    let value = headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
+    let after = |scheme: &str| {
+        let (given, rest) = value?.split_at_checked(scheme.len())?;
+        given.eq_ignore_ascii_case(scheme.as_bytes()).then_some(rest)
+    };
+    let password = |pair: &[u8]| {
+        let pair = base64::decode(std::str::from_utf8(pair).ok()?)?;
+        let colon = pair.iter().position(|&byte| byte == b':')?;
+        pair.get(colon + 1..).map(<[u8]>::to_vec)
+    };
+    after("Bearer ")
+        .map(Cow::Borrowed)
+        .or_else(|| after("Basic ").and_then(password).map(Cow::Owned))
+        .or_else(|| headers.get("x-api-key").map(|key| Cow::Borrowed(key.as_bytes())))
 }
 
 #[cfg(test)]
@@ -144,71 +237,49 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_and_origins() {
-        let local = [
-            "127.0.0.1",
-            "127.0.0.1:8642",
-            "localhost",
-            "LOCALHOST:1",
-            "[::1]",
-            "[::1]:8642",
-            "192.168.1.5:80",
+    fn keys_in_headers() {
+        let cases = [
+            ("authorization", "Bearer secret-key", Some("secret-key")),
+            ("authorization", "bearer secret-key", Some("secret-key")),
+            ("authorization", "secret-key", None),
+            ("authorization", "Basic secret-key", None),
+            // `:secret-key`, `user:secret-key`, and `secret-key` without a colon
+            ("authorization", "Basic OnNlY3JldC1rZXk=", Some("secret-key")),
+            ("authorization", "basic dXNlcjpzZWNyZXQta2V5", Some("secret-key")),
+            ("authorization", "Basic c2VjcmV0LWtleQ==", None),
+            ("authorization", "Bearer ", Some("")),
+            ("x-api-key", "secret-key", Some("secret-key")),
+            ("x-other", "secret-key", None),
         ];
-        let foreign = [
-            "",
-            "evil.com",
-            "evil.com:8642",
-            "localhost.evil.com",
-            "127.0.0.1.nip.io",
-            "localhost:",
-            "localhost:80x",
-            "[::1",
-            "[::1]x",
-            "[evil.com]:1",
-            "127.0.0.1:8642@evil.com",
-            "localhost:80:80",
-            "0x7f.1",
-            "foo.localhost",
-        ];
-        for (host, expected) in local.iter().map(|h| (h, true)).chain(foreign.iter().map(|h| (h, false))) {
+        for (name, value, expected) in cases {
             let mut headers = HeaderMap::new();
-            headers.insert(header::HOST, host.parse().unwrap());
-            assert_eq!(check_source(&headers).is_ok(), expected, "{host}");
-            let origins = [
-                (format!("http://{host}"), expected),
-                ("null".into(), false),
-                ("http://evil.com".into(), false),
-                ("https://evil.com:8642".into(), false),
-                ("http://127.0.0.1:1234".into(), false),
-                ("http://127.0.0.1.evil.com:8642".into(), false),
-                (format!("ftp://{host}"), false),
-                (format!("http://{host}.evil.com"), false),
-                (String::new(), false),
-                ("tauri://localhost".into(), false),
-            ];
-            for (origin, expected) in origins {
-                headers.insert(header::ORIGIN, origin.parse().unwrap());
-                assert_eq!(check_source(&headers).is_ok(), expected, "{host} {origin}");
-            }
+            headers.insert(name, value.parse().unwrap());
+            assert_eq!(given_key(&headers).as_deref(), expected.map(str::as_bytes), "{name}: {value}");
         }
-        assert!(check_source(&HeaderMap::new()).is_err());
+        assert_eq!(given_key(&HeaderMap::new()), None);
     }
 
     #[test]
-    fn keys_in_headers() {
-        let cases = [
-            ("Bearer secret-key", true),
-            ("bearer secret-key", true),
-            ("secret-key", false),
-            ("Basic secret-key", false),
-            ("Bearer ", false),
-            ("Bearer secret-key2", false),
-        ];
-        for (value, expected) in cases {
-            let mut headers = HeaderMap::new();
-            headers.insert(header::AUTHORIZATION, value.parse().unwrap());
-            assert_eq!(has_key(&headers, "secret-key"), expected, "{value}");
+    fn routes_have_scopes() {
+        let get = |path: &str| scope_of(&Method::GET, path);
+        let post = |path: &str| scope_of(&Method::POST, path);
+        assert_eq!([get("/"), get("/health"), get("/v1/health")], [None; 3]);
+        for path in ["/v1/messages", "/api/chat", "/completion", "/tokenize", "/infill", "/chat/completions"]
+        {
+            assert_eq!(post(path), Some(KeyScope::Chat), "{path}");
         }
-        assert!(!has_key(&HeaderMap::new(), "secret-key"));
+        assert_eq!(
+            [
+                post("/api/pull"),
+                scope_of(&Method::DELETE, "/api/delete"),
+                scope_of(&Method::DELETE, "/v1/models/x"),
+                scope_of(&Method::DELETE, "/models/x"),
+            ],
+            [Some(KeyScope::Models); 4]
+        );
+        for path in ["/api/send", "/api/v1/send", "/api/events", "/metrics", "/mcp", "/health", "/unknown"] {
+            assert_eq!(post(path), Some(KeyScope::Admin), "{path}");
+        }
+        assert_eq!(get("/api/turns/x/events"), Some(KeyScope::Admin), "turns belong to keys");
     }
 }

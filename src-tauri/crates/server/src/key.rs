@@ -2,56 +2,48 @@
 
 use std::path::Path;
 
-use contract::Error;
+use app::{check_key, new_key};
 use contract::Result;
 use io::{Io, RealIo};
-use rand::RngCore;
-
-/// Random bytes of a key; 256 bits can't be guessed.
-const KEY_BYTES: usize = 32;
-
-/// Shortest key that a user may choose.
-const MIN_CHARS: usize = 8;
 
 /// Of the file that holds one; no key comes near it.
 const MAX_KEY_FILE_BYTES: u64 = 64 << 10;
 
 /// Validates a key from the command line.
 pub fn check(key: String) -> Result<String> {
-    let is_fine = key.len() >= MIN_CHARS && key.bytes().all(|byte| byte.is_ascii_graphic());
-    if is_fine {
-        return Ok(key);
+    check_key(&key)?;
+    Ok(key)
+}
+
+/// The key in the data folder. `None`: no server has made one yet.
+pub fn stored_key(data: &Path) -> Result<Option<String>> {
+    let path = data.join("keys").join("server.key");
+    if !RealIo.exists(&path)? {
+        return Ok(None);
     }
-    Err(Error::input(
-        "server.key",
-        format!("A key needs at least {MIN_CHARS} printable ASCII characters without spaces."),
-        "Choose a longer key, or omit --api-key to generate one.",
-    ))
+    let bytes = RealIo.read_within(&path, MAX_KEY_FILE_BYTES)?;
+    Ok(check(String::from_utf8_lossy(&bytes).trim().to_owned()).ok())
 }
 
 /// Reads the key from the data folder, or creates it.
 pub fn load_or_create(data: &Path) -> Result<String> {
+    match stored_key(data)? {
+        Some(key) => Ok(key),
+        None => renew(data),
+    }
+}
+
+/// Replaces the key in the data folder. A running server keeps the old one until it starts again.
+pub fn renew(data: &Path) -> Result<String> {
     let folder = data.join("keys");
     let path = folder.join("server.key");
-    if RealIo.exists(&path)? {
-        let bytes = RealIo.read_within(&path, MAX_KEY_FILE_BYTES)?;
-        if let Ok(key) = check(String::from_utf8_lossy(&bytes).trim().to_owned()) {
-            return Ok(key);
-        }
-    }
     RealIo.create_dir_all(&folder)?;
     // Restrict the folder before the file exists, so that no other user can ever open it.
     restrict(&folder, 0o700)?;
-    let key = new_key();
+    let key = new_key()?;
     RealIo.write_atomic(&path, key.as_bytes())?;
     restrict(&path, 0o600)?;
     Ok(key)
-}
-
-fn new_key() -> String {
-    let mut bytes = [0_u8; KEY_BYTES];
-    rand::rng().fill_bytes(&mut bytes);
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(unix)]
@@ -82,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_compare() {
+    fn f64_keys_compare() {
         let cases: [(&[u8], &[u8], bool); 6] = [
             (b"abcdefgh", b"abcdefgh", true),
             (b"abcdefgx", b"abcdefgh", false),
@@ -100,16 +92,19 @@ mod tests {
     fn a_key_is_made_once_and_is_its_owners() {
         let folder = std::env::temp_dir().join(format!("inglenook-key-{}", std::process::id()));
         let first = load_or_create(&folder).unwrap();
-        assert_eq!(first.len(), 2 * KEY_BYTES);
+        assert_eq!(first.len(), 64);
         assert_eq!(load_or_create(&folder).unwrap(), first);
+        let second = renew(&folder).unwrap();
+        assert_ne!(second, first);
+        assert_eq!(stored_key(&folder).unwrap(), Some(second));
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
             let mode = std::fs::metadata(folder.join("keys/server.key")).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600);
         }
-        assert!(check("short".into()).is_err());
-        assert!(check("with spaces in it".into()).is_err());
+        assert!(check("abc".into()).is_err() && check(" abcd".into()).is_err());
+        assert!(check("with spaces in it".into()).is_ok());
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -4,16 +4,37 @@
 //! A client that disconnects stops its own answer. Knows nothing of models and files.
 #![forbid(unsafe_code)]
 
+mod anthropic;
 mod app_calls;
+pub mod base64;
 mod body;
 mod connections;
+mod embedding_vector;
 mod fault;
 mod guard;
+mod image_urls;
+mod interface_paths;
 mod json_body;
 mod key;
+mod llama_cpp;
+mod local_routes;
+mod metrics;
+mod model_time;
+mod ollama;
 mod openai;
+mod openapi;
+mod owner;
 mod pages;
+mod partial_json;
+pub mod preview;
+mod recent_requests;
+mod refusal;
+mod request_fields;
+mod running_turn;
+mod server_control;
+mod source_check;
 mod stream;
+mod tunes;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -21,6 +42,7 @@ use std::time::Duration;
 
 use app::App;
 use app::ServerLock;
+use app::{Caller, Interface};
 use axum::Router;
 use axum::routing::{get, post};
 use connections::ConnectionLimits;
@@ -31,8 +53,13 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
-/// Default port of `nook serve`.
-pub const DEFAULT_PORT: u16 = 8642;
+pub use key::stored_key;
+pub use local_routes::LocalRoutes;
+pub use server_control::ServerControl;
+pub use source_check::AllowedSources;
+
+/// Default port of `nook serve` and of the window's server.
+pub const DEFAULT_PORT: u16 = contract::settings::DEFAULT_SERVER_PORT;
 
 /// Time that running answers get to finish after a stop request.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -48,11 +75,18 @@ pub struct Options {
     pub port: u16,
     /// `None` uses the key in the data folder, created at the first start.
     pub api_key: Option<String>,
+    /// Hosts and origins beside the server's own.
+    pub sources: AllowedSources,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { host: IpAddr::from([127, 0, 0, 1]), port: DEFAULT_PORT, api_key: None }
+        Self {
+            host: IpAddr::from([127, 0, 0, 1]),
+            port: DEFAULT_PORT,
+            api_key: None,
+            sources: AllowedSources::default(),
+        }
     }
 }
 
@@ -62,8 +96,10 @@ pub struct RunningServer {
     pub url: String,
     /// Key that clients send as `Authorization: Bearer KEY`.
     pub key: String,
+    address: SocketAddr,
     /// Tells other windows about this server. `None` if the lock failed, which does not prevent serving.
     serving: Option<ServerLock>,
+    recent: Arc<recent_requests::RecentRequests>,
     stopping: Arc<EventLog<()>>,
     task: Option<JoinHandle<()>>,
     runtime: Option<Runtime>,
@@ -74,85 +110,147 @@ pub struct RunningServer {
 pub(crate) struct RouteState {
     pub app: App,
     pub key: Arc<str>,
+    pub sources: Arc<AllowedSources>,
     /// Closed when the server stops.
     pub stopping: Arc<EventLog<()>>,
     pub failures: Arc<guard::Failures>,
+    pub responses: Arc<openai::Responses>,
+    pub batches: Arc<anthropic::MessageBatches>,
+    pub requests: Arc<metrics::RequestCounts>,
+    pub recent: Arc<recent_requests::RecentRequests>,
+    pub expiries: Arc<ollama::ModelExpiries>,
 }
 
 /// Starts the server and returns once it listens.
 pub fn serve(app: App, options: Options) -> contract::Result<RunningServer> {
+    let mut running = start(app.clone(), options, routes)?;
+    match app.serving(running.address.port()) {
+        Ok(serving) => running.serving = Some(serving),
+        Err(error) => tracing::warn!("a window beside this server will not see it: {error}"),
+    }
+    Ok(running)
+}
+
+/// As `serve`, with the routes of another protocol, whose paths begin with `/mcp`, behind the same checks and limits.
+pub fn serve_router(app: App, options: Options, routes: Router) -> contract::Result<RunningServer> {
+    start(app, options, |shared| guarded(routes, shared))
+}
+
+fn start(
+    app: App,
+    options: Options,
+    make_routes: impl FnOnce(RouteState) -> Router,
+) -> contract::Result<RunningServer> {
     let key = match options.api_key {
         Some(key) => key::check(key)?,
         None => key::load_or_create(&app.dirs().data)?,
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(IO_THREADS)
-        .thread_name("inglenook-http")
-        .enable_all()
-        .build()
-        .map_err(|error| {
-            Error::new(
-                ErrorKind::Limit,
-                "server.threads",
-                format!("The system could not start a thread: {error}."),
-                "Close other programs and try again.",
-            )
-        })?;
+    let runtime = io_runtime()?;
     let address = SocketAddr::new(options.host, options.port);
     let listener = runtime.block_on(TcpListener::bind(address)).map_err(|error| in_use(address, &error))?;
     let bound = listener.local_addr().unwrap_or(address);
-    let serving = app.serving(bound.port());
-    if let Err(error) = &serving {
-        tracing::warn!("a window beside this server will not see it: {error}");
-    }
     let stopping = EventLog::new(1);
+    let recent = Arc::default();
     let shared = RouteState {
-        app,
+        app: app.as_caller(Caller { interface: Interface::Http, ..Caller::default() }),
         key: key.as_str().into(),
+        sources: Arc::new(options.sources),
         stopping: Arc::clone(&stopping),
         failures: Arc::default(),
+        responses: Arc::default(),
+        batches: Arc::default(),
+        requests: Arc::default(),
+        recent: Arc::clone(&recent),
+        expiries: Arc::default(),
     };
     let stop = Arc::clone(&stopping);
-    let task = runtime.spawn(connections::serve(listener, routes(shared), ConnectionLimits::default(), stop));
+    let routes = make_routes(shared);
+    let task = runtime.spawn(connections::serve(listener, routes, ConnectionLimits::default(), stop));
     tracing::info!(url = %bound, "listening");
     Ok(RunningServer {
         url: format!("http://{bound}"),
         key,
-        serving: serving.ok(),
+        address: bound,
+        serving: None,
+        recent,
         stopping,
         task: Some(task),
         runtime: Some(runtime),
     })
 }
 
+fn io_runtime() -> contract::Result<Runtime> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(IO_THREADS)
+        .thread_name("inglenook-http")
+        .enable_all()
+        .build();
+    runtime.map_err(|error| {
+        Error::new(
+            ErrorKind::Limit,
+            "server.threads",
+            format!("The system could not start a thread: {error}."),
+            "Close other programs and try again.",
+        )
+    })
+}
+
 fn routes(shared: RouteState) -> Router {
-    Router::new()
-        .route("/v1/models", get(openai::models))
-        .route("/v1/models/{*id}", get(openai::model))
-        .route("/v1/chat/completions", post(openai::chat_completions))
-        .route("/v1/embeddings", post(openai::embeddings))
-        .route("/tokenize", post(openai::tokenize))
+    let images = axum::middleware::from_fn_with_state(shared.clone(), image_urls::fetch);
+    let interfaces = Router::new()
+        .merge(anthropic::routes())
+        .merge(ollama::routes())
+        .merge(llama_cpp::routes())
+        .merge(openai::routes())
+        .layer(images);
+    let routes = Router::new()
+        .route("/v1/models", get(anthropic::models))
+        .route("/v1/models/{*id}", get(anthropic::model).delete(openai::delete_model))
+        .merge(interfaces)
+        .merge(tunes::routes())
         .route("/api/{name}", post(app_calls::call))
+        .route("/api/v1/{name}", post(app_calls::call))
         .route("/api/turns/{turn}/events", get(app_calls::turn_events))
         .route("/api/events", get(app_calls::app_events))
+        .route("/api/v1/stats", get(metrics::stats))
+        .route("/metrics", get(metrics::metrics))
+        .route("/openapi.json", get(openapi::document))
         .route("/health", get(pages::health))
+        .route("/v1/health", get(pages::health))
         .route("/", get(pages::index))
+        .route("/preview/{frame}", get(preview::frame))
         .fallback(pages::file)
-        .method_not_allowed_fallback(fault::method_not_allowed)
-        .layer(axum::middleware::from_fn_with_state(shared.clone(), guard::check))
-        .with_state(shared)
+        .method_not_allowed_fallback(refusal::method_not_allowed)
+        .with_state(shared.clone());
+    guarded(routes, shared)
+}
+
+/// Puts the access control in front of routes.
+fn guarded(routes: Router, shared: RouteState) -> Router {
+    routes.layer(axum::middleware::from_fn_with_state(shared, guard::check))
+}
+
+/// Ports that are tried for a suggestion.
+const MAX_TRIED_PORTS: u16 = 20;
+
+/// The next free port.
+fn free_port_after(address: SocketAddr) -> Option<u16> {
+    let ports = (1..=MAX_TRIED_PORTS).filter_map(|n| address.port().checked_add(n));
+    ports.into_iter().find(|port| std::net::TcpListener::bind((address.ip(), *port)).is_ok())
 }
 
 fn in_use(address: SocketAddr, error: &std::io::Error) -> Error {
     match error.kind() {
-        std::io::ErrorKind::AddrInUse => Error::input(
-            "server.port_in_use",
-            format!("Another program is already listening on {address}."),
-            format!(
-                "Choose another port, such as --port {}, or --port 0 for any free port.",
-                address.port().saturating_add(1)
-            ),
-        ),
+        std::io::ErrorKind::AddrInUse => {
+            let owner = platform::port_owner(address.port());
+            let owner = owner.map_or_else(|| "Another program".into(), |name| format!("The program {name}"));
+            let free = free_port_after(address).map(|port| format!("such as --port {port}, or "));
+            Error::input(
+                "server.port_in_use",
+                format!("{owner} is already listening on {address}."),
+                format!("Choose another port, {}--port 0 for any free port.", free.unwrap_or_default()),
+            )
+        }
         _ => Error::input(
             "server.bind",
             format!("Listening on {address} failed: {error}."),
@@ -187,7 +285,8 @@ impl Drop for RunningServer {
     }
 }
 
-async fn signalled() {
+/// Waits for Ctrl+C or SIGTERM.
+pub async fn signalled() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};

@@ -1,190 +1,137 @@
-//! The OpenAI-compatible API: models, chat completions, embeddings and token counts.
+//! The OpenAI-compatible API: models, chat completions, completions, responses, conversations, embeddings.
 //!
 //! Rejects known but unsupported fields by name; ignores unknown fields.
 
+mod answer_values;
+mod chat;
+mod completions;
+mod conversations;
 mod embeddings;
-mod request;
-mod response;
+mod fields;
+mod format;
+mod models;
+mod not_offered;
+mod pages;
+mod rerank;
+mod responses;
+mod running_timings;
+mod sampling_fields;
+mod stored_completions;
+mod tools;
+mod turn_set;
 
-use app::App;
-use app::GenerateArgs;
-use app::ServedModel;
-use axum::body::Body;
-use axum::extract::{Path, State};
+use app::{App, ServedModel};
+use axum::Router;
+use axum::body::{Body, Bytes};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use contract::types::{TurnEvent, TurnEventKind};
+use axum::routing::{MethodRouter, get, post};
 use io::{Clock, RealClock};
-use platform::Watch;
-use serde_json::{Value, json};
+use rand::RngCore;
+use serde_json::Value;
 
 use crate::RouteState;
 use crate::body::read;
 use crate::fault::{OpenAiFault, json_response};
-use crate::stream::{CancelOnDrop, Sse};
-pub use embeddings::embeddings;
-use request::ChatRequest;
-use response::{CompletionBuilder, Identity, StreamWriter};
+pub use answer_values::logprobs_value;
+pub use chat::tokenize;
+use fields::Result;
+pub use models::{delete_model, model, models};
+pub use responses::Responses;
 
-/// Handles `GET /v1/models`.
-pub async fn models(State(shared): State<RouteState>) -> Response {
-    match blocking(move || shared.app.models_served()).await {
-        Ok(entries) => {
-            let data: Vec<Value> = entries.iter().map(model_value).collect();
-            json_response(StatusCode::OK, &json!({ "object": "list", "data": data }))
-        }
-        Err(fault) => fault.into_response(),
-    }
-}
+/// A path that means llama.cpp's interface where it stands without `/v1`.
+const LLAMA_CPP_PATH: &str = "/completions";
 
-/// Handles `GET /v1/models/{id}`.
-pub async fn model(State(shared): State<RouteState>, Path(id): Path<String>) -> Response {
-    match blocking(move || shared.app.model_served(&id)).await {
-        Ok(entry) => json_response(StatusCode::OK, &model_value(&entry)),
-        Err(fault) => fault.into_response(),
-    }
-}
-
-fn model_value(ServedModel { id, context }: &ServedModel) -> Value {
-    let mut value = json!({ "id": id, "object": "model", "created": 0, "owned_by": "inglenook" });
-    if let Some(context) = context {
-        value["max_model_len"] = json!(context);
-    }
-    value
-}
-
-/// Handles `POST /v1/chat/completions`.
-pub async fn chat_completions(State(shared): State<RouteState>, body: Body) -> Response {
-    let body = match read(body).await {
-        Ok(body) => body,
-        Err(refusal) => return refusal,
-    };
-    match answer(shared, &body).await {
-        Ok(response) => response,
-        Err(fault) => fault.into_response(),
-    }
-}
-
-/// Handles `POST /tokenize` like vLLM: counts the prompt tokens of a chat request.
-pub async fn tokenize(State(shared): State<RouteState>, body: Body) -> Response {
-    let body = match read(body).await {
-        Ok(body) => body,
-        Err(refusal) => return refusal,
-    };
-    let counted = async {
-        let ChatRequest { model, args, .. } = ChatRequest::parse(&body)?;
-        blocking(move || shared.app.prompt_count(model, args)).await
-    };
-    match counted.await {
-        Ok(counted) => {
-            let value = json!({ "count": counted.tokens, "max_model_len": counted.context_limit });
-            json_response(StatusCode::OK, &value)
-        }
-        Err(fault) => fault.into_response(),
-    }
-}
-
-async fn answer(shared: RouteState, body: &[u8]) -> Result<Response, OpenAiFault> {
-    let request = ChatRequest::parse(body)?;
-    let ChatRequest { model, args, stream, include_usage } = request;
-    let (app, turn, model) = start(shared.app.clone(), model, args).await?;
-    let guard = CancelOnDrop::new(app.clone(), turn.clone());
-    let watch = app.watch_turn(&turn, 0)?;
-    let created = RealClock::new().now_utc_ms() / 1000;
-    let identity = Identity { id: format!("chatcmpl-{}", turn.replace('-', "")), created, model };
-    if !stream {
-        return whole(watch, identity, guard).await;
-    }
-    // Wait for the model to accept the prompt, so that a rejected one still gets an error status.
-    let mut first = watch;
-    let begun = until_accepted(&mut first).await?;
-    let mut writer = StreamWriter::new(identity, include_usage);
-    let mut begun = Some(begun);
-    let write = move |events: Option<Vec<TurnEvent>>| {
-        // Holds the guard until the client disconnects or the answer is complete.
-        let _guard = &guard;
-        let mut text: String = begun.take().map_or_else(String::new, |begun| writer.begin(begun));
-        match events {
-            Some(events) => events.into_iter().for_each(|event| text.push_str(&writer.write(event.kind))),
-            None => text.push_str(&writer.end()),
-        }
-        text
-    };
-    Ok(Sse::new(first, write, &shared.stopping, false).into_response())
-}
-
-/// Starts the turn. Returns it with the id of the model.
-async fn start(
-    app: App,
-    model: Option<String>,
-    args: GenerateArgs,
-) -> Result<(App, String, String), OpenAiFault> {
-    blocking(move || {
-        // Library ids only: a request can't open arbitrary files.
-        let model = match model {
-            Some(model) => app.model_served(&model)?.id,
-            None => app.model_served(&app.default_model()?)?.id,
+/// The routes, with and without `/v1`. `lib.rs` has those of models and of token counts.
+pub fn routes() -> Router<RouteState> {
+    let items = get(conversations::items).post(conversations::add_items);
+    let stored =
+        get(stored_completions::one).post(stored_completions::update).delete(stored_completions::delete);
+    let conversation = get(conversations::one).post(conversations::update).delete(conversations::delete);
+    let all: [(&str, MethodRouter<RouteState>); 18] = [
+        ("/chat/completions", post(chat::complete).get(stored_completions::list)),
+        ("/chat/completions/input_tokens", post(chat::input_tokens)),
+        ("/chat/completions/{id}", stored),
+        ("/chat/completions/{id}/messages", get(stored_completions::messages)),
+        ("/completions", post(completions::complete)),
+        ("/embeddings", post(embeddings::embeddings)),
+        ("/rerank", post(rerank::rerank)),
+        ("/reranking", post(rerank::rerank)),
+        ("/responses", post(responses::create)),
+        ("/responses/input_tokens", post(responses::input_tokens)),
+        ("/responses/compact", post(responses::compact)),
+        ("/responses/{id}", get(responses::one).delete(responses::delete)),
+        ("/responses/{id}/cancel", post(responses::cancel)),
+        ("/responses/{id}/input_items", get(responses::input_items)),
+        ("/conversations", post(conversations::create)),
+        ("/conversations/{id}", conversation),
+        ("/conversations/{id}/items", items),
+        ("/conversations/{id}/items/{item}", get(conversations::item).delete(conversations::delete_item)),
+    ];
+    let router =
+        Router::new().route("/models", get(models)).route("/models/{*id}", get(model).delete(delete_model));
+    let router = router.merge(not_offered::routes());
+    all.into_iter().fold(router, |router, (path, methods)| {
+        let router = match path {
+            LLAMA_CPP_PATH => router,
+            path => router.route(path, methods.clone()),
         };
-        let turn = app.generate(GenerateArgs { model: Some(model.clone()), ..args })?;
-        Ok((app, turn, model))
+        router.route(&format!("/v1{path}"), methods)
     })
-    .await
 }
 
-async fn next(watch: &mut Watch<TurnEvent>) -> Option<Vec<TurnEvent>> {
-    std::future::poll_fn(|context| watch.poll_next(context)).await
-}
-
-/// Collects events until the model has accepted the prompt.
-async fn until_accepted(watch: &mut Watch<TurnEvent>) -> Result<Vec<TurnEvent>, OpenAiFault> {
-    let mut seen = Vec::new();
-    while let Some(events) = next(watch).await {
-        let mut is_accepted = false;
-        for event in &events {
-            match &event.kind {
-                TurnEventKind::Queued { .. }
-                | TurnEventKind::Loading { .. }
-                | TurnEventKind::Compacting { .. }
-                | TurnEventKind::Compacted { .. }
-                | TurnEventKind::Notice { .. } => {}
-                TurnEventKind::Failed { error } if !is_accepted => return Err(response::failed(error)),
-                TurnEventKind::Prefill { .. }
-                | TurnEventKind::Text { .. }
-                | TurnEventKind::Reasoning { .. }
-                | TurnEventKind::Revised { .. }
-                | TurnEventKind::ToolCall { .. }
-                | TurnEventKind::Done { .. }
-                | TurnEventKind::Failed { .. } => is_accepted = true,
-            }
-        }
-        seen.extend(events);
-        if is_accepted {
-            break;
-        }
+/// Answers a request whose body is JSON by the value that `answer` makes of it.
+async fn answered<F>(body: Body, answer: impl FnOnce(Bytes) -> F) -> Response
+where
+    F: Future<Output = Result<Response>>,
+{
+    match read(body).await {
+        Ok(body) => answer(body).await.unwrap_or_else(IntoResponse::into_response),
+        Err(refusal) => refusal,
     }
-    Ok(seen)
 }
 
-async fn whole(
-    mut watch: Watch<TurnEvent>,
-    identity: Identity,
-    guard: CancelOnDrop,
-) -> Result<Response, OpenAiFault> {
-    let mut whole = CompletionBuilder::default();
-    while let Some(events) = next(&mut watch).await {
-        for event in events {
-            whole.take(event.kind)?;
-        }
-    }
-    drop(guard);
-    Ok(json_response(StatusCode::OK, &whole.into_value(&identity)?))
+fn ok(value: &Value) -> Response {
+    json_response(StatusCode::OK, value)
 }
 
+/// The model that answers. `name`: what the request says; None: the default model.
+async fn answering_model(app: App, name: Option<String>) -> Result<ServedModel> {
+    // Library ids only: a request can't open arbitrary files.
+    blocking(move || app.model_for_request(name.as_deref())).await
+}
+
+/// Runs a use case, which may wait for the disk or the worker, apart from the threads of the network.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> contract::Result<T> + Send + 'static,
-) -> Result<T, OpenAiFault> {
+) -> Result<T> {
     match tokio::task::spawn_blocking(work).await {
         Ok(outcome) => Ok(outcome?),
         Err(panic) => Err(contract::Error::bug(panic).into()),
+    }
+}
+
+fn now_ms() -> i64 {
+    RealClock::new().now_utc_ms()
+}
+
+fn now_s() -> i64 {
+    now_ms() / 1000
+}
+
+/// A new random id, such as `msg_…`.
+pub fn new_id(prefix: &str) -> String {
+    let mut bytes = [0_u8; 24];
+    rand::rng().fill_bytes(&mut bytes);
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{prefix}_{hex}")
+}
+
+/// An object that was never stored, or is another key's.
+fn no_such(what: &str, id: &str) -> OpenAiFault {
+    OpenAiFault {
+        status: StatusCode::NOT_FOUND,
+        code: Some("not_found".into()),
+        ..OpenAiFault::invalid(None, format!("There is no {what} with the id {id}."))
     }
 }

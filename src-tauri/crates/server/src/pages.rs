@@ -4,13 +4,14 @@ use axum::http::{StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
-use crate::fault::{json_response, not_found};
+use crate::fault::json_response;
+use crate::refusal::not_found;
 
 /// Paths in `ui/dist` and their contents; empty without a built UI.
 static FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/ui_files.rs"));
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; \
-                      font-src 'self'; connect-src 'self'; frame-src 'none'; frame-ancestors 'none'; object-src 'none'; \
+                      font-src 'self'; connect-src 'self'; frame-src 'self'; frame-ancestors 'none'; object-src 'none'; \
                       base-uri 'none'; form-action 'none'";
 
 const NO_UI: &str = "<!doctype html><meta charset=utf-8><title>Inglenook</title>\
@@ -34,6 +35,11 @@ pub async fn file(uri: Uri) -> Response {
         Some(bytes) => page(path, bytes),
         None => not_found(path),
     }
+}
+
+/// Whether a path is that of an embedded file.
+pub fn is_file(path: &str) -> bool {
+    path == "/" || find(path.trim_start_matches('/')).is_some()
 }
 
 pub async fn health() -> Response {

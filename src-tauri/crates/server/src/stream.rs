@@ -31,9 +31,26 @@ impl Drop for CancelOnDrop {
     }
 }
 
+/// Where a stream's events come from.
+pub trait EventSource {
+    /// One event.
+    type Event;
+
+    /// All events since the last call; `None` after the last one.
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Vec<Self::Event>>>;
+}
+
+impl<E: Clone> EventSource for Watch<E> {
+    type Event = E;
+
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Vec<E>>> {
+        Watch::poll_next(self, context)
+    }
+}
+
 /// Response body that writes batches of events.
-pub struct Sse<E, F> {
-    watch: Watch<E>,
+pub struct Sse<S, F> {
+    source: S,
     /// Formats a batch; `None` marks the end of the events.
     write: F,
     stopping: Watch<()>,
@@ -42,13 +59,13 @@ pub struct Sse<E, F> {
     is_over: bool,
 }
 
-impl<E, F> Sse<E, F>
+impl<S, F> Sse<S, F>
 where
-    E: Clone + Send + 'static,
-    F: FnMut(Option<Vec<E>>) -> String + Send + Unpin + 'static,
+    S: EventSource + Send + Unpin + 'static,
+    F: FnMut(Option<Vec<S::Event>>) -> String + Send + Unpin + 'static,
 {
-    pub fn new(watch: Watch<E>, write: F, stopping: &Arc<EventLog<()>>, ends_with_server: bool) -> Self {
-        Self { watch, write, stopping: Watch::new(stopping, 0), ends_with_server, is_over: false }
+    pub fn new(source: S, write: F, stopping: &Arc<EventLog<()>>, ends_with_server: bool) -> Self {
+        Self { source, write, stopping: Watch::new(stopping, 0), ends_with_server, is_over: false }
     }
 
     pub fn into_response(self) -> Response {
@@ -58,10 +75,10 @@ where
     }
 }
 
-impl<E, F> Stream for Sse<E, F>
+impl<S, F> Stream for Sse<S, F>
 where
-    E: Clone + Send + 'static,
-    F: FnMut(Option<Vec<E>>) -> String + Send + Unpin + 'static,
+    S: EventSource + Send + Unpin + 'static,
+    F: FnMut(Option<Vec<S::Event>>) -> String + Send + Unpin + 'static,
 {
     type Item = Result<Bytes, std::convert::Infallible>;
 
@@ -71,7 +88,7 @@ where
             if this.is_over {
                 return Poll::Ready(None);
             }
-            let events = match this.watch.poll_next(context) {
+            let events = match this.source.poll_next(context) {
                 Poll::Ready(events) => events,
                 Poll::Pending if this.ends_with_server && this.stopping.poll_next(context).is_ready() => None,
                 Poll::Pending => return Poll::Pending,
@@ -85,9 +102,15 @@ where
     }
 }
 
-/// One server-sent event.
+/// One server-sent event without a name.
 pub fn event(data: &impl serde::Serialize) -> String {
     // Our own types always serialize.
     let data = serde_json::to_string(data).unwrap_or_else(|_| "null".into());
     format!("data: {data}\n\n")
+}
+
+/// One server-sent event whose name is its data's `type`.
+pub fn named_event(data: &serde_json::Value) -> String {
+    let name = data.get("type").and_then(serde_json::Value::as_str).unwrap_or("message");
+    format!("event: {name}\ndata: {data}\n\n")
 }

@@ -1,6 +1,9 @@
 //! The real server on a loopback port, asked by a client of a few lines.
 #![allow(clippy::unwrap_used)] // a test
 
+#[path = "support/fixture.rs"]
+mod fixture;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
@@ -10,107 +13,9 @@ use app::App;
 use app::AppConfig;
 use contract::types::ServerState;
 use serde_json::{Value, json};
-use server::{Options, RunningServer, serve};
+use server::{AllowedSources, Options, serve};
 
-const KEY: &str = "a-key-for-tests";
-
-struct Fixture {
-    app: App,
-    listening: Option<RunningServer>,
-    port: u16,
-    home: PathBuf,
-}
-
-impl Fixture {
-    fn new(name: &str) -> Self {
-        let home = std::env::temp_dir().join(format!("inglenook-server-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&home);
-        let app = App::open(AppConfig { data_dir: Some(home.clone()), ..AppConfig::default() }).unwrap();
-        app.settings_set("max_tokens", &json!(8)).unwrap();
-        app.settings_set("temperature", &json!(0)).unwrap();
-        app.settings_set("threads", &json!(1)).unwrap();
-        let options = Options { port: 0, api_key: Some(KEY.into()), ..Options::default() };
-        let listening = serve(app.clone(), options).unwrap();
-        let port = listening.url.rsplit_once(':').unwrap().1.parse().unwrap();
-        Self { app, listening: Some(listening), port, home }
-    }
-
-    /// Sends a request as it stands and leaves the connection open.
-    fn open(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> TcpStream {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        let mut request = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\n");
-        if !headers.iter().any(|(name, _)| *name == "host") {
-            request.push_str(&format!("host: 127.0.0.1:{}\r\n", self.port));
-        }
-        for (name, value) in headers {
-            request.push_str(&format!("{name}: {value}\r\n"));
-        }
-        request.push_str(&format!("content-length: {}\r\n\r\n{body}", body.len()));
-        stream.write_all(request.as_bytes()).unwrap();
-        stream
-    }
-
-    fn raw(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
-        Answer::read(self.open(method, path, headers, body))
-    }
-
-    fn ask(&self, method: &str, path: &str, body: &Value) -> Answer {
-        let authorization = format!("Bearer {KEY}");
-        let body = if body.is_null() { String::new() } else { body.to_string() };
-        self.raw(method, path, &[("authorization", &authorization)], &body)
-    }
-}
-
-impl Drop for Fixture {
-    fn drop(&mut self) {
-        self.listening.take();
-        let _ = std::fs::remove_dir_all(&self.home);
-    }
-}
-
-#[derive(Debug)]
-struct Answer {
-    status: u16,
-    headers: String,
-    body: String,
-}
-
-impl Answer {
-    fn read(mut stream: TcpStream) -> Self {
-        let mut bytes = Vec::new();
-        stream.read_to_end(&mut bytes).unwrap();
-        let text = String::from_utf8(bytes).unwrap();
-        let (head, body) = text.split_once("\r\n\r\n").unwrap();
-        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        let headers = head.to_lowercase();
-        let body = if headers.contains("transfer-encoding: chunked") { unchunk(body) } else { body.into() };
-        Self { status, headers, body }
-    }
-
-    fn json(&self) -> Value {
-        serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("no JSON: {self:?}"))
-    }
-
-    /// The data of each server-sent event.
-    fn events(&self) -> Vec<&str> {
-        self.body.split_terminator("\n\n").map(|event| event.strip_prefix("data: ").unwrap()).collect()
-    }
-}
-
-fn unchunk(body: &str) -> String {
-    let mut rest = body;
-    let mut whole = String::new();
-    while let Some((length, after)) = rest.split_once("\r\n") {
-        let length = usize::from_str_radix(length, 16).unwrap();
-        if length == 0 {
-            break;
-        }
-        whole.push_str(&after[..length]);
-        rest = &after[length + 2..];
-    }
-    whole
-}
+use fixture::{Answer, Fixture, KEY};
 
 /// A body in chunks as they stand.
 fn chunked(server: &Fixture, path: &str, chunks: &str) -> Answer {
@@ -237,7 +142,7 @@ fn a_streamed_completion_has_the_shape_that_clients_check() {
         assert_eq!(events.pop(), Some("[DONE]"));
         let mut chunks: Vec<Value> =
             events.iter().map(|event| serde_json::from_str(event).unwrap()).collect();
-        assert_eq!(chunks[0]["choices"][0]["delta"], json!({ "role": "assistant", "content": "" }));
+        assert_eq!(chunks[0]["choices"][0]["delta"], json!({ "role": "assistant", "content": null }));
         if include_usage {
             let last = chunks.pop().unwrap();
             assert_eq!(last["choices"], json!([]));
@@ -261,11 +166,11 @@ fn a_streamed_completion_has_the_shape_that_clients_check() {
 }
 
 #[test]
-fn refusals_have_openais_form() {
+fn f65_refusals_have_openais_form() {
     let server = Fixture::new("refusals");
     server.app.settings_set("context", &json!(64)).unwrap();
     let cases = [
-        (hello(&json!({ "n": 3 })), 400, "n"),
+        (hello(&json!({ "n": 0 })), 400, "n"),
         (hello(&json!({ "response_format": { "type": "json_schema" } })), 400, "response_format"),
         (hello(&json!({ "model": "gpt-4" })), 404, "model"),
         (hello(&json!({ "model": "/etc/passwd" })), 404, "model"),
@@ -313,7 +218,7 @@ fn models_and_routes() {
         ("GET", "/nowhere", 404),
         ("GET", "/api/nowhere/at/all", 404),
         ("POST", "/api/launch", 404),
-        ("GET", "/v1/chat/completions", 405),
+        ("PUT", "/v1/chat/completions", 405),
         ("DELETE", "/api/app_info", 405),
         ("GET", "/health", 200),
         ("GET", "/%2e%2e/%2e%2e/etc/passwd", 404),
@@ -329,7 +234,7 @@ fn models_and_routes() {
 }
 
 #[test]
-fn nobody_else_is_let_in() {
+fn f63_nobody_else_is_let_in() {
     let server = Fixture::new("guard");
     let key = format!("Bearer {KEY}");
     let own = format!("http://127.0.0.1:{}", server.port);
@@ -360,6 +265,39 @@ fn nobody_else_is_let_in() {
     }
     assert_eq!(refused(&[("authorization", "Bearer wrong-key")]), 429);
     assert_eq!(refused(&[("authorization", &key)]), 200, "the right key is never kept out");
+}
+
+#[test]
+fn hosts_and_origins_that_the_user_allows_are_let_in() {
+    let server = Fixture::new("allowed");
+    let allowed = AllowedSources::new(&["box.internal".into()], &["http://localhost:3000".into()]).unwrap();
+    let options = Options { port: 0, api_key: Some(KEY.into()), sources: allowed, ..Options::default() };
+    let listening = serve(server.app.clone(), options).unwrap();
+    let port = listening.url.rsplit_once(':').unwrap().1.parse().unwrap();
+    let ask = |method: &str, headers: &[(&str, &str)]| {
+        let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let lines: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        write!(stream, "{method} /v1/models HTTP/1.1\r\nconnection: close\r\n{lines}\r\n").unwrap();
+        Answer::read(stream)
+    };
+    let (key, host) = (("x-api-key", KEY), ("host", "box.internal:80"));
+    assert_eq!(ask("GET", &[key, host]).status, 200);
+    assert_eq!(ask("GET", &[key, ("host", "other.internal")]).status, 403);
+    let origin = ("origin", "http://localhost:3000");
+    let read = ask("GET", &[key, host, origin]);
+    assert_eq!(read.status, 200);
+    assert!(read.headers.contains("access-control-allow-origin: http://localhost:3000"), "{read:?}");
+    let without_key = ask("GET", &[host, origin]);
+    assert_eq!(without_key.status, 401, "an origin is no key");
+    assert!(without_key.headers.contains("access-control-allow-origin"), "the page can read why");
+    let question =
+        [("access-control-request-method", "POST"), ("access-control-request-headers", "authorization")];
+    let permitted = ask("OPTIONS", &[host, origin, question[0], question[1]]);
+    assert_eq!(permitted.status, 204, "browsers ask without a key");
+    assert!(permitted.headers.contains("access-control-allow-headers: authorization"));
+    let foreign = ask("OPTIONS", &[host, ("origin", "http://localhost:3001"), question[0]]);
+    assert_eq!(foreign.status, 403);
+    assert!(!foreign.headers.contains("access-control"));
 }
 
 #[test]
@@ -417,7 +355,7 @@ fn events_beside_turns_are_streamed_until_the_server_stops() {
 }
 
 #[test]
-fn a_client_that_leaves_stops_its_answer() {
+fn f66_a_client_that_leaves_stops_its_answer() {
     let server = Fixture::new("leave");
     server.app.settings_reset("max_tokens").unwrap();
     for stream in [true, false] {
@@ -436,12 +374,18 @@ fn a_client_that_leaves_stops_its_answer() {
 }
 
 #[test]
-fn a_port_in_use_is_said_so() {
+fn f62_a_port_in_use_is_named_with_its_program_and_a_free_one() {
     let server = Fixture::new("port");
     let options = Options { port: server.port, api_key: Some(KEY.into()), ..Options::default() };
     let error = serve(server.app.clone(), options).err().unwrap();
     assert_eq!(error.code(), "server.port_in_use");
     assert!(error.message().contains(&server.port.to_string()));
+    let suggested = error.remedy().split("--port ").nth(1).unwrap().split(',').next().unwrap().to_owned();
+    let suggested: u16 = suggested.parse().unwrap();
+    assert!(suggested > server.port && std::net::TcpListener::bind(("127.0.0.1", suggested)).is_ok());
+    if cfg!(target_os = "linux") {
+        assert!(!error.message().starts_with("Another program"), "{error}");
+    }
 }
 
 /// A small model with random weights, as `tests/reference/embed.py` makes it.

@@ -13,10 +13,11 @@ use session::KvFile;
 
 use crate::App;
 use crate::Services;
-use crate::conversations::rows_to_types::history_messages;
-use crate::retrieval::injected::with_files;
+use crate::retrieval::images::can_see;
 use crate::settings::MB;
 use crate::settings::TypedSettings;
+use file_search::injected::with_files;
+use records::conversations::history_messages;
 
 impl App {
     /// What becomes of contexts after their turn, as the settings say.
@@ -73,16 +74,18 @@ impl App {
         let (model, branch) = {
             let store = self.store();
             let branch = store.branch(id)?;
-            (branch.conversation.model, with_files(&store, branch.messages)?)
+            (branch.conversation.model, branch.messages)
         };
         let Responder::Local(reference) = self.responder(&model)? else { return Ok(()) };
+        let load = self.load_spec_of(&model)?;
+        let branch = with_files(&self.store(), branch, &|| can_see(&reference, &load))?;
         let messages = history(history_messages(branch));
         if messages.is_empty() || self.store().active_turn(id)?.is_some() {
             return Ok(());
         }
         self.ask(WorkerRequest::Prefetch(Box::new(PrefetchRequest {
             model: reference,
-            load: self.load_spec_of(&model)?,
+            load,
             conversation: id.into(),
             messages,
             chat: self.chat_options(&model, ChatOptions::default())?,

@@ -3,7 +3,7 @@
 
 use std::sync::mpsc;
 
-use contract::protocol::{ChatOptions, FitOutcome, WorkerRequest};
+use contract::protocol::{FitOutcome, WorkerRequest};
 use contract::types::{AppEvent, CompactionInfo, CompactionStrategy, Conversation};
 use contract::{Error, ErrorKind, Responder, Result};
 
@@ -110,12 +110,14 @@ impl App {
             CompactionStrategy::Off | CompactionStrategy::Attention => CompactionStrategy::Window,
             chosen @ (CompactionStrategy::Window | CompactionStrategy::Summary) => chosen,
         };
-        let tools = self.tools_offer(Some(&self.options_of(id)?))?.definitions();
+        let options = self.options_of(id)?;
+        let tools = self.tools_offer(Some(&options))?.definitions();
         Ok(TurnPlan {
             conversation: id.into(),
             model: responder.reference(),
             load,
-            chat: self.chat_options(&model, ChatOptions { tools, ..ChatOptions::default() })?,
+            chat: self.chat_options_with(&model, &options, tools)?,
+            system: self.system_of(&options)?,
             max_tokens: self.max_tokens()?,
             default,
             one_off: None,

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, SyncSender};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use contract::protocol::{EmbeddingBatch, FitOutcome, KvStats, TokenCounts, WorkerEvent};
+use contract::protocol::{
+    EmbeddingBatch, FitOutcome, KvStats, PassageScores, TokenCounts, VocabularyAnswer, WorkerEvent,
+};
 use contract::types::TokenAlternatives;
 use contract::{Error, ModelFacts, Result};
 
@@ -49,7 +51,9 @@ pub(crate) struct Replies {
     pub facts: PendingReplies<Result<ModelFacts>>,
     pub counts: PendingReplies<Result<TokenCounts>>,
     pub token_logprobs: PendingReplies<Result<Vec<TokenAlternatives>>>,
+    pub vocabularies: PendingReplies<Result<VocabularyAnswer>>,
     pub embeddings: PendingReplies<Result<EmbeddingBatch>>,
+    pub passage_scores: PendingReplies<Result<PassageScores>>,
     pub fits: PendingReplies<Result<FitOutcome>>,
     pub checkpoints: PendingReplies<Result<Option<Vec<String>>>>,
     pub kv_stats: PendingReplies<KvStats>,
@@ -79,7 +83,11 @@ impl Replies {
             WorkerEvent::TokenAlternatives { request, outcome } => {
                 self.token_logprobs.complete(request, outcome)
             }
+            WorkerEvent::VocabularyAnswer { request, outcome } => {
+                self.vocabularies.complete(request, outcome)
+            }
             WorkerEvent::EmbeddingBatch { request, outcome } => self.embeddings.complete(request, outcome),
+            WorkerEvent::PassageScores { request, outcome } => self.passage_scores.complete(request, outcome),
             WorkerEvent::FitOutcome { request, outcome } => self.fits.complete(request, outcome),
             WorkerEvent::Stored { request, outcome } => self.checkpoints.complete(request, outcome),
             WorkerEvent::KvStats { request, stats } => self.kv_stats.complete(request, stats),
@@ -97,7 +105,9 @@ impl Replies {
         self.facts.lock().clear();
         self.counts.lock().clear();
         self.token_logprobs.lock().clear();
+        self.vocabularies.lock().clear();
         self.embeddings.lock().clear();
+        self.passage_scores.lock().clear();
         self.fits.lock().clear();
         self.checkpoints.lock().clear();
         self.kv_stats.lock().clear();

@@ -6,9 +6,10 @@ use contract::types::{CompactionInfo, CompactionStrategy};
 use prompt::history::{history, with_system};
 use session::{Branch, BranchMessage, CompactionRow, Session};
 
-use crate::conversations::rows_to_types::{self, history_messages};
-use crate::retrieval::injected::with_files;
+use crate::retrieval::images::can_see;
 use crate::turns::turn_plan::TurnPlan;
+use file_search::injected::with_files;
+use records::conversations::history_messages;
 
 /// The conversation's own choice.
 pub(crate) fn own_choice(session: &Session, conversation: &str) -> Result<Option<CompactionStrategy>> {
@@ -98,8 +99,7 @@ fn info(row: &CompactionRow) -> CompactionInfo {
 
 /// The conversation as it is now, for the worker to make fit.
 pub(crate) fn fit_request(session: &Session, setup: &TurnPlan, ahead: bool) -> Result<FitRequest> {
-    let Branch { conversation, messages: branch } = session.branch(&setup.conversation)?;
-    let system = rows_to_types::options(conversation.options).system_prompt;
+    let Branch { messages: branch, .. } = session.branch(&setup.conversation)?;
     let compaction_strategy = compression_of(session, &setup.conversation, &branch, setup.default)?;
     let mut compaction_strategy = compaction_strategy.unwrap_or(Compression {
         strategy: Strategy::Window,
@@ -109,11 +109,15 @@ pub(crate) fn fit_request(session: &Session, setup: &TurnPlan, ahead: bool) -> R
     if compaction_strategy.strategy == Strategy::Attention {
         compaction_strategy.strategy = Strategy::Window;
     }
+    let sees = || can_see(&setup.model, &setup.load);
     let count = CountRequest {
         model: setup.model.clone(),
         load: setup.load.clone(),
         conversation: Some(setup.conversation.clone()),
-        messages: with_system(history(history_messages(with_files(session, branch)?)), system),
+        messages: with_system(
+            history(history_messages(with_files(session, branch, &sees)?)),
+            setup.system.clone(),
+        ),
         chat: setup.chat.clone(),
         compression: Some(compaction_strategy),
         texts: Vec::new(),

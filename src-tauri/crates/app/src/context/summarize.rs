@@ -31,6 +31,8 @@ impl Services {
             model: request.model.clone(),
             load: request.load.clone(),
             chat: request.chat.clone(),
+            // The task has its messages.
+            system: None,
             max_tokens: request.max_tokens,
             default: CompactionStrategy::Summary,
             one_off: None,

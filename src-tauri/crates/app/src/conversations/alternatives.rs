@@ -2,16 +2,17 @@
 
 use session::{MessageState, NewTurn, Role, TokenLog};
 
-use super::rows_to_types::history_messages;
 use crate::App;
-use crate::retrieval::injected::with_files;
+use crate::retrieval::images::can_see;
 use crate::turns::turn::ContinuedFrom;
 use contract::Responder;
 use contract::protocol::{ChatOptions, Ids, LogprobsRequest, WorkerRequest};
 use contract::types::{PickArgs, TokenAlternatives, TurnStarted};
 use contract::{Error, ErrorKind, Result};
+use file_search::injected::with_files;
 use inference::model_file::not_here;
 use prompt::history::{history, with_system};
+use records::conversations::history_messages;
 
 impl App {
     /// Every token of an answer with what was likeliest in its place. Its model has to be in memory.
@@ -28,7 +29,6 @@ impl App {
                 ));
             };
             branch.truncate(at);
-            let branch = with_files(&store, branch)?;
             let model = row.model.unwrap_or_default();
             (model, row.conversation, branch)
         };
@@ -37,10 +37,13 @@ impl App {
             Responder::Remote(reference) => return Err(not_here(&reference.id)),
         };
         let options = self.options_of(&conversation)?;
+        let load = self.load_spec_of(&model)?;
+        let system = self.system_of(&options)?;
+        let branch = with_files(&self.store(), branch, &|| can_see(&reference, &load))?;
         let logprobs = LogprobsRequest {
             model: reference,
-            load: self.load_spec_of(&model)?,
-            messages: with_system(history(history_messages(branch)), options.system_prompt),
+            load,
+            messages: with_system(history(history_messages(branch)), system),
             chat: self.chat_options(&model, ChatOptions::default())?,
             had: Ids { fingerprint: log.fingerprint, ids: log.all_ids },
         };

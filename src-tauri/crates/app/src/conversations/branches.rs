@@ -5,7 +5,9 @@ use session::{MessageState, NewTurn, Role, TokenLog};
 use contract::Responder;
 
 use super::chat::check_message;
-use contract::types::{AppEvent, ConversationSummary, Finish, RegenerateArgs, TurnStarted, TurnStats};
+use contract::types::{
+    AppEvent, ConversationSummary, Finish, RegenerateArgs, ToolCall, TurnStarted, TurnStats,
+};
 use contract::{Error, Result};
 use prompt::title_text;
 
@@ -57,7 +59,8 @@ impl App {
             MessageState::Complete => was_cut,
             MessageState::Streaming => return refused("This answer is already being written."),
         };
-        if row.role != Role::Assistant || !is_open || row.tool_calls.is_some() {
+        let may_go_on = row.tool_calls.is_none() || was_cut_in_call(row.tool_calls);
+        if row.role != Role::Assistant || !is_open || !may_go_on {
             return refused("This answer is complete.");
         }
         let model = row.model.as_deref();
@@ -113,5 +116,32 @@ impl App {
     pub(crate) fn told(&self, conversation: ConversationSummary) -> ConversationSummary {
         self.ctx().events.publish(AppEvent::ConversationChanged { conversation: conversation.clone() });
         conversation
+    }
+}
+
+/// Whether an answer ended inside its only call, so that the call's arguments are no whole object.
+fn was_cut_in_call(tool_calls: Option<String>) -> bool {
+    let is_whole = |call: &ToolCall| serde_json::from_str::<serde_json::Map<_, _>>(&call.arguments).is_ok();
+    matches!(records::conversations::calls(tool_calls).as_slice(), [call] if !is_whole(call))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_a_call_that_was_cut_is_gone_on_with() {
+        let call = |arguments: &str| json!({ "id": "a", "name": "f", "arguments": arguments });
+        for (calls, expected) in [
+            (json!([call("{\"x\": \"a")]), true),
+            (json!([call("")]), true),
+            (json!([call("{\"x\": 1}")]), false),
+            (json!([call("{}"), call("{\"x")]), false),
+            (json!([]), false),
+        ] {
+            assert_eq!(was_cut_in_call(Some(calls.to_string())), expected, "{calls}");
+        }
     }
 }

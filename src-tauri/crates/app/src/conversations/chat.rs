@@ -3,25 +3,30 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use contract::protocol::{ChatOptions, GenerateRequest, Ids, Prompt, PromptMessage, WorkerRequest};
+use contract::protocol::{GenerateRequest, Ids, Prompt, PromptMessage, WorkerRequest};
 use contract::types::{
-    AppEvent, CompactionStrategy, Conversation, ConversationOptions, ConversationSummary, Message,
-    OneOffOptions, SendArgs, TurnEvent, TurnStarted,
+    AppEvent, AttachmentKind, CompactionStrategy, Conversation, ConversationOptions, ConversationSummary,
+    Message, OneOffOptions, SendArgs, TurnEvent, TurnStarted,
 };
 use contract::{Error, Responder, Result};
+use file_search::citations;
+use file_search::images::with_thumbnails;
 use platform::Watch;
 use prompt::history::chat_prompt;
+use prompt::images::not_seen;
 use prompt::title_text;
-use session::{NewTurn, Session, StartedTurn};
+use session::{BranchMessage, NewTurn, Role, Session, StartedTurn};
 
-use super::rows_to_types::{self, history_messages};
+use super::per_chat_options::constraint_of;
+use super::projects::ConversationStart;
 use crate::App;
 use crate::context::stored_compactions::{compaction_info, compression_of, own_choice};
 use crate::context::summary;
-use crate::retrieval::citations;
-use crate::retrieval::injected::with_files;
+use crate::retrieval::images::can_see;
 use crate::turns::turn::{AnswerPlace, ContinuedFrom};
 use crate::turns::turn_plan::NextAnswer;
+use file_search::injected::with_files;
+use records::conversations::{self, history_messages};
 
 /// Longest message that is taken, in bytes: far beyond any context, small enough to keep.
 const MAX_MESSAGE_BYTES: usize = 16 << 20;
@@ -32,6 +37,7 @@ struct PerChatOptions {
     options: ConversationOptions,
     json: Option<String>,
     compaction: Option<CompactionStrategy>,
+    folder: Option<String>,
     /// Of the answer that begins now, and no other.
     one_off: OneOffOptions,
 }
@@ -43,6 +49,9 @@ impl PerChatOptions {
         }
         if let Some(choice) = self.compaction {
             session.set_compaction_strategy(conversation, Some(choice.name()))?;
+        }
+        if let Some(folder) = &self.folder {
+            session.move_to(conversation, Some(folder))?;
         }
         Ok(())
     }
@@ -56,7 +65,7 @@ impl App {
         let rows = store.conversations()?.into_iter();
         let summaries = rows.map(|row| {
             let active_turn = active.get(&row.id).cloned();
-            rows_to_types::summary(row, active_turn)
+            conversations::summary(row, active_turn)
         });
         Ok(summaries.collect())
     }
@@ -71,17 +80,20 @@ impl App {
         let (compaction, compression) =
             (compaction_info(&store, id, &branch.messages)?, own_choice(&store, id)?);
         let mut sources = citations::sources(&branch.messages);
-        let messages = branch.messages.into_iter().map(|message| {
+        let mut messages = Vec::with_capacity(branch.messages.len());
+        for message in branch.messages {
             let sources = sources.remove(&message.row.id).unwrap_or_default();
-            Message { sources, ..rows_to_types::message(message) }
-        });
-        let mut messages: Vec<_> = messages.collect();
+            let rows = message.attachments.files.clone();
+            let mut message = Message { sources, ..conversations::message(message) };
+            with_thumbnails(&store, &rows, &mut message.attachments)?;
+            messages.push(message);
+        }
         let n = messages.len();
         for (at, message) in messages.iter_mut().enumerate().filter(|(_, it)| !it.tool_calls.is_empty()) {
             let calls = std::mem::take(&mut message.tool_calls);
             message.tool_calls = self.services().rounds.calls_now(&message.id, calls, at + 1 == n);
         }
-        let options = rows_to_types::options(branch.conversation.options.clone());
+        let options = conversations::options(branch.conversation.options.clone());
         Ok(Conversation {
             summary: summary(&store, branch.conversation)?,
             messages,
@@ -116,12 +128,30 @@ impl App {
     }
 
     /// Saves the message, then has it answered. The turn is followed by `watch_turn`.
-    pub fn send(&self, args: SendArgs) -> Result<TurnStarted> {
-        check_message(&args.text)?;
+    pub fn send(&self, mut args: SendArgs) -> Result<TurnStarted> {
+        let mut files = self.pending(&args.attachments)?;
+        let image = files.iter().find(|file| file.kind == AttachmentKind::Image);
+        check_message(if image.is_some() && args.text.trim().is_empty() { "?" } else { &args.text })?;
         self.guard_text(&args.text)?;
-        let files = self.pending(&args.attachments)?;
+        let folder = args.folder.take().filter(|_| args.conversation.is_none());
+        let asked = ConversationStart {
+            model: args.model.take(),
+            options: args.options.take(),
+            compression: args.compression.take(),
+            files: Vec::new(),
+        };
+        let start = self.start_in(folder.as_deref(), asked)?;
+        (args.model, args.options, args.compression) = (start.model, start.options, start.compression);
+        if image.is_some() {
+            self.check_sight(&args)?;
+        }
+        let title = match image.filter(|_| args.text.trim().is_empty()) {
+            Some(image) => title_text::of_message(&image.name),
+            None => title_text::of_message(&args.text),
+        };
+        files.splice(..0, start.files);
         let planned = self.plan_message(&args, &files)?;
-        let title = title_text::of_message(&args.text);
+        self.keep_images(&files)?;
         let conversation = args.conversation.as_deref();
         let new = NewTurn::Message {
             conversation,
@@ -129,13 +159,30 @@ impl App {
             text: &args.text,
             attachments: Some(&planned.given),
         };
-        let own = args.options.filter(|_| conversation.is_none());
+        let own = match conversation {
+            Some(_) => None,
+            None => Some(self.with_default_instructions(args.options.unwrap_or_default())?),
+        };
         let json = own.as_ref().map(|own| self.options_json(own)).transpose()?.flatten();
         let compaction = args.compression.filter(|_| conversation.is_none());
-        let own = PerChatOptions { options: own.unwrap_or_default(), json, compaction, ..Default::default() };
+        let options = own.unwrap_or_default();
+        let own = PerChatOptions { options, json, compaction, folder, ..Default::default() };
         let started = self.start_with(conversation, args.model.as_deref(), new, None, own)?;
         self.sent(&args.attachments);
         Ok(started)
+    }
+
+    /// Refuses images for a model that can't see, before anything is stored.
+    ///
+    /// Errors: `model.no_images`.
+    fn check_sight(&self, args: &SendArgs) -> Result<()> {
+        let model = self.model_of(args.model.as_deref(), args.conversation.as_deref())?;
+        let responder = self.responder(&model)?;
+        let load = self.load_spec_for(&responder)?;
+        match can_see(&responder.reference(), &load) {
+            true => Ok(()),
+            false => Err(not_seen(&model)),
+        }
     }
 
     /// The last question again: a new version of its answer.
@@ -190,11 +237,12 @@ impl App {
         own: PerChatOptions,
     ) -> Result<TurnStarted> {
         let model = self.model_of(model, conversation)?;
-        let responder = self.responder(&model)?;
+        let responder = self.current_responder(&model)?;
         let limits = self.limits()?;
         let options =
             conversation.map(|id| self.options_of(id)).transpose()?.unwrap_or_else(|| own.options.clone());
         let partial = continued.as_ref().and_then(|continued| continued.message(&responder));
+        let is_guided = self.is_guided(&responder)?;
         let next = self.next_one_off(&model, responder, options, own.one_off.clone())?;
         // What is called there is overtaken.
         conversation.into_iter().for_each(|id| self.services().stop_rounds_in(id));
@@ -209,17 +257,27 @@ impl App {
         }
         let branch = store.branch(&started.conversation)?.messages;
         let compression = compression_of(&store, &started.conversation, &branch, next.default)?;
-        services.turns.set_plan(&started.turn, next.plan(&started.conversation));
-        let branch = with_files(&store, branch)?;
+        // An answer from the guide has neither tools nor a title to be written.
+        if !is_guided {
+            services.turns.set_plan(&started.turn, next.plan(&started.conversation));
+        }
+        let question = last_question(&branch);
+        let sees = || can_see(&next.request.model, &next.request.load);
+        let branch = with_files(&store, branch, &sees)?;
         let give_way = [services.summaries.turns_ahead(), services.titles.turns()].concat();
         let place = AnswerPlace::of(&started);
+        let had = continued.as_ref().map(|it| it.text.clone()).unwrap_or_default();
         let words = continued.as_ref().map(ContinuedFrom::ids);
-        services.turns.add(started.turn.clone(), Some(place), continued);
+        services.turns.add(started.turn.clone(), Some(place), continued, self.origin(&model));
         let summary = summary(&store, row)?;
         drop(store);
         self.ctx().events.publish(AppEvent::ConversationChanged { conversation: summary });
         for turn in give_way {
             self.ask(WorkerRequest::Cancel { turn })?;
+        }
+        if is_guided {
+            self.answer_from_guide(&started.turn, &question, &had)?;
+            return Ok(turn_started(started));
         }
         self.ask(WorkerRequest::Generate(Box::new(GenerateRequest {
             turn: started.turn.clone(),
@@ -241,7 +299,6 @@ impl App {
     ) -> Result<NextAnswer> {
         let limits = self.limits()?;
         let offer = self.tools_offer(Some(options))?;
-        let asked = ChatOptions { tools: offer.definitions(), ..ChatOptions::default() };
         let request = GenerateRequest {
             turn: String::new(),
             load: self.load_spec_for(&responder)?,
@@ -250,9 +307,11 @@ impl App {
             prompt: Prompt::Chat(Vec::new()),
             sampling: self.sampling_with(options)?,
             max_tokens: limits.answer(self.max_tokens_with(options)?),
-            stop: Vec::new(),
+            stop: options.stop.clone().unwrap_or_default(),
             ignore_eos: false,
-            chat: self.chat_options(model, asked)?,
+            chat: self.chat_options_with(model, options, offer.definitions())?,
+            constraint: constraint_of(options)?,
+            logprobs: None,
             speculation: self.speculation()?,
             resume: None,
             bounds: limits.bounds(),
@@ -261,7 +320,7 @@ impl App {
             keeping: Some(self.keeping()?),
             profile: self.is_profiling(),
         };
-        let (system, default) = (options.system_prompt.clone(), self.default_strategy()?);
+        let (system, default) = (self.system_of(options)?, self.default_strategy()?);
         Ok(NextAnswer { offer: Arc::new(offer), request, system, default, round: 0, one_off: None })
     }
 
@@ -335,6 +394,12 @@ fn user_text<'a>(new: &NewTurn<'a>) -> Option<&'a str> {
         | NewTurn::Continue { .. }
         | NewTurn::ToolResults { .. } => None,
     }
+}
+
+/// The message that a branch ends with an answer to.
+fn last_question(branch: &[BranchMessage]) -> String {
+    let question = branch.iter().rev().find(|message| message.row.role == Role::User);
+    question.map(|message| message.row.text.clone()).unwrap_or_default()
 }
 
 fn turn_started(started: StartedTurn) -> TurnStarted {

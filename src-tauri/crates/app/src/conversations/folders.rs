@@ -1,17 +1,19 @@
 //! Organises conversations: folders, pins, per-conversation options, and search.
 
-use session::RemovedFolder;
+use session::{FolderRow, RemovedFolder, Session};
 
 use crate::conversations::generate::SamplingArgs;
 use contract::types::{
     AppEvent, ConversationOptions, ConversationSummary, Folder, SearchArgs, SearchResult, TitleHit,
 };
 use contract::{Error, Result};
+use prompt::answer_options::{check_stop, check_thinking};
 use prompt::title_text;
 
-use super::rows_to_types;
+use super::per_chat_options::constraint_of;
 use crate::App;
 use crate::context::summary;
+use records::conversations;
 
 /// Default and maximum number of messages that a search shows.
 const HITS: u32 = 50;
@@ -54,11 +56,14 @@ impl App {
             let message = format!("The system prompt has {n_bytes} bytes; the most is {MAX_PROMPT_BYTES}.");
             return Err(Error::input("chat.prompt_too_long", message, "Shorten it."));
         }
+        check_thinking(options.thinking.as_deref(), options.reasoning_effort.as_deref())?;
+        check_stop(options.stop.as_deref().unwrap_or_default())?;
+        constraint_of(options)?;
         self.sampling_with(options).map(|_| ())
     }
 
     pub(crate) fn options_of(&self, id: &str) -> Result<ConversationOptions> {
-        Ok(rows_to_types::options(self.store().conversation(id)?.options))
+        Ok(conversations::options(self.store().conversation(id)?.options))
     }
 
     /// The settings' sampling with the conversation's own over it.
@@ -69,7 +74,11 @@ impl App {
             top_p: options.top_p,
             min_p: options.min_p,
             repeat_penalty: options.repeat_penalty,
+            presence_penalty: options.presence_penalty,
+            frequency_penalty: options.frequency_penalty,
+            samplers: options.samplers.clone(),
             seed: options.seed,
+            ..SamplingArgs::default()
         };
         own.over(self.sampling()?)
     }
@@ -83,27 +92,24 @@ impl App {
 
     /// By name.
     pub fn folders_list(&self) -> Result<Vec<Folder>> {
-        let rows = self.store().folders()?;
-        Ok(rows.into_iter().map(rows_to_types::folder).collect())
+        let store = self.store();
+        store.folders()?.into_iter().map(|row| conversations::folder(&store, row)).collect()
     }
 
     /// In another folder, or (None) in none.
     pub fn folder_add(&self, name: &str, parent: Option<&str>) -> Result<Folder> {
         let name = named(name)?;
-        let row = self.store().add_folder(&name, parent)?;
-        Ok(self.told_folder(rows_to_types::folder(row)))
+        self.folder_changed(|store| store.add_folder(&name, parent))
     }
 
     pub fn folder_rename(&self, id: &str, name: &str) -> Result<Folder> {
         let name = named(name)?;
-        let row = self.store().rename_folder(id, &name)?;
-        Ok(self.told_folder(rows_to_types::folder(row)))
+        self.folder_changed(|store| store.rename_folder(id, &name))
     }
 
     /// Into another folder, or (None) out of any, with all that lies in it.
     pub fn folder_move(&self, id: &str, parent: Option<&str>) -> Result<Folder> {
-        let row = self.store().move_folder(id, parent)?;
-        Ok(self.told_folder(rows_to_types::folder(row)))
+        self.folder_changed(|store| store.move_folder(id, parent))
     }
 
     /// What lies in it stays, and lies where it lay.
@@ -111,9 +117,13 @@ impl App {
         let mut store = self.store();
         let RemovedFolder { folders, conversations } = store.remove_folder(id)?;
         let inside: Result<Vec<_>> = conversations.into_iter().map(|row| summary(&store, row)).collect();
+        let folders: Result<Vec<_>> =
+            folders.into_iter().map(|row| conversations::folder(&store, row)).collect();
         drop(store);
-        for folder in folders {
-            self.told_folder(rows_to_types::folder(folder));
+        // Of the files of a project that it was.
+        self.sweep_images()?;
+        for folder in folders? {
+            self.ctx().events.publish(AppEvent::FolderChanged { folder });
         }
         for conversation in inside? {
             self.ctx().events.publish(AppEvent::ConversationChanged { conversation });
@@ -122,16 +132,23 @@ impl App {
         Ok(())
     }
 
-    fn told_folder(&self, folder: Folder) -> Folder {
+    fn folder_changed(
+        &self,
+        change: impl FnOnce(&mut Session) -> session::Result<FolderRow>,
+    ) -> Result<Folder> {
+        let mut store = self.store();
+        let row = change(&mut store)?;
+        let folder = conversations::folder(&store, row)?;
+        drop(store);
         self.ctx().events.publish(AppEvent::FolderChanged { folder: folder.clone() });
-        folder
+        Ok(folder)
     }
 
     /// Conversations by their titles and messages by their words.
     pub fn search(&self, args: &SearchArgs) -> Result<SearchResult> {
         let limit = args.limit.unwrap_or(HITS).min(MAX_HITS);
         let store = self.store();
-        let messages = store.search(&args.query, limit)?.into_iter().map(rows_to_types::hit).collect();
+        let messages = store.search(&args.query, limit)?.into_iter().map(conversations::hit).collect();
         let words: Vec<String> = args.query.to_lowercase().split_whitespace().map(str::to_owned).collect();
         let titled = |title: &str| {
             let title = title.to_lowercase();

@@ -1,13 +1,19 @@
 //! Answers outside any conversation: for the OpenAI-compatible interface and one-shot commands.
 //! They are ordinary turns, watched and cancelled the same way; nothing is saved.
 
-use contract::Sampling;
+use contract::{LogitBias, Sampling};
 use serde::{Deserialize, Serialize};
 
 use crate::App;
-use contract::protocol::{ChatOptions, GenerateRequest, Prompt, WorkerRequest};
-use contract::types::TurnEventKind;
+use contract::protocol::{
+    ChatOptions, Constraint, GenerateRequest, LoadSpec, Location, ModelRef, ProbabilityReport, Prompt,
+    WorkerRequest,
+};
+use contract::types::{SamplerOptions, TurnEventKind};
 use contract::{Error, Result};
+use inference::vision_file::VisionSource;
+use prompt::images::not_seen;
+use prompt::sampler_options;
 
 /// One prompt to answer.
 #[derive(Debug, Clone)]
@@ -23,6 +29,10 @@ pub struct GenerateArgs {
     pub ignore_eos: bool,
     /// Over the settings, where it says something.
     pub chat: ChatOptions,
+    /// What the answer must look like; None: any text.
+    pub constraint: Option<Constraint>,
+    /// None: no probabilities.
+    pub logprobs: Option<ProbabilityReport>,
 }
 
 /// What a caller says about sampling; the settings say the rest.
@@ -33,6 +43,13 @@ pub struct SamplingArgs {
     pub top_p: Option<f64>,
     pub min_p: Option<f64>,
     pub repeat_penalty: Option<f64>,
+    /// From -2 to 2.
+    pub presence_penalty: Option<f64>,
+    /// From -2 to 2.
+    pub frequency_penalty: Option<f64>,
+    /// DRY and XTC.
+    pub samplers: Option<SamplerOptions>,
+    pub logit_bias: Option<Vec<LogitBias>>,
     pub seed: Option<u64>,
 }
 
@@ -47,26 +64,79 @@ impl SamplingArgs {
             contract::settings::find(key)?.check(&number.into())?;
             Ok(Some(value as f32))
         };
-        Ok(Sampling {
+        let mut sampling = Sampling {
             temperature: checked("temperature", self.temperature)?.unwrap_or(base.temperature),
             top_k: self.top_k.unwrap_or(base.top_k),
             top_p: checked("top_p", self.top_p)?.unwrap_or(base.top_p),
             min_p: checked("min_p", self.min_p)?.unwrap_or(base.min_p),
             repeat_penalty: checked("repeat_penalty", self.repeat_penalty)?.unwrap_or(base.repeat_penalty),
-            repeat_last_n: base.repeat_last_n,
+            presence_penalty: reply_penalty("presence_penalty", self.presence_penalty)?
+                .unwrap_or(base.presence_penalty),
+            frequency_penalty: reply_penalty("frequency_penalty", self.frequency_penalty)?
+                .unwrap_or(base.frequency_penalty),
+            logit_bias: self.logit_bias.clone().unwrap_or(base.logit_bias),
             seed: self.seed.or(base.seed),
-        })
+            ..base
+        };
+        if let Some(samplers) = &self.samplers {
+            sampler_options::apply(samplers, &mut sampling)?;
+        }
+        Ok(sampling)
+    }
+}
+
+/// The penalties of OpenAI's interface are no settings, but have its range.
+fn reply_penalty(key: &str, value: Option<f64>) -> Result<Option<f32>> {
+    match value {
+        Some(value) if !(-2.0..=2.0).contains(&value) => {
+            let message = format!("{key} is {value}, which is not from -2 to 2.");
+            Err(Error::input("request.penalty", message, "Give a number from -2 to 2."))
+        }
+        value => Ok(value.map(|value| value as f32)),
+    }
+}
+
+/// Refuses images that a model of this machine can't see, before it is loaded.
+///
+/// Errors: `model.no_images`; `vision.*` where it has a tower that can't be used.
+fn check_images(model: &ModelRef, load: &LoadSpec, prompt: &Prompt) -> Result<()> {
+    let has_images = prompt.messages().iter().any(|message| !message.images.is_empty());
+    if !has_images || matches!(model.location, Location::Remote { .. }) {
+        return Ok(());
+    }
+    match VisionSource::open(&model.location, load.mmproj.as_deref())? {
+        Some(_) => Ok(()),
+        None => Err(not_seen(&model.id)),
     }
 }
 
 impl App {
+    /// What tokens would be sampled with: the settings, and over them what a caller says.
+    pub fn effective_sampling(&self, args: &SamplingArgs) -> Result<Sampling> {
+        args.over(self.sampling()?)
+    }
+
+    /// How long an answer may be, in tokens. None: until the context is full.
+    pub fn effective_max_tokens(&self, asked: Option<usize>) -> Result<Option<usize>> {
+        let asked = match asked {
+            Some(asked) => Some(asked),
+            None => self.max_tokens()?,
+        };
+        Ok(self.limits()?.answer(asked))
+    }
+
+    /// How many answers may run at once.
+    pub fn answers_at_once(&self) -> Result<usize> {
+        Ok(self.limits()?.concurrent)
+    }
+
     /// Starts a turn that belongs to no conversation; its id. Follow it by `watch_turn`.
     pub fn generate(&self, mut args: GenerateArgs) -> Result<String> {
         let model = match args.model {
             Some(model) => model,
             None => self.default_model()?,
         };
-        let responder = self.responder(&model)?;
+        let responder = self.current_responder(&model)?;
         let load = self.load_spec_for(&responder)?;
         let reference = responder.reference();
         let sampling = args.sampling.over(self.sampling()?)?;
@@ -75,13 +145,17 @@ impl App {
             None => self.max_tokens()?,
         };
         let chat = self.chat_options(&model, args.chat)?;
+        check_images(&reference, &load, &args.prompt)?;
         let marks = self.guard_prompt(&mut args.prompt)?;
+        if let Some(constraint) = &args.constraint {
+            inference::constraints::check_constraint(constraint)?;
+        }
         let limits = self.limits()?;
         let turn = {
             let (store, turns) = (self.store(), &self.services().turns);
             limits.admit(turns.n_open(), args.prompt.texts())?;
             let id = store.new_id();
-            let turn = turns.add(id.clone(), None, None);
+            let turn = turns.add(id.clone(), None, None, self.origin(&model));
             marks.into_iter().for_each(|mark| turn.publish(TurnEventKind::Notice { error: mark.info }));
             id
         };
@@ -96,6 +170,8 @@ impl App {
             stop: args.stop,
             ignore_eos: args.ignore_eos,
             chat,
+            constraint: args.constraint,
+            logprobs: args.logprobs,
             speculation: self.speculation()?,
             resume: None,
             bounds: limits.bounds(),

@@ -8,11 +8,11 @@ use contract::types::{AppEvent, Finish};
 use session::{MessageState, Role, Session, TitledBy};
 
 use super::title_jobs::TitleJob;
-use super::written_title::{ASK, fit};
 use crate::Services;
 use crate::context::summary;
 use crate::settings::TypedSettings;
 use crate::turns::turn_plan::TurnPlan;
+use prompt::written_title::{ASK, fit};
 
 /// What of either message the model is shown, in characters: a title is about the beginning.
 const SHOWN_CHARS: usize = 1200;
@@ -142,7 +142,7 @@ mod tests {
             "drafted_tokens": 0, "accepted_tokens": 0, "context_limit": 9, "load_ms": 0.0, "ttft_ms": 0.0,
             "prefill_tok_s": 0.0, "decode_tok_s": 0.0, "log": { "fingerprint": "", "ids": [] }
         });
-        let token = Step::Token { id: 1, text: text.into(), reasoning: String::new() };
+        let token = Step::Token { id: 1, text: text.into(), reasoning: String::new(), logprobs: Vec::new() };
         app.services().title_step("t", token).unwrap();
         let done = Step::Done(serde_json::from_value(done).unwrap());
         app.services().title_step("t", done).unwrap();

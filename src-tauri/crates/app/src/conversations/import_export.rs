@@ -6,14 +6,15 @@ use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
 use contract::types::{
-    AppEvent, ConversationSummary, ErrorInfo, ExportFormat, ExportedFile, FileName, ImportSummary,
-    RestoreSummary, SavedFile,
+    AppEvent, ExportFormat, ExportedFile, FileName, ImportSummary, RestoreSummary, SavedFile,
 };
 use contract::{Error, ErrorKind, Result};
 use documents::base64;
-use interchange::{ImportFault, ImportSource, ImportedConversation};
+use interchange::{ImportFailures, ImportSource, ImportTarget};
 use io::SequentialReader;
+use platform::portable_name;
 use session::ConversationArchive;
+use session::images::ImageStore;
 
 use crate::App;
 use crate::context::summary;
@@ -21,35 +22,46 @@ use crate::context::summary;
 /// Longest file that is read for an import: many times any export there is.
 const MAX_BYTES: u64 = 1 << 31;
 
-/// Failures that are reported individually.
-const MAX_LISTED_FAILURES: usize = 20;
-
 impl App {
     /// As text: Markdown of the branch that is looked at, or JSON with every version. Without an id every conversation
     /// that isn't in the trash.
     pub fn export(&self, id: Option<&str>, format: ExportFormat) -> Result<ExportedFile> {
+        let (archives, mut text) = (self.archives(id)?, Vec::new());
+        let written =
+            interchange::write(&mut text, &archives, format, Some(&|hash| self.original(hash)), self.now());
+        written.map_err(|error| Error::bug(error.to_string()))?;
+        let text = String::from_utf8(text).map_err(|error| Error::bug(error.to_string()))?;
+        Ok(ExportedFile { name: self.export_name(id, format)?.name, text })
+    }
+
+    /// The branch that is looked at, as Markdown that only names images: for a reader that takes text alone.
+    pub fn conversation_markdown(&self, id: &str) -> Result<String> {
+        let (archives, mut text) = (self.archives(Some(id))?, Vec::new());
+        let written = interchange::write(&mut text, &archives, ExportFormat::Md, None, self.now());
+        written.map_err(|error| Error::bug(error.to_string()))?;
+        String::from_utf8(text).map_err(|error| Error::bug(error.to_string()))
+    }
+
+    fn archives(&self, id: Option<&str>) -> Result<Vec<ConversationArchive>> {
         let store = self.store();
         let ids = match id {
             Some(id) => vec![id.to_owned()],
             None => store.conversations()?.into_iter().map(|row| row.id).collect(),
         };
-        let archives: session::Result<Vec<_>> = ids.iter().map(|id| store.archive(id)).collect();
-        drop(store);
-        let archives = archives?;
-        let name = self.export_name(id, format)?.name;
-        let text = match format {
-            ExportFormat::Md => {
-                archives.iter().map(interchange::write_markdown).collect::<Vec<_>>().join("\n---\n\n")
-            }
-            ExportFormat::Json => interchange::write_json(&archives, self.now())?,
-        };
-        Ok(ExportedFile { name, text })
+        Ok(ids.iter().map(|id| store.archive(id)).collect::<session::Result<_>>()?)
+    }
+
+    /// The original of an image. An export goes on without one that can't be read; importing it names the image.
+    fn original(&self, sha256: &str) -> Option<Vec<u8>> {
+        let read = ImageStore::new(&self.dirs().data, &*self.ctx().io).read(sha256);
+        read.inspect_err(|error| tracing::warn!("{sha256}: an image is left out of an export: {error}"))
+            .ok()?
     }
 
     /// What an export is best called.
     pub fn export_name(&self, id: Option<&str>, format: ExportFormat) -> Result<FileName> {
         let name = match id {
-            Some(id) => file_name(&self.store().conversation(id)?.title),
+            Some(id) => portable_name(&self.store().conversation(id)?.title, "conversation"),
             None => "inglenook-conversations".into(),
         };
         let extension = match format {
@@ -62,9 +74,11 @@ impl App {
     /// As `export`, into a file: archive or not at all.
     pub fn export_to(&self, id: Option<&str>, format: ExportFormat, path: &str) -> Result<SavedFile> {
         let path = absolute(path)?;
-        let text = self.export(id, format)?.text;
-        self.ctx().io.write_atomic(&path, text.as_bytes())?;
-        Ok(SavedFile { path: path.display().to_string(), bytes: text.len() as u64 })
+        let (archives, io) = (self.archives(id)?, &self.ctx().io);
+        io.write_stream(&path, &mut |out| {
+            interchange::write(out, &archives, format, Some(&|hash| self.original(hash)), self.now())
+        })?;
+        Ok(SavedFile { path: path.display().to_string(), bytes: io.len(&path)? })
     }
 
     /// Takes in a file: our JSON, ChatGPT's or Claude's export, or the zip that holds one.
@@ -92,43 +106,29 @@ impl App {
     }
 
     fn import(&self, source: &mut dyn ImportSource) -> Result<ImportSummary> {
-        let (model, now_ms) = (self.default_model()?, self.now());
-        let (mut conversations, mut failures) = (Vec::new(), ImportFailures::default());
-        let outcome = interchange::read(source, &mut |found| match found {
-            Ok(ImportedConversation { mut archive, omissions }) => {
-                interchange::complete(&mut archive, &model, now_ms);
-                let title = archive.conversation.title.clone();
-                match self.adopt(archive) {
-                    Ok(summary) => {
-                        conversations.push(self.told(summary));
-                        failures.note(&title, omissions);
-                    }
-                    Err(error) => failures.add("import.conversation", &title, &error.to_string()),
-                }
-            }
-            Err(ImportFault { code, name, reason }) => failures.add(code, &name, &reason),
-        });
+        let (model, mut conversations) = (self.default_model()?, Vec::new());
+        let target = ImportTarget {
+            model: &model,
+            now_ms: self.now(),
+            images: ImageStore::new(&self.dirs().data, &*self.ctx().io),
+            adopt: &mut |archive| {
+                let mut store = self.store();
+                let row = store.import_archive(archive)?;
+                let adopted = summary(&store, row)?;
+                drop(store);
+                conversations.push(self.told(adopted));
+                Ok(())
+            },
+        };
+        let outcome = interchange::import(source, target);
         for folder in self.folders_list()? {
             self.ctx().events.publish(AppEvent::FolderChanged { folder });
         }
-        if conversations.is_empty() {
-            outcome?;
-            return Err(failures.into_error());
-        }
-        // What came before the fault is imported.
-        if let Err(error) = outcome {
-            failures.push(error.info);
-        }
-        Ok(ImportSummary { conversations, failed: failures.n_failed, failures: failures.listed })
+        let ImportFailures { n_failed, listed } = outcome?;
+        Ok(ImportSummary { conversations, failed: n_failed, failures: listed })
     }
 
-    fn adopt(&self, archive: ConversationArchive) -> Result<ConversationSummary> {
-        let mut store = self.store();
-        let row = store.import_archive(archive)?;
-        summary(&store, row)
-    }
-
-    /// Everything as one file, which must be new: conversations, the trash, settings, the library's entries.
+    /// Everything as one file, which must be new: conversations with their images, the trash, settings, the library's entries.
     pub fn data_backup(&self, path: &str) -> Result<SavedFile> {
         let path = absolute(path)?;
         self.store().back_up_to(&path, &*self.ctx().io)?;
@@ -147,77 +147,19 @@ impl App {
             self.told(conversation);
         }
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        let session::RestoreCounts { added, duplicated, unchanged } = restored;
+        let session::RestoreCounts { added, duplicated, unchanged, n_damaged_images } = restored;
+        if n_damaged_images > 0 {
+            let message = format!("{n_damaged_images} images of the backup are damaged and were left out.");
+            let remedy = "Restore an older backup as well: it adds what is missing.";
+            self.ctx().events.notice(Error::input("restore.images", message, remedy).info);
+        }
+        self.sweep_images()?;
         Ok(RestoreSummary { added: count(added), beside: count(duplicated), same: count(unchanged) })
     }
 
     fn now(&self) -> i64 {
         self.ctx().clock.now_utc_ms()
     }
-}
-
-/// What of a file could not be imported.
-#[derive(Default)]
-struct ImportFailures {
-    n_failed: u32,
-    /// The first ones.
-    listed: Vec<ErrorInfo>,
-}
-
-impl ImportFailures {
-    fn add(&mut self, code: &str, name: &str, reason: &str) {
-        self.push(ErrorInfo {
-            code: code.into(),
-            message: format!("{name}: {reason}"),
-            remedy: "The other chats in the file are imported.".into(),
-            action: None,
-        });
-    }
-
-    fn push(&mut self, failure: ErrorInfo) {
-        self.n_failed = self.n_failed.saturating_add(1);
-        self.list(failure);
-    }
-
-    /// Messages that are missing in a conversation that was imported.
-    fn note(&mut self, title: &str, omissions: Vec<String>) {
-        for omission in omissions {
-            self.list(ErrorInfo {
-                code: "import.conversation".into(),
-                message: format!("{title}: {omission}"),
-                remedy: "The other messages of the chat are imported.".into(),
-                action: None,
-            });
-        }
-    }
-
-    fn list(&mut self, failure: ErrorInfo) {
-        if self.listed.len() < MAX_LISTED_FAILURES {
-            self.listed.push(failure);
-        }
-    }
-
-    /// Nothing was imported: the first reason.
-    fn into_error(self) -> Error {
-        let Some(mut first) = self.listed.into_iter().next() else {
-            return Error::input(
-                "import.empty",
-                "This file contains no chats.",
-                "Choose the export's conversations.json, or the archive zip.",
-            );
-        };
-        first.remedy =
-            "Export the chats again from the app they come from, or download the file again.".into();
-        Error::from(first)
-    }
-}
-
-/// A name for a file without what some systems don't take.
-fn file_name(title: &str) -> String {
-    let clean: String =
-        title.chars().map(|c| if c.is_control() || "/\\:*?\"<>|".contains(c) { '-' } else { c }).collect();
-    let clean = clean.trim_matches([' ', '.', '-']);
-    if clean.is_empty() { "conversation".into() } else { clean.into() }
 }
 
 /// Relative to where the program was started.

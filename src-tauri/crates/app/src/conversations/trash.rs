@@ -5,8 +5,8 @@ use contract::types::{AppEvent, ConversationSummary, Count};
 use contract::{Error, Result};
 use prompt::title_text;
 
-use super::rows_to_types;
 use crate::App;
+use records::conversations;
 
 impl App {
     /// Into the trash; its answer, if one is being written, is stopped.
@@ -33,7 +33,7 @@ impl App {
     /// The last one deleted first.
     pub fn trash_list(&self) -> Result<Vec<ConversationSummary>> {
         let rows = self.store().trash()?;
-        Ok(rows.into_iter().map(|row| rows_to_types::summary(row, None)).collect())
+        Ok(rows.into_iter().map(|row| conversations::summary(row, None)).collect())
     }
 
     /// For good, from the trash or not: text, index, ids of tokens, and every copy that was kept of them.
@@ -75,6 +75,7 @@ impl App {
             traces = notice;
             Ok(row)
         })?;
+        self.sweep_images()?;
         self.conversation_forget_contexts(&conversation)?;
         if let Some(traces) = traces {
             self.ctx().events.notice(Error::from(traces).info);
@@ -89,6 +90,7 @@ impl App {
         }
         let _alone = self.services().copying.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let traces = self.store().purge(ids, &*self.ctx().io)?;
+        self.sweep_images()?;
         for id in ids {
             self.conversation_forget_contexts(id)?;
             self.ctx().events.publish(AppEvent::ConversationRemoved { id: id.clone() });

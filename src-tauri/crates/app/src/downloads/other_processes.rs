@@ -11,11 +11,15 @@ use crate::App;
 use contract::Result;
 use contract::types::AppEvent;
 
-/// How often the rows are looked at: what they say of progress is written every two seconds.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How often the database is asked whether others have written to it: as often as they write their progress.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-/// What was known of each row.
-type KnownRows = HashMap<String, RowSnapshot>;
+/// What was known of each row, and the database's version then.
+#[derive(Default)]
+struct KnownRows {
+    rows: HashMap<String, RowSnapshot>,
+    version: Option<i64>,
+}
 
 #[derive(PartialEq)]
 struct RowSnapshot {
@@ -35,19 +39,19 @@ impl App {
     /// Until the program ends.
     pub(super) fn follow_others(&self) -> Result<()> {
         let app = Arc::downgrade(&self.running);
-        let mut known = self.look_at_others(KnownRows::new(), true)?;
+        let mut known = self.look_at_others(KnownRows::default(), true)?;
         self.hub_runtime()?.spawn(async move {
             loop {
                 tokio::time::sleep(LOOK_EVERY).await;
                 let Some(running) = app.upgrade() else { return };
                 // The disk is asked; and the last owner of the application ends here at worst.
                 let looked =
-                    tokio::task::spawn_blocking(move || App { running }.look_at_others(known, false));
+                    tokio::task::spawn_blocking(move || App::of(running).look_at_others(known, false));
                 known = match looked.await {
                     Ok(Ok(seen)) => seen,
                     Ok(Err(error)) => {
                         tracing::info!(code = error.code(), "the queue can't be read now: {error}");
-                        KnownRows::new()
+                        KnownRows::default()
                     }
                     Err(panic) => {
                         return tracing::error!(
@@ -62,13 +66,18 @@ impl App {
 
     /// Tells what differs from what was known, and begins what was put into the queue.
     fn look_at_others(&self, known: KnownRows, is_first: bool) -> Result<KnownRows> {
+        // Read before the rows: what is written in between is looked at again.
+        let version = Some(self.store().version_for_others()?);
+        if version == known.version {
+            return Ok(known);
+        }
         let rows = self.store().downloads()?;
-        let seen: KnownRows = rows.iter().map(|row| (row.id.clone(), RowSnapshot::of(row))).collect();
+        let seen: HashMap<_, _> = rows.iter().map(|row| (row.id.clone(), RowSnapshot::of(row))).collect();
         if is_first {
-            return Ok(seen);
+            return Ok(KnownRows { rows: seen, version });
         }
         for row in rows {
-            let is_news = known.get(&row.id) != seen.get(&row.id);
+            let is_news = known.rows.get(&row.id) != seen.get(&row.id);
             if !is_news || self.services().downloads.lock().live.contains_key(&row.id) {
                 continue;
             }
@@ -79,10 +88,10 @@ impl App {
             }
             self.services().told(row)?;
         }
-        for id in known.into_keys().filter(|id| !seen.contains_key(id)) {
+        for id in known.rows.into_keys().filter(|id| !seen.contains_key(id)) {
             self.ctx().events.publish(AppEvent::DownloadRemoved { id });
         }
         self.start_next()?;
-        Ok(seen)
+        Ok(KnownRows { rows: seen, version })
     }
 }

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use super::{StoredFile, json, place, stored};
 use crate::App;
 use crate::Services;
-use crate::models::hub_client::repository;
+use crate::models::hub_client::{CHUNK_LISTS, repository};
 use crate::settings::TypedSettings;
 use contract::{Error, Result};
 use net::offline_error;
@@ -77,6 +77,7 @@ impl App {
             expected: expected.collect(),
             files: files.iter().map(StoredFile::remote).collect(),
             dir: place(&row),
+            chunk_lists: self.dirs().data.join(CHUNK_LISTS),
             tuning: self.tuning()?,
             progress,
             stop: stop.clone(),
@@ -249,7 +250,7 @@ impl<'a> ProgressReporter<'a> {
 
 /// The model into the library, the end into the row; then the next one begins.
 fn end(services: &Services, app: &Weak<crate::RunningApp>, id: &str, outcome: DownloadOutcome) {
-    let app = app.upgrade().map(|running| App { running });
+    let app = app.upgrade().map(App::of);
     let is_elsewhere = matches!(outcome, DownloadOutcome::StoppedElsewhere);
     let ended = match (outcome, &app) {
         (DownloadOutcome::Stopped | DownloadOutcome::StoppedElsewhere, _) | (_, None) => None,
@@ -272,6 +273,7 @@ fn end(services: &Services, app: &Weak<crate::RunningApp>, id: &str, outcome: Do
             Ok(model) => (DownloadStage::Done, Some(model)),
             Err(error) => {
                 tracing::warn!(code = error.code(), "{error}");
+                services.audit_refusal(&row.repository, &error.info);
                 (DownloadStage::Failed, Some(json(&error.info)))
             }
         };

@@ -43,23 +43,49 @@ impl App {
     /// All offers: those of the data folder's list first, then those of plugins; of two with one id the first counts. Errors: a list whose
     /// signature doesn't hold, or that can't be read.
     pub fn catalogue(&self) -> Result<Vec<CatalogOffer>> {
+        self.with_built_in(self.own_offers()?)
+    }
+
+    /// As `catalogue`, without a list that can't be used; and what is wrong with it, which is reported once.
+    pub(crate) fn usable_catalogue(&self) -> Result<(Vec<CatalogOffer>, Option<Error>)> {
+        let (own, fault) = match self.own_offers() {
+            Ok(own) => (own, None),
+            Err(error) => (Vec::new(), Some(error)),
+        };
+        if let Some(error) = &fault
+            && self.services().models.is_new_catalog_fault(error.message())
+        {
+            tracing::warn!(code = error.code(), "{error}");
+            self.services().audit_refusal(OWN, &error.info);
+            self.ctx().events.notice(error.info.clone());
+        }
+        Ok((self.with_built_in(own)?, fault))
+    }
+
+    /// Those of the list in the data folder, if there is one.
+    fn own_offers(&self) -> Result<Vec<CatalogOffer>> {
         let path = self.dirs().data.join(OWN);
         let io = &*self.ctx().io;
-        let mut all = Vec::new();
-        if io.exists(&path)? {
-            let bytes = io.read_within(&path, MAX_CATALOG_BYTES)?;
-            let signature = self.dirs().data.join(format!("{OWN}{}", hub::SIGNATURE_ENDING));
-            let signer = match io.exists(&signature)? {
-                true => {
-                    let text = String::from_utf8_lossy(&io.read_within(&signature, MAX_SIGNATURE_BYTES)?)
-                        .into_owned();
-                    self.trusted_keys()?.signer(&bytes, &text, &path.display().to_string())?
-                }
-                false => None,
-            };
-            all = parse(&path.display().to_string(), &String::from_utf8_lossy(&bytes))?;
-            all.iter_mut().for_each(|offer| offer.signed_by.clone_from(&signer));
+        if !io.exists(&path)? {
+            return Ok(Vec::new());
         }
+        let bytes = io.read_within(&path, MAX_CATALOG_BYTES)?;
+        let signature = self.dirs().data.join(format!("{OWN}{}", hub::SIGNATURE_ENDING));
+        let signer = match io.exists(&signature)? {
+            true => {
+                let text =
+                    String::from_utf8_lossy(&io.read_within(&signature, MAX_SIGNATURE_BYTES)?).into_owned();
+                self.trusted_keys()?.signer(&bytes, &text, &path.display().to_string())?
+            }
+            false => None,
+        };
+        let mut own = parse(&path.display().to_string(), &String::from_utf8_lossy(&bytes))?;
+        own.iter_mut().for_each(|offer| offer.signed_by.clone_from(&signer));
+        Ok(own)
+    }
+
+    fn with_built_in(&self, own: Vec<CatalogOffer>) -> Result<Vec<CatalogOffer>> {
+        let mut all = own;
         for offer in self.plugin_offers()? {
             if !all.iter().any(|other| other.id == offer.id) {
                 all.push(offer);

@@ -2,17 +2,19 @@
 //! runs taught.
 
 use std::path::Path;
+use std::time::Duration;
 
 use contract::protocol::{Backend, Kv, LoadSpec, Location, RunFacts};
 use contract::settings::DEFAULT_CONTEXT;
 use contract::types::{
-    AppEvent, FitArgs, FitFacts, FitMeasured, ModelFit, OfferFit, Recommendation, SpeedInfo,
+    AppEvent, ChoiceKind, FitArgs, FitFacts, FitMeasured, ModelChoice, ModelFit, OfferFit, Recommendation,
+    SpeedInfo,
 };
-use contract::{Error, ErrorKind, Result};
+use contract::{CatalogOffer, Error, ErrorKind, Result};
 use engine::LoadOptions;
 use engine::memory_estimate::MemoryEstimate;
 use inference::estimate::{
-    self, EstimateBasis, GpuShare, LoadDefaults, MachineFacts as Machine, TargetGpu, offers,
+    self, EstimateBasis, GpuShare, LoadDefaults, MachineFacts as Machine, MeasuredSpeeds, TargetGpu, offers,
 };
 use inference::machine::speeds::{self, SpeedCache};
 use inference::machine::{self, Recall, gpus};
@@ -25,6 +27,9 @@ use super::machine_facts::KnownFacts;
 use crate::App;
 use crate::Services;
 use crate::models::model_reference::find_row;
+
+/// After a measurement beside other programs that computed, the next one waits so long.
+const BUSY_PAUSE: Duration = Duration::from_mins(2);
 
 /// Runs of fewer tokens say little about speed.
 const MIN_TOKENS: u32 = 16;
@@ -74,10 +79,14 @@ impl App {
 
     /// Every offer of the catalogue that something is known of, in its order.
     pub fn catalog_fits(&self) -> Result<Vec<OfferFit>> {
-        let (facts, here) = (offers::facts()?, self.services().here());
+        self.offer_fits(&self.services().here())
+    }
+
+    fn offer_fits(&self, here: &Machine) -> Result<Vec<OfferFit>> {
+        let facts = offers::facts()?;
         let asked = self.services().machine.known().defaults;
         let fit = |facts: &FitFacts| {
-            estimate::estimate(&estimate::published(facts), EstimateBasis::About, &here, asked, None)
+            estimate::estimate(&estimate::published(facts), EstimateBasis::About, here, asked, None)
         };
         let offers = catalog::offers()?.iter().filter_map(|offer| Some((offer, facts.get(&offer.id)?)));
         Ok(offers
@@ -86,13 +95,56 @@ impl App {
     }
 
     /// The one model of the catalogue for this computer, whose speed is measured where it isn't known. None: nothing fits.
+    /// What other programs use at the moment does not count.
     pub fn model_recommend(&self) -> Result<Option<Recommendation>> {
         if let Err(error) = self.measure(&speeds::USUAL) {
             tracing::info!(code = error.code(), "speeds were not measured: {error}");
         }
-        let fits = self.catalog_fits()?;
+        let (fits, shown) = (self.steady_fits()?, self.shown_fits()?);
+        let choices = offers::choices(&fits).into_iter().map(|(kind, n)| choice_of(kind, &shown[n]));
+        let choices = choices.collect::<Result<Vec<ModelChoice>>>()?;
+        let balanced = choices.iter().find(|it| it.kind == ChoiceKind::Balanced);
+        Ok(balanced.map(|ModelChoice { id, fit, .. }| Recommendation {
+            id: id.clone(),
+            reason: fit.reason.clone(),
+            fit: fit.clone(),
+            choices: choices.clone(),
+        }))
+    }
+
+    /// As `model_recommend`, by what is known already: nothing is measured.
+    pub(crate) fn known_recommendation(&self) -> Result<Option<(&'static CatalogOffer, u64)>> {
+        let Some(best) = self.best_offer()? else { return Ok(None) };
+        let offer = catalog::offers()?.iter().find(|offer| offer.id == best.id);
+        Ok(offer.map(|offer| (offer, best.facts.bytes)))
+    }
+
+    /// Fits that do not depend on what other programs do at the moment. They decide what is recommended.
+    fn steady_fits(&self) -> Result<Vec<OfferFit>> {
+        self.offer_fits(&self.steady_machine().0)
+    }
+
+    /// The same with the speed that was measured, where it was. They are shown.
+    fn shown_fits(&self) -> Result<Vec<OfferFit>> {
+        let (steady, kept) = self.steady_machine();
+        let speeds = if kept.formats.is_empty() { steady.speeds } else { kept };
+        self.offer_fits(&Machine { speeds, ..steady })
+    }
+
+    fn steady_machine(&self) -> (Machine, MeasuredSpeeds) {
+        let services = self.services();
+        let (kept, n_cores) = {
+            let known = services.machine.known();
+            (known.kept.clone(), known.n_cores)
+        };
+        (offers::steady(services.here(), &kept, n_cores), kept)
+    }
+
+    fn best_offer(&self) -> Result<Option<OfferFit>> {
+        let fits = self.steady_fits()?;
         let best = offers::best(fits.iter().map(|it| (it.id.as_str(), &it.facts, it.fit.clone())));
-        Ok(best.map(|(id, fit)| Recommendation { id: id.into(), reason: fit.reason.clone(), fit }))
+        let id = best.map(|(id, _)| id.to_owned());
+        Ok(fits.into_iter().find(|it| Some(&it.id) == id.as_ref()))
     }
 
     /// What the caller says, else the model's own settings, else those for all.
@@ -103,9 +155,11 @@ impl App {
         };
         let kv = match &args.kv {
             None => usual.kv,
-            Some(name) => serde_json::from_value(name.as_str().into()).map_err(|_| {
+            Some(name) => name.parse().map_err(|_| {
                 let message = format!("\"{name}\" is not a KV cache precision.");
-                Error::input("fit.kv", message, "Choose f32, f16, q8_0 or q4_0.")
+                let remedy =
+                    "Choose f32, f16, q8_0 or q4_0, or one for keys and one for values such as q8_0/q4_0.";
+                Error::input("fit.kv", message, remedy)
             })?,
         };
         Ok(LoadDefaults { context: args.context.unwrap_or(usual.context), kv, ..usual })
@@ -126,7 +180,13 @@ impl App {
         let load = self.load_spec_of(ANY)?;
         let machine = machine::prepare(&*self.ctx().io, &*self.ctx().clock, &load.machine, Recall::Only)?;
         let known = SpeedCache::of(&*self.ctx().io, &self.dirs().data, &machine).known();
-        *self.services().machine.known() = KnownFacts { defaults: load_defaults(&load), speeds: known };
+        // Some systems do not list their cores.
+        let n_cores = match machine.cores.n_physical() {
+            0 => machine.threads,
+            n => n,
+        };
+        *self.services().machine.known() =
+            KnownFacts { defaults: load_defaults(&load), speeds: known.clone(), kept: known, n_cores };
         Ok(())
     }
 
@@ -143,12 +203,16 @@ impl App {
     fn measure(&self, formats: &[&str]) -> Result<()> {
         let services = self.services();
         let (io, clock) = (&*services.ctx.io, &*services.ctx.clock);
-        let _alone = services.machine.measuring.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut last_busy =
+            services.machine.measuring.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let load = self.load_spec_of(ANY)?;
         let machine = machine::prepare(io, clock, &load.machine, Recall::Remember)?;
         let speeds = SpeedCache::of(io, &self.dirs().data, &machine);
         let unknown = speeds.unknown(formats.iter().copied());
-        if !unknown.is_empty() {
+        let mut estimated = services.machine.known().speeds.clone();
+        let was_busy = last_busy.is_some_and(|at| clock.monotonic().saturating_sub(at) < BUSY_PAUSE)
+            && unknown.iter().all(|format| estimated.formats.contains_key(*format));
+        if !unknown.is_empty() && !was_busy {
             if services.turns.n_open() > 0 {
                 return Err(Error::new(
                     ErrorKind::Conflict,
@@ -159,10 +223,21 @@ impl App {
             }
             let mut options = LoadOptions::default();
             machine.apply(&mut options);
-            speeds.learn(&unknown, &options, clock)?;
+            let measured = speeds.learn(&unknown, &options, clock)?;
+            *last_busy = (!measured.is_quiet).then(|| clock.monotonic());
+            estimated = measured.speeds;
         }
-        let known = speeds.known();
-        let differs = std::mem::replace(&mut services.machine.known().speeds, known.clone()) != known;
+        let kept = speeds.known();
+        if !kept.formats.is_empty() {
+            estimated.beside = kept.beside;
+        }
+        estimated.formats.extend(kept.formats.clone());
+        estimated.cached.extend(kept.cached.clone());
+        let differs = {
+            let mut known = services.machine.known();
+            known.kept = kept;
+            std::mem::replace(&mut known.speeds, estimated.clone()) != estimated
+        };
         if differs {
             for model in services.model_entries()? {
                 services.ctx.events.publish(AppEvent::ModelChanged { model });
@@ -265,6 +340,17 @@ impl Services {
             tracing::warn!(code = error.code(), "what a run took was not kept: {error}");
         }
     }
+}
+
+fn choice_of(kind: ChoiceKind, offer: &OfferFit) -> Result<ModelChoice> {
+    let known = catalog::offers()?.iter().find(|it| it.id == offer.id);
+    Ok(ModelChoice {
+        kind,
+        id: offer.id.clone(),
+        name: known.map_or_else(|| offer.id.clone(), |it| it.name.clone()),
+        bytes: offer.facts.bytes,
+        fit: offer.fit.clone(),
+    })
 }
 
 fn load_defaults(load: &LoadSpec) -> LoadDefaults {

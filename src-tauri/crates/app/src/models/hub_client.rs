@@ -16,7 +16,7 @@ use crate::settings::TypedSettings;
 use contract::CatalogOffer;
 use contract::types::{ConnectionPurpose, DownloadStartArgs, HubToken, HubTokenArgs, KeyPlace, TokenPlace};
 use contract::{Error, ErrorKind, Result};
-use net::OFFLINE;
+use net::{OFFLINE, ProxyAddress};
 use secrets::Secret;
 
 /// First wait after a failure, and the longest that it grows to.
@@ -24,6 +24,9 @@ const FIRST_WAIT: Duration = Duration::from_millis(500);
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// While there is no network: it goes on at most so long after it is back.
 const NETWORK_WAIT: Duration = Duration::from_secs(3);
+
+/// Where the hashes of the chunks of downloaded files are kept, in the data folder.
+pub(crate) const CHUNK_LISTS: &str = "chunks";
 
 /// Threads of the runtime: connections wait most of the time; one may write while another asks.
 const THREADS: usize = 3;
@@ -39,6 +42,41 @@ pub struct HubAccess {
     pub token_file: Option<String>,
     /// The cache that the hub's own tools use.
     pub cache: Option<PathBuf>,
+    /// Proxies that the environment names.
+    pub proxies: ProxyVariables,
+}
+
+/// Proxies that the environment names, by the variables that most programs read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProxyVariables {
+    https: Option<String>,
+    http: Option<String>,
+    /// Hosts that are reached directly, separated by commas.
+    direct: String,
+}
+
+impl ProxyVariables {
+    fn read(set: &dyn Fn(&str) -> Option<String>) -> Self {
+        let either = |name: &str| set(name).or_else(|| set(&name.to_lowercase()));
+        Self {
+            https: either("HTTPS_PROXY").or_else(|| either("ALL_PROXY")),
+            http: either("HTTP_PROXY").or_else(|| either("ALL_PROXY")),
+            direct: either("NO_PROXY").unwrap_or_default(),
+        }
+    }
+
+    /// The proxy for an address, without its password.
+    fn for_address(&self, address: &str) -> Option<String> {
+        let (scheme, rest) = address.split_once("://")?;
+        let host = rest.split(['/', ':']).next().unwrap_or_default();
+        let is_direct = self.direct.split(',').map(|it| it.trim().trim_start_matches('.')).any(|entry| {
+            entry == "*" || (!entry.is_empty() && (host == entry || host.ends_with(&format!(".{entry}"))))
+        });
+        let proxy = if scheme == "https" { self.https.as_deref() } else { self.http.as_deref() };
+        let named =
+            |proxy: &str| proxy.rsplit('@').next().unwrap_or_default().trim_end_matches('/').to_owned();
+        proxy.filter(|_| !is_direct).map(named)
+    }
 }
 
 impl HubAccess {
@@ -53,6 +91,7 @@ impl HubAccess {
             token: hub::token_variable(&set),
             token_file: hub::token_file(&set, home, &RealIo),
             cache: set("HF_HUB_CACHE").map(PathBuf::from).or_else(|| Some(hub_home?.join("hub"))),
+            proxies: ProxyVariables::read(&set),
         }
     }
 }
@@ -68,7 +107,15 @@ pub(crate) struct HubConnection {
 }
 
 /// What a client was made for: other settings, another client.
-type HubClientKey = (Option<String>, Duration, TokenLookup);
+#[derive(PartialEq, Eq)]
+struct HubClientKey {
+    /// Address of the hub. None: the public one.
+    endpoint: Option<String>,
+    stall: Duration,
+    token: TokenLookup,
+    /// The proxy of the settings. None: the environment's.
+    proxy: Option<ProxyAddress>,
+}
 
 /// The token, and where it is from.
 type TokenLookup = Option<(Secret, TokenPlace)>;
@@ -107,19 +154,30 @@ impl App {
         let setting = Some(self.ctx().settings.hub()?).filter(|text| !text.trim().is_empty());
         let stall = Duration::from_secs(self.ctx().settings.download_patience()?.unwrap_or(30));
         let access = &self.running.hub_access;
-        let asked = (access.endpoint.clone().or(setting), stall, self.token()?);
+        let asked = HubClientKey {
+            endpoint: access.endpoint.clone().or(setting),
+            stall,
+            token: self.token()?,
+            proxy: self.ctx().gate.proxy()?,
+        };
         let mut client = self.running.hub.client.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((was, client)) = &*client
             && *was == asked
         {
             return Ok(Arc::clone(client));
         }
+        let address = asked.endpoint.as_deref().filter(|text| !text.is_empty()).unwrap_or(hub::HUGGING_FACE);
         let made = Arc::new(Client::new(hub::ClientOptions {
-            endpoint: asked.0.clone(),
-            token: asked.2.as_ref().map(|(token, _)| token.reveal().to_owned()),
+            endpoint: asked.endpoint.clone(),
+            token: asked.token.as_ref().map(|(token, _)| token.reveal().to_owned()),
             user_agent: concat!("inglenook/", env!("CARGO_PKG_VERSION")).into(),
             stall,
             gate: self.hub_gate(),
+            proxy: match &asked.proxy {
+                Some(proxy) => Some(proxy.place().to_owned()),
+                None => access.proxies.for_address(address),
+            },
+            proxy_address: asked.proxy.as_ref().map(|proxy| proxy.as_str().to_owned()),
         })?);
         *client = Some((asked, Arc::clone(&made)));
         Ok(made)
@@ -227,7 +285,8 @@ impl App {
     }
 
     pub(crate) fn trusted_keys(&self) -> Result<TrustedKeys> {
-        Ok(TrustedKeys::parse(&self.ctx().settings.trusted_keys()?)?)
+        let keys = TrustedKeys::parse(&self.ctx().settings.trusted_keys()?)?;
+        Ok(keys.at(self.ctx().clock.now_utc_ms().div_euclid(1000)))
     }
 
     /// Waits for something that is asked of the hub.
@@ -282,9 +341,12 @@ impl App {
         let is_meant = |offer: &CatalogOffer| {
             offer.id == text || offer.repository == text || address.as_ref() == Some(&offer.repository)
         };
-        let offer = self.catalogue()?.into_iter().find(is_meant);
+        let (all, fault) = self.usable_catalogue()?;
+        let offer = all.into_iter().find(is_meant);
         let name = offer.as_ref().map_or(text, |offer| offer.repository.as_str());
-        Ok((repository(name)?, offer))
+        // An id that nothing knows may be one of a list that can't be used.
+        let repository = repository(name).map_err(|error| fault.unwrap_or(error))?;
+        Ok((repository, offer))
     }
 }
 
@@ -308,6 +370,20 @@ mod tests {
         ];
         for (pairs, expected) in cases {
             assert_eq!(read(pairs).cache.as_deref(), Some(std::path::Path::new(expected)), "{pairs:?}");
+        }
+        let proxies = read(&[
+            ("https_proxy", "http://user:secret@proxy:3128/"),
+            ("HTTP_PROXY", "plain:8080"),
+            ("NO_PROXY", "localhost, .inside.example"),
+        ])
+        .proxies;
+        for (address, expected) in [
+            ("https://huggingface.co", Some("proxy:3128")),
+            ("http://mirror.example:81/hub", Some("plain:8080")),
+            ("https://hub.inside.example/x", None),
+            ("http://localhost:9", None),
+        ] {
+            assert_eq!(proxies.for_address(address).as_deref(), expected, "{address}");
         }
         let access = read(&[("HF_ENDPOINT", "http://m"), ("HF_TOKEN", "hf_1")]);
         assert_eq!((access.endpoint.as_deref(), access.token.as_deref()), (Some("http://m"), Some("hf_1")));

@@ -1,13 +1,13 @@
 //! Models available for download: the catalogue, the hub, and a repository's files. Without a
 //! network only the catalogue.
 
-use hub::{ModelFiles, Repository, RepositoryInfo, RepositoryTree, SearchQuery, SearchSort};
+use hub::{ModelFiles, RemoteFile, Repository, RepositoryInfo, RepositoryTree, SearchQuery, SearchSort};
 
-use contract::CatalogOffer;
 use contract::types::{
     HubFile, HubFiles, HubFilesArgs, HubFormat, HubModel, HubPage, HubSearchArgs, HubSort, Modality,
     QuantGroup, Trust,
 };
+use contract::{CatalogOffer, ModelStrength};
 use contract::{Error, Result};
 use platform::calendar;
 
@@ -30,7 +30,7 @@ pub(crate) struct Listing {
 impl App {
     /// A page of models that can run here.
     pub fn hub_search(&self, args: &HubSearchArgs) -> Result<HubPage> {
-        let all = self.catalogue()?;
+        let (all, _) = self.usable_catalogue()?;
         let is_meant = |offer: &&CatalogOffer| args.after.is_none() && offer.holds(&args.query);
         let offers: Vec<&CatalogOffer> = all.iter().filter(is_meant).collect();
         let sort = match args.sort.unwrap_or_default() {
@@ -161,7 +161,10 @@ impl App {
             parameters: None,
             context_length: None,
             licence: Some(offer.licence.clone()),
-            modality: Modality::Text,
+            modality: match offer.capabilities.contains(&ModelStrength::Images) {
+                true => Modality::TextAndImages,
+                false => Modality::Text,
+            },
             downloads: None,
             likes: None,
             updated_ms: None,
@@ -202,8 +205,12 @@ impl Listing {
             return Ok(None);
         }
         let is_listed = |hash: hub::Hash| sha256.iter().any(|listed| hub::Hash::parse(listed) == Some(hash));
-        if item.files.iter().all(|file| file.sha256.is_some_and(is_listed)) {
-            return Ok(Some(key.clone()));
+        let is_known = |file: &RemoteFile| file.sha256.is_some_and(is_listed);
+        let (towers, models): (Vec<_>, Vec<_>) =
+            item.files.iter().partition(|file| hub::is_vision_tower(&file.path));
+        if models.iter().all(|file| is_known(file)) {
+            // A catalogue may name none: then the hub alone vouches for it.
+            return Ok(towers.iter().all(|file| is_known(file)).then(|| key.clone()));
         }
         Err(Error::input(
             "hub.signed_mismatch",

@@ -9,7 +9,6 @@ use std::time::Duration;
 use io::IoError;
 use session::ModelRow;
 
-use super::model_dirs;
 use crate::App;
 use crate::models::library::source_name;
 use contract::protocol::{Facts, Location};

@@ -4,22 +4,24 @@ use std::path::Path;
 
 use contract::protocol::{Location, ModelRef, WorkerRequest};
 use contract::types::{AppEvent, ErrorInfo, ModelEntry, ModelSkills, ModelSource, ModelState, Thinking};
-use contract::{
-    Error, ModelFacts, ModelSizes, Responder, Result, STARTER_ID, TemplateCapabilities, ThinkingSupport,
-};
+use contract::{Error, ModelFacts, ModelSizes, Responder, Result, STARTER_ID, ThinkingSupport};
 use inference::estimate::MachineFacts as Machine;
+use serde_json::Value;
 use session::ModelRow;
 
-use super::model_dirs;
 use crate::App;
 use crate::Services;
 use crate::models::model_reference::find_row;
+
+/// Code of the problem of a file whose hash is not the recorded one. Adding the file again accepts it as it is.
+pub(crate) const HASH_MISMATCH: &str = "model.hash_mismatch";
 
 /// Longest id made from a file name.
 const MAX_ID_CHARS: usize = 64;
 
 impl App {
-    /// The starter first, then files in the order in which they were added, then models of other servers.
+    /// The starter first, then files in the order in which they were added, results of fine-tuning, and models of other
+    /// servers.
     pub fn models_list(&self) -> Result<Vec<ModelEntry>> {
         self.services().model_entries()
     }
@@ -56,6 +58,9 @@ impl App {
             source: source_name(self.source_at(&absolute)),
             ..ModelRow::default()
         };
+        if known.as_ref().is_some_and(|row| hash_mismatch(row).is_some()) {
+            self.forget_hashes(&absolute)?;
+        }
         let ModelRow { id, added_ms, source, root, .. } = known.unwrap_or_else(new);
         let disk_bytes = i64::try_from(model_dirs::disk_bytes(&absolute)).unwrap_or(i64::MAX);
         let stamp = model_dirs::stamp(&absolute);
@@ -71,10 +76,13 @@ impl App {
         if path.starts_with(self.own_models()) { ModelSource::Owned } else { ModelSource::File }
     }
 
-    /// Who answers under a name: a library id, or a path.
+    /// Who answers under a name: a library id, one with the name of a fine-tuning run, or a path.
     pub fn responder(&self, model: &str) -> Result<Responder> {
         if model == STARTER_ID {
             return Ok(Responder::Local(ModelRef { id: model.into(), location: Location::BuiltIn }));
+        }
+        if let Some(tuned) = self.tuned_model(model)? {
+            return Ok(tuned);
         }
         let rows = self.store().models()?;
         let row = rows.iter().find(|row| row.id == model);
@@ -92,6 +100,52 @@ impl App {
             }
         };
         Ok(Responder::Local(ModelRef { id: id.into(), location: Location::Path(path) }))
+    }
+
+    /// Who answers next under a name. A file that was replaced since it was looked at is looked at again, with a notice.
+    ///
+    /// Errors: `model.hash_mismatch` for a file that was found to differ from what its publisher lists.
+    pub(crate) fn current_responder(&self, model: &str) -> Result<Responder> {
+        let row = self.store().models()?.into_iter().find(|row| row.id == model);
+        if let Some(row) = row {
+            if let Some(error) = hash_mismatch(&row) {
+                return Err(error.into());
+            }
+            self.recheck_replaced(row)?;
+        }
+        self.responder(model)
+    }
+
+    fn recheck_replaced(&self, row: ModelRow) -> Result<()> {
+        let path = Path::new(&row.path);
+        let stamp = model_dirs::stamp(path);
+        if stamp.is_empty() || row.stamp.is_empty() || stamp == row.stamp {
+            return Ok(());
+        }
+        // What can't be read is explained when it is loaded.
+        let looked = inference::guarded(|| inference::model_file::glance(&Location::Path(row.path.clone())));
+        let Ok(facts) = looked else { return Ok(()) };
+        let is_other = !row.fingerprint.is_empty() && facts.fingerprint != row.fingerprint;
+        let disk_bytes = i64::try_from(model_dirs::disk_bytes(path)).unwrap_or(i64::MAX);
+        let ModelRow { id, path, added_ms, source, root, .. } = row;
+        let row =
+            ModelRow { id: id.clone(), path, added_ms, source, root, disk_bytes, stamp, ..row_of(facts) };
+        let (name, path) = (row.name.clone(), row.path.clone());
+        self.store().put_model(&row)?;
+        let model = self.services().entry(row, &self.services().here());
+        self.ctx().events.publish(AppEvent::ModelChanged { model });
+        if is_other {
+            self.ask(WorkerRequest::Unload { model: id })?;
+            self.ctx().events.notice(
+                Error::input(
+                    "model.replaced",
+                    format!("The file of {name} was replaced by another one: {path}."),
+                    "Your chats continue with the new file and are read again from their beginning.",
+                )
+                .info,
+            );
+        }
+        Ok(())
     }
 
     pub(crate) fn unknown_model(&self, id: &str) -> Error {
@@ -129,6 +183,7 @@ impl Services {
         let here = self.here();
         let mut entries = vec![self.starter_entry(&here)?];
         entries.extend(rows.into_iter().map(|row| self.entry(row, &here)));
+        entries.extend(self.tuned_entries(&entries)?);
         entries.extend(self.ctx.backends.endpoints.model_entries()?);
         Ok(entries)
     }
@@ -145,6 +200,7 @@ impl Services {
         let capabilities = serde_json::to_string(&facts.sizes).ok();
         let (state, fit) =
             (self.models.state(STARTER_ID), self.entry_fit(STARTER_ID, capabilities.as_deref(), here));
+        let skills = skills_of(&facts);
         Ok(ModelEntry {
             id: STARTER_ID.into(),
             name: facts.name,
@@ -161,7 +217,7 @@ impl Services {
             fit,
             remote: None,
             embeds: false,
-            skills: Some(skills_of(facts.skills)),
+            skills: Some(skills),
         })
     }
 
@@ -174,6 +230,7 @@ impl Services {
             (true, None) => self.models.state(&row.id),
         };
         let fit = self.entry_fit(&row.id, row.sizes.as_deref(), here);
+        let skills = stored_skills(&row);
         ModelEntry {
             id: row.id,
             name: row.name,
@@ -190,15 +247,21 @@ impl Services {
             fit,
             remote: None,
             embeds: row.sizes.as_deref().is_some_and(embeds),
-            // A value in another version's format counts as not inspected.
-            skills: row.skills.as_deref().and_then(|json| serde_json::from_str(json).ok()),
+            skills,
         }
     }
+}
+
+/// The problem of a file whose hash is not the recorded one.
+fn hash_mismatch(row: &ModelRow) -> Option<ErrorInfo> {
+    let problem: ErrorInfo = serde_json::from_str(row.problem.as_deref()?).ok()?;
+    (problem.code == HASH_MISMATCH).then_some(problem)
 }
 
 /// An entry of a file that has been looked at; `id`, `path` and `added_ms` are the caller's.
 pub(crate) fn row_of(facts: ModelFacts) -> ModelRow {
     let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+    let skills = serde_json::to_string(&skills_of(&facts)).ok();
     ModelRow {
         name: facts.name,
         bytes: signed(facts.bytes),
@@ -211,19 +274,30 @@ pub(crate) fn row_of(facts: ModelFacts) -> ModelRow {
         disk_bytes: signed(facts.disk_bytes),
         fingerprint: facts.fingerprint,
         sizes: serde_json::to_string(&facts.sizes).ok(),
-        skills: serde_json::to_string(&skills_of(facts.skills)).ok(),
+        skills,
         ..ModelRow::default()
     }
 }
 
-fn skills_of(capabilities: TemplateCapabilities) -> ModelSkills {
-    let thinking = match capabilities.thinking {
+fn skills_of(facts: &ModelFacts) -> ModelSkills {
+    let thinking = match facts.skills.thinking {
         ThinkingSupport::Never => Thinking::Never,
         ThinkingSupport::Always => Thinking::Always,
         ThinkingSupport::Switched => Thinking::Switched,
         ThinkingSupport::Graded => Thinking::Graded,
     };
-    ModelSkills { tools: capabilities.tools, thinking }
+    ModelSkills { tools: facts.skills.tools, thinking, images: facts.images }
+}
+
+/// Key of the stored capability to take images.
+pub(crate) const IMAGES: &str = "images";
+
+/// What a model is known to support. None: it was not inspected, or by a version that did not ask for all of it.
+pub(crate) fn stored_skills(row: &ModelRow) -> Option<ModelSkills> {
+    let mut skills: Value = serde_json::from_str(row.skills.as_deref()?).ok()?;
+    // Rows of versions whose models could not see; the next scan completes them.
+    skills.as_object_mut()?.entry(IMAGES).or_insert(Value::Bool(false));
+    serde_json::from_value(skills).ok()
 }
 
 /// By what is kept of a model's capabilities.

@@ -1,6 +1,7 @@
 //! What is known about this computer, and how models are loaded by default.
 
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use inference::estimate::{LoadDefaults, MeasuredSpeeds};
 
@@ -10,14 +11,19 @@ pub(crate) struct MachineFacts {
     known: Mutex<KnownFacts>,
     /// The GPU, once drivers were looked for. None: there is none.
     pub(super) gpu: OnceLock<Option<kernels::gpu::AdapterInfo>>,
-    /// Held while the speed is measured.
-    pub(super) measuring: Mutex<()>,
+    /// Held while the speed is measured. When it was last measured beside other programs that computed, which is not
+    /// kept.
+    pub(super) measuring: Mutex<Option<Duration>>,
 }
 
 #[derive(Default)]
 pub(super) struct KnownFacts {
     pub(super) defaults: LoadDefaults,
+    /// The best that is known, for estimates.
     pub(super) speeds: MeasuredSpeeds,
+    /// Those of them that were measured while no other program computed.
+    pub(super) kept: MeasuredSpeeds,
+    pub(super) n_cores: usize,
 }
 
 impl MachineFacts {

@@ -25,7 +25,7 @@ impl App {
     /// Rows of what a model is loaded with. `default` is what holds for all models, `value` what holds for this one.
     pub fn model_settings(&self, model: &str) -> Result<Vec<SettingRow>> {
         self.responder(model)?;
-        let own = self.own_settings(model)?;
+        let own = self.model_overrides(model)?;
         at_load().map(|setting| self.own_row(setting, &own)).collect()
     }
 
@@ -40,7 +40,7 @@ impl App {
                 "Change it in the settings for all models.",
             ));
         };
-        let mut own = self.own_settings(&args.id)?;
+        let mut own = self.model_overrides(&args.id)?;
         if args.value.is_null() {
             own.remove(setting.key);
         } else {
@@ -68,7 +68,7 @@ impl App {
     }
 
     /// Values that are out of range (of another version, say) count as not there.
-    pub(crate) fn own_settings(&self, model: &str) -> Result<OwnValues> {
+    pub(crate) fn model_overrides(&self, model: &str) -> Result<OwnValues> {
         let stored = self.store().setting(&kept_under(model))?;
         let stored: Map<_, _> = stored.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default();
         let valid = stored.into_iter().filter_map(|(key, value)| {

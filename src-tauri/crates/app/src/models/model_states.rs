@@ -18,6 +18,8 @@ pub(crate) struct ModelStates {
     cancelled_imports: Mutex<HashSet<String>>,
     /// Held while folders are scanned.
     pub scanning: Mutex<()>,
+    /// What is wrong with the data folder's list of models, as the user was last told.
+    catalog_fault: Mutex<String>,
 }
 
 impl ModelStates {
@@ -29,13 +31,21 @@ impl ModelStates {
         self.loaded().insert(id.to_owned(), state);
     }
 
-    pub(super) fn state(&self, id: &str) -> ModelState {
+    pub fn state(&self, id: &str) -> ModelState {
         match self.loaded().get(id) {
             Some(LoadState::Loading { fraction }) => ModelState::Loading { fraction: *fraction },
             Some(LoadState::Ready) => ModelState::Ready,
             Some(LoadState::Failed { error }) => ModelState::Unusable { error: error.info.clone() },
             Some(LoadState::Unloaded) | None => ModelState::Unloaded,
         }
+    }
+
+    /// Whether the user was last told something else of the data folder's list of models.
+    pub fn is_new_catalog_fault(&self, message: &str) -> bool {
+        let mut told = self.catalog_fault.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = *told != message;
+        message.clone_into(&mut told);
+        is_new
     }
 
     /// Imports that the user has cancelled.

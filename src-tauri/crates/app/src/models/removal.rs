@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use session::ModelRow;
 
+use crate::models::hub_client::CHUNK_LISTS;
 use crate::models::library::source_of;
 use crate::models::model_reference::find_row;
 use contract::protocol::WorkerRequest;
@@ -12,8 +13,8 @@ use contract::types::{AppEvent, Count, LibraryUse, ModelEntry, ModelSource, Mode
 use contract::{Error, ErrorKind, Result};
 use inference::convert::{self, on_load};
 
-use super::{hf_cache, model_dirs};
 use crate::App;
+use model_dirs::hf_cache;
 
 /// In the folder of our own models.
 const TRASH: &str = ".removed";
@@ -38,6 +39,13 @@ impl App {
                 "model.built_in",
                 "The built-in model is part of Inglenook and can't be removed.",
                 "It takes no additional disk space.",
+            ));
+        }
+        if self.adapter_of(id).is_some() {
+            return Err(Error::input(
+                "model.tuned",
+                "This model is the result of a fine-tuning run.",
+                "Remove that run on the fine-tuning page.",
             ));
         }
         let rows = self.store().models()?;
@@ -131,8 +139,9 @@ impl App {
         let rows = self.store().all_models()?;
         let mut count = 0;
         for row in rows.iter().filter(|row| row.removed_ms.is_some_and(|ms| ms < before_ms)) {
-            if row.was_at.is_some() {
+            if let Some(was_at) = &row.was_at {
                 self.delete(Path::new(&row.path))?;
+                self.forget_chunks(Path::new(was_at))?;
             } else if row.root.is_some() {
                 continue;
             }
@@ -201,8 +210,17 @@ impl App {
         match from.is_dir() {
             true => io.rename(from, &to)?,
             false => {
+                let towers = lone_towers(from);
                 for file in model_dirs::files_of(from).iter().filter(|file| file.exists()) {
                     io.rename(file, &folder.join(file.file_name().unwrap_or_default()))?;
+                }
+                for tower in towers {
+                    let to = folder.join(tower.file_name().unwrap_or_default());
+                    match to.exists() {
+                        // Fetched again with another model meanwhile.
+                        true => io.remove_file(&tower)?,
+                        false => io.rename(&tower, &to)?,
+                    }
                 }
             }
         }
@@ -217,13 +235,25 @@ impl App {
         if hf_cache::is_cached(path) && !path.starts_with(self.own_models()) {
             return hf_cache::delete(&**io, path);
         }
-        for file in model_dirs::files_of(path).iter().filter(|file| file.exists()) {
+        let towers = lone_towers(path);
+        for file in model_dirs::files_of(path).iter().filter(|file| file.exists()).chain(&towers) {
             io.remove_file(file)?;
         }
         if path.is_dir() {
             self.sweep(Some(path));
         }
         self.sweep(path.parent());
+        Ok(())
+    }
+
+    /// The hashes of the chunks of files that were downloaded to this place.
+    fn forget_chunks(&self, path: &Path) -> Result<()> {
+        let lists = self.dirs().data.join(CHUNK_LISTS);
+        for file in model_dirs::files_of(path) {
+            if let Some(row) = self.store().file_hash(&crate::models::verify::key(&file))? {
+                hub::remove_chunk_list(&*self.ctx().io, &lists, &row.sha256);
+            }
+        }
         Ok(())
     }
 
@@ -239,4 +269,18 @@ impl App {
             at = folder.parent();
         }
     }
+}
+
+/// The vision towers in the folder of a GGUF that no other model there could need. One that is still being fetched counts.
+fn lone_towers(path: &Path) -> Vec<PathBuf> {
+    if path.is_dir() {
+        return Vec::new();
+    }
+    let own = model_dirs::files_of(path);
+    let name = |file: &Path| file.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    let entries = path.parent().and_then(|folder| std::fs::read_dir(folder).ok());
+    let files = entries.into_iter().flatten().flatten().map(|entry| entry.path());
+    let others = files.filter(|file| name(file).contains(".gguf") && !own.contains(file));
+    let (towers, models): (Vec<_>, Vec<_>) = others.partition(|file| hub::is_vision_tower(&name(file)));
+    if models.is_empty() { towers } else { Vec::new() }
 }

@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 
 use session::ModelRow;
 
-use super::model_dirs::{self, ModelRoot};
 use crate::App;
-use crate::models::library::{row_of, source_name, unique_id};
+use crate::models::library::{IMAGES, row_of, source_name, stored_skills, unique_id};
 use contract::protocol::Location;
 use contract::types::{AppEvent, ErrorInfo, ModelFolder, ModelSource, Scan};
 use contract::{Error, Result};
+use inference::vision_file;
+use model_dirs::ModelRoot;
 
 /// Other programs' files that lie beside models that we run.
 const NOT_OURS: [&str; 2] = ["model.architecture_unknown", "model.config_missing"];
@@ -54,7 +55,7 @@ impl App {
     /// asked now. One that has changed since waits for its loading.
     fn complete_named(&self) -> Result<()> {
         let rows = self.store().models()?.into_iter();
-        for row in rows.filter(|row| row.root.is_none() && row.skills.is_none() && row.problem.is_none()) {
+        for row in rows.filter(|row| row.root.is_none() && row.problem.is_none() && !has_skills(row)) {
             let path = Path::new(&row.path);
             if row.stamp.is_empty() || model_dirs::stamp(path) != row.stamp {
                 continue;
@@ -255,7 +256,18 @@ impl ListedModels {
 
 /// Whether all is known of a file that has this stamp now. What an earlier version looked at lacks what a model can do.
 fn is_known(row: &ModelRow, stamp: &str) -> bool {
-    row.stamp == stamp && !stamp.is_empty() && (row.skills.is_some() || row.problem.is_some())
+    row.stamp == stamp && !stamp.is_empty() && (has_skills(row) || row.problem.is_some())
+}
+
+/// Whether it is known what a model can do, also since a vision tower has come or gone beside it.
+fn has_skills(row: &ModelRow) -> bool {
+    let is_gguf = row.path.to_ascii_lowercase().ends_with(".gguf");
+    // What versions before images stored has no word about them.
+    let tells_of_images = row.skills.as_deref().is_some_and(|json| json.contains(IMAGES));
+    tells_of_images
+        && stored_skills(row).is_some_and(|skills| {
+            !is_gguf || skills.images == vision_file::has_tower_beside(Path::new(&row.path))
+        })
 }
 
 fn count_below(rows: &[ModelRow], root: &str) -> u32 {

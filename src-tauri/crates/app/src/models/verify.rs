@@ -2,10 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use session::FileHashRow;
+use session::{FileHashRow, ModelRow};
 
 use crate::App;
-use contract::types::{FileVerified, ModelVerified, Trust};
+use crate::models::library::HASH_MISMATCH;
+use contract::protocol::WorkerRequest;
+use contract::types::{AppEvent, FileVerified, ModelVerified, Trust};
 use contract::{Error, Result};
 
 /// Key under which a file's hash is recorded: its own path, whatever links lead to it.
@@ -58,7 +60,49 @@ impl App {
         let is_intact =
             |file: &FileVerified| file.recorded.as_ref().is_none_or(|recorded| *recorded == file.sha256);
         let intact = files.iter().all(is_intact);
+        self.mark_mismatch(id, files.iter().find(|file| !is_intact(file)))?;
         Ok(ModelVerified { id: id.into(), trust: trust.unwrap_or(Trust::Unknown), files, intact })
+    }
+
+    /// A file that is not what was recorded of it is not loaded any more, until the user adds it again as it is, or it is
+    /// what it was.
+    fn mark_mismatch(&self, id: &str, wrong: Option<&FileVerified>) -> Result<()> {
+        let row = self.store().models()?.into_iter().find(|row| row.id == id);
+        let Some(row) = row else { return Ok(()) };
+        let is_marked = row.problem.as_deref().is_some_and(|json| json.contains(HASH_MISMATCH));
+        let problem = match wrong {
+            Some(file) => {
+                let recorded = file.recorded.as_deref().unwrap_or_default();
+                let message = format!(
+                    "{} is not the file that was verified before: its SHA-256 is {}, not {recorded}.",
+                    file.path, file.sha256
+                );
+                let remedy = format!(
+                    "Download it again. To use it as it is, unverified, add it again: nook models import \"{}\".",
+                    file.path
+                );
+                let info = Error::input(HASH_MISMATCH, message, remedy).info;
+                tracing::warn!(code = HASH_MISMATCH, "{}", info.message);
+                self.services().audit_refusal(id, &info);
+                Some(serde_json::to_string(&info).map_err(Error::bug)?)
+            }
+            None if is_marked => None,
+            None => return Ok(()),
+        };
+        let row = ModelRow { problem, ..row };
+        self.store().put_model(&row)?;
+        self.ask(WorkerRequest::Unload { model: id.into() })?;
+        let model = self.services().entry(row, &self.services().here());
+        self.ctx().events.publish(AppEvent::ModelChanged { model });
+        Ok(())
+    }
+
+    /// What is recorded of a model's files; they are unverified from now on.
+    pub(crate) fn forget_hashes(&self, path: &Path) -> Result<()> {
+        for path in model_files(&path.display().to_string())? {
+            self.store().remove_file_hash(&key(&path))?;
+        }
+        Ok(())
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use contract::Result;
 use contract::types::{ConnectionInfo, ConnectionPurpose};
-use net::{Connection, ConnectionGate, ConnectionLog};
+use net::{Connection, ConnectionGate, ConnectionLog, ProxyAddress};
 
 use crate::App;
 use crate::settings::{Settings, TypedSettings};
@@ -22,6 +22,10 @@ struct StoredConnectionLog {
 impl ConnectionLog for StoredConnectionLog {
     fn is_offline(&self) -> Result<bool> {
         self.settings.offline()
+    }
+
+    fn proxy(&self) -> Result<Option<ProxyAddress>> {
+        ProxyAddress::parse(&self.settings.proxy()?)
     }
 
     fn begin(&self, host: &str, purpose: &str) -> Result<i64> {
@@ -42,6 +46,20 @@ impl App {
     /// Permission to connect; see `ConnectionGate::connect`.
     pub fn connect(&self, host: &str, purpose: ConnectionPurpose) -> Result<Connection> {
         self.ctx().gate.connect(host, purpose)
+    }
+
+    /// Whether images are fetched that a client of the server names by their addresses.
+    pub fn fetches_images(&self) -> bool {
+        self.ctx().settings.allow_image_urls().is_ok_and(|allowed| allowed != "off")
+    }
+
+    /// Fetches such an image. Errors: those of `remote::fetch_image`.
+    pub async fn fetch_image(&self, url: &str) -> Result<Vec<u8>> {
+        let reach = match self.ctx().settings.allow_image_urls()?.as_str() {
+            "any" => remote::ImageReach::Any,
+            _ => remote::ImageReach::Public,
+        };
+        remote::fetch_image(&self.ctx().gate, url, reach).await
     }
 
     /// The newest first.

@@ -1,6 +1,6 @@
 //! The endpoints' use cases: add, list, test, change, remove; and their entries in the library.
 
-use std::sync::{Arc, MutexGuard, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use contract::protocol::{Location, ModelRef};
@@ -14,14 +14,14 @@ use net::ConnectionGate;
 use remote::{Address, Endpoint, EndpointDirectory, Remote};
 use secrets::{Keys, Secret};
 use serde::Serialize;
-use session::{EndpointRow, Session};
+use session::EndpointRow;
 
 use crate::events::Events;
 use crate::settings::{Settings, TypedSettings};
-use crate::store::Store;
+use crate::store::{Store, StoreGuard};
 use crate::{App, Environment};
 
-use super::endpoint_listing::{EndpointListing, checked_models};
+use records::endpoint_listing::{EndpointListing, checked_models};
 
 /// Longest name of an endpoint.
 const MAX_NAME_CHARS: usize = 32;
@@ -113,7 +113,7 @@ impl App {
             (Some(""), None) => EndpointKey::None,
             (Some(key), None) => match self.endpoints().keep_key(&row.id, key)? {
                 KeyPlace::Keychain => EndpointKey::Keychain,
-                KeyPlace::File => EndpointKey::Kept,
+                KeyPlace::File => EndpointKey::File,
             },
             (None, Some(variable)) => {
                 let is_fine = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -192,7 +192,7 @@ impl Endpoints {
         &self.remote
     }
 
-    fn store(&self) -> MutexGuard<'_, Session> {
+    fn store(&self) -> StoreGuard<'_> {
         self.store.lock()
     }
 
@@ -244,7 +244,7 @@ impl Endpoints {
     fn key_of(&self, id: &str, name: &str, key: &EndpointKey) -> Result<Option<Secret>> {
         Ok(match key {
             EndpointKey::None => None,
-            EndpointKey::Kept => Some(self.kept_key(id, name, KeyPlace::File)?),
+            EndpointKey::File => Some(self.kept_key(id, name, KeyPlace::File)?),
             EndpointKey::Keychain => Some(self.kept_key(id, name, KeyPlace::Keychain)?),
             EndpointKey::Environment { variable } => {
                 let value = (self.environment.0)(variable).filter(|value| !value.trim().is_empty());
@@ -278,7 +278,7 @@ impl Endpoints {
     fn forget_key(&self, name: &str, key: &EndpointKey) {
         let forgotten = match key {
             EndpointKey::None | EndpointKey::Environment { .. } => Ok(()),
-            EndpointKey::Kept => self.keys.remove_at(name, KeyPlace::File),
+            EndpointKey::File => self.keys.remove_at(name, KeyPlace::File),
             EndpointKey::Keychain => self.keys.remove_at(name, KeyPlace::Keychain),
         };
         if let Err(error) = forgotten {
@@ -406,7 +406,8 @@ fn entry(id: String, model: &EndpointModel, infos: &[EndpointInfo], name: &str) 
         true => format!("Your messages leave this computer and go to {places}."),
         false => format!("Answers come from another program on this computer ({places})."),
     };
-    if having.iter().any(|info| info.is_readable) {
+    let is_readable = having.iter().any(|info| info.is_readable);
+    if is_readable {
         note.push_str(" The connection is not encrypted (HTTP).");
     }
     let lengths = having.iter().flat_map(|info| &info.models).filter(|it| it.id == model.id);
@@ -422,7 +423,7 @@ fn entry(id: String, model: &EndpointModel, infos: &[EndpointInfo], name: &str) 
         dtype: String::new(),
         context_length,
         state,
-        remote: Some(RemoteInfo { endpoint: name.into(), hosts, leaves_machine, note }),
+        remote: Some(RemoteInfo { endpoint: name.into(), hosts, leaves_machine, is_readable, note }),
         files: 0,
         disk_bytes: 0,
         fit: None,

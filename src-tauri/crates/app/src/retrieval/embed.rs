@@ -1,9 +1,11 @@
-//! Text embeddings by an embedding model of the library: for callers, and for finding passages.
+//! Text embeddings and scores of passages by models of the library: for callers, and for finding passages.
 
 use crate::App;
 use crate::settings::TypedSettings;
 use contract::Responder;
-use contract::protocol::{EmbedAs, EmbedRequest, EmbeddingBatch, WorkerRequest};
+use contract::protocol::{
+    EmbedAs, EmbedInput, EmbedRequest, EmbeddingBatch, PassageScores, RankRequest, WorkerRequest,
+};
 use contract::types::ModelEntry;
 use contract::{Error, Result};
 use inference::model_file::not_here;
@@ -62,19 +64,52 @@ impl App {
     ///
     /// Errors: `model.no_embeddings`, a model that can't be loaded, a text that is empty or too long.
     pub fn embed(&self, model: &str, kind: EmbedAs, texts: &[String]) -> Result<EmbeddingBatch> {
+        let inputs: Vec<EmbedInput> = texts.iter().cloned().map(EmbedInput::Text).collect();
+        self.embed_inputs(model, kind, &inputs)
+    }
+
+    /// A vector of length 1 for each text or list of tokens. `model` is a library id or a path.
+    ///
+    /// Errors: as `embed`, and `request.token_unknown`.
+    pub fn embed_inputs(&self, model: &str, kind: EmbedAs, inputs: &[EmbedInput]) -> Result<EmbeddingBatch> {
         let model = match self.responder(model)? {
             Responder::Local(reference) => reference,
             Responder::Remote(reference) => return Err(not_here(&reference.id)),
         };
         let load = self.load_spec_of(&model.id)?;
         let mut all = EmbeddingBatch::default();
-        for texts in texts.chunks(AT_ONCE) {
+        for texts in inputs.chunks(AT_ONCE) {
             let texts = texts.to_vec();
             let (model, load) = (model.clone(), load.clone());
             let part = self.ask_embedding(EmbedRequest { model, load, kind, texts })?;
             all.tokens = all.tokens.saturating_add(part.tokens);
             all.vectors.extend(part.vectors);
             part.notices.into_iter().for_each(|error| self.ctx().events.notice(error.info));
+        }
+        Ok(all)
+    }
+
+    /// How well each passage answers a query, in the order of the passages. `model` is a library id or a path.
+    ///
+    /// Errors: `model.no_ranking`, a model that can't be loaded, a query that is too long.
+    pub fn rank(&self, model: &str, query: &str, passages: &[String]) -> Result<PassageScores> {
+        let model = match self.responder(model)? {
+            Responder::Local(reference) => reference,
+            Responder::Remote(reference) => return Err(not_here(&reference.id)),
+        };
+        let load = self.load_spec_of(&model.id)?;
+        let mut all = PassageScores::default();
+        for (part, passages) in (0..).zip(passages.chunks(AT_ONCE)) {
+            let (model, load, query) = (model.clone(), load.clone(), query.to_owned());
+            let request = RankRequest { model, load, query, passages: passages.to_vec() };
+            let backends = &self.ctx().backends;
+            let scores = backends.replies.call(&backends.replies.passage_scores, |id| {
+                backends.ask(WorkerRequest::Rank { request: id, rank: Box::new(request) })
+            })??;
+            all.scores.extend(scores.scores);
+            all.tokens = all.tokens.saturating_add(scores.tokens);
+            all.cut.extend(scores.cut.iter().map(|index| index + part * AT_ONCE as u32));
+            scores.notices.into_iter().for_each(|error| self.ctx().events.notice(error.info));
         }
         Ok(all)
     }

@@ -7,21 +7,23 @@ use std::sync::Arc;
 use compaction::TokenBudget;
 use session::{BranchMessage, MessageAttachments, NewAttachments, PassageRow};
 
-use super::passage_hit::{PassageHit, SearchedFile};
-use super::{Document, injected};
+use super::Document;
 use documents::blocks;
+use file_search::{PassageHit, SearchedFile};
 
 use crate::App;
 use crate::context::stored_compactions::compression_of;
-use crate::conversations::rows_to_types::history_messages;
-use crate::retrieval::injected::with_files;
+use crate::retrieval::images::can_see;
 use crate::settings::TypedSettings;
 use contract::protocol::{
-    ChatOptions, Compression, CountRequest, LoadSpec, ModelRef, PromptMessage, TokenCounts,
+    ChatOptions, Compression, CountRequest, LoadSpec, ModelRef, PromptImage, PromptMessage, TokenCounts,
 };
 use contract::types::{AttachmentCost, AttachmentKind, ConversationOptions};
 use contract::{Error, ErrorKind, Result};
+use file_search::injected::{passage_block, with_files};
 use prompt::history::{history, with_question, with_system};
+use prompt::memory::with_memory;
+use records::conversations::history_messages;
 
 /// Passages that are looked at for one question.
 const MAX_FOUND: usize = 64;
@@ -43,6 +45,7 @@ const LEAST: usize = 96;
 const UNKNOWN_CONTEXT: usize = 1 << 20;
 
 /// A conversation as a question finds it.
+#[derive(Clone)]
 pub(crate) struct PromptGround {
     pub conversation: Option<String>,
     pub model: ModelRef,
@@ -52,6 +55,10 @@ pub(crate) struct PromptGround {
     /// What comes before the question.
     pub branch: Vec<BranchMessage>,
     pub system: Option<String>,
+    /// The block of notes behind it.
+    pub memory: Option<String>,
+    /// The folder of the project that it began in.
+    pub project: Option<String>,
     /// Of an answer.
     pub max_tokens: Option<usize>,
     /// Of a prompt, by the limits in force.
@@ -81,11 +88,11 @@ impl App {
         let responder = self.responder(&model)?;
         let options = match conversation {
             Some(id) => self.options_of(id)?,
-            None => fresh.cloned().unwrap_or_default(),
+            None => self.with_default_instructions(fresh.cloned().unwrap_or_default())?,
         };
         let tools = self.tools_offer(Some(&options))?.definitions();
-        let asked = ChatOptions { tools, ..ChatOptions::default() };
-        let (load, chat) = (self.load_spec_for(&responder)?, self.chat_options(&model, asked)?);
+        let chat = self.chat_options_with(&model, &options, tools)?;
+        let load = self.load_spec_for(&responder)?;
         let default = self.default_strategy()?;
         let (branch, compression) = match conversation {
             Some(id) => {
@@ -96,7 +103,7 @@ impl App {
             }
             None => (Vec::new(), None),
         };
-        let limits = self.limits()?;
+        let (limits, memory) = (self.limits()?, self.memory_of(&options)?);
         Ok(PromptGround {
             conversation: conversation.map(Into::into),
             model: responder.reference(),
@@ -106,22 +113,36 @@ impl App {
             branch,
             max_tokens: limits.answer(self.max_tokens_with(&options)?),
             system: options.system_prompt,
+            memory,
+            project: options.project,
             most: limits.prompt_tokens,
         })
     }
 
     /// The prompt with one more question. Without one, as it is.
-    pub(crate) fn prompt_of(&self, ground: &PromptGround, question: &str) -> Result<Vec<PromptMessage>> {
-        let branch = with_files(&self.store(), ground.branch.clone())?;
-        let mut messages = with_system(history(history_messages(branch)), ground.system.clone());
+    pub(crate) fn prompt_of(
+        &self,
+        ground: &PromptGround,
+        question: &str,
+        images: Vec<PromptImage>,
+    ) -> Result<Vec<PromptMessage>> {
+        let sees = || can_see(&ground.model, &ground.load);
+        let branch = with_files(&self.store(), ground.branch.clone(), &sees)?;
+        let mut messages = with_system(history(history_messages(branch)), ground.full_system());
         // As sending does: a blank draft is none.
-        if !question.trim().is_empty() {
-            messages = with_question(messages, question);
+        if !question.trim().is_empty() || !images.is_empty() {
+            messages = with_question(messages, question, images);
         }
         if messages.iter().all(|message| message.role == "system") {
-            messages = with_question(messages, "");
+            messages = with_question(messages, "", Vec::new());
         }
         Ok(messages)
+    }
+
+    /// Images of a draft, where the model takes any.
+    pub(crate) fn seen_images(&self, ground: &PromptGround, files: &[Arc<Document>]) -> Vec<PromptImage> {
+        let images = self.prompt_images(files);
+        if images.is_empty() || !can_see(&ground.model, &ground.load) { Vec::new() } else { images }
     }
 
     /// What becomes of a question's files, and of those of earlier ones that are searched.
@@ -130,6 +151,53 @@ impl App {
         ground: &PromptGround,
         question: &str,
         files: &[Arc<Document>],
+    ) -> Result<PromptPlan> {
+        let is_image = |file: &Arc<Document>| file.kind == AttachmentKind::Image;
+        let (images, texts): (Vec<_>, Vec<_>) = files.iter().cloned().partition(is_image);
+        let costs = self.image_costs(ground, &images)?;
+        let n_tokens: usize = costs.iter().map(|cost| cost.tokens as usize).sum();
+        let mut planned = self.plan_texts(ground, question, &texts, n_tokens)?;
+        for (image, cost) in images.iter().zip(costs) {
+            planned.given.attachments.files.push(image.row(true, cost.tokens, false));
+            planned.given.documents.push((image.sha256.clone(), Arc::clone(&image.text)));
+            planned.costs.push(cost);
+        }
+        Ok(planned)
+    }
+
+    /// What each image costs the model, exactly where its vocabulary is here. All 0 for one that can't see.
+    fn image_costs(&self, ground: &PromptGround, images: &[Arc<Document>]) -> Result<Vec<AttachmentCost>> {
+        let cost = |file: &Arc<Document>, tokens: u32| AttachmentCost {
+            id: file.id.clone(),
+            tokens,
+            tokens_whole: tokens,
+            whole: true,
+        };
+        if images.is_empty() || !can_see(&ground.model, &ground.load) {
+            return Ok(images.iter().map(|file| cost(file, 0)).collect());
+        }
+        let counted = |images: Vec<PromptImage>| {
+            let message = PromptMessage { role: "user".into(), images, ..PromptMessage::default() };
+            let mut request = ground.count(vec![message], Vec::new());
+            (request.conversation, request.compression) = (None, None);
+            self.counted(request)
+        };
+        let base = counted(Vec::new())?.tokens;
+        let mut costs = Vec::with_capacity(images.len());
+        for file in images {
+            let image = self.prompt_images(std::slice::from_ref(file));
+            costs.push(cost(file, counted(image)?.tokens.saturating_sub(base)));
+        }
+        Ok(costs)
+    }
+
+    /// Of files with text, beside images of `n_image_tokens`.
+    fn plan_texts(
+        &self,
+        ground: &PromptGround,
+        question: &str,
+        files: &[Arc<Document>],
+        n_image_tokens: usize,
     ) -> Result<PromptPlan> {
         let kept = self.kept(ground)?;
         if files.is_empty() && (kept.is_empty() || question.trim().is_empty()) {
@@ -140,7 +208,7 @@ impl App {
         let (counted, tokens) = self.count_blocks(ground, question, files, &blocks)?;
         let limit = if counted.context_limit == 0 { UNKNOWN_CONTEXT } else { counted.context_limit as usize };
         let budget = TokenBudget::new(limit, ground.max_tokens).budget.min(ground.most.unwrap_or(usize::MAX));
-        let free = budget.saturating_sub(counted.tokens as usize);
+        let free = budget.saturating_sub(counted.tokens as usize + n_image_tokens);
         // Where older messages make way, a file may take half of the room.
         let may_fold = ground.compression.is_some() && !ground.branch.is_empty();
         let room = if may_fold { free.max(budget / 2) } else { free };
@@ -174,6 +242,7 @@ impl App {
                     sha256: row.document.clone(),
                     text: text.into(),
                     is_new: false,
+                    from_project: row.from_project,
                 });
             }
         }
@@ -193,7 +262,7 @@ impl App {
         let known: Vec<Option<u32>> = files.iter().map(|file| attachments.token_count(&key(file))).collect();
         let wanting: Vec<usize> = (0..files.len()).filter(|&at| known[at].is_none()).collect();
         let texts = wanting.iter().map(|&at| blocks[at].clone()).collect();
-        let messages = self.prompt_of(ground, question)?;
+        let messages = self.prompt_of(ground, question, Vec::new())?;
         let counted = self.counted(ground.count(messages, texts))?;
         let mut tokens: Vec<u32> = known.into_iter().map(Option::unwrap_or_default).collect();
         for (at, n) in wanting.into_iter().zip(&counted.texts) {
@@ -215,8 +284,8 @@ impl App {
         most: usize,
     ) -> Result<Vec<(PassageHit, String, u32)>> {
         let searching = || self.services().attachments.search_cache();
-        let passages = searching().passages(files)?;
-        let near = self.near(files, &passages, question)?;
+        let passages = self.passages(ground.project.as_deref(), files)?;
+        let near = self.near(ground.project.as_deref(), files, &passages, question)?;
         let mut found = searching().find(files, question, &near, [MAX_FOUND, BEGINS])?;
         let shown = ground.shown();
         found.retain(|it| !shown.contains(&(files[it.file].id.as_str(), it.passage.range.start)));
@@ -250,7 +319,7 @@ impl App {
         }
         let block = |it: &PassageHit| {
             let file = &files[it.file];
-            injected::passage_block(&file.name, file.kind, &file.text, &row(file, it)).unwrap_or_default()
+            passage_block(&file.name, file.kind, &file.text, &row(file, it)).unwrap_or_default()
         };
         let blocks: Vec<String> = found.iter().map(block).collect();
         let message = PromptMessage { role: "user".into(), ..PromptMessage::default() };
@@ -282,6 +351,11 @@ impl App {
 }
 
 impl PromptGround {
+    /// The system prompt with the notes.
+    pub fn full_system(&self) -> Option<String> {
+        with_memory(self.system.clone(), self.memory.clone())
+    }
+
     pub fn count(&self, messages: Vec<PromptMessage>, texts: Vec<String>) -> CountRequest {
         CountRequest {
             model: self.model.clone(),
@@ -331,6 +405,7 @@ fn searched(file: &Arc<Document>) -> SearchedFile {
         sha256: file.sha256.clone(),
         text: Arc::clone(&file.text),
         is_new: true,
+        from_project: file.from_project,
     }
 }
 

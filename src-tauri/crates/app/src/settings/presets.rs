@@ -9,6 +9,7 @@ use session::PresetRow;
 
 use contract::types::{AppEvent, CompactionStrategy, ConversationOptions, ExportedFile, Preset, PresetArgs};
 use contract::{Error, Result};
+use platform::portable_name;
 use prompt::title_text;
 
 use crate::App;
@@ -52,7 +53,7 @@ impl App {
         }
         self.check_options(&args.options)?;
         // Whose options these are is the conversation's to say.
-        let options = ConversationOptions { preset: None, ..args.options.clone() };
+        let options = ConversationOptions { preset: None, project: None, ..args.options.clone() };
         let body = Body { options, compression: args.compression };
         let json = serde_json::to_string(&body).map_err(|error| Error::bug(error.to_string()))?;
         let row = self.store().put_preset(args.id.as_deref(), &name, &json)?;
@@ -77,7 +78,10 @@ impl App {
         if let Some(path) = path {
             self.ctx().io.write_atomic(Path::new(path), text.as_bytes())?;
         }
-        Ok(ExportedFile { name: format!("{}.preset.json", file_stem(&file.name)), text })
+        Ok(ExportedFile {
+            name: format!("{}.preset.json", portable_name(&file_stem(&file.name), "preset")),
+            text,
+        })
     }
 
     /// Imports a preset's file; an existing one of the same name is kept.
@@ -96,7 +100,7 @@ impl App {
 }
 
 /// A body that can't be read (of another version, say) counts as one that says nothing.
-fn read(row: PresetRow) -> Preset {
+pub(crate) fn read(row: PresetRow) -> Preset {
     let Body { options, compression } = serde_json::from_str(&row.body).unwrap_or_default();
     Preset { id: row.id, name: row.name, options, compression }
 }

@@ -57,22 +57,25 @@ macro_rules! accessors {
 
 accessors! {
     switch {
-        affinity, guard_marks, large_pages, offline, other_programs, template_fallback, titles, tools,
+        affinity, api_model_alias, audit_log, audit_text, guard_marks, guide_answers, large_pages, memory, offline,
+        other_programs,
+        server_devices, server_start,
+        template_fallback, titles, tools,
     }
     whole {
         attachment_count, attachment_megabytes, attachment_passages, context, context_disk, context_memory,
         context_store_every, download_connections, download_limit, download_patience, endpoint_silence, gpu_layers,
         gpu_memory, idle_memory, idle_minutes, idle_unload, kv_aging_after, kv_window, limit_answer_tokens,
         limit_characters, limit_concurrent, limit_prompt_tokens, limit_seconds, limit_waiting, max_tokens,
-        reasoning_budget, resident_budget, seed, threads, tool_characters, tool_rounds, tool_seconds, top_k,
+        reasoning_budget, resident_budget, seed, server_port, threads, tool_characters, tool_rounds, tool_seconds, top_k,
     }
     optional { context_stretch }
     number { min_p, repeat_penalty, temperature, top_p }
     text {
-        chat_templates, compression, download_place, draft_model, embedding_model, gpu_devices, hub, key_place,
-        kv_aging, log_level, model, reasoning_effort, refusal_patterns, thinking, trusted_keys,
+        allow_image_urls, chat_templates, compression, download_place, draft_model, embedding_model, gpu_devices, hub, instructions, key_place,
+        kv_aging, language, log_level, model, proxy, reasoning_effort, refusal_patterns, thinking, trusted_keys,
     }
-    word { backend, gpu_precision, gpu_spread, kv, limits, numa, speculation }
+    word { backend, gpu_precision, gpu_spread, kv, limits, numa, prompts, speculation }
 }
 
 impl<T: SettingSource> TypedSettings for T {}

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use super::OfferedTools;
 use super::open_rounds::ToolRound;
-use super::outcome::ToolOutcome;
 use contract::{Error, ErrorKind, Result};
 use mcp::Stop;
+use mcp::tool_outcome::ToolOutcome;
 
 use crate::App;
-use crate::conversations::rows_to_types;
 use crate::settings::TypedSettings;
 use crate::turns::turn_plan::new_run;
 use contract::types::{ToolCall, ToolDecideArgs, ToolDecision, ToolPermitArgs, ToolRunState};
+use records::conversations;
 
 const DENIED: &str = "The user did not allow this call.";
 
@@ -79,14 +79,14 @@ impl App {
             let is_end = conversation.leaf.as_deref() == Some(message) && is_free;
             (row, conversation, is_end)
         };
-        let calls = rows_to_types::calls(row.tool_calls);
+        let calls = conversations::calls(row.tool_calls);
         let calls = self.services().rounds.calls_now(message, calls, is_end);
         let is_asking =
             |call: &ToolCall| call.run.as_ref().is_some_and(|it| it.state == ToolRunState::Asking);
         if !calls.iter().any(is_asking) {
             return Err(nothing_asked());
         }
-        let options = rows_to_types::options(conversation.options);
+        let options = conversations::options(conversation.options);
         let next = self.next(&conversation.model, self.responder(&conversation.model)?, &options)?;
         let (conversation, turn) = (Some(conversation.id), String::new());
         let round = ToolRound { conversation, turn, next, calls, stops: HashMap::new() };

@@ -3,11 +3,11 @@
 
 use serde_json::{Value, json};
 
-use super::stored_servers::StoredServer;
 use crate::App;
 use crate::settings::TypedSettings;
 use contract::Result;
 use contract::types::ConversationOptions;
+use records::tool_servers::StoredServer;
 
 /// Longest tool name, in characters: the limit of OpenAI's interface, which models were trained on.
 const MAX_NAME_CHARS: usize = 64;
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_plain_and_each_its_own() {
+    fn f76_names_are_plain_and_each_its_own() {
         let mut offer = OfferedTools::default();
         let long = "x".repeat(80);
         let tools =

@@ -10,11 +10,11 @@ use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::plugin_manifest::{self, FILE, MAX_BYTES, Manifest};
 use crate::App;
 use contract::CatalogOffer;
 use contract::types::{PluginInfo, PluginSwitchArgs, PresetArgs};
 use contract::{Error, ErrorKind, Result};
+use mcp::plugin_manifest::{self, FILE, MAX_BYTES, Manifest};
 
 /// Where what is switched on is kept. No setting's key has a colon.
 const KEPT: &str = "plugins:on";

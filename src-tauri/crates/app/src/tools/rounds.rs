@@ -11,6 +11,7 @@ use std::time::Duration;
 use contract::protocol::{GenerateRequest, WorkerRequest};
 use contract::types::{AppEvent, ToolCall, ToolRunState};
 use contract::{Error, ErrorKind, Result};
+use mcp::tool_outcome::ToolOutcome;
 use mcp::{Stop, was_stopped};
 use prompt::history::chat_prompt;
 use serde_json::Value;
@@ -18,16 +19,16 @@ use session::{NewTurn, Session};
 
 use super::offered_tools::OfferedTools;
 use super::open_rounds::ToolRound;
-use super::outcome::ToolOutcome;
-use super::stored_servers::StoredServer;
 use crate::Services;
 use crate::context::stored_compactions::compression_of;
 use crate::context::summary;
-use crate::conversations::rows_to_types::history_messages;
-use crate::retrieval::injected::with_files;
+use crate::retrieval::images::can_see;
 use crate::settings::TypedSettings;
 use crate::turns::turn::AnswerPlace;
 use crate::turns::turn_plan::{NextAnswer, STOPPED};
+use file_search::injected::with_files;
+use records::conversations::history_messages;
+use records::tool_servers::StoredServer;
 
 /// Calls of one answer that are run; a model that wants more has lost its way.
 const MAX_CALLS: usize = 32;
@@ -218,7 +219,7 @@ impl Services {
         let next = NextAnswer { round: round.next.round.saturating_add(1), ..round.next.clone() };
         let turn = match round.conversation {
             Some(_) => self.ask_results(message, next),
-            None => self.ask_temporary(next.with_results(&round.calls)),
+            None => self.ask_temporary(next.with_results(&round.calls), Arc::clone(&self.ctx.caller)),
         };
         let ToolRound { conversation, calls, .. } = round;
         let turn = match turn {
@@ -237,9 +238,11 @@ impl Services {
         let started = store.start(NewTurn::ToolResults { message }, &model)?;
         let branch = store.branch(&started.conversation)?.messages;
         let compression = compression_of(&store, &started.conversation, &branch, next.default)?;
-        let branch = with_files(&store, branch)?;
+        let sees = || can_see(&next.request.model, &next.request.load);
+        let branch = with_files(&store, branch, &sees)?;
         self.turns.set_plan(&started.turn, next.plan(&started.conversation));
-        self.turns.add(started.turn.clone(), Some(AnswerPlace::of(&started)), None);
+        let origin = self.origin(Arc::clone(&self.ctx.caller), &model);
+        self.turns.add(started.turn.clone(), Some(AnswerPlace::of(&started)), None, origin);
         let row = store.conversation(&started.conversation)?;
         let summary = summary(&store, row)?;
         drop(store);

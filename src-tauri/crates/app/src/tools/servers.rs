@@ -5,8 +5,6 @@ use std::sync::PoisonError;
 use session::ToolServerRow;
 
 use super::ToolServers;
-use super::pasted_config::{PastedServer, pasted};
-use super::stored_servers::{Secrets, StoredServer, checked_name, sealed};
 use crate::App;
 use contract::types::{
     AppEvent, ToolPermitArgs, ToolServerAddArgs, ToolServerInfo, ToolServerSpec, ToolServerUpdateArgs,
@@ -14,6 +12,8 @@ use contract::types::{
 };
 use contract::{Error, ErrorKind, Result};
 use mcp::ServerUrl;
+use mcp::pasted_config::{PastedServer, pasted};
+use records::tool_servers::{Secrets, StoredServer, checked_name, sealed};
 
 impl App {
     /// In the order in which they were added.

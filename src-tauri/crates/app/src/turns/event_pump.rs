@@ -9,17 +9,17 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use contract::protocol::{Ids, LoadState, Step, TurnResult, WorkerEvent};
-use contract::types::{AppEvent, Finish, ToolCall, TurnEventKind};
+use contract::types::{AppEvent, Finish, TokenAlternatives, ToolCall, TurnEventKind};
 use contract::{Error, ErrorKind};
 use session::{MessageRow, MessageState, Session, TokenLog, TurnEnding};
 
-use super::partial_answer::{Answer, AnswerStart};
 use super::turn::{AnswerPlace, Turn};
 use crate::Services;
 use crate::context::stored_compactions::keep_compaction;
 use crate::context::summary;
-use crate::conversations::rows_to_types;
 use crate::tools::rounds::calls_event;
+use records::conversations;
+use records::partial_answer::{Answer, AnswerStart};
 
 /// Time between a failed save of a whole answer and the next try.
 const SAVE_AGAIN: Duration = Duration::from_secs(2);
@@ -69,13 +69,19 @@ impl StreamingAnswer {
         Self { turn, answer, calls: Vec::new(), thought: None, first: None, complained: false }
     }
 
-    /// Appends to the answer; returns the event that must precede it.
-    fn push(&mut self, id: Option<u32>, text: &str, reasoning: &str, now: Duration) -> Option<TurnEventKind> {
+    /// Appends to the answer; returns the events that must precede it.
+    fn push(
+        &mut self,
+        id: Option<u32>,
+        (text, reasoning): (&str, &str),
+        logprobs: Vec<TokenAlternatives>,
+        now: Duration,
+    ) -> Vec<TurnEventKind> {
         self.first.get_or_insert(now);
         if !reasoning.is_empty() {
             self.thought = Some((self.thought.map_or(now, |(from, _)| from), now));
         }
-        self.answer.push(id, text, reasoning)
+        self.answer.push(id, text, reasoning, logprobs)
     }
 
     /// Whole milliseconds; 0 where nothing was thought.
@@ -154,7 +160,9 @@ impl TurnEventPump<'_> {
                 | WorkerEvent::TokenCounts { .. }
                 | WorkerEvent::TokenAlternatives { .. }
                 | WorkerEvent::FitOutcome { .. }
+                | WorkerEvent::VocabularyAnswer { .. }
                 | WorkerEvent::EmbeddingBatch { .. }
+                | WorkerEvent::PassageScores { .. }
                 | WorkerEvent::Stored { .. }
                 | WorkerEvent::KvStats { .. },
             )
@@ -206,26 +214,22 @@ impl TurnEventPump<'_> {
             }
             Step::Wanting { request, wanted } => {
                 turn.publish(TurnEventKind::Compacting {
-                    messages: rows_to_types::count_ids(&wanted.messages),
+                    messages: conversations::count_ids(&wanted.messages),
                 });
                 if let Err(error) = self.services.want_summary(request, *wanted) {
                     self.failed(id, &error, MessageState::Failed);
                 }
             }
-            Step::Token { id, text, reasoning } => {
-                if let Some(before) = streaming.push(Some(id), &text, &reasoning, now) {
-                    turn.publish(before);
-                }
+            Step::Token { id, text, reasoning, logprobs } => {
+                let before = streaming.push(Some(id), (&text, &reasoning), logprobs, now);
+                before.into_iter().for_each(|event| turn.publish(event));
             }
-            Step::Rest { text, reasoning } => {
-                if let Some(before) = streaming.push(None, &text, &reasoning, now) {
-                    turn.publish(before);
-                }
+            Step::Rest { text, reasoning, logprobs } => {
+                let before = streaming.push(None, (&text, &reasoning), logprobs, now);
+                before.into_iter().for_each(|event| turn.publish(event));
             }
             Step::ToolCall { id, name, arguments } => {
-                while let Some(before) = streaming.answer.take_untold() {
-                    turn.publish(before);
-                }
+                streaming.answer.take_untold().into_iter().for_each(|event| turn.publish(event));
                 let call = ToolCall { id, name, arguments, run: None };
                 streaming.calls.push(call.clone());
                 turn.publish(TurnEventKind::ToolCall { call });
@@ -257,7 +261,7 @@ impl TurnEventPump<'_> {
     }
 
     fn done(&mut self, id: &str, finished: TurnResult) {
-        let mut stats = rows_to_types::stats(&finished);
+        let mut stats = conversations::stats(&finished);
         stats.thought_ms = self.streaming.get(id).map_or(0.0, StreamingAnswer::thought_ms);
         stats.once = self.services.turns.one_off_options(id);
         let state = match stats.finish {
@@ -292,9 +296,8 @@ impl TurnEventPump<'_> {
         else {
             return;
         };
-        while let Some(event) = answer.take_untold() {
-            turn.publish(event);
-        }
+        answer.take_untold().into_iter().for_each(|event| turn.publish(event));
+        self.services.audit_end(&turn, &last, &answer.text);
         if let Some(place) = turn.place.clone() {
             let Answer { text, reasoning, .. } = answer;
             let mut plan = self.services.turns.take_plan(id);
@@ -380,7 +383,7 @@ impl TurnEventPump<'_> {
         let services = self.services;
         let now = services.ctx.clock.monotonic();
         for streaming in self.streaming.values_mut() {
-            if let Some(event) = streaming.answer.tell(now) {
+            for event in streaming.answer.tell(now) {
                 streaming.turn.publish(event);
             }
             let Some(place) = &streaming.turn.place else {

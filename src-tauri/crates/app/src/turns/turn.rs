@@ -5,6 +5,8 @@ use std::sync::Arc;
 use contract::types::{TurnEvent, TurnEventKind};
 use platform::EventLog;
 
+use crate::network::callers::Caller;
+
 /// A turn's events, and the message they make, where it belongs to a conversation.
 pub(crate) struct Turn {
     pub id: String,
@@ -13,6 +15,16 @@ pub(crate) struct Turn {
     pub place: Option<AnswerPlace>,
     /// What its message had before: a continued answer.
     pub continued: Option<ContinuedFrom>,
+    pub origin: TurnOrigin,
+}
+
+/// Who requested a turn, and of which model.
+#[derive(Debug, Clone)]
+pub(crate) struct TurnOrigin {
+    pub caller: Arc<Caller>,
+    /// Library id, or the name of a remote model.
+    pub model: String,
+    pub began_ms: i64,
 }
 
 /// What a continued answer begins with.

@@ -27,7 +27,8 @@ impl Home {
     /// The same, with these settings.
     pub fn open_as(&self, settings: &[(&str, Value)]) -> App {
         let app = App::open(AppConfig { data_dir: Some(self.0.clone()), ..AppConfig::default() }).unwrap();
-        let always = [("temperature", json!(0)), ("threads", json!(1))];
+        // The built-in model itself is what answers here.
+        let always = [("temperature", json!(0)), ("threads", json!(1)), ("guide_answers", json!(false))];
         for (key, value) in always.iter().chain(settings) {
             app.settings_set(key, value).unwrap();
         }

@@ -58,7 +58,8 @@ impl Home {
                 TurnEventKind::Queued { .. }
                 | TurnEventKind::Loading { .. }
                 | TurnEventKind::Prefill { .. }
-                | TurnEventKind::Compacting { .. } => {}
+                | TurnEventKind::Compacting { .. }
+                | TurnEventKind::Logprobs { .. } => {}
             }
         }
         outcome
@@ -74,6 +75,8 @@ impl Home {
             stop: Vec::new(),
             ignore_eos: false,
             chat,
+            constraint: None,
+            logprobs: None,
         };
         self.follow(&self.app.generate(args).unwrap())
     }

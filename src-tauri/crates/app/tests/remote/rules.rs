@@ -8,8 +8,8 @@ use app::SamplingArgs;
 use contract::ErrorKind;
 use contract::protocol::{ChatOptions, Prompt};
 use contract::types::{
-    CheckpointArgs, CompactionStrategy, DraftArgs, EndpointHealth, EndpointUpdateArgs, ExportFormat, Finish,
-    SendArgs,
+    CheckpointArgs, CompactionStrategy, DraftArgs, EndpointAddArgs, EndpointHealth, EndpointUpdateArgs,
+    ExportFormat, Finish, SendArgs,
 };
 use serde_json::{Value, json};
 
@@ -150,6 +150,33 @@ fn limits_and_turns_hold_for_other_servers_too() {
         stop: Vec::new(),
         ignore_eos: false,
         chat: ChatOptions::default(),
+        constraint: None,
+        logprobs: None,
     };
     assert_eq!(home.follow(&home.app.generate(raw).unwrap()).error.as_deref(), Some("remote.only_chat"));
+}
+
+#[test]
+fn a_chosen_proxy_is_asked_for_other_computers() {
+    let home = Home::new("proxy");
+    let proxy = Fake::new(|request| match request.path() {
+        "http://lab.invalid/v1/models" => models(&[json!({ "id": "m" })]),
+        _ => answer(&[json!({ "content": "Through" })], "stop", None),
+    });
+    let wrong = home.app.settings_set("proxy", &json!("ftp://proxy")).unwrap_err();
+    assert_eq!(wrong.code(), "network.proxy");
+    let lab = EndpointAddArgs { name: "lab".into(), url: "http://lab.invalid".into(), ..Default::default() };
+    let lab = home.app.endpoint_add(lab).unwrap();
+    // Only the proxy finds the address.
+    assert_eq!(home.send("lab/m", "before").1.error.as_deref(), Some("remote.unreachable"));
+    home.app.settings_set("proxy", &json!(proxy.url.trim_end_matches("/v1"))).unwrap();
+    home.app.endpoint_test(&lab.id).unwrap();
+    assert_eq!(home.send("lab/m", "Hello").1.text, "Through");
+    // What runs on this computer is reached directly.
+    let local = Fake::new(|request| match request.path() {
+        "/v1/models" => models(&[json!({ "id": "m" })]),
+        _ => answer(&[json!({ "content": "Directly" })], "stop", None),
+    });
+    home.add("here", &local);
+    assert_eq!(home.send("here/m", "Hello").1.text, "Directly");
 }

@@ -40,6 +40,7 @@ fn open(folder: &std::path::Path) -> App {
     let config = AppConfig { data_dir: Some(folder.into()), environment, ..AppConfig::default() };
     let app = App::open(config).unwrap();
     app.settings_set("titles", &json!(false)).unwrap();
+    app.settings_set("guide_answers", &json!(false)).unwrap();
     app
 }
 

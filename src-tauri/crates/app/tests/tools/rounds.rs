@@ -115,6 +115,35 @@ fn who_goes_on_without_it_goes_on() {
 }
 
 #[test]
+fn f73_a_tool_that_changed_after_it_was_allowed_waits_for_leave_again() {
+    let home = Home::new("changed");
+    let server = home.add("t", &[]);
+    home.allow(&server);
+    let fake = calling(&[("echo", json!({ "text": "hello" }))]);
+    let (_, message) = home.send(&fake, "Say it");
+    assert_eq!(states(&home.answered(&message).0), [S::Done]);
+    let script = calling(&[("grow", json!({ "change": true }))]);
+    let args = contract::types::EndpointAddArgs {
+        name: "two".into(),
+        url: script.url.clone(),
+        ..Default::default()
+    };
+    home.app().endpoint_add(args).unwrap();
+    let args = SendArgs { text: "Change".into(), model: Some("two/m".into()), ..SendArgs::default() };
+    let started = home.app().send(args).unwrap();
+    home.answered(&started.assistant_message);
+    let is_allowed = || home.app().tool_servers_list().unwrap()[0].tools[0].allowed;
+    let soon = (0..500).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        !is_allowed()
+    });
+    assert!(soon, "the changed tool is still allowed");
+    let (_, message) = home.send(&fake, "Again");
+    home.wait(&message, |calls, _| states(calls) == [S::Asking]);
+    assert!(home.app().tool_servers_list().unwrap()[0].tools[1].allowed, "the others are as they were");
+}
+
+#[test]
 fn calls_wait_across_an_end_of_the_program() {
     let mut home = Home::new("restart");
     let server = home.add("t", &[]);
@@ -181,7 +210,7 @@ fn calls_of_one_answer_run_side_by_side() {
 }
 
 #[test]
-fn faults_are_told_to_the_model_and_nothing_hangs() {
+fn f72_faults_are_told_to_the_model_and_nothing_hangs() {
     let home = Home::new("faults");
     home.app().settings_set("tool_seconds", &json!(2)).unwrap();
     home.app().settings_set("tool_characters", &json!(1000)).unwrap();

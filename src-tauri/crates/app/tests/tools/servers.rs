@@ -32,7 +32,7 @@ fn a_list_comes_in_pages_and_grows() {
 }
 
 #[test]
-fn what_cannot_start_says_why() {
+fn f72_what_cannot_start_says_why() {
     let home = Home::new("broken");
     let cases = [
         (spec(&["--broken"]), "cannot find the settings"),
@@ -56,6 +56,39 @@ fn what_cannot_start_says_why() {
     }
     let twice = ToolServerAddArgs { name: "T0".into(), spec: spec(&[]) };
     assert_eq!(home.app().tool_server_add(twice).unwrap_err().code(), "tools.there");
+}
+
+#[test]
+fn f75_servers_of_each_revision_work_and_an_unknown_one_is_named() {
+    let home = Home::new("revisions");
+    for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
+        let info = home.add(revision, &["--revision", revision]);
+        assert_eq!(info.state, ToolServerState::Ready, "{revision}");
+        assert_eq!(info.tools.len(), 11, "{revision}");
+    }
+    for flags in [&["--revision", "1999-01-01"][..], &["--stateless", "2026-07-28", "--speaks", "1999-01-01"]]
+    {
+        let info = home.add(&format!("another {}", flags.len()), flags);
+        let ToolServerState::Failed { error } = info.state else { panic!("{:?}", info.state) };
+        assert!(error.message.contains("1999-01-01"), "{error:?}");
+        assert!(!error.remedy.is_empty());
+    }
+}
+
+#[test]
+fn f75_a_server_without_sessions_is_called_over_either_transport() {
+    let behind = Behind::new(&["--stateless", "2026-07-28"]);
+    let here = spec(&["--stateless", "2026-07-28"]);
+    let there = ToolServerSpec { url: Some(behind.url.clone()), ..Default::default() };
+    for (name, spec) in [("stateless-here", here), ("stateless-there", there)] {
+        let home = Home::new(name);
+        let info = home.app().tool_server_add(ToolServerAddArgs { name: "t".into(), spec }).unwrap();
+        assert_eq!((info.state.clone(), info.tools.len()), (ToolServerState::Ready, 11), "{name}");
+        home.allow(&info);
+        let fake = calling(&[("echo", json!({ "text": "each for itself" }))]);
+        let (_, message) = home.send(&fake, "Say it");
+        assert!(results(&home.answered(&message).0)[0].contains("each for itself"), "{name}");
+    }
 }
 
 #[test]
@@ -269,6 +302,34 @@ fn redirects_are_followed_within_the_server_only() {
             }
             other => panic!("{other:?}"),
         }
+    }
+}
+
+#[test]
+fn a_stream_of_the_servers_own_is_listened_to_and_opened_again() {
+    let behind = Behind::new(&["--events"]);
+    let home = Home::new("events");
+    let spec = ToolServerSpec { url: Some(behind.url.clone()), ..Default::default() };
+    let info = home.app().tool_server_add(ToolServerAddArgs { name: "t".into(), spec }).unwrap();
+    assert_eq!((info.state, info.tools.len()), (ToolServerState::Ready, 11));
+    let soon = (0..1000).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        home.app().tool_servers_list().unwrap()[0].tools.len() == 12
+    });
+    assert!(soon, "the new tool is not listed");
+}
+
+#[test]
+fn progress_extends_the_time_of_a_call() {
+    for (flags, expected) in [(&["--progress"][..], ToolRunState::Done), (&[], ToolRunState::Failed)] {
+        let home = Home::new(&format!("progress{}", flags.len()));
+        home.app().settings_set("tool_seconds", &json!(1)).unwrap();
+        let info = home.add("t", flags);
+        home.allow(&info);
+        let fake = calling(&[("sleep", json!({ "seconds": 2.5 }))]);
+        let (_, message) = home.send(&fake, "Wait");
+        let (calls, _) = home.answered(&message);
+        assert_eq!(states(&calls), [expected], "{calls:?}");
     }
 }
 

@@ -18,7 +18,7 @@ use inference::supervisor::{WorkerPlacement, WorkerProgram};
 use platform::DATA_DIR_VARIABLE;
 
 use super::values::{
-    BackendArg, GpuLayers, GpuPrecisionArg, KvArg, NumaArg, PresetArg, SpeculateArg, SpreadArg, aging,
+    BackendArg, GpuLayers, GpuPrecisionArg, NumaArg, PresetArg, SpeculateArg, SpreadArg, aging, kv,
 };
 use crate::text;
 
@@ -40,9 +40,9 @@ pub struct Global {
     /// Placement of threads on NUMA computers
     #[arg(long, global = true, value_enum)]
     pub numa: Option<NumaArg>,
-    /// Precision of the KV cache
-    #[arg(long, global = true, value_enum)]
-    pub kv: Option<KvArg>,
+    /// Precision of the KV cache: f32, f16, q8_0 or q4_0, or one for keys and one for values such as q8_0/q4_0
+    #[arg(long, global = true, value_name = "KEYS[/VALUES]", value_parser = kv)]
+    pub kv: Option<Kv>,
     /// When to convert older parts of the KV cache to q8_0: off, pressure, or after:N tokens [default: as in the
     /// settings]
     #[arg(long, global = true, value_name = "off|pressure|after:N", value_parser = aging)]
@@ -158,7 +158,7 @@ impl Global {
                 threads: self.threads.map(|n| n as usize),
                 affinity: self.affinity.then_some(true),
                 numa: self.numa.map(NumaPolicy::from),
-                kv: self.kv.map(Kv::from),
+                kv: self.kv,
                 kv_aging: self.kv_aging,
                 context: self.ctx.map(|n| n as usize),
                 kv_window: self.kv_window.map(|n| n as usize),
@@ -166,6 +166,7 @@ impl Global {
                 resident: self.resident,
                 quantize: self.quantize.clone(),
                 lora: self.lora.clone(),
+                mmproj: None,
                 template: self.chat_template.as_deref().map(app::template_file).transpose()?,
                 template_fallback: self.template_fallback,
                 speculate: self.speculate.map(Speculate::from),
@@ -180,6 +181,7 @@ impl Global {
             environment: Environment(|name| std::env::var(name).ok()),
             others: other_model_dirs(),
             keychain: app::has_keychain(&|name| std::env::var(name).ok()),
+            interface: app::Interface::Terminal,
         })
     }
 }

@@ -71,3 +71,16 @@ impl From<EmbedKind> for EmbedAs {
         }
     }
 }
+
+#[derive(Debug, Args)]
+pub struct RerankArgs {
+    /// Library id or path of a reranker
+    #[arg(long)]
+    pub model: String,
+    /// What the passages should answer
+    #[arg(long, allow_hyphen_values = true)]
+    pub query: String,
+    /// File with one {"text":…} per line; - reads standard input
+    #[arg(long, value_name = "F")]
+    pub jsonl: PathBuf,
+}

@@ -101,16 +101,6 @@ impl From<SpreadArg> for GpuSpread {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum KvArg {
-    F32,
-    F16,
-    #[value(name = "q8_0")]
-    Q8_0,
-    #[value(name = "q4_0")]
-    Q4_0,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum NumaArg {
     Off,
     /// All threads on one NUMA node
@@ -129,15 +119,9 @@ impl From<NumaArg> for NumaPolicy {
     }
 }
 
-impl From<KvArg> for Kv {
-    fn from(kv: KvArg) -> Self {
-        match kv {
-            KvArg::F32 => Self::F32,
-            KvArg::F16 => Self::F16,
-            KvArg::Q8_0 => Self::Q8_0,
-            KvArg::Q4_0 => Self::Q4_0,
-        }
-    }
+/// Parses `--kv`.
+pub fn kv(text: &str) -> Result<Kv, String> {
+    text.parse()
 }
 
 /// Parses `--kv-aging`.

@@ -88,7 +88,7 @@ pub fn compression(bench: &mut Bench) -> Result<()> {
     let Bench { model, json, .. } = bench;
     let mut subject = CompressionSubject {
         model,
-        digests: Vec::new(),
+        summary_texts: Vec::new(),
         transcript: Transcript::default(),
         answers: Vec::new(),
     };
@@ -120,7 +120,7 @@ pub fn compression(bench: &mut Bench) -> Result<()> {
 struct CompressionSubject<'a> {
     model: &'a mut Model,
     /// Summaries of the current conversation.
-    digests: Vec<String>,
+    summary_texts: Vec<String>,
     transcript: Transcript,
     /// The model's answers to the questions so far.
     answers: Vec<String>,
@@ -207,7 +207,7 @@ impl CompressionSubject<'_> {
 
     /// Starts a conversation without summaries.
     fn start_conversation(&mut self, n: usize) {
-        self.digests.clear();
+        self.summary_texts.clear();
         self.transcript = Transcript { n_turns: self.conversation(n).len() + 1, ..Transcript::default() };
     }
 
@@ -227,11 +227,11 @@ impl CompressionSubject<'_> {
         let max_tokens = full.len() / case.ratio;
         let token_budget = TokenBudget { limit: full.len(), budget: max_tokens, aim: max_tokens };
         loop {
-            let (transcript, digests) = (self.transcript.clone(), self.digests.clone());
-            let mut count = |sketch: &PromptDraft| self.count(turns, &digests, question, sketch);
+            let (transcript, texts) = (self.transcript.clone(), self.summary_texts.clone());
+            let mut count = |sketch: &PromptDraft| self.count(turns, &texts, question, sketch);
             match compaction::next(strategy, &transcript, token_budget, &mut count)? {
-                Next::Compact(CompactedView { n_turns, digests: summaries }) => {
-                    let summaries: Vec<&str> = summaries.iter().map(|&at| digests[at].as_str()).collect();
+                Next::Compact(CompactedView { n_turns, summaries }) => {
+                    let summaries: Vec<&str> = summaries.iter().map(|&at| texts[at].as_str()).collect();
                     return self.render(&chat_messages(&turns[n_turns..], &summaries, question));
                 }
                 Next::SummaryRequest(request) => self.summarize(turns, &request)?,
@@ -243,15 +243,15 @@ impl CompressionSubject<'_> {
     fn count(
         &self,
         turns: &[[RoleMessage; 2]],
-        digests: &[String],
+        texts: &[String],
         question: &str,
         sketch: &PromptDraft,
     ) -> Result<usize> {
         let summaries =
-            |summaries: &[usize]| summaries.iter().map(|&at| digests[at].as_str()).collect::<Vec<_>>();
+            |summaries: &[usize]| summaries.iter().map(|&at| texts[at].as_str()).collect::<Vec<_>>();
         let messages = match sketch {
             PromptDraft::Shown(view) => {
-                chat_messages(&turns[view.n_turns..], &summaries(&view.digests), question)
+                chat_messages(&turns[view.n_turns..], &summaries(&view.summaries), question)
             }
             PromptDraft::Asking(request) => {
                 chat_messages(&turns[request.turns.clone()], &summaries(&request.after), ASK)
@@ -262,16 +262,16 @@ impl CompressionSubject<'_> {
 
     /// Lets the model write the requested summary.
     fn summarize(&mut self, turns: &[[RoleMessage; 2]], request: &SummaryRequest) -> Result<()> {
-        let summaries: Vec<&str> = request.after.iter().map(|&at| self.digests[at].as_str()).collect();
+        let summaries: Vec<&str> = request.after.iter().map(|&at| self.summary_texts[at].as_str()).collect();
         let prompt = self.render(&chat_messages(&turns[request.turns.clone()], &summaries, ASK))?;
         let text = self.write(prompt, request.n_tokens)?;
-        let digests = &self.transcript.digests;
+        let written = &self.transcript.summaries;
         let turns = match (request.turns.is_empty(), request.after.first(), request.after.last()) {
-            (true, Some(&first), Some(&last)) => digests[first].turns.start..digests[last].turns.end,
+            (true, Some(&first), Some(&last)) => written[first].turns.start..written[last].turns.end,
             _ => request.turns.clone(),
         };
-        self.transcript.digests.push(TurnSummary { turns, level: request.level });
-        self.digests.push(text);
+        self.transcript.summaries.push(TurnSummary { turns, level: request.level });
+        self.summary_texts.push(text);
         Ok(())
     }
 

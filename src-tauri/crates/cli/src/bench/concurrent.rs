@@ -197,6 +197,8 @@ fn request(bench: &Bench, id: u64) -> Request {
         budget: None,
         speculation: None,
         script: Vec::new(),
+        constraint: None,
+        logprobs: None,
         resumed: Vec::new(),
     }
 }

@@ -123,6 +123,8 @@ fn request(
         budget: None,
         speculation,
         script: script.to_vec(),
+        constraint: None,
+        logprobs: None,
         resumed: Vec::new(),
     }
 }

@@ -73,7 +73,7 @@ pub fn fit(global: &Global, file: WeightFile, args: &BenchArgs) -> Result<()> {
     let tokens = prompt + generate;
     let clock = RealClock::new();
     let options = open_model::load_options(global, Kv::F16, tokens + 1)?;
-    let kv = global.kv.map_or(Kv::F16, Kv::from);
+    let kv = global.kv.unwrap_or(Kv::F16);
     let sizes = MemoryEstimate::of(&file)?;
     let folder = DataDirs::resolve(global.app_config()?.data_dir)?.data;
     let machine = open_model::machine(global, Recall::Remember)?;
@@ -96,10 +96,10 @@ pub fn fit(global: &Global, file: WeightFile, args: &BenchArgs) -> Result<()> {
     // After loading the model: memory that this frees would hide the cost of loading.
     let known = SpeedCache::of(&RealIo, &folder, &machine);
     let unknown = known.unknown(sizes.read.keys().map(String::as_str));
-    if !unknown.is_empty() {
-        known.learn(&unknown, &options, &clock)?;
-    }
-    let speeds = known.known();
+    let speeds = match unknown.is_empty() {
+        true => known.known(),
+        false => known.learn(&unknown, &options, &clock)?.speeds,
+    };
     let depth = u32::try_from(prompt + generate / 2).unwrap_or(u32::MAX);
     if let Some(foretold) = estimate::tok_s(&sizes, &speeds, kv, depth) {
         FitRow::new("tok_s", foretold, Speeds::of(rates).median).show(global.json);

@@ -97,13 +97,14 @@ fn product(dtype: DType, n_rows: usize) -> Built<Case> {
 }
 
 const N_HEADS: usize = 8;
-const KV: KvLayerLayout = KvLayerLayout { n_kv_heads: 2, head_dim: 64, dtype: KvDType::F16, window: None };
+const KV: KvLayerLayout =
+    KvLayerLayout { n_kv_heads: 2, head_dim: 64, precision: KvDType::F16.both(), window: None };
 /// Positions before the measured rows.
 const BEFORE: usize = 512;
 
 fn attention(dtype: KvDType, n_rows: usize) -> Built<Case> {
     let KvLayerLayout { n_kv_heads, head_dim, .. } = KV;
-    let mut b = GraphBuilder::new(KvLayout::uniform(1, KvLayerLayout { dtype, ..KV }))?;
+    let mut b = GraphBuilder::new(KvLayout::uniform(1, KvLayerLayout { precision: dtype.both(), ..KV }))?;
     let stride = (N_HEADS + 2 * n_kv_heads) * head_dim;
     let x = b.embed("embed", &table(stride)?, 1.0)?;
     let part = |first: usize, n: usize| Columns {
@@ -162,7 +163,7 @@ fn rope() -> RopeShape {
     let (head_dim, n_rot) = (64, 64);
     let inv_freq = (0..n_rot / 2).map(|i| 10000f32.powf(-2.0 * i as f32 / n_rot as f32)).collect();
     let n_heads = WIDTH / head_dim;
-    RopeShape { n_heads, head_dim, n_rot, inv_freq, mscale: 1.0, style: RopeStyle::Half }
+    RopeShape { n_heads, head_dim, n_rot, inv_freq, axes: [].into(), mscale: 1.0, style: RopeStyle::Half }
 }
 
 /// Pseudo-random but reproducible activations.

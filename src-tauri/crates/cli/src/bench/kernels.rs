@@ -14,7 +14,7 @@ use kernels::cpu::isa::IsaLevel;
 use kernels::cpu::thread_pool::ThreadPool;
 use kernels::matmul::{MATMULS, OutTile, WeightRows, generic};
 use kernels::ops::dot;
-use kernels::{Batch, Capacity, Cpu, CpuOptions, Executor, PAGE_LEN, Scalar, StepProfile, Tensor};
+use kernels::{Batch, Capacity, Cpu, CpuOptions, Executor, GivenRows, PAGE_LEN, Scalar, StepProfile, Tensor};
 use serde::Serialize;
 use weights::{DType, SharedBytes, WeightFile};
 
@@ -162,6 +162,8 @@ fn step(
     let batch = Batch {
         tokens: &tokens,
         positions: &positions,
+        kinds: &[],
+        given: GivenRows::default(),
         sequence: &vec![0; n],
         page_tables: &[pages],
         window_tables: &[],

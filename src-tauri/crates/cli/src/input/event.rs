@@ -12,4 +12,6 @@ pub enum InputEvent {
     Failed(io::Error),
     /// Ctrl+C ended the wait.
     Interrupted,
+    /// Ctrl+C discarded the line that was being edited.
+    Discarded,
 }

@@ -55,4 +55,10 @@ pub struct LoadSpec {
     /// The draft model for speculative decoding.
     #[serde(default)]
     pub draft: Option<ModelRef>,
+    /// Loads the model's own draft block, if it has one.
+    #[serde(default)]
+    pub draft_block: bool,
+    /// File of the vision tower. None: the one in or beside the model, if there is one.
+    #[serde(default)]
+    pub mmproj: Option<String>,
 }

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::{ImageDetail, PromptImage};
+
 /// The input of a turn: messages, raw text, or token ids.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -15,14 +17,21 @@ pub enum Prompt {
 }
 
 impl Prompt {
+    /// Its messages; none where it is no chat.
+    pub fn messages(&self) -> &[PromptMessage] {
+        match self {
+            Self::Chat(messages) => messages,
+            Self::Raw(_) | Self::Ids(_) => &[],
+        }
+    }
+
     /// The texts that its author wrote.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
-        let (messages, raw) = match self {
-            Self::Chat(messages) => (messages.as_slice(), None),
-            Self::Raw(text) => (&[][..], Some(text.as_str())),
-            Self::Ids(_) => (&[][..], None),
+        let raw = match self {
+            Self::Raw(text) => Some(text.as_str()),
+            Self::Chat(_) | Self::Ids(_) => None,
         };
-        messages.iter().map(|message| message.content.as_str()).chain(raw)
+        self.messages().iter().map(|message| message.content.as_str()).chain(raw)
     }
 }
 
@@ -32,6 +41,9 @@ pub struct PromptMessage {
     /// `system`, `user`, `assistant` or `tool`.
     pub role: String,
     pub content: String,
+    /// Images in the content, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<PromptImage>,
     #[serde(default)]
     pub reasoning: String,
     /// Calls as in OpenAI's messages.
@@ -69,6 +81,9 @@ pub struct ChatOptions {
     pub reasoning_budget: Option<usize>,
     /// The source of a template in place of the model's own.
     pub template: Option<String>,
+    /// How much of every image the model sees. None: as each image says.
+    #[serde(default)]
+    pub image_detail: Option<ImageDetail>,
     /// Uses the family's template if the model's is unusable.
     pub template_fallback: bool,
 }

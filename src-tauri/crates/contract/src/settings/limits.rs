@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Setting, choice, integer};
+use crate::types::SettingKind;
 
 const LIMITS: &str = "Limits";
 
@@ -63,6 +64,14 @@ pub static ROWS: &[Setting] = &[
         help: "When the queue is full, requests are rejected.",
         kind: || integer(0, 1024, None),
         default: || json!(256),
+    },
+    Setting {
+        key: "api_model_alias",
+        section: LIMITS,
+        label: "Accept any model name",
+        help: "Requests that name an unknown model are answered by the default model instead of an error.",
+        kind: || SettingKind::Toggle,
+        default: || json!(false),
     },
     Setting {
         key: "context_memory",

@@ -18,6 +18,41 @@ pub static ROWS: &[Setting] = &[
         default: || json!(false),
     },
     Setting {
+        key: "proxy",
+        section: NETWORK,
+        label: "Proxy",
+        help: "Address of the proxy for Hugging Face, other servers and tool servers. Empty: the system's. Hosts in NO_PROXY are reached directly. A password in the address is stored unencrypted.",
+        kind: || SettingKind::Text { placeholder: "http://proxy.example:8080".into() },
+        default: || json!(""),
+    },
+    Setting {
+        key: "audit_log",
+        section: NETWORK,
+        label: "Audit log",
+        help: "Records every answer in audit/audit.jsonl in the data folder: time, interface, key, model and token counts.",
+        kind: || SettingKind::Toggle,
+        default: || json!(true),
+    },
+    Setting {
+        key: "audit_text",
+        section: NETWORK,
+        label: "Answers in the audit log",
+        help: "Also records the text of every answer.",
+        kind: || SettingKind::Toggle,
+        default: || json!(false),
+    },
+    Setting {
+        key: "allow_image_urls",
+        section: NETWORK,
+        label: "Fetch images by address",
+        help: "Programs that use the server may send the web address of an image instead of the image. Addresses of your own network let them reach devices that only this computer can reach.",
+        kind: || {
+            let public = "From the public internet";
+            choice(&[("off", "Never"), ("public", public), ("any", "From my own network, too")])
+        },
+        default: || json!("off"),
+    },
+    Setting {
         key: "endpoint_silence",
         section: NETWORK,
         label: "Server timeout (seconds)",

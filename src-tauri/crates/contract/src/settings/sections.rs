@@ -3,7 +3,7 @@
 
 mod attachments;
 
-use super::{Setting, contexts, downloads, gpus, library, limits, network, tools, window};
+use super::{Setting, contexts, downloads, gpus, library, limits, network, server, tools, window};
 
 /// Sections and the groups of rows in them, in the order in which a page shows them.
 const SECTIONS: &[(&str, &[&str])] = &[
@@ -14,7 +14,7 @@ const SECTIONS: &[(&str, &[&str])] = &[
     ("Models & storage", &["Models", "Downloads"]),
     ("Hardware", &["Hardware", "GPUs"]),
     ("Context & memory", &["Long chats", "Context cache"]),
-    ("Local server", &["Limits"]),
+    ("Local server", &["Server", "Limits"]),
     ("Privacy & network", &["Network"]),
     ("Shortcuts", &["Shortcuts"]),
     ("Data", &["Data"]),
@@ -23,7 +23,10 @@ const SECTIONS: &[(&str, &[&str])] = &[
 /// Rows of the child modules, in display order.
 pub fn rows() -> impl Iterator<Item = &'static Setting> {
     let of_use = [library::ROWS, window::ROWS, gpus::ROWS, contexts::ROWS, attachments::ROWS];
-    of_use.into_iter().chain([limits::ROWS, downloads::ROWS, network::ROWS, tools::ROWS]).flatten()
+    of_use
+        .into_iter()
+        .chain([server::ROWS, limits::ROWS, downloads::ROWS, network::ROWS, tools::ROWS])
+        .flatten()
 }
 
 /// The section of a group.

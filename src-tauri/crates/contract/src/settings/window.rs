@@ -29,12 +29,47 @@ pub static ROWS: &[Setting] = &[
         default: || json!("system"),
     },
     Setting {
+        key: "start_with",
+        section: GENERAL,
+        label: "Open at start",
+        help: "What the window shows when it opens.",
+        kind: || choice(&[("new", "New chat"), ("last", "Last open chat")]),
+        default: || json!("new"),
+    },
+    Setting {
         key: "theme",
         section: LOOK,
         label: "Theme",
         help: "Light, dark or the same as the system.",
         kind: || choice(&[("system", "System"), ("light", "Light"), ("dark", "Dark")]),
         default: || json!("system"),
+    },
+    Setting {
+        key: "accent",
+        section: LOOK,
+        label: "Accent color",
+        help: "Color of buttons, links and what is selected.",
+        kind: || {
+            choice(&[
+                ("ember", "Ember"),
+                ("blue", "Blue"),
+                ("green", "Green"),
+                ("violet", "Violet"),
+                ("rose", "Rose"),
+                ("gray", "Gray"),
+            ])
+        },
+        default: || json!("ember"),
+    },
+    Setting {
+        key: "text_size",
+        section: LOOK,
+        label: "Text size",
+        help: "Size of all texts. The window's other parts keep their size.",
+        kind: || {
+            choice(&[("small", "Small"), ("normal", "Normal"), ("large", "Large"), ("larger", "Extra large")])
+        },
+        default: || json!("normal"),
     },
     Setting {
         key: "send_key",
@@ -49,6 +84,14 @@ pub static ROWS: &[Setting] = &[
         section: LOOK,
         label: "Wide chats",
         help: "Uses the full width of the window instead of a comfortable line length.",
+        kind: || SettingKind::Toggle,
+        default: || json!(false),
+    },
+    Setting {
+        key: "code_wrap",
+        section: LOOK,
+        label: "Wrap lines in code",
+        help: "Breaks long lines of code blocks instead of scrolling. Each block has a button for it, too.",
         kind: || SettingKind::Toggle,
         default: || json!(false),
     },
@@ -99,6 +142,14 @@ pub static ROWS: &[Setting] = &[
         help: "Size of everything in the window.",
         kind: || integer(50, 300, None),
         default: || json!(100),
+    },
+    Setting {
+        key: "prompts",
+        section: WRITING,
+        label: "Own prompts",
+        help: "Texts that the message box inserts: type / and a name.",
+        kind: || SettingKind::Prompts,
+        default: || json!([]),
     },
     Setting {
         key: "shortcuts",

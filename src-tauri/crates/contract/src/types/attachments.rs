@@ -5,7 +5,8 @@ use ts_rs::TS;
 
 use crate::Finding;
 
-/// The format of an attached file.
+/// The format of an attached file. Documents are office texts, books and web pages, read as Markdown like spreadsheets and
+/// presentations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 pub enum AttachmentKind {
@@ -14,6 +15,10 @@ pub enum AttachmentKind {
     Code,
     Csv,
     Pdf,
+    Image,
+    Document,
+    Spreadsheet,
+    Presentation,
 }
 
 impl AttachmentKind {
@@ -25,6 +30,10 @@ impl AttachmentKind {
             Self::Code => "code",
             Self::Csv => "csv",
             Self::Pdf => "pdf",
+            Self::Image => "image",
+            Self::Document => "document",
+            Self::Spreadsheet => "spreadsheet",
+            Self::Presentation => "presentation",
         }
     }
 
@@ -35,6 +44,10 @@ impl AttachmentKind {
             "code" => Self::Code,
             "csv" => Self::Csv,
             "pdf" => Self::Pdf,
+            "image" => Self::Image,
+            "document" => Self::Document,
+            "spreadsheet" => Self::Spreadsheet,
+            "presentation" => Self::Presentation,
             _ => Self::Text,
         }
     }
@@ -63,10 +76,40 @@ pub struct Attachment {
     #[serde(default)]
     #[ts(optional, as = "Option<bool>")]
     pub is_about: bool,
+    /// It came from the project that the conversation began in.
+    #[serde(default)]
+    #[ts(optional, as = "Option<bool>")]
+    pub from_project: bool,
     /// The guessed encoding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub guessed: Option<String>,
+    /// Of an image whose record is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub image: Option<ImageInfo>,
+}
+
+/// An image as lists show it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+pub struct ImageInfo {
+    /// Pixels per row.
+    pub width: u32,
+    /// Rows of pixels.
+    pub height: u32,
+    /// A small copy, as a data URL.
+    pub thumbnail: String,
+}
+
+/// The original of an image.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+pub struct AttachmentImage {
+    /// A data URL.
+    pub url: String,
+    /// Pixels per row.
+    pub width: u32,
+    /// Rows of pixels.
+    pub height: u32,
 }
 
 /// A file or passage that an answer could draw on.

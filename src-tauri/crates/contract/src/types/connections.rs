@@ -21,6 +21,8 @@ pub enum ConnectionPurpose {
     Catalogue,
     /// A tool server was listed or called.
     Tool,
+    /// An image was fetched that a client of the server named by its address.
+    Image,
 }
 
 /// One outgoing connection, without its content.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::{AttachmentCost, ConversationOptions};
+use super::{AttachmentCost, ConversationOptions, MemoryShare, ProjectShare};
 
 /// A draft whose token cost is counted.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
@@ -22,6 +22,10 @@ pub struct DraftArgs {
     #[serde(default)]
     #[ts(optional, as = "Option<Vec<String>>")]
     pub attachments: Vec<String>,
+    /// The folder that a new conversation will lie in; an existing one stays where it is.
+    #[serde(default)]
+    #[ts(optional = nullable)]
+    pub folder: Option<String>,
     /// Options that the new conversation will have; an existing one has its own.
     #[serde(default)]
     #[ts(optional = nullable)]
@@ -54,6 +58,14 @@ pub struct ContextParts {
     pub system: u32,
     /// Descriptions of the offered tools.
     pub tools: u32,
-    /// Files of earlier messages, as far as the model sees them.
+    /// Files of earlier messages, as far as the model sees them, and of the project of a new conversation.
     pub files: u32,
+    /// The notes of the memory page; absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub memory: Option<MemoryShare>,
+    /// What of it came from the conversation's project.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub project: Option<ProjectShare>,
 }

@@ -40,6 +40,32 @@ pub struct HelpArticle {
     pub related: Vec<String>,
     /// Places that the article is about.
     pub targets: Vec<HelpTarget>,
+    /// Error codes that the article explains, or their beginnings, which end in `.` or `_`.
+    pub errors: Vec<String>,
+    /// Keys of the settings that the article names.
+    pub settings: Vec<String>,
+}
+
+/// What the user guide answered a message with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum GuideReply {
+    /// The text of an article.
+    Article {
+        /// Its id.
+        article: String,
+        /// Id of another article that may be meant.
+        #[ts(optional = nullable)]
+        see_also: Option<String>,
+    },
+    /// A few kind words.
+    SmallTalk,
+    /// The guide has no answer; the text offers a model that has.
+    OutOfScope {
+        /// Id of the catalogue's model that is recommended here. None: no model fits.
+        #[ts(optional = nullable)]
+        model: Option<String>,
+    },
 }
 
 /// A place that a button under an article opens.

@@ -82,12 +82,14 @@ pub struct ModelEntry {
     pub skills: Option<ModelSkills>,
 }
 
-/// What a model supports besides plain answers, according to its chat template.
+/// What a model supports besides plain answers, according to its files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct ModelSkills {
     /// It accepts tools.
     pub tools: bool,
     pub thinking: Thinking,
+    /// It sees images.
+    pub images: bool,
 }
 
 /// Whether a model reasons before it answers, and how that can be controlled.
@@ -241,7 +243,7 @@ pub struct FitArgs {
     #[serde(default)]
     #[ts(optional = nullable)]
     pub context: Option<u32>,
-    /// Precision of the context (`f32`, `f16`, `q8_0`, `q4_0`); absent: as the settings say.
+    /// Precision of the context (`f32`, `f16`, `q8_0`, `q4_0`, or `q8_0/q4_0` for keys and values); absent: as the settings say.
     #[serde(default)]
     #[ts(optional = nullable)]
     pub kv: Option<String>,
@@ -271,6 +273,33 @@ pub struct Recommendation {
     pub id: String,
     pub reason: String,
     pub fit: ModelFit,
+    /// At most one of each kind, from fast to best. The balanced one is the recommendation itself.
+    pub choices: Vec<ModelChoice>,
+}
+
+/// A model that is offered as a first one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+pub struct ModelChoice {
+    pub kind: ChoiceKind,
+    /// Of the catalogue.
+    pub id: String,
+    /// As the catalogue calls it.
+    pub name: String,
+    /// Of the download.
+    pub bytes: u64,
+    pub fit: ModelFit,
+}
+
+/// What speaks for a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+pub enum ChoiceKind {
+    /// Answers at once, knows little.
+    Fast,
+    /// The recommendation.
+    Balanced,
+    /// Knows most, and still writes as fast as people read.
+    Best,
 }
 
 /// How a model enters the library.

@@ -10,6 +10,12 @@ pub struct TokenShare {
     pub text: String,
     /// From 0 to 1, before temperature and other sampling.
     pub probability: f32,
+    /// Natural logarithm of the probability, which may be too small for `probability`.
+    pub logprob: f32,
+    /// The token's own bytes, which may be a part of a character. Only while an answer is generated.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[ts(optional, as = "Option<Vec<u8>>")]
+    pub bytes: Vec<u8>,
 }
 
 /// A token of an answer.

@@ -35,7 +35,8 @@ pub enum EndpointKey {
     /// In an environment variable of this name.
     Environment { variable: String },
     /// Encrypted, in the data folder.
-    Kept,
+    #[serde(rename = "kept")]
+    File,
     /// In the system's keychain.
     Keychain,
 }
@@ -134,6 +135,8 @@ pub struct RemoteInfo {
     pub endpoint: String,
     pub hosts: Vec<String>,
     pub leaves_machine: bool,
+    /// A connection to one of them is not encrypted.
+    pub is_readable: bool,
     /// A sentence for people: where their text is sent.
     pub note: String,
 }

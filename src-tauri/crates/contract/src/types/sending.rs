@@ -22,6 +22,11 @@ pub struct SendArgs {
     #[serde(default)]
     #[ts(optional, as = "Option<Vec<String>>")]
     pub attachments: Vec<String>,
+    /// The folder that a new conversation lies in; where it is a project, what is absent here is as the project says, and
+    /// its files go with the message. An existing conversation stays where it is.
+    #[serde(default)]
+    #[ts(optional = nullable)]
+    pub folder: Option<String>,
     /// Options of a new conversation from its first message on; an existing one keeps its own.
     #[serde(default)]
     #[ts(optional = nullable)]

@@ -27,6 +27,12 @@ pub enum SettingKind {
     Text {
         placeholder: String,
     },
+    /// Text of several lines.
+    LongText {
+        placeholder: String,
+    },
+    /// A list of texts, each with its name: `[{"name": "…", "text": "…"}]`.
+    Prompts,
     /// Commands of the page, each with a list of keys.
     Keys,
     /// Shown, not edited here; changed by a flag or an environment variable.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use super::{ConversationSummary, ErrorInfo, Role};
+use crate::protocol::ImageDetail;
 
 /// A conversation's own options; an absent one is as the settings say.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
@@ -20,10 +21,51 @@ pub struct ConversationOptions {
     pub seed: Option<u64>,
     /// Longest answer, in tokens.
     pub max_tokens: Option<u32>,
+    /// From -2 to 2.
+    pub presence_penalty: Option<f64>,
+    /// From -2 to 2.
+    pub frequency_penalty: Option<f64>,
+    /// DRY and XTC.
+    pub samplers: Option<SamplerOptions>,
+    /// Texts that end the answer; they are not part of it.
+    pub stop: Option<Vec<String>>,
+    /// A JSON schema that the answer follows, as text.
+    pub json_schema: Option<String>,
+    /// Whether it reasons, for models that can be switched; as the setting `thinking`.
+    pub thinking: Option<String>,
+    /// Reasoning effort, for models with levels; as the setting `reasoning_effort`.
+    pub reasoning_effort: Option<String>,
+    /// How many tokens an image may take, in models that see any size. Absent: as the model's own settings say.
+    pub image_detail: Option<ImageDetail>,
     /// Ids of the servers whose tools the model is offered. Absent: as the settings say.
     pub tools: Option<Vec<String>>,
     /// The preset that these options started from.
     pub preset: Option<String>,
+    /// Whether prompts have the notes of the memory page. Absent: as the setting `memory` says.
+    pub memory: Option<bool>,
+    /// The project that they started from, by its folder.
+    pub project: Option<String>,
+}
+
+/// The samplers DRY and XTC, by llama.cpp's names; an absent value is the published one, and both are off without their
+/// first.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
+#[serde(default, deny_unknown_fields)]
+pub struct SamplerOptions {
+    /// From 0; 0 turns DRY off.
+    pub dry_multiplier: Option<f64>,
+    /// From 1.
+    pub dry_base: Option<f64>,
+    /// Longest repetition without a penalty, in tokens.
+    pub dry_allowed_length: Option<u32>,
+    /// Recent tokens that are searched; -1: all, 0 turns DRY off.
+    pub dry_penalty_last_n: Option<i32>,
+    /// Texts that end a repetition.
+    pub dry_sequence_breakers: Option<Vec<String>>,
+    /// From 0 to 1; 0 turns XTC off.
+    pub xtc_probability: Option<f64>,
+    /// From 0 to 1.
+    pub xtc_threshold: Option<f64>,
 }
 
 /// Sets a conversation's options.
@@ -115,6 +157,10 @@ pub struct Folder {
     pub name: String,
     /// The folder it lies in; null: none.
     pub parent: Option<String>,
+    /// New conversations in it begin with its instructions and files.
+    #[serde(default)]
+    #[ts(optional, as = "Option<bool>")]
+    pub is_project: bool,
 }
 
 /// Creates a folder.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::{CompactionInfo, ErrorInfo, OneOffOptions, ToolCall};
+use super::{CompactionInfo, ErrorInfo, GuideReply, OneOffOptions, TokenAlternatives, ToolCall};
 
 /// A turn that has begun, with the ids of its messages.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
@@ -45,6 +45,10 @@ pub enum TurnEventKind {
     /// The prompt no longer contains them.
     Compacted {
         compaction: CompactionInfo,
+    },
+    /// Probabilities of the tokens of the text that follows, where the request wants them.
+    Logprobs {
+        tokens: Vec<TokenAlternatives>,
     },
     Text {
         text: String,
@@ -120,8 +124,16 @@ pub struct TurnStats {
     #[serde(default)]
     #[ts(optional = nullable)]
     pub answered_by: Option<String>,
+    /// The stop text of the request that ended it: its place in the list.
+    #[serde(default)]
+    #[ts(optional = nullable)]
+    pub stop_index: Option<u32>,
     /// Its one-off options.
     #[serde(default)]
     #[ts(optional = nullable)]
     pub once: Option<OneOffOptions>,
+    /// What the user guide answered with, where it answered instead of a model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub guide: Option<GuideReply>,
 }

@@ -19,7 +19,7 @@ use crate::client::Client;
 use crate::download::TransferOptions;
 use crate::download::fetch_end::FetchEnd;
 use crate::download::part::PartFile;
-use crate::error::HubError;
+use crate::error::{HubError, human};
 use crate::gate::Purpose;
 use crate::http_error::{RequestError, stalled_error};
 use crate::progress::DownloadProgress;
@@ -32,6 +32,14 @@ const RUN_BYTES: u64 = 16 << 20;
 
 /// After this many chunks in a row with a wrong hash, treat the source as damaged.
 const MAX_BAD_CHUNKS: u32 = 8;
+
+/// After this many attempts in a row in which the server sent nothing at all, the download fails. Lost connections do
+/// not count: there may be no network for days.
+const MAX_SILENT_TRIES: u32 = 5;
+
+/// The same for answers that are not what was asked for. More than the refusals of the store after which the hub is
+/// asked why.
+const MAX_WRONG_ANSWERS: u32 = 6;
 
 /// Reconnect when a connection is this many times slower than the fastest one.
 const SLOW_FACTOR: u64 = 20;
@@ -193,6 +201,9 @@ impl FileFetch {
                 (error, back_off(n_failed, first_wait, max_network_wait, jitter))
             }
             RequestFailure::Broken(_) if has_moved => return Ok(()),
+            RequestFailure::Broken(error) if n_failed >= max_tries(&error) => {
+                return Err(FetchEnd::Failed(self.given_up(&error, n_failed)));
+            }
             RequestFailure::Broken(error) => (error, back_off(n_failed, first_wait, max_wait, jitter)),
         };
         tracing::debug!(path = self.path, code = error.code(), n_failed, "{error}");
@@ -202,6 +213,20 @@ impl FileFetch {
             () = self.stopped() => Err(FetchEnd::Stopped),
             () = tokio::time::sleep(wait) => Ok(()),
         }
+    }
+
+    /// The error of a download that makes no progress, with how fast it was before.
+    fn given_up(&self, error: &HubError, n_failed: u32) -> HubError {
+        let before = match self.best_rate.load(Relaxed) {
+            0 => "no data has arrived since it was started".to_owned(),
+            rate => format!("the speed before was up to {} per second", human(rate)),
+        };
+        let arrived = human(self.progress.have());
+        HubError::new(
+            error.code(),
+            format!("{error} That happened {n_failed} times in a row; {before}. {arrived} have arrived."),
+            "Try again later; what has arrived is kept. If it persists, the server or the network has a fault.",
+        )
     }
 
     /// Offset of the cursor in the file.
@@ -360,6 +385,15 @@ struct SpeedSample {
 fn value(text: &str) -> Result<HeaderValue, RequestFailure> {
     let wrong = |_| RequestFailure::Broken(HubError::bad_response("the hub", "its names can't be sent back"));
     HeaderValue::from_str(text).map_err(wrong)
+}
+
+/// How many attempts in a row may fail with this error.
+fn max_tries(error: &HubError) -> u32 {
+    match error.code() {
+        "hub.silent" | "hub.slow" => MAX_SILENT_TRIES,
+        "hub.answer" => MAX_WRONG_ANSWERS,
+        _ => u32::MAX,
+    }
 }
 
 fn broke(location: &Url) -> HubError {

@@ -114,6 +114,16 @@ pub(crate) fn arrived_bytes(io: &dyn Io, path: &Path, header: &JournalHeader) ->
     (0_u64..).zip(&chunks).filter(|(_, chunk)| chunk.is_some()).map(|(index, _)| header.len_of(index)).sum()
 }
 
+/// Hashes that the journal at `path` records, by chunk number; none if it belongs to another content.
+pub(crate) fn recorded_hashes(
+    io: &dyn Io,
+    path: &Path,
+    header: &JournalHeader,
+) -> Result<Vec<Option<Hash>>, IoError> {
+    let chunks = parse(&read_file(io, path)?, header).map(|(chunks, _)| chunks).unwrap_or_default();
+    Ok(chunks.into_iter().map(|chunk| chunk.map(|chunk| chunk.hash)).collect())
+}
+
 impl JournalHeader {
     pub fn n_chunks(&self) -> u64 {
         self.bytes.div_ceil(self.chunk_bytes)

@@ -1,26 +1,25 @@
 //! `POST /v1/embeddings`: embedding vectors of texts.
 
+use app::App;
 use axum::body::Body;
-use axum::extract::State;
-use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
-use contract::protocol::{EmbedAs, EmbeddingBatch};
-use serde_json::{Map, Value, json};
+use axum::response::Response;
+use contract::protocol::{EmbedAs, EmbedInput, EmbeddingBatch, PromptPart, SpecialTokens};
+use serde_json::{Value, json};
 
-use super::blocking;
-use crate::RouteState;
-use crate::body::read;
-use crate::fault::{OpenAiFault, json_response};
-use crate::json_body;
+use super::completions::ids;
+use super::fields::{Fields, Result, object};
+use super::{answered, blocking, ok};
+use crate::base64;
+use crate::embedding_vector::shorten;
+use crate::fault::OpenAiFault;
+use crate::guard::CallerState;
 
 /// Largest number of texts per request, as in OpenAI's API.
 const MAX_INPUTS: usize = 2048;
 
-type Result<T> = std::result::Result<T, OpenAiFault>;
-
 /// Encoding of the vectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Encoding {
+enum VectorEncoding {
     Float,
     /// Base64 of little-endian float32 values.
     Base64,
@@ -30,106 +29,149 @@ enum Encoding {
 struct EmbeddingsRequest {
     /// Library id.
     model: Option<String>,
-    texts: Vec<String>,
-    encoding: Encoding,
+    inputs: Vec<EmbeddedText>,
+    encoding: VectorEncoding,
+    /// Numbers of a vector that are wanted; `None`: all.
+    dimensions: Option<usize>,
 }
 
-pub async fn embeddings(State(shared): State<RouteState>, body: Body) -> Response {
-    let body = match read(body).await {
-        Ok(body) => body,
-        Err(refusal) => return refusal,
-    };
-    match embedded(shared, &body).await {
-        Ok(value) => json_response(StatusCode::OK, &value),
-        Err(fault) => fault.into_response(),
-    }
+/// One text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum EmbeddedText {
+    Whole(EmbedInput),
+    /// Texts and tokens, as llama.cpp takes them.
+    Mixed(Vec<PromptPart>),
 }
 
-async fn embedded(shared: RouteState, body: &[u8]) -> Result<Value> {
-    let EmbeddingsRequest { model, texts, encoding } = EmbeddingsRequest::parse(body)?;
-    let (model, embedded) = blocking(move || {
-        // Library ids only: a request can't open arbitrary files.
-        let model = match model {
-            Some(model) => shared.app.model_served(&model)?.id,
-            None => shared.app.embedding_model_served()?.id,
-        };
-        let embedded = shared.app.embed(&model, EmbedAs::Text, &texts)?;
-        Ok((model, embedded))
+/// Handles `POST /v1/embeddings`.
+pub async fn embeddings(CallerState(shared): CallerState, body: Body) -> Response {
+    answered(body, |body| async move {
+        let EmbeddingsRequest { model, inputs, encoding, dimensions } = EmbeddingsRequest::parse(&body)?;
+        let (model, mut embedded) = blocking(move || {
+            // Library ids only: a request can't open arbitrary files.
+            let model = shared.app.embedding_model_for_request(model.as_deref())?.id;
+            let inputs = tokenized(&shared.app, &model, inputs)?;
+            let embedded = shared.app.embed_inputs(&model, EmbedAs::Text, &inputs)?;
+            Ok((model, embedded))
+        })
+        .await
+        .map_err(about_input)?;
+        if let Some(n) = dimensions {
+            embedded
+                .vectors
+                .iter_mut()
+                .try_for_each(|vector| shorten(vector, n))
+                .map_err(about_dimensions)?;
+        }
+        Ok(ok(&answer(&model, &embedded, encoding)))
     })
     .await
-    .map_err(of_input)?;
-    Ok(answer(&model, &embedded, encoding))
+}
+
+fn tokenized(app: &App, model: &str, inputs: Vec<EmbeddedText>) -> contract::Result<Vec<EmbedInput>> {
+    let one = |input| match input {
+        EmbeddedText::Whole(input) => Ok(input),
+        EmbeddedText::Mixed(parts) => {
+            let tokens = app.tokenize(model, parts, SpecialTokens::Without, false)?;
+            Ok(EmbedInput::Ids(tokens.into_iter().map(|token| token.id).collect()))
+        }
+    };
+    inputs.into_iter().map(one).collect()
+}
+
+fn about_dimensions(message: String) -> OpenAiFault {
+    OpenAiFault::invalid("dimensions", message)
 }
 
 /// Attributes a length error to `input` instead of `messages`.
-fn of_input(fault: OpenAiFault) -> OpenAiFault {
-    match fault.param.as_deref() {
-        Some("messages") => OpenAiFault { param: Some("input".into()), ..fault },
-        Some(_) | None => fault,
+fn about_input(fault: OpenAiFault) -> OpenAiFault {
+    match (fault.param.as_deref(), fault.code.as_deref()) {
+        (Some("messages"), _) | (None, Some("request.empty" | "request.token_unknown")) => {
+            OpenAiFault { param: Some("input".into()), ..fault }
+        }
+        (Some(_) | None, _) => fault,
     }
 }
 
 impl EmbeddingsRequest {
     fn parse(body: &[u8]) -> Result<Self> {
-        let value = json_body::parse(body)
-            .map_err(|error| OpenAiFault::invalid(None, format!("The body is not JSON: {error}.")))?;
-        let Value::Object(fields) = value else {
-            return Err(OpenAiFault::invalid(None, "The body must be a JSON object."));
-        };
-        let get = |name: &str| fields.get(name).filter(|value| !value.is_null());
-        if get("dimensions").is_some() {
-            return Err(OpenAiFault {
-                code: Some("unsupported_parameter".into()),
-                ..OpenAiFault::invalid(
-                    "dimensions",
-                    "`dimensions` is not supported. Remove it from the request.",
-                )
-            });
-        }
-        let model = match get("model") {
-            None => None,
-            Some(Value::String(model)) => Some(model.clone()),
-            Some(_) => return Err(OpenAiFault::invalid("model", "`model` must be a string.")),
-        };
-        let encoding = match get("encoding_format").map(Value::as_str) {
-            None | Some(Some("float")) => Encoding::Float,
-            Some(Some("base64")) => Encoding::Base64,
+        let object = object(body)?;
+        let fields = Fields(&object);
+        let encoding = match fields.get("encoding_format").map(Value::as_str) {
+            None | Some(Some("float")) => VectorEncoding::Float,
+            Some(Some("base64")) => VectorEncoding::Base64,
             Some(_) => {
                 let message = "`encoding_format` must be \"float\" or \"base64\".";
                 return Err(OpenAiFault::invalid("encoding_format", message));
             }
         };
-        Ok(Self { model, texts: texts(&fields)?, encoding })
+        let dimensions = fields.count_within("dimensions", 1, u64::from(u32::MAX))?;
+        Ok(Self {
+            model: fields.text("model")?.map(str::to_owned),
+            inputs: inputs(fields)?,
+            encoding,
+            dimensions: dimensions.and_then(|n| usize::try_from(n).ok()),
+        })
     }
 }
 
-/// Parses one text or a list of texts.
-fn texts(fields: &Map<String, Value>) -> Result<Vec<String>> {
-    let wrong = || OpenAiFault::invalid("input", "`input` must be a text or a list of texts.");
-    let texts: Vec<String> = match fields.get("input") {
-        Some(Value::String(text)) => vec![text.clone()],
-        Some(Value::Array(list)) => {
-            let text = |value: &Value| value.as_str().map(str::to_owned).ok_or_else(wrong);
-            list.iter().map(text).collect::<Result<_>>()?
+/// Parses one text or a list of texts; a list of numbers is the tokens of one.
+fn inputs(fields: Fields<'_>) -> Result<Vec<EmbeddedText>> {
+    let wrong =
+        || OpenAiFault::invalid("input", "`input` must be a text, a list of token ids, or a list of either.");
+    let inputs = match fields.get("input") {
+        Some(Value::Array(list)) if list.first().is_some_and(Value::is_number) => {
+            vec![tokens(list).ok_or_else(wrong)?]
         }
-        Some(_) | None => return Err(wrong()),
+        Some(Value::Array(list)) => {
+            list.iter().map(|one| text(one).ok_or_else(wrong)).collect::<Result<_>>()?
+        }
+        Some(value) => vec![text(value).ok_or_else(wrong)?],
+        None => return Err(wrong()),
     };
-    if texts.is_empty() || texts.len() > MAX_INPUTS {
-        let message = format!("`input` has {} texts; 1 to {MAX_INPUTS} are allowed.", texts.len());
+    if inputs.is_empty() || inputs.len() > MAX_INPUTS {
+        let message = format!("`input` has {} texts; 1 to {MAX_INPUTS} are allowed.", inputs.len());
         return Err(OpenAiFault::invalid("input", message));
     }
-    match texts.iter().position(String::is_empty) {
-        Some(at) => Err(OpenAiFault::invalid("input", format!("Text {at} of `input` is empty."))),
-        None => Ok(texts),
+    Ok(inputs)
+}
+
+/// One text: itself, its tokens, or an object with it as llama.cpp takes them.
+fn text(value: &Value) -> Option<EmbeddedText> {
+    let whole = |text: &str| EmbeddedText::Whole(EmbedInput::Text(text.into()));
+    match value {
+        Value::String(text) => Some(whole(text)),
+        Value::Array(list) => tokens(list),
+        Value::Object(fields) => match fields.get("prompt_string") {
+            Some(text) => text.as_str().map(whole),
+            None => {
+                let parts = fields.get("content")?.as_array()?;
+                let is_text = |part: &Value| part["type"] == "text" && part["text"].is_string();
+                let texts = || parts.iter().filter_map(|part| part["text"].as_str());
+                parts.iter().all(is_text).then(|| whole(&texts().collect::<String>()))
+            }
+        },
+        Value::Null | Value::Bool(_) | Value::Number(_) => None,
     }
 }
 
-fn answer(model: &str, embedded: &EmbeddingBatch, encoding: Encoding) -> Value {
+fn tokens(list: &[Value]) -> Option<EmbeddedText> {
+    if let Some(ids) = ids(list) {
+        return Some(EmbeddedText::Whole(EmbedInput::Ids(ids)));
+    }
+    let part = |value: &Value| match value {
+        Value::String(text) => Some(PromptPart::Text(text.clone())),
+        value => Some(PromptPart::Ids(vec![u32::try_from(value.as_u64()?).ok()?])),
+    };
+    list.iter().map(part).collect::<Option<_>>().map(EmbeddedText::Mixed)
+}
+
+fn answer(model: &str, embedded: &EmbeddingBatch, encoding: VectorEncoding) -> Value {
     let written = |vector: &[f32]| match encoding {
-        Encoding::Float => json!(vector),
-        Encoding::Base64 => {
+        VectorEncoding::Float => json!(vector),
+        VectorEncoding::Base64 => {
             let bytes: Vec<u8> = vector.iter().flat_map(|x| x.to_le_bytes()).collect();
-            json!(base64(&bytes))
+            json!(base64::encode(&bytes))
         }
     };
     let vectors = embedded.vectors.iter().enumerate();
@@ -140,58 +182,58 @@ fn answer(model: &str, embedded: &EmbeddingBatch, encoding: Encoding) -> Value {
     json!({ "object": "list", "data": data, "model": model, "usage": usage })
 }
 
-/// Base64 with padding, which clients expect.
-fn base64(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for three in bytes.chunks(3) {
-        let at = |n: usize| u32::from(three.get(n).copied().unwrap_or(0));
-        let word = at(0) << 16 | at(1) << 8 | at(2);
-        for n in 0..4 {
-            let letter = LETTERS[(word >> (18 - 6 * n) & 63) as usize];
-            text.push(if n > three.len() { '=' } else { char::from(letter) });
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn base64_as_others_write_it() {
-        for (bytes, expected) in [
-            (&b""[..], ""),
-            (b"f", "Zg=="),
-            (b"fo", "Zm8="),
-            (b"foo", "Zm9v"),
-            (b"fooba", "Zm9vYmE="),
-            (&[0, 255, 255], "AP//"),
-        ] {
-            assert_eq!(base64(bytes), expected);
-        }
+    fn parse(body: &str) -> Result<EmbeddingsRequest> {
+        EmbeddingsRequest::parse(body.as_bytes())
     }
 
     #[test]
     fn requests_are_read_field_by_field() {
-        let parse = |body: &str| EmbeddingsRequest::parse(body.as_bytes());
-        let request = parse(r#"{"input":"a","model":"m","encoding_format":"base64","user":"u"}"#).unwrap();
-        assert_eq!((request.texts, request.model.as_deref()), (vec!["a".to_owned()], Some("m")));
-        assert_eq!(request.encoding, Encoding::Base64);
-        assert_eq!(parse(r#"{"input":["a","b"],"model":null}"#).unwrap().texts.len(), 2);
+        let request =
+            parse(r#"{"input":"a","model":"m","encoding_format":"base64","user":"u","dimensions":64}"#)
+                .unwrap();
+        assert_eq!(
+            (request.inputs.len(), request.model.as_deref(), request.dimensions),
+            (1, Some("m"), Some(64))
+        );
+        assert_eq!(request.encoding, VectorEncoding::Base64);
         for (body, param) in [
             ("[]", None),
             ("{", None),
             ("{}", Some("input")),
             (r#"{"input":[]}"#, Some("input")),
-            (r#"{"input":""}"#, Some("input")),
-            (r#"{"input":[1,2]}"#, Some("input")),
+            (r#"{"input":[-1]}"#, Some("input")),
+            (r#"{"input":{"content":"a"}}"#, Some("input")),
+            (r#"{"input":{"content":[{"type":"image_url"}]}}"#, Some("input")),
             (r#"{"input":"a","model":7}"#, Some("model")),
             (r#"{"input":"a","encoding_format":"hex"}"#, Some("encoding_format")),
-            (r#"{"input":"a","dimensions":64}"#, Some("dimensions")),
+            (r#"{"input":"a","dimensions":0}"#, Some("dimensions")),
         ] {
             assert_eq!(parse(body).unwrap_err().param.as_deref(), param, "{body}");
+        }
+    }
+
+    #[test]
+    fn texts_have_several_forms() {
+        let text = |text: &str| EmbeddedText::Whole(EmbedInput::Text(text.into()));
+        let ids = |ids: &[u32]| EmbeddedText::Whole(EmbedInput::Ids(ids.to_vec()));
+        let mixed = EmbeddedText::Mixed(vec![PromptPart::Ids(vec![1]), PromptPart::Text("a".into())]);
+        for (input, expected) in [
+            (json!("a"), vec![text("a")]),
+            (json!(["a", [1, 2]]), vec![text("a"), ids(&[1, 2])]),
+            (json!([1, 2]), vec![ids(&[1, 2])]),
+            (json!([[1], [2]]), vec![ids(&[1]), ids(&[2])]),
+            (json!([1, "a"]), vec![mixed.clone()]),
+            (json!([[1, "a"], { "prompt_string": "b" }]), vec![mixed, text("b")]),
+            (
+                json!({ "content": [{ "type": "text", "text": "a" }, { "type": "text", "text": "b" }] }),
+                vec![text("ab")],
+            ),
+        ] {
+            assert_eq!(parse(&json!({ "input": input }).to_string()).unwrap().inputs, expected, "{input}");
         }
     }
 }

@@ -1,0 +1,77 @@
+//! Server of the Model Context Protocol: models and saved chats as tools and resources for other programs.
+//!
+//! Over standard input and output, streamable HTTP, or WebSocket. Nothing but messages of the protocol goes to stdout. Network
+//! transports stand behind the checks of `server`: source, key, connection limits.
+#![forbid(unsafe_code)]
+
+mod answer;
+mod arguments;
+mod calls;
+mod client_state;
+mod connection;
+mod dispatcher;
+mod frames;
+mod headers;
+mod http;
+mod lifecycle;
+mod notifier;
+mod prompts;
+mod resources;
+mod revision;
+mod rpc;
+mod sessions;
+mod stdio;
+mod subscription;
+mod tools;
+mod websocket;
+
+use app::{App, Caller, Interface};
+use contract::Result;
+use server::{Options, RunningServer};
+
+pub use stdio::serve_stdio;
+
+/// Path of the protocol on network transports.
+pub const PATH: &str = "/mcp";
+
+/// Largest message of a client.
+const MAX_MESSAGE_BYTES: usize = 16 << 20;
+
+/// A transport that listens on a port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NetworkTransport {
+    /// Streamable HTTP.
+    Http,
+    /// One client for each connection.
+    WebSocket,
+}
+
+/// A server that listens. Stops when dropped.
+pub struct ListeningMcp {
+    /// Address for clients, such as `http://127.0.0.1:8642/mcp`.
+    pub url: String,
+    running: RunningServer,
+}
+
+/// Starts a network transport and returns once it listens.
+pub fn listen(app: App, transport: NetworkTransport, options: Options) -> Result<ListeningMcp> {
+    let caller = Caller { interface: Interface::Http, route: Some(PATH.into()), ..Caller::default() };
+    let handled = app.as_caller(caller);
+    let routes = match transport {
+        NetworkTransport::Http => http::routes(handled),
+        NetworkTransport::WebSocket => websocket::routes(handled),
+    };
+    let running = server::serve_router(app, options, routes)?;
+    let url = match transport {
+        NetworkTransport::Http => format!("{}{PATH}", running.url),
+        NetworkTransport::WebSocket => format!("{}{PATH}", running.url.replacen("http", "ws", 1)),
+    };
+    Ok(ListeningMcp { url, running })
+}
+
+impl ListeningMcp {
+    /// Blocks until Ctrl+C or SIGTERM, then stops.
+    pub fn run_until_signalled(self) {
+        self.running.run_until_signalled();
+    }
+}

@@ -1,0 +1,124 @@
+//! Whether a data folder lies where other programs copy or delay its files: in a folder that is synchronized with a cloud
+//! or another computer, or on a network drive. A database there can be damaged, or exist twice.
+
+use std::path::{Path, PathBuf};
+
+/// Names of folders whose contents a program synchronizes, in small letters.
+const SYNCED_NAMES: &[(&str, &str)] = &[
+    ("onedrive", "OneDrive"),
+    ("dropbox", "Dropbox"),
+    ("google drive", "Google Drive"),
+    ("googledrive", "Google Drive"),
+    ("my drive", "Google Drive"),
+    ("mobile documents", "iCloud Drive"),
+    ("icloud drive", "iCloud Drive"),
+    ("iclouddrive", "iCloud Drive"),
+    ("nextcloud", "Nextcloud"),
+    ("owncloud", "ownCloud"),
+    ("pclouddrive", "pCloud"),
+    ("syncthing", "Syncthing"),
+];
+
+/// File systems of network drives, as Linux names them.
+const NETWORK_SYSTEMS: &[&str] = &[
+    "nfs",
+    "nfs4",
+    "cifs",
+    "smb3",
+    "smbfs",
+    "afs",
+    "ceph",
+    "lustre",
+    "davfs",
+    "fuse.sshfs",
+    "fuse.rclone",
+    "fuse.glusterfs",
+    "fuse.davfs2",
+];
+
+/// Where Linux lists what is mounted: one line each, device, place, file system.
+const MOUNTS: &str = "/proc/self/mounts";
+
+/// What keeps a database in `folder` at risk: the name of the service, or of the network file system. None: nothing that
+/// is known.
+pub fn sync_risk(folder: &Path) -> Option<String> {
+    let mounts = std::fs::read_to_string(MOUNTS).unwrap_or_default();
+    synced_by(folder).map(str::to_owned).or_else(|| network_system(folder, &mounts))
+}
+
+fn synced_by(folder: &Path) -> Option<&'static str> {
+    let names = folder.components().map(|part| part.as_os_str().to_string_lossy().to_lowercase());
+    // A company's OneDrive is called "OneDrive - Company".
+    let of_name = |name: String| {
+        let is_it = |known: &str| name == known || name.starts_with(&format!("{known} - "));
+        SYNCED_NAMES.iter().find(|(known, _)| is_it(known)).map(|(_, service)| *service)
+    };
+    names.filter_map(of_name).next()
+}
+
+fn network_system(folder: &Path, mounts: &str) -> Option<String> {
+    let lines = mounts.lines().filter_map(|line| {
+        let mut words = line.split(' ').skip(1);
+        let place = words.next()?.replace("\\040", " ");
+        folder.starts_with(&place).then_some((place.len(), words.next()?))
+    });
+    // The innermost place counts, and of several there the last one.
+    let (_, system) = lines.max_by_key(|(length, _)| *length)?;
+    NETWORK_SYSTEMS.contains(&system).then(|| format!("a network drive ({system})"))
+}
+
+/// Databases that a synchronizing program put beside ours when two computers had changed it.
+pub fn conflict_copies(folder: &Path, database: &str) -> Vec<PathBuf> {
+    let stem = database.strip_suffix(".db").unwrap_or(database);
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let is_copy = |name: &String| name.starts_with(stem) && name.ends_with(".db") && name != database;
+    let mut copies: Vec<PathBuf> = names.filter(is_copy).map(|name| folder.join(name)).collect();
+    copies.sort();
+    copies
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn f42_folders_that_others_synchronize_are_known() {
+        let mounts = "/dev/sda1 / ext4 rw 0 0\nhost:/home /home/anna nfs4 rw 0 0\n//nas/x /mnt/my\\040nas cifs rw 0 0\n\
+                      tmpfs /home/anna/fast tmpfs rw 0 0\n";
+        let risk = |folder: &str| {
+            let folder = Path::new(folder);
+            synced_by(folder).map(str::to_owned).or_else(|| network_system(folder, mounts))
+        };
+        for (folder, expected) in [
+            ("/home/tom/.local/share/inglenook", None),
+            ("/home/tom/OneDrive - Example Ltd/inglenook", Some("OneDrive")),
+            ("/Users/tom/Library/Mobile Documents/x", Some("iCloud Drive")),
+            ("/home/tom/Dropbox/x", Some("Dropbox")),
+            ("/home/tom/dropbox-notes/x", None),
+            ("/home/anna/.local/share/inglenook", Some("a network drive (nfs4)")),
+            ("/home/anna/fast/x", None),
+            ("/mnt/my nas/x", Some("a network drive (cifs)")),
+        ] {
+            assert_eq!(risk(folder).as_deref(), expected, "{folder}");
+        }
+    }
+
+    #[test]
+    fn conflict_copies_are_told_from_our_own_files() {
+        let folder = std::env::temp_dir().join(format!("inglenook-conflicts-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let copies = [
+            "inglenook (Anna's conflicted copy 2026-01-02).db",
+            "inglenook-DESKTOP-7.db",
+            "inglenook.sync-conflict-20260102-1.db",
+        ];
+        let ours = ["inglenook.db", "inglenook.db-wal", "inglenook.db.damaged-17", "other.db"];
+        for name in copies.iter().chain(&ours) {
+            std::fs::write(folder.join(name), b"").unwrap();
+        }
+        let found = conflict_copies(&folder, "inglenook.db");
+        assert_eq!(found, copies.map(|name| folder.join(name)));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -1,0 +1,8 @@
+//! What the database keeps, and the types of the contract that it becomes: chats and messages, answers that are being
+//! written, tool servers, and the models of other servers. Pure: nothing here opens a database, a file or a connection.
+#![forbid(unsafe_code)]
+
+pub mod conversations;
+pub mod endpoint_listing;
+pub mod partial_answer;
+pub mod tool_servers;

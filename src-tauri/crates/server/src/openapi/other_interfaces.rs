@@ -1,0 +1,252 @@
+//! The operations of other programs' interfaces, and their schemas.
+
+use serde_json::{Value, json};
+
+use super::operations::ResponseKind::{Json, JsonOrEvents, JsonOrLines, Lines};
+use super::operations::{Operation, delete, get, post};
+use super::schemas::{count, number, object, optional, text};
+
+const fn anthropic(operation: Operation) -> Operation {
+    Operation { tag: "Anthropic", ..operation }
+}
+
+const fn ollama(operation: Operation) -> Operation {
+    Operation { tag: "Ollama", ..operation }
+}
+
+const fn llama_cpp(operation: Operation) -> Operation {
+    Operation { tag: "llama.cpp", ..operation }
+}
+
+/// All of them. What downloads and deletes models is left out: programs that try every operation would do so.
+pub static OTHER_OPERATIONS: &[Operation] = &[
+    anthropic(post(
+        "/v1/messages",
+        "Answers a conversation.",
+        Some("MessagesRequest"),
+        JsonOrEvents("Message"),
+    )),
+    anthropic(post(
+        "/v1/messages/count_tokens",
+        "Counts the tokens of a conversation.",
+        Some("MessagesRequest"),
+        Json("InputTokens"),
+    )),
+    anthropic(post(
+        "/v1/messages/batches",
+        "Answers many conversations while no client waits.",
+        Some("BatchRequest"),
+        Json("MessageBatch"),
+    )),
+    anthropic(Operation {
+        query: &["limit", "after_id", "before_id"],
+        ..get("/v1/messages/batches", "Lists batches.", Json("BatchList"))
+    }),
+    anthropic(get("/v1/messages/batches/{id}", "Reads how far a batch is.", Json("MessageBatch"))),
+    anthropic(Operation {
+        response: Json("Object"),
+        ..delete("/v1/messages/batches/{id}", "Deletes a batch that has ended.")
+    }),
+    anthropic(post(
+        "/v1/messages/batches/{id}/cancel",
+        "Begins no more of a batch.",
+        None,
+        Json("MessageBatch"),
+    )),
+    anthropic(get(
+        "/v1/messages/batches/{id}/results",
+        "Reads the answers of a batch that has ended.",
+        Lines,
+    )),
+    ollama(post(
+        "/api/chat",
+        "Answers a conversation.",
+        Some("OllamaChatRequest"),
+        JsonOrLines("OllamaAnswer"),
+    )),
+    ollama(post(
+        "/api/generate",
+        "Answers a prompt, or loads a model.",
+        Some("OllamaGenerateRequest"),
+        JsonOrLines("OllamaAnswer"),
+    )),
+    ollama(post("/api/embed", "Computes embedding vectors.", Some("OllamaEmbedRequest"), Json("Object"))),
+    ollama(post(
+        "/api/embeddings",
+        "Computes the embedding vector of a text.",
+        Some("OllamaEmbeddingsRequest"),
+        Json("Object"),
+    )),
+    ollama(get("/api/tags", "Lists the models of this machine.", Json("OllamaModels"))),
+    ollama(get("/api/ps", "Lists the models in memory.", Json("OllamaModels"))),
+    ollama(post("/api/show", "Describes a model.", Some("OllamaModelName"), Json("Object"))),
+    ollama(get("/api/version", "Reads the version of Ollama's interface.", Json("Object"))),
+    llama_cpp(post("/completion", "Continues a text.", Some("LlamaCppRequest"), JsonOrEvents("Anything"))),
+    llama_cpp(post("/completions", "Continues a text.", Some("LlamaCppRequest"), JsonOrEvents("Anything"))),
+    llama_cpp(post("/infill", "Fills a gap in a text.", Some("InfillRequest"), JsonOrEvents("Object"))),
+    llama_cpp(post("/detokenize", "Writes the text of tokens.", Some("DetokenizeRequest"), Json("Object"))),
+    llama_cpp(post(
+        "/apply-template",
+        "Renders a conversation with the model's chat template.",
+        Some("TemplateRequest"),
+        Json("Object"),
+    )),
+    llama_cpp(get("/props", "Reads the default model's settings.", Json("Object"))),
+];
+
+/// The schema of an interface's errors.
+pub fn error_schema(tag: &str) -> &'static str {
+    match tag {
+        "Anthropic" => "AnthropicError",
+        "Ollama" => "OllamaError",
+        "llama.cpp" => "LlamaCppError",
+        _ => "Error",
+    }
+}
+
+/// The schemas by name.
+pub fn schemas() -> Value {
+    let any_object = || json!({ "type": "object" });
+    let named = object(json!({ "type": text(), "message": text() }), &["type", "message"]);
+    json!({
+        "AnthropicError": object(json!({ "type": { "const": "error" }, "error": named }), &["type", "error"]),
+        "OllamaError": object(json!({ "error": { "type": ["string", "object"] } }), &["error"]),
+        "LlamaCppError": object(
+            json!({ "error": object(json!({ "code": { "type": ["integer", "string"] }, "message": text() }), &["message"]) }),
+            &["error"],
+        ),
+        "MessagesRequest": messages_request(),
+        "Message": object(
+            json!({
+                "id": text(), "type": { "const": "message" }, "role": { "const": "assistant" }, "model": text(),
+                "content": { "type": "array", "items": any_object() }, "usage": any_object(),
+            }),
+            &["id", "type", "role", "model", "content", "usage"],
+        ),
+        "BatchRequest": object(
+            json!({ "requests": { "type": "array", "items": batch_part(), "minItems": 1, "maxItems": 10_000 } }),
+            &["requests"],
+        ),
+        "MessageBatch": batch(),
+        "BatchList": object(json!({ "data": { "type": "array", "items": batch() } }), &["data"]),
+        "OllamaChatRequest": ollama_request(&json!({ "messages": messages(), "tools": optional("array") })),
+        "OllamaGenerateRequest": ollama_request(&json!({
+            "prompt": optional("string"), "system": optional("string"), "suffix": optional("string"),
+            "raw": optional("boolean"), "images": images(),
+        })),
+        "OllamaAnswer": object(
+            json!({ "model": text(), "created_at": text(), "done": { "type": "boolean" } }),
+            &["model", "created_at", "done"],
+        ),
+        "OllamaModels": object(json!({ "models": { "type": "array", "items": any_object() } }), &["models"]),
+        "OllamaModelName": object(json!({ "model": text() }), &["model"]),
+        "OllamaEmbedRequest": object(
+            json!({ "model": text(), "input": { "type": ["string", "array"] } }),
+            &["model", "input"],
+        ),
+        "OllamaEmbeddingsRequest": object(json!({ "model": text(), "prompt": text() }), &["model", "prompt"]),
+        "LlamaCppRequest": llama_cpp_request(&json!({ "prompt": { "type": ["string", "array", "object"] } }), &["prompt"]),
+        "InfillRequest": llama_cpp_request(
+            &json!({
+                "input_prefix": text(), "input_suffix": text(), "prompt": optional("string"),
+                "input_extra": optional("array"),
+            }),
+            &["input_prefix", "input_suffix"],
+        ),
+        "TokenizeRequest": object(
+            json!({
+                "model": optional("string"), "content": { "type": ["string", "array"] }, "messages": messages(),
+                "add_special": optional("boolean"), "parse_special": optional("boolean"),
+                "with_pieces": optional("boolean"),
+            }),
+            &[],
+        ),
+        "DetokenizeRequest": object(
+            json!({ "model": optional("string"), "tokens": { "type": "array", "items": { "type": "integer", "minimum": 0 } } }),
+            &["tokens"],
+        ),
+        "TemplateRequest": object(
+            json!({
+                "model": optional("string"), "messages": messages(), "add_generation_prompt": optional("boolean"),
+                "chat_template_kwargs": optional("object"), "tools": optional("array"),
+            }),
+            &["messages"],
+        ),
+    })
+}
+
+fn batch_part() -> Value {
+    let name = json!({ "type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$" });
+    object(json!({ "custom_id": name, "params": { "type": "object" } }), &["custom_id", "params"])
+}
+
+fn batch() -> Value {
+    object(
+        json!({
+            "id": text(), "type": { "const": "message_batch" }, "request_counts": { "type": "object" },
+            "processing_status": { "enum": ["in_progress", "canceling", "ended"] },
+        }),
+        &["id", "type", "request_counts", "processing_status"],
+    )
+}
+
+/// Images as base64.
+fn images() -> Value {
+    json!({ "type": ["array", "null"], "items": text(), "maxItems": 64 })
+}
+
+fn messages() -> Value {
+    let message = object(
+        json!({ "role": { "enum": ["system", "user", "assistant", "tool"] }, "content": { "type": ["string", "array"] } }),
+        &["role", "content"],
+    );
+    json!({ "type": "array", "items": message, "maxItems": 10_000 })
+}
+
+fn messages_request() -> Value {
+    let message = object(
+        json!({ "role": { "enum": ["user", "assistant"] }, "content": { "type": ["string", "array"] } }),
+        &["role", "content"],
+    );
+    object(
+        json!({
+            "model": text(), "messages": { "type": "array", "items": message, "minItems": 1 },
+            "max_tokens": count(1), "system": { "type": ["string", "array", "null"] },
+            "temperature": number(0.0, 1.0), "top_p": number(0.0, 1.0), "top_k": count(0),
+            "stop_sequences": { "type": ["array", "null"], "items": text() }, "stream": optional("boolean"),
+            "tools": optional("array"), "tool_choice": optional("object"), "thinking": optional("object"),
+            "output_config": optional("object"),
+        }),
+        &["model", "messages"],
+    )
+}
+
+/// Fields of every request to Ollama's interface that answers, and others.
+fn ollama_request(properties: &Value) -> Value {
+    let mut all = json!({
+        "model": text(), "stream": optional("boolean"), "options": optional("object"),
+        "format": { "type": ["string", "object", "null"] }, "think": { "type": ["boolean", "string", "null"] },
+        "keep_alive": { "type": ["number", "string", "null"] },
+    });
+    for (name, schema) in properties.as_object().into_iter().flatten() {
+        all[name] = schema.clone();
+    }
+    object(all, &["model"])
+}
+
+/// Fields of every request to llama.cpp's interface that answers, and others.
+fn llama_cpp_request(properties: &Value, required: &[&str]) -> Value {
+    let mut all = json!({
+        "model": optional("string"), "n_predict": count(-1), "temperature": optional("number"),
+        "top_k": optional("integer"), "top_p": number(0.0, 1.0), "min_p": number(0.0, 1.0),
+        "repeat_penalty": optional("number"), "presence_penalty": number(-2.0, 2.0),
+        "frequency_penalty": number(-2.0, 2.0), "seed": optional("integer"),
+        "stop": { "type": ["string", "array", "null"] }, "n_probs": count(0), "stream": optional("boolean"),
+        "grammar": optional("string"), "json_schema": optional("object"), "return_tokens": optional("boolean"),
+        "response_fields": { "type": ["array", "null"], "items": text() }, "logit_bias": { "type": ["array", "object", "null"] },
+    });
+    for (name, schema) in properties.as_object().into_iter().flatten() {
+        all[name] = schema.clone();
+    }
+    object(all, required)
+}

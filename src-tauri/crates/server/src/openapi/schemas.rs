@@ -1,0 +1,208 @@
+//! Schemas of the OpenAPI document. Requests have the ranges that the parsers check; fields that are not listed are
+//! ignored.
+
+use serde_json::{Value, json};
+
+/// The schemas of OpenAI's interface and the application's by name.
+pub fn all() -> Value {
+    json!({
+        "Error": error(),
+        "Object": { "type": "object" },
+        "Anything": {},
+        "Arguments": { "type": ["object", "null"] },
+        "Metadata": object(json!({ "metadata": metadata() }), &[]),
+        "ChatRequest": chat_request(),
+        "CompletionRequest": completion_request(),
+        "ResponseRequest": response_request(),
+        "ConversationRequest": object(json!({ "items": items(), "metadata": metadata() }), &[]),
+        "ItemsRequest": object(json!({ "items": items() }), &["items"]),
+        "EmbeddingsRequest": embeddings_request(),
+        "RerankRequest": rerank_request(),
+        "ModelList": list("Model"),
+        "Model": object(json!({ "id": text(), "object": { "const": "model" } }), &["id", "object"]),
+        "List": object(json!({ "object": { "const": "list" }, "data": { "type": "array" } }), &["object", "data"]),
+        "Deleted": object(json!({ "id": text(), "deleted": { "const": true } }), &["id", "deleted"]),
+        "ChatCompletion": answer("chat.completion"),
+        "Completion": answer("text_completion"),
+        "Response": object(
+            json!({ "id": text(), "object": { "const": "response" }, "status": text(), "output": { "type": "array" } }),
+            &["id", "object", "status", "output"],
+        ),
+        "InputTokens": object(json!({ "input_tokens": { "type": "integer" } }), &["input_tokens"]),
+        "Conversation": object(
+            json!({ "id": text(), "object": { "const": "conversation" }, "metadata": { "type": "object" } }),
+            &["id", "object", "metadata"],
+        ),
+        "Embedding": object(
+            json!({ "index": { "type": "integer" }, "embedding": { "type": ["array", "string"] } }),
+            &["index", "embedding"],
+        ),
+        "EmbeddingList": list("Embedding"),
+    })
+}
+
+/// An object with these properties.
+pub fn object(properties: Value, required: &[&str]) -> Value {
+    let mut value = json!({ "type": "object", "properties": properties });
+    if !required.is_empty() {
+        value["required"] = json!(required);
+    }
+    value
+}
+
+fn list(schema: &str) -> Value {
+    let items = json!({ "$ref": format!("#/components/schemas/{schema}") });
+    object(
+        json!({ "object": { "const": "list" }, "data": { "type": "array", "items": items } }),
+        &["object", "data"],
+    )
+}
+
+fn error() -> Value {
+    let fields = json!({ "message": text(), "code": { "type": ["string", "null"] } });
+    object(json!({ "error": object(fields, &["message", "code"]) }), &["error"])
+}
+
+/// An answer with choices.
+fn answer(kind: &str) -> Value {
+    object(
+        json!({
+            "id": text(), "object": { "const": kind }, "created": { "type": "integer" }, "model": text(),
+            "choices": { "type": "array" }, "usage": { "type": "object" },
+        }),
+        &["id", "object", "created", "model", "choices"],
+    )
+}
+
+/// A text.
+pub fn text() -> Value {
+    json!({ "type": "string" })
+}
+
+/// A value of this type, or null.
+pub fn optional(kind: &str) -> Value {
+    json!({ "type": [kind, "null"] })
+}
+
+/// A number of a range, or null.
+pub fn number(min: f64, max: f64) -> Value {
+    json!({ "type": ["number", "null"], "minimum": min, "maximum": max })
+}
+
+fn integer(min: i64, max: i64) -> Value {
+    json!({ "type": ["integer", "null"], "minimum": min, "maximum": max })
+}
+
+/// A whole number from `min`, or null.
+pub fn count(min: i64) -> Value {
+    json!({ "type": ["integer", "null"], "minimum": min })
+}
+
+fn metadata() -> Value {
+    json!({ "type": ["object", "null"], "maxProperties": 16, "additionalProperties": { "type": "string" } })
+}
+
+fn items() -> Value {
+    json!({ "type": ["array", "null"], "items": { "type": "object" }, "maxItems": 20 })
+}
+
+fn stop() -> Value {
+    json!({ "anyOf": [optional("string"), { "type": "array", "items": text(), "maxItems": 16 }] })
+}
+
+fn logit_bias() -> Value {
+    let bias = json!({ "type": "number", "minimum": -100, "maximum": 100 });
+    json!({ "type": ["object", "null"], "additionalProperties": bias, "maxProperties": 1024 })
+}
+
+/// Fields of every request that generates text.
+fn generation() -> Value {
+    json!({
+        "model": optional("string"), "stream": optional("boolean"), "seed": optional("integer"), "stop": stop(),
+        "temperature": number(0.0, 2.0), "top_p": number(0.0, 1.0), "min_p": number(0.0, 1.0), "top_k": count(0),
+        "repeat_penalty": optional("number"), "presence_penalty": number(-2.0, 2.0),
+        "frequency_penalty": number(-2.0, 2.0), "logit_bias": logit_bias(), "ignore_eos": optional("boolean"),
+        "dry_multiplier": number(0.0, 100.0), "dry_base": number(1.0, 100.0), "dry_allowed_length": count(0),
+        "dry_penalty_last_n": optional("integer"),
+        "dry_sequence_breakers": { "type": ["array", "null"], "items": { "type": "string" }, "maxItems": 64 },
+        "xtc_probability": number(0.0, 1.0), "xtc_threshold": number(0.0, 1.0),
+    })
+}
+
+/// Those fields, and others.
+fn with_generation(properties: &Value, required: &[&str]) -> Value {
+    let mut all = generation();
+    for (name, schema) in properties.as_object().into_iter().flatten() {
+        all[name] = schema.clone();
+    }
+    object(all, required)
+}
+
+fn stream_options() -> Value {
+    json!({ "type": ["object", "null"], "properties": { "include_usage": optional("boolean") } })
+}
+
+fn chat_request() -> Value {
+    let message = object(
+        json!({
+            "role": { "enum": ["system", "developer", "user", "assistant", "tool", "function"] },
+            "content": { "type": ["string", "array", "null"] },
+            "name": optional("string"), "tool_calls": optional("array"), "tool_call_id": optional("string"),
+        }),
+        &["role"],
+    );
+    let properties = json!({
+        "messages": { "type": "array", "items": message, "minItems": 1, "maxItems": 10_000 },
+        "max_completion_tokens": count(-1), "max_tokens": count(-1), "n": integer(1, 128),
+        "stream_options": stream_options(), "logprobs": optional("boolean"), "top_logprobs": integer(0, 20),
+        "tools": optional("array"), "tool_choice": { "type": ["string", "object", "null"] },
+        "parallel_tool_calls": optional("boolean"), "functions": optional("array"),
+        "function_call": { "type": ["string", "object", "null"] }, "response_format": optional("object"),
+        "reasoning_effort": optional("string"), "reasoning_budget": count(0),
+        "chat_template_kwargs": optional("object"), "store": optional("boolean"), "metadata": metadata(),
+    });
+    with_generation(&properties, &["messages"])
+}
+
+fn completion_request() -> Value {
+    let properties = json!({
+        "prompt": { "type": ["string", "array", "null"] }, "suffix": optional("string"), "echo": optional("boolean"),
+        "max_tokens": count(-1), "n": integer(1, 128), "best_of": integer(0, 20),
+        "logprobs": { "type": ["integer", "boolean", "null"], "minimum": 0, "maximum": 20 },
+        "stream_options": stream_options(),
+    });
+    with_generation(&properties, &[])
+}
+
+fn response_request() -> Value {
+    let properties = json!({
+        "input": { "type": ["string", "array", "null"] }, "instructions": optional("string"),
+        "previous_response_id": optional("string"), "conversation": { "type": ["string", "object", "null"] },
+        "max_output_tokens": count(-1), "store": optional("boolean"), "background": optional("boolean"),
+        "tools": optional("array"), "tool_choice": { "type": ["string", "object", "null"] },
+        "parallel_tool_calls": optional("boolean"), "reasoning": optional("object"), "text": optional("object"),
+        "include": optional("array"), "top_logprobs": integer(0, 20), "metadata": metadata(),
+    });
+    with_generation(&properties, &[])
+}
+
+fn rerank_request() -> Value {
+    let documents = json!({ "type": "array", "minItems": 1, "items": { "type": ["string", "object"] } });
+    object(
+        json!({
+            "model": text(), "query": text(), "documents": documents, "texts": documents, "top_n": count(1),
+            "return_documents": optional("boolean"), "return_text": optional("boolean"),
+        }),
+        &["model", "query"],
+    )
+}
+
+fn embeddings_request() -> Value {
+    object(
+        json!({
+            "model": optional("string"), "input": { "type": ["string", "array", "object"] },
+            "encoding_format": { "enum": ["float", "base64", null] }, "dimensions": count(1),
+        }),
+        &["input"],
+    )
+}
