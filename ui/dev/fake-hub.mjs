@@ -54,13 +54,14 @@ export function hubCalls(publish, models) {
   const folders = [{ path: '/home/ada/.cache/huggingface/hub', source: 'hub_cache', models: 2, error: null }, { path: '/home/ada/.lmstudio/models', source: 'lm_studio', models: 1, error: null }, { path: '/mnt/usb/models', source: 'folder', models: 0, error: error('folder.missing', '/mnt/usb/models is not there.', 'Plug the drive in.') }];
   return {
     hub_search: (a) => {
+      if (a.query === 'offline') return { models: MODELS.filter((it) => it.offer), next: null, offline: error('hub.unreachable', "huggingface.co can't be reached: dns error: failed to lookup address information.", 'Check your internet connection and try again.') };
       const words = a.query.toLowerCase().split(/\s+/).filter(Boolean);
       return { models: MODELS.filter((it) => words.every((w) => `${it.repository} ${it.offer?.name ?? ''}`.toLowerCase().includes(w))), next: null, offline: null };
     },
     hub_files: (a) => { const it = MODELS.find((m) => m.repository === a.repository || m.offer?.id === a.repository); return { model: it, revision: 'main', files: filesOf(it) }; },
     model_fit: (a) => fitOf(a.facts?.bytes ?? models.find((it) => it.id === a.id)?.bytes ?? 2 * GB),
-    catalog_fits: () => [],
-    model_recommend: () => ({ id: 'smollm3-3b', reason: 'The best of the catalogue that answers faster than you read, with room for a long conversation.', fit: fitOf(1.9 * GB) }),
+    catalog_fits: () => MODELS.filter((it) => it.offer).map((it) => { const { bytes } = filesOf(it).find((file) => file.recommended); return { id: it.offer.id, facts: { bytes, parameters: it.parameters, context_length: it.context_length, dtype: 'q4_k_m' }, fit: fitOf(bytes) }; }),
+    model_recommend: () => ({ id: 'smollm3-3b', reason: 'The best of the catalogue that answers faster than you read, with room for a long conversation.', fit: fitOf(1.9 * GB), choices: [['fast', 'qwen3.5-0.8b', 'Qwen3.5 0.8B', 0.53], ['balanced', 'smollm3-3b', 'SmolLM3 3B', 1.9], ['best', 'llama-3.1-8b', 'Llama 3.1 8B', 4.9]].map(([kind, id, name, gb]) => ({ kind, id, name, bytes: gb * GB, fit: fitOf(gb * GB) })) }),
     machine_measure: () => [{ format: 'q4_k', gb_s: 38 }],
     hub_token: () => token,
     hub_token_set: (a) => (token = { ...token, place: a.token === '' ? null : token.keeps }),

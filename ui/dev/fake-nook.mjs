@@ -1,13 +1,18 @@
 // A stand-in for the application while developing the page: the same calls over HTTP,
 // answers from a script, about thirty events a second. Never part of the build.
 // `node dev/fake-nook.mjs [--port 8642] [--speed WORDS-PER-SECOND]`
-import { createReadStream, existsSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { extname, join, normalize } from 'node:path';
 import { fitOf, hubCalls } from './fake-hub.mjs';
+import { MEMORY_CALLS } from './fake-memory.mjs';
 import { PROFILE_CALLS } from './fake-profile.mjs';
+import { localServerCalls } from './fake-local-server.mjs';
+import { memoryShare, noteCalls } from './fake-notes.mjs';
+import { folderCalls, projectFile, projectOf } from './fake-projects.mjs';
 import { toolCalls } from './fake-tools.mjs';
+import { tuneCalls } from './fake-tunes.mjs';
 import { ANSWERS, HELP_CALLS, MODELS, NO_OPTIONS, SETTINGS, STORED, summary } from './fake-data.mjs';
+import { file } from './fake-page.mjs';
+import { imageFields, originalOf } from './fake-images.mjs';
 
 const option = (name, otherwise) => {
   const at = process.argv.indexOf(`--${name}`);
@@ -16,11 +21,6 @@ const option = (name, otherwise) => {
 const PORT = Number(option('port', 8642));
 const EVENT_MS = 33;
 const SPEED = Number(option('speed', 60));
-const DIST = new URL('../dist/', import.meta.url).pathname;
-const CSP =
-  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; font-src 'self'; " +
-  "connect-src 'self'; frame-src 'none'; object-src 'none'; base-uri 'none'; form-action 'none'";
-
 let nextId = 100;
 const id = () => `f${nextId++}`;
 const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -28,11 +28,9 @@ const fail = (status, code, message, remedy) => Object.assign(new Error(message)
 
 const conversations = new Map(STORED(Date.now()).map((it) => [it.summary.id, it]));
 const trash = new Map();
-const models = MODELS.map((it) => ({ ...it, files: 1, disk_bytes: it.bytes, fit: fitOf(it.bytes) }));
-const folders = [{ id: 'f1', name: 'House', parent: null }, { id: 'f2', name: 'Kitchen', parent: 'f1' }];
-const SERVER = { state: 'running', ports: [8642] };
+const models = MODELS.map((it) => ({ ...it, files: 1, disk_bytes: it.bytes, fit: it.source === 'remote' ? null : fitOf(it.bytes) }));
 const settings = SETTINGS.map((it) => ({ ...it, value: it.default }));
-let presets = [{ id: 'p1', name: 'Plain talk', options: { system_prompt: 'Answer plainly and briefly.', temperature: 0.2, top_k: null, top_p: null, min_p: null, repeat_penalty: null, seed: null, max_tokens: null, preset: null }, compression: null }];
+let presets = [{ id: 'p1', name: 'Plain talk', options: { system_prompt: 'Answer plainly and briefly.', temperature: 0.2, top_k: null, top_p: null, min_p: null, repeat_penalty: null, seed: null, max_tokens: null, presence_penalty: null, frequency_penalty: null, samplers: null, stop: null, json_schema: null, thinking: null, reasoning_effort: null, preset: null }, compression: null }];
 const turns = new Map();
 const files = new Map();
 const listeners = new Set();
@@ -47,9 +45,8 @@ function message(role, text, parent, state = 'complete') {
 }
 
 function attached(name, buffer) {
-  if (/\.(png|jpg)$/.test(name)) throw fail(400, 'attachment.refused', `${name} can't be attached: it is a picture.`, 'Describe it, or attach its text.');
-  const kinds = { md: 'markdown', csv: 'csv', pdf: 'pdf', rs: 'code', py: 'code' };
-  const info = { id: id(), name, kind: kinds[name.split('.').at(-1)] ?? 'text', bytes: buffer.length, findings: [] };
+  const kinds = { md: 'markdown', csv: 'csv', pdf: 'pdf', rs: 'code', py: 'code', docx: 'document', epub: 'document', html: 'document', xlsx: 'spreadsheet', pptx: 'presentation' };
+  const info = { id: id(), name, kind: kinds[name.split('.').at(-1)] ?? 'text', bytes: buffer.length, findings: [], ...imageFields(name, buffer) };
   files.set(info.id, { info, text: buffer.toString() });
   return info;
 }
@@ -101,9 +98,6 @@ async function write(it, answer, turn, prompt, quiet) {
   if (!quiet) changed(it);
 }
 
-const pool = { places: 4096, held: 1210, shared: 310, fragmentation: 0.08 };
-const KV = { turns: 14, prompt_tokens: 41_200, hit_rate: 0.81, memory: { bytes: 412_000_000, budget_bytes: 1_000_000_000, hit_tokens: 28_100 }, shared_tokens: 4_100, disk: { bytes: 1_300_000_000, budget_bytes: 8_000_000_000, hit_tokens: 5_270 }, files: 41, pinned_bytes: 0, contexts: 6, pages: pool, aged_pages: { ...pool, held: 0 }, window_pages: { ...pool, held: 0 }, states: { ...pool, held: 0 } };
-
 const CALLS = {
   app_info: () => ({ version: '0.1.0', data_dir: '/home/ada/.local/share/inglenook', log_dir: '/home/ada/.local/share/inglenook/logs', cores: 8, isa: 'avx2' }),
   conversations_list: () => [...conversations.values()].map((it) => it.summary).sort((a, b) => b.updated_ms - a.updated_ms),
@@ -113,22 +107,25 @@ const CALLS = {
   conversation_move: (a) => { const it = get(a.id); it.summary.folder = a.folder; changed(it); return it.summary; },
   conversation_options: (a) => { const it = get(a.id); it.options = a.options; changed(it); return it.summary; },
   ...HELP_CALLS,
+  ...localServerCalls(row, fail),
   trash_list: () => [...trash.values()].map((it) => ({ ...it.summary, deleted_ms: Date.now() })),
-  folders_list: () => folders,
-  folder_add: (a) => { const folder = { id: id(), name: a.name, parent: a.parent ?? null }; folders.push(folder); publish({ type: 'folder_changed', folder }); return folder; },
-  folder_rename: (a) => { const folder = folders.find((it) => it.id === a.id); folder.name = a.name; publish({ type: 'folder_changed', folder }); return folder; },
-  folder_move: (a) => { const folder = folders.find((it) => it.id === a.id); folder.parent = a.parent; publish({ type: 'folder_changed', folder }); return folder; },
-  server_state: () => SERVER,
-  folder_remove: (a) => { folders.splice(folders.findIndex((it) => it.id === a.id), 1); publish({ type: 'folder_removed', id: a.id }); return null; },
-  search: () => ({ titles: [], messages: [] }),
+  search: (a) => {
+    const found = (text) => text.toLowerCase().indexOf(a.query.toLowerCase());
+    const all = [...conversations.values()];
+    const titles = all.filter((it) => found(it.summary.title) >= 0).map((it) => ({ conversation: it.summary.id, title: it.summary.title }));
+    const messages = all.flatMap(({ summary: of, messages: list }) => list.filter((it) => found(it.text) >= 0).map((it) => {
+      const [at, end] = [found(it.text), found(it.text) + a.query.length];
+      const snippet = [{ text: it.text.slice(Math.max(0, at - 40), at), hit: false }, { text: it.text.slice(at, end), hit: true }, { text: it.text.slice(end, end + 60), hit: false }];
+      return { conversation: of.id, title: of.title, message: it.id, role: it.role, created_ms: it.created_ms, snippet };
+    }));
+    return { titles, messages };
+  },
   text_scan: (a) => (/[\u200b-\u200f\u202a-\u202e\u2060-\u2064]/.test(a.text) ? [{ type: 'hidden', at: 0, count: 1, names: ['U+202E'] }] : []),
-  draft_count: (a) => ({ tokens: 40 + Math.ceil(a.text.length / 4), context_limit: 8192, can_think_or_not: true, attachments: (a.attachments ?? []).map((id) => ({ id, tokens: 120, tokens_whole: 120, whole: true })) }),
-  context_parts: (a) => ({ before: a.conversation ? 1200 : 160, system: 64, tools: 96, files: a.conversation ? 310 : 0 }),
+  draft_count: (a) => ({ tokens: 40 + Math.ceil(a.text.length / 4) + (projectOf(a.folder)?.files.length ?? -1) * 120 + 120, context_limit: 8192, can_think_or_not: true, attachments: (a.attachments ?? []).map((id) => ({ id, tokens: 120, tokens_whole: 120, whole: true })) }),
+  context_parts: (a) => { const project = projectOf(a.conversation ? get(a.conversation).options.project : a.folder); const own = project && { folder: project.folder, name: project.name, instructions: 64, files: project.files.length * 120 }; return { before: a.conversation ? 1200 : 160 + (own?.files ?? 0), system: 64, tools: 96, files: (a.conversation ? 310 : 0) + (own?.files ?? 0), ...memoryShare((a.options?.memory ?? row('memory').value) === true), ...(own && { project: own }) }; },
   attachment_add: ({ name, base64 }) => attached(name, Buffer.from(base64, 'base64')),
-  attachment_remove: () => null,
-  attachment_text: ({ id }) => ({ attachment: files.get(id).info, text: files.get(id).text, start: 0, total: files.get(id).text.length }),
-  kv_stats: () => KV,
-  machine_memory: () => ({ ours_bytes: 1_420_000_000, free_bytes: 9_900_000_000, total_bytes: 16_700_000_000 }),
+  attachment_image: ({ id }) => originalOf(files.get(id).info), attachment_remove: () => null,
+  attachment_text: ({ id }) => { const { info, text } = files.get(id) ?? projectFile(id); return { attachment: info, text, start: 0, total: text.length }; },
   message_tokens: (a) => {
     const it = [...conversations.values()].flatMap((c) => c.messages).find((m) => m.id === a.message);
     const words = it.text.match(/\s*\S+/g) ?? [];
@@ -138,6 +135,7 @@ const CALLS = {
       return { token: { id: 99, text, probability }, others: [{ id: 99, text, probability }, ...others].sort((x, y) => y.probability - x.probability) };
     });
   },
+  message_choose: (a) => [...conversations.values()].find((it) => it.messages.some((m) => m.id === a.message)).summary,
   message_pick: (a) => CALLS.message_regenerate(a),
   message_fork: (a) => {
     const from = [...conversations.values()].find((it) => it.messages.some((m) => m.id === a.message));
@@ -171,11 +169,13 @@ const CALLS = {
     if (/refuse/.test(a.text)) throw fail(409, 'turn.busy', 'This conversation is still answering.', 'Stop the answer first, or wait for it.');
     let it = a.conversation && get(a.conversation);
     if (!it) {
-      it = { summary: summary({ id: id(), title: a.text.slice(0, 60), model: a.model ?? 'starter', created_ms: Date.now(), updated_ms: Date.now() }), messages: [], compaction: null, compression: null, options: NO_OPTIONS };
+      it = { summary: summary({ id: id(), title: a.text.slice(0, 60), model: a.model ?? 'starter', created_ms: Date.now(), updated_ms: Date.now() }), messages: [], compaction: null, compression: null, options: a.options ?? NO_OPTIONS };
+      it.summary.folder = a.folder ?? null;
       conversations.set(it.summary.id, it);
     }
     const question = message('user', a.text, it.messages.at(-1)?.id ?? null);
-    question.attachments = (a.attachments ?? []).map((key) => ({ ...files.get(key).info, whole: true, tokens: 120, is_about: false }));
+    const given = a.conversation ? [] : (projectOf(a.folder)?.files ?? []).map((file) => ({ ...file, id: id(), from_project: true }));
+    question.attachments = [...given, ...(a.attachments ?? []).map((key) => files.get(key).info)].map((file) => ({ ...file, whole: true, tokens: 120, is_about: false }));
     it.messages.push(question);
     return begin(it, a.text);
   },
@@ -203,7 +203,7 @@ const CALLS = {
   model_settings: () => settings.filter((it) => it.at_load),
   model_setting_set: (a) => settings.filter((it) => it.at_load).map((it) => (it.key === a.key && a.value !== null ? { ...it, value: a.value } : it)),
 };
-const HUB_CALLS = { ...hubCalls(publish, models), ...toolCalls(publish), ...PROFILE_CALLS };
+const HUB_CALLS = { ...hubCalls(publish, models), ...toolCalls(publish), ...folderCalls(publish, id), ...noteCalls(publish, id), ...tuneCalls(publish, fail), ...PROFILE_CALLS, ...MEMORY_CALLS };
 
 function stream(response, request) {
   response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
@@ -222,15 +222,6 @@ async function turnEvents(turn, after, request, response) {
   turn.watchers.add(wake);
   request.on('close', () => turn.watchers.delete(wake));
   wake();
-}
-
-const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml' };
-
-function file(path, response) {
-  const full = join(DIST, normalize(path === '/' ? '/index.html' : path));
-  if (!full.startsWith(DIST) || !existsSync(full) || !statSync(full).isFile()) { response.writeHead(404).end(); return; }
-  response.writeHead(200, { 'content-type': TYPES[extname(full)] ?? 'application/octet-stream', 'content-security-policy': CSP });
-  createReadStream(full).pipe(response);
 }
 
 async function body(request) {

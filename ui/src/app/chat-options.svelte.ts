@@ -4,6 +4,7 @@
  */
 import type { Backend } from '../backend/backend';
 import type { ConversationOptions, Preset } from '../backend/bindings';
+import type { SettingsState } from '../features/settings/store.svelte';
 import type { ChatState } from '../features/chat/store.svelte';
 import {
   EMPTY_OPTIONS,
@@ -16,6 +17,7 @@ export class ChatOptionsState {
   readonly #backend: Backend;
   readonly #chat: ChatState;
   readonly #presets: PresetsState;
+  readonly #settings: Pick<SettingsState, 'text'>;
   #unsent = $state.raw<ChatOptions>(EMPTY_OPTIONS);
 
   /** Null while the conversation is loading. */
@@ -28,17 +30,39 @@ export class ChatOptionsState {
   /** Whether the options differ from the preset they started from. */
   readonly isChanged = $derived.by(() => {
     const { current, preset } = this;
-    return current !== null && !sameOptions(current, preset ?? EMPTY_OPTIONS);
+    return current !== null && !sameOptions(this.#ownOf(current), preset ?? EMPTY_OPTIONS);
   });
   /** Whether any option is set. */
   readonly isSet = $derived.by(
-    () => this.current !== null && !sameOptions(this.current, EMPTY_OPTIONS),
+    () => this.current !== null && !sameOptions(this.#ownOf(this.current), EMPTY_OPTIONS),
   );
+  /** The system prompt that the next message goes with. A new chat without one begins with the default instructions. */
+  readonly systemPrompt = $derived.by(() => {
+    const own = this.current?.options.system_prompt ?? null;
+    return own ?? (this.#chat.id === null ? this.#instructions : '');
+  });
 
-  constructor(backend: Backend, chat: ChatState, presets: PresetsState) {
+  constructor(
+    backend: Backend,
+    chat: ChatState,
+    presets: PresetsState,
+    settings: Pick<SettingsState, 'text'>,
+  ) {
     this.#backend = backend;
     this.#chat = chat;
     this.#presets = presets;
+    this.#settings = settings;
+  }
+
+  get #instructions(): string {
+    return this.#settings.text('instructions', '');
+  }
+
+  /** What the chat sets itself: the default instructions are not its own. */
+  #ownOf(all: ChatOptions): ChatOptions {
+    const { system_prompt } = all.options;
+    if (system_prompt === null || system_prompt !== this.#instructions) return all;
+    return { ...all, options: { ...all.options, system_prompt: null } };
   }
 
   /** Options for the first message of a new chat. */
@@ -56,11 +80,28 @@ export class ChatOptionsState {
     return this.save({ ...current, options: { ...current.options, [key]: value } });
   }
 
+  /** Empty: none, also where there are default instructions. */
+  setSystemPrompt(text: string): Promise<void> {
+    const isDefault = this.#chat.id === null && text === this.#instructions;
+    const none = this.#chat.id === null ? '' : null;
+    return this.set('system_prompt', isDefault ? null : text === '' ? none : text);
+  }
+
+  /** Sets an option that the settings have too; a value that is the settings' own is not stored. */
+  setLikeSetting(key: 'thinking' | 'reasoning_effort', value: string): Promise<void> {
+    return this.set(key, value === this.#settings.text(key, 'model') ? null : value);
+  }
+
   /** Applies a preset; null returns to the settings. */
   applyPreset(preset: Preset | null): Promise<void> {
-    if (preset === null) return this.save(EMPTY_OPTIONS);
+    const project = this.current?.options.project ?? null;
+    if (preset === null) {
+      const system_prompt = this.#chat.id === null ? null : this.#instructions || null;
+      const options = { ...EMPTY_OPTIONS.options, system_prompt, project };
+      return this.save({ ...EMPTY_OPTIONS, options });
+    }
     const { options, compression } = preset;
-    return this.save({ options: { ...options, preset: preset.id }, compression });
+    return this.save({ options: { ...options, preset: preset.id, project }, compression });
   }
 
   async save(own: ChatOptions): Promise<void> {

@@ -2,6 +2,9 @@
 import type { ToolDecision } from '../backend/bindings';
 import { commandFor, isMac, isTyping, type CommandId } from '../shared/keys';
 import type { Inglenook } from './inglenook.svelte';
+import { arrangeSidebar } from '../features/conversations/date-groups';
+import { folderOrder } from '../features/conversations/folder-tree';
+import { rowBeside } from '../features/conversations/row-focus';
 import { zoom } from './zoom';
 import { isComposing } from '../shared/composition';
 
@@ -36,6 +39,20 @@ const inChat =
     return id !== null;
   };
 
+/** Opens the chat that lies beside the open one in the sidebar. */
+const beside =
+  (step: 1 | -1): Command =>
+  (app) => {
+    const { list } = app.conversations;
+    const { pinned, folders, inside, groups } = arrangeSidebar(list, app.folders.list, Date.now());
+    const inFolders = folderOrder(folders).flatMap((it) => inside.get(it) ?? []);
+    const order = [...pinned, ...inFolders, ...groups.flatMap((it) => it.conversations)];
+    const ids = order.map((it) => it.id);
+    const next = rowBeside(ids, app.chat.id, step);
+    if (next !== null) app.openConversation(next);
+    return next !== null;
+  };
+
 /** Decides about the tool call that waits for approval. */
 const decide =
   (decision: ToolDecision): Command =>
@@ -55,8 +72,10 @@ const COMMANDS: Record<CommandId, Command> = {
   'toggle-sidebar': always((app) => app.ui.toggleSidebar()),
   settings: always((app) => app.ui.toggle('settings')),
   models: always((app) => app.ui.toggle('models')),
+  'fine-tuning': always((app) => app.ui.showModels('tune')),
   chat: always((app) => app.ui.showChat()),
   trash: always((app) => app.openTrash()),
+  memory: always((app) => app.ui.toggle('memory')),
   shortcuts: always((app) => (app.ui.shortcuts = !app.ui.shortcuts)),
   help: always((app) => app.ui.toggle('help')),
   palette: always((app) => (app.ui.palette = !app.ui.palette)),
@@ -114,6 +133,8 @@ const COMMANDS: Record<CommandId, Command> = {
   }),
   'tool-allow': decide('allow_once'),
   'tool-deny': decide('deny'),
+  'next-chat': beside(1),
+  'previous-chat': beside(-1),
   rename: inChat((app, id) => {
     app.ui.sidebar = true;
     app.ui.renaming = id;
@@ -127,6 +148,11 @@ const COMMANDS: Record<CommandId, Command> = {
     if (!app.chat.answering) return false;
     void app.chat.stop();
     return true;
+  },
+  'quick-window': (app) => {
+    const { showQuick } = app.backend;
+    if (showQuick) void app.attempt(() => showQuick.call(app.backend));
+    return showQuick !== undefined;
   },
   'zoom-in': (app) => zoom(app, 1),
   'zoom-out': (app) => zoom(app, -1),

@@ -1,5 +1,5 @@
 /** Maps error codes and early ends of answers to suggested actions, and those to buttons. */
-import type { Message } from '../backend/bindings';
+import type { Message, ModelEntry } from '../backend/bindings';
 import { localizeSetting, t } from '../i18n';
 import { sectionName } from '../features/settings/sections';
 import type { ButtonAction } from '../shared/button-action';
@@ -13,7 +13,9 @@ export type SuggestedAction =
   | { readonly to: 'space' | 'servers' }
   | { readonly to: 'picker' | 'new_chat' | 'options' | 'compact' | 'regenerate' | 'stop' }
   /** Opens the model's dialog to change its context size. */
-  | { readonly to: 'larger' | 'smaller' };
+  | { readonly to: 'larger' | 'smaller' }
+  /** Switches to a model that sees, or takes the images out of the draft. */
+  | { readonly to: 'seeing' | 'without_images' };
 
 const setting = (key: string): SuggestedAction => ({ to: 'setting', key });
 const to = <T extends Exclude<SuggestedAction['to'], 'setting' | 'section'>>(place: T) => ({
@@ -44,6 +46,7 @@ const SUGGESTIONS: readonly (readonly [code: string, ...SuggestedAction[]])[] = 
   ['model.draft_vocabulary', setting('draft_model')],
   ['model.kv_dtype', setting('kv')],
   ['model.remote', to('servers')],
+  ['model.no_images', to('seeing'), to('without_images'), to('picker')],
   ['model.built_in'],
   ['model.not_removed'],
   ['model.place_taken'],
@@ -121,9 +124,14 @@ export function suggestionsForMessage(
   return message.error ? suggestionsFor(message.error.code) : [];
 }
 
-/** Converts suggestions to buttons and drops those that do not apply now. */
-export function toButtons(app: Inglenook, suggestions: readonly SuggestedAction[]): ButtonAction[] {
-  return suggestions.map((suggestion) => toButton(app, suggestion)).filter((it) => it !== null);
+/** Converts suggestions to buttons and drops those that do not apply now. `of`: the model of a failed answer. */
+export function toButtons(
+  app: Inglenook,
+  suggestions: readonly SuggestedAction[],
+  of: string | null = null,
+): ButtonAction[] {
+  const buttons = suggestions.map((suggestion) => toButton(app, suggestion, of));
+  return buttons.filter((it) => it !== null);
 }
 
 /** The most useful button, for toasts, which have space for one. */
@@ -132,7 +140,11 @@ export function firstButton(app: Inglenook, code: string): { action?: ButtonActi
   return action ? { action } : {};
 }
 
-function toButton(app: Inglenook, suggestion: SuggestedAction): ButtonAction | null {
+function toButton(
+  app: Inglenook,
+  suggestion: SuggestedAction,
+  of: string | null,
+): ButtonAction | null {
   const { chat, ui } = app;
   const action = (label: string, run: () => void): ButtonAction => ({
     label,
@@ -161,6 +173,8 @@ function toButton(app: Inglenook, suggestion: SuggestedAction): ButtonAction | n
       if (ui.view === 'models' && ui.modelsTab === 'servers') return null;
       return action(t('turn.to_servers'), () => ui.showModels('servers'));
     case 'picker':
+      // Without another model there is nothing to choose.
+      if (app.models.answering.length === 1) return null;
       return action(t('turn.other_model'), () => {
         if (ui.view !== 'chat') ui.showChat();
         ui.picker = true;
@@ -170,19 +184,49 @@ function toButton(app: Inglenook, suggestion: SuggestedAction): ButtonAction | n
     case 'options':
       return action(t('turn.to_options'), () => (ui.options = true));
     case 'compact':
-      if (chat.id === null) return null;
+      if (chat.id === null || !isIdle(app)) return null;
       return action(t('turn.compact_now'), () => void chat.compact());
     case 'regenerate': {
       const last = chat.shown.at(-1);
-      if (last?.role !== 'assistant') return null;
+      if (last?.role !== 'assistant' || !isIdle(app)) return null;
       return action(t('turn.regenerate'), () => void chat.regenerate(last.id));
     }
     case 'stop':
       if (!chat.answering) return null;
       return action(t('turn.stop_it'), () => void chat.stop());
-    // `TurnErrorActions` renders the dialog itself.
+    case 'seeing': {
+      const model = app.models.list.find(
+        (it) => it.skills?.images === true && it.state.state !== 'unusable',
+      );
+      if (!model) return null;
+      return action(
+        t('files.use_seeing', { name: model.name }),
+        () => void app.chooseModel(model.id),
+      );
+    }
+    case 'without_images': {
+      if (!app.attachments.files(chat.id).some((it) => it.kind === 'image')) return null;
+      return action(t('files.without_images'), () => app.attachments.removeImages(chat.id));
+    }
     case 'larger':
-    case 'smaller':
-      return null;
+    case 'smaller': {
+      const model = app.models.find(of ?? app.model?.id);
+      if (model === undefined || model.source === 'remote') return null;
+      const isLarger = suggestion.to === 'larger';
+      if (isLarger && !canGrow(app, model)) return null;
+      const label = t(isLarger ? 'turn.larger_context' : 'turn.smaller_context');
+      return action(label, () => (ui.modelDetails = model.id));
+    }
   }
+}
+
+/** Actions that start an answer or change its chat need one that is not answering. */
+const isIdle = ({ chat }: Inglenook): boolean =>
+  !chat.answering && !chat.sending && !chat.compacting;
+
+/** Whether a model can hold more than the context that it has now. Unknown sizes may grow. */
+export function canGrow(app: Inglenook, model: Pick<ModelEntry, 'context_length'>): boolean {
+  const stats = app.chat.shown.findLast((it) => it.stats !== null)?.stats;
+  const now = app.draftCount.count?.context_limit ?? stats?.context_limit ?? 0;
+  return model.context_length === 0 || now === 0 || model.context_length > now;
 }

@@ -53,6 +53,7 @@ function keysIn(language: Language, keys: string): string {
     Escape: 'Esc',
     Backspace: '⌫',
     ArrowUp: '↑',
+    ArrowDown: '↓',
     Plus: '+',
   };
   return keys

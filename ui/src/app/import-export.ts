@@ -1,5 +1,5 @@
 /** Import, export, backup and restore: through system dialogs in the window, through the page in a browser. */
-import { asBase64 } from '../features/attachments/store.svelte';
+import { asBase64 } from '../shared/base64';
 import type { Backend } from '../backend/backend';
 import type { ExportFormat, ImportSummary } from '../backend/bindings';
 import { joinList } from '../shared/format';
@@ -55,6 +55,15 @@ export class ImportExport {
       if (!path) return;
       await this.#backend.call('profile_trace', { path });
       this.#say(t('chat.saved_as', { path }));
+    });
+  }
+
+  /** Saves a text as a file. */
+  saveText(name: string, text: string): Promise<void> {
+    return this.#attempt(async () => {
+      if (!this.#backend.saveText) return download(name, text);
+      const path = await this.#backend.saveText(name, text);
+      if (path) this.#say(t('chat.saved_as', { path }));
     });
   }
 

@@ -5,6 +5,7 @@
 import { asErrorInfo, type Backend } from '../backend/backend';
 import type * as api from '../backend/bindings';
 import type { ButtonAction } from '../shared/button-action';
+import { codeActions } from '../shared/code-actions.svelte';
 import { isOver } from '../features/chat/reducer';
 import { ChatState } from '../features/chat/store.svelte';
 import { TEMPORARY } from '../features/chat/temporary-chat';
@@ -17,11 +18,10 @@ import { QueueSender } from './queue-sender';
 import { ChatOptionsState } from './chat-options.svelte';
 import { applySettings } from './apply-settings';
 import { toButtons, firstButton, suggestionsFor } from './error-actions';
+import { lastOpen, rememberOpen } from './last-open';
 import { Notifier } from './notifier';
 import { Stores } from './stores';
 import { t, localizeErrorInline } from '../i18n';
-
-const OPEN_KEY = 'inglenook.open';
 
 export class Inglenook extends Stores {
   readonly chat: ChatState;
@@ -53,9 +53,10 @@ export class Inglenook extends Stores {
         this.queueSender.turnEnded(place, turn);
       },
     });
-    this.chatOptions = new ChatOptionsState(backend, this.chat, this.presets);
+    this.chatOptions = new ChatOptionsState(backend, this.chat, this.presets, this.settings);
     this.queueSender = new QueueSender(this);
     this.importExport = new ImportExport(backend, this.toasts, (work) => this.attempt(work));
+    codeActions.save = (name, text) => void this.importExport.saveText(name, text);
   }
 
   async start(): Promise<void> {
@@ -63,8 +64,8 @@ export class Inglenook extends Stores {
     void followEvents(this.backend, take, () => this.#load());
     await this.#load();
     this.ui.welcome = this.#isFirstRun();
-    const open = sessionStorage.getItem(OPEN_KEY);
-    if (open && this.conversations.find(open)) await this.chat.open(open);
+    const open = lastOpen(this.settings.text('start_with', 'new') === 'last');
+    if (open !== null && this.conversations.find(open)) await this.chat.open(open);
     const never = new AbortController().signal;
     const closing = () => (this.ui.closing = 'asked');
     void this.backend.watchClosing?.(closing, never).catch(() => undefined);
@@ -80,13 +81,21 @@ export class Inglenook extends Stores {
     return this.backend.kind === 'window' && isNew && this.settings.on('welcome');
   }
 
-  newChat(): void {
+  /** Starts a chat, in a folder or outside of any. A project gives it what it begins with. */
+  newChat(folder: string | null = null): void {
     this.chat.startNew();
     this.queueSender.queue.forget(TEMPORARY);
     this.#chosen = null;
     this.chatOptions.reset();
-    sessionStorage.removeItem(OPEN_KEY);
+    rememberOpen(null);
     this.ui.showChat();
+    void this.attempt(async () => this.#beginWith(await this.projects.start(folder)));
+  }
+
+  async #beginWith(project: api.Project | null): Promise<void> {
+    if (project === null || this.chat.id !== null) return;
+    this.#chosen = project.model;
+    await this.chatOptions.save(project);
   }
 
   /** Starts a chat that is never stored. */
@@ -97,18 +106,22 @@ export class Inglenook extends Stores {
 
   openConversation(id: string): void {
     this.ui.showChat();
-    sessionStorage.setItem(OPEN_KEY, id);
+    void this.projects.start(null);
+    rememberOpen(id);
     void this.chat.open(id);
   }
 
   async send(text: string, files: readonly api.Attachment[] = []): Promise<boolean> {
-    const sent = await this.chat.send(text, this.model?.id ?? null, {
-      ...this.chatOptions.unsent,
-      files,
-    });
+    const { folder, loading } = this.projects;
+    const isNew = this.chat.id === null;
+    // Until the project is known, the application fills in what it says.
+    const own = isNew && loading ? {} : this.chatOptions.unsent;
+    const model = isNew && loading ? null : (this.model?.id ?? null);
+    const sent = await this.chat.send(text, model, { ...own, folder, files });
     // A temporary chat keeps its options only here.
     if (sent && !this.chat.temporary) this.chatOptions.reset();
-    if (sent && this.chat.id) sessionStorage.setItem(OPEN_KEY, this.chat.id);
+    if (sent && isNew) await this.projects.start(null);
+    if (sent && this.chat.id) rememberOpen(this.chat.id);
     return sent;
   }
 
@@ -189,7 +202,15 @@ export class Inglenook extends Stores {
 
   #apply(event: api.AppEvent): void {
     const first = [this.conversations, this.chat, this.folders, this.trash, this.models];
-    const then = [this.downloads, this.library, this.presets, this.settings, this.tools];
+    const then = [
+      this.downloads,
+      this.library,
+      this.memory,
+      this.presets,
+      this.settings,
+      this.tools,
+      this.tunes,
+    ];
     const all = [...first, ...then, this.queueSender, this.performance, this.#notifier];
     all.forEach((it) => it.apply(event));
     if (event.type === 'notice') this.#say(event.error);

@@ -54,7 +54,9 @@ export function paletteItems(app: Inglenook): PaletteItem[] {
       void app.chooseModel(it.id);
     },
   }));
-  const commands = SHORTCUTS.filter((it) => !UNLISTED.includes(it.id)).map((it): PaletteItem => ({
+  const isOffered = (id: CommandId) =>
+    !UNLISTED.includes(id) && (id !== 'quick-window' || app.backend.showQuick !== undefined);
+  const commands = SHORTCUTS.filter((it) => isOffered(it.id)).map((it): PaletteItem => ({
     id: `command-${it.id}`,
     kind: 'commands',
     icon: 'command',

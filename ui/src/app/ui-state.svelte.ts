@@ -2,13 +2,14 @@
 
 const SIDEBAR_KEY = 'inglenook.sidebar';
 const WIDTH_KEY = 'inglenook.sidebar.width';
+const LEVEL_KEY = 'inglenook.settings.level';
 /** Limits and default of the sidebar's width: both titles and chat stay readable. */
 export const SIDEBAR_PX = { min: 200, default: 260, max: 480 } as const;
 /** Below this window width the sidebar covers the chat instead of standing beside it. */
 export const NARROW_PX = 760;
 
-export type ModelsTab = 'here' | 'discover' | 'servers';
-export type View = 'chat' | 'models' | 'settings' | 'trash' | 'help';
+export type ModelsTab = 'here' | 'discover' | 'servers' | 'tune';
+export type View = 'chat' | 'models' | 'settings' | 'trash' | 'memory' | 'help';
 
 const clampWidth = (px: number): number =>
   Number.isFinite(px)
@@ -16,6 +17,7 @@ const clampWidth = (px: number): number =>
     : SIDEBAR_PX.default;
 
 export class UiState {
+  #isNarrow = innerWidth <= NARROW_PX;
   view = $state<View>('chat');
   sidebar = $state(localStorage.getItem(SIDEBAR_KEY) !== 'closed' && innerWidth > NARROW_PX);
   sidebarPx = $state(clampWidth(Number(localStorage.getItem(WIDTH_KEY) ?? SIDEBAR_PX.default)));
@@ -28,11 +30,17 @@ export class UiState {
   /** Open section of the settings, and the row to scroll to. */
   section = $state<string | null>(null);
   setting = $state<string | null>(null);
+  /** Settings that the page shows; `features/settings/levels.ts` says which are basic. */
+  settingsLevel = $state<'basic' | 'advanced'>(
+    localStorage.getItem(LEVEL_KEY) === 'advanced' ? 'advanced' : 'basic',
+  );
   /** Open tab of the models view. */
   modelsTab = $state<ModelsTab>('here');
   /** Model files that were dropped on the window and wait for the import dialog. */
   pendingImports = $state.raw<readonly string[]>([]);
   picker = $state(false);
+  /** Model whose details are open over the chat. */
+  modelDetails = $state<string | null>(null);
   /** Conversation or folder whose name is being edited. */
   renaming = $state<string | null>(null);
   /** Message that is being edited. */
@@ -58,7 +66,16 @@ export class UiState {
 
   toggleSidebar(): void {
     this.sidebar = !this.sidebar;
-    localStorage.setItem(SIDEBAR_KEY, this.sidebar ? 'open' : 'closed');
+    // Over the chat it is open for a moment: that says nothing about a wide window.
+    if (!this.#isNarrow) localStorage.setItem(SIDEBAR_KEY, this.sidebar ? 'open' : 'closed');
+  }
+
+  /** The window became narrower or wider: the sidebar makes room for the chat, and comes back. */
+  fitTo(widthPx: number): void {
+    const isNarrow = widthPx <= NARROW_PX;
+    if (isNarrow === this.#isNarrow) return;
+    this.#isNarrow = isNarrow;
+    this.sidebar = !isNarrow && localStorage.getItem(SIDEBAR_KEY) !== 'closed';
   }
 
   /** Sets the width, clamped to the limits. */
@@ -77,6 +94,11 @@ export class UiState {
     this.setting = null;
     if (this.view === view) this.showChat();
     else this.view = view;
+  }
+
+  setSettingsLevel(level: 'basic' | 'advanced'): void {
+    this.settingsLevel = level;
+    localStorage.setItem(LEVEL_KEY, level);
   }
 
   showModels(tab: ModelsTab): void {

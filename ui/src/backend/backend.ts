@@ -25,6 +25,7 @@ export type DeepLink =
 export interface TrayLabels {
   readonly show: string;
   readonly new_chat: string;
+  readonly quick: string;
   readonly quit: string;
 }
 
@@ -55,6 +56,10 @@ export interface Backend {
   pickFile?(kind: 'import' | 'backup' | 'attach'): Promise<string | null>;
   /** Asks where to save a file. Null: cancelled. */
   pickSave?(name: string): Promise<string | null>;
+  /** Asks where to save a text and writes it there; absent in a browser. Null: cancelled. */
+  saveText?(name: string, text: string): Promise<string | null>;
+  /** Address of an empty frame with a separate policy, for HTML that a model wrote. */
+  previewFrame(scripts: boolean): string;
   /** Shows one of our folders in the system's file manager. */
   openDir?(which: 'data' | 'log'): Promise<void>;
   /** As `pickModelFile`, for a folder. */
@@ -73,6 +78,14 @@ export interface Backend {
   watchClosing?(onAsked: () => void, signal: AbortSignal): Promise<void>;
   /** Reports the user's decision: quit, or stay. */
   closeWindow?(close: boolean): Promise<void>;
+  /** Sets the keys that open the quick window from any program (null: none); absent where there are none. */
+  setQuickKeys?(keys: string | null): Promise<void>;
+  /** Shows the quick window. */
+  showQuick?(): Promise<void>;
+  /** Hides the quick window; only there. */
+  hideQuick?(): Promise<void>;
+  /** From the quick window: continues in the main one, in a conversation or with a text that was not sent yet. */
+  openInMain?(conversation: string | null, text: string): Promise<void>;
   /** Opens an address outside, after the user has seen it; absent where that is impossible. */
   openLink?(url: string): void;
 }

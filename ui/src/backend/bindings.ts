@@ -23,9 +23,10 @@ export type ErrorInfo = { code: string, message: string, remedy: string,
 action?: ErrorAction, };
 
 /**
- * The format of an attached file.
+ * The format of an attached file. Documents are office texts, books and web pages, read as Markdown like spreadsheets and
+ * presentations.
  */
-export type AttachmentKind = "text" | "markdown" | "code" | "csv" | "pdf";
+export type AttachmentKind = "text" | "markdown" | "code" | "csv" | "pdf" | "image" | "document" | "spreadsheet" | "presentation";
 
 /**
  * A file of a draft or message, already read.
@@ -52,9 +53,51 @@ tokens?: number,
  */
 is_about?: boolean, 
 /**
+ * It came from the project that the conversation began in.
+ */
+from_project?: boolean, 
+/**
  * The guessed encoding.
  */
-guessed?: string, };
+guessed?: string, 
+/**
+ * Of an image whose record is there.
+ */
+image?: ImageInfo, };
+
+/**
+ * An image as lists show it.
+ */
+export type ImageInfo = { 
+/**
+ * Pixels per row.
+ */
+width: number, 
+/**
+ * Rows of pixels.
+ */
+height: number, 
+/**
+ * A small copy, as a data URL.
+ */
+thumbnail: string, };
+
+/**
+ * The original of an image.
+ */
+export type AttachmentImage = { 
+/**
+ * A data URL.
+ */
+url: string, 
+/**
+ * Pixels per row.
+ */
+width: number, 
+/**
+ * Rows of pixels.
+ */
+height: number, };
 
 /**
  * A file's text, or the excerpt of it that is shown at once.
@@ -243,7 +286,7 @@ version: number, versions: number, };
  */
 export type ToolCall = { id: string, name: string, 
 /**
- * A JSON object.
+ * A JSON object; the beginning of one where the answer was cut.
  */
 arguments: string, 
 /**
@@ -402,6 +445,11 @@ model?: string | null,
  */
 attachments?: Array<string>, 
 /**
+ * The folder that a new conversation lies in; where it is a project, what is absent here is as the project says, and
+ * its files go with the message. An existing conversation stays where it is.
+ */
+folder?: string | null, 
+/**
  * Options of a new conversation from its first message on; an existing one keeps its own.
  */
 options?: ConversationOptions | null, 
@@ -426,6 +474,10 @@ model?: string | null,
  * Files of the draft, by their ids.
  */
 attachments?: Array<string>, 
+/**
+ * The folder that a new conversation will lie in; an existing one stays where it is.
+ */
+folder?: string | null, 
 /**
  * Options that the new conversation will have; an existing one has its own.
  */
@@ -469,9 +521,17 @@ before: number, system: number,
  */
 tools: number, 
 /**
- * Files of earlier messages, as far as the model sees them.
+ * Files of earlier messages, as far as the model sees them, and of the project of a new conversation.
  */
-files: number, };
+files: number, 
+/**
+ * The notes of the memory page; absent: none.
+ */
+memory?: MemoryShare, 
+/**
+ * What of it came from the conversation's project.
+ */
+project?: ProjectShare, };
 
 /**
  * A turn that has begun, with the ids of its messages.
@@ -486,7 +546,7 @@ export type TurnEvent = { seq: number, turn: string, kind: TurnEventKind, };
 /**
  * The content of a turn event.
  */
-export type TurnEventKind = { "type": "queued", position: number, } | { "type": "loading", fraction: number, } | { "type": "prefill", done: number, total: number, } | { "type": "compacting", messages: number, } | { "type": "compacted", compaction: CompactionInfo, } | { "type": "text", text: string, ids: Array<number>, } | { "type": "reasoning", text: string, ids: Array<number>, } | { "type": "revised", text: string, reasoning: string, } | { "type": "tool_call", call: ToolCall, } | { "type": "notice", error: ErrorInfo, } | { "type": "done", stats: TurnStats, } | { "type": "failed", error: ErrorInfo, };
+export type TurnEventKind = { "type": "queued", position: number, } | { "type": "loading", fraction: number, } | { "type": "prefill", done: number, total: number, } | { "type": "compacting", messages: number, } | { "type": "compacted", compaction: CompactionInfo, } | { "type": "logprobs", tokens: Array<TokenAlternatives>, } | { "type": "text", text: string, ids: Array<number>, } | { "type": "reasoning", text: string, ids: Array<number>, } | { "type": "revised", text: string, reasoning: string, } | { "type": "tool_call", call: ToolCall, } | { "type": "notice", error: ErrorInfo, } | { "type": "done", stats: TurnStats, } | { "type": "failed", error: ErrorInfo, };
 
 /**
  * Why an answer ended.
@@ -522,9 +582,34 @@ is_about?: boolean,
  */
 answered_by?: string | null, 
 /**
+ * The stop text of the request that ended it: its place in the list.
+ */
+stop_index?: number | null, 
+/**
  * Its one-off options.
  */
-once?: OneOffOptions | null, };
+once?: OneOffOptions | null, 
+/**
+ * What the user guide answered with, where it answered instead of a model.
+ */
+guide?: GuideReply, };
+
+/**
+ * What the user guide answered a message with.
+ */
+export type GuideReply = { "kind": "article", 
+/**
+ * Its id.
+ */
+article: string, 
+/**
+ * Id of another article that may be meant.
+ */
+see_also?: string | null, } | { "kind": "small_talk" } | { "kind": "out_of_scope", 
+/**
+ * Id of the catalogue's model that is recommended here. None: no model fits.
+ */
+model?: string | null, };
 
 /**
  * The type and range of a setting.
@@ -533,7 +618,7 @@ export type SettingKind = { "kind": "number", min: number, max: number, step: nu
 /**
  * Meaning of the empty field, if the value may be absent.
  */
-absent: string | null, } | { "kind": "choice", options: Array<ChoiceOption>, } | { "kind": "toggle" } | { "kind": "text", placeholder: string, } | { "kind": "keys" } | { "kind": "read_only" };
+absent: string | null, } | { "kind": "choice", options: Array<ChoiceOption>, } | { "kind": "toggle" } | { "kind": "text", placeholder: string, } | { "kind": "long_text", placeholder: string, } | { "kind": "prompts" } | { "kind": "keys" } | { "kind": "read_only" };
 
 /**
  * An option of a choice setting.
@@ -609,6 +694,57 @@ aged_pages: KvPool, };
  * Whether a server of this data folder is listening.
  */
 export type ServerState = { "state": "off" } | { "state": "running", ports: Array<number>, } | { "state": "failed", port: number, };
+
+/**
+ * The HTTP server of this window.
+ */
+export type LocalServer = { 
+/**
+ * The caller may start and stop it: it is the window, not a page that a server shows.
+ */
+can_control: boolean, 
+/**
+ * While it listens.
+ */
+listening: ListeningServer | null, };
+
+/**
+ * A server that listens.
+ */
+export type ListeningServer = { port: number, 
+/**
+ * Other devices may connect.
+ */
+for_devices: boolean, 
+/**
+ * Its address on this computer, such as `http://127.0.0.1:8642`.
+ */
+url: string, 
+/**
+ * Its address for other devices. Null: they may not connect, or this computer has no network.
+ */
+device_url: string | null, 
+/**
+ * What programs send as `Authorization: Bearer KEY`.
+ */
+key: string, 
+/**
+ * The newest requests, the latest first.
+ */
+requests: Array<ServedRequest>, };
+
+/**
+ * A request that a server was sent.
+ */
+export type ServedRequest = { id: number, at_ms: number, method: string, path: string, 
+/**
+ * HTTP status; null: it has no answer yet.
+ */
+status: number | null, 
+/**
+ * Milliseconds until its answer began.
+ */
+duration_ms: number, };
 
 /**
  * Main memory as the system reports it. Absent: unknown.
@@ -740,7 +876,15 @@ export type TokenShare = { id: number, text: string,
 /**
  * From 0 to 1, before temperature and other sampling.
  */
-probability: number, };
+probability: number, 
+/**
+ * Natural logarithm of the probability, which may be too small for `probability`.
+ */
+logprob: number, 
+/**
+ * The token's own bytes, which may be a part of a character. Only while an answer is generated.
+ */
+bytes?: Array<number>, };
 
 /**
  * Continues an answer from an alternative token.
@@ -835,7 +979,15 @@ related: Array<string>,
 /**
  * Places that the article is about.
  */
-targets: Array<HelpTarget>, };
+targets: Array<HelpTarget>, 
+/**
+ * Error codes that the article explains, or their beginnings, which end in `.` or `_`.
+ */
+errors: Array<string>, 
+/**
+ * Keys of the settings that the article names.
+ */
+settings: Array<string>, };
 
 /**
  * A place that a button under an article opens.
@@ -845,7 +997,7 @@ export type HelpTarget = { "kind": "section", key: string, } | { "kind": "settin
 /**
  * An application event, apart from those of turns.
  */
-export type AppEvent = { "type": "conversation_changed", conversation: ConversationSummary, } | { "type": "conversation_removed", id: string, } | { "type": "folder_changed", folder: Folder, } | { "type": "folder_removed", id: string, } | { "type": "model_changed", model: ModelEntry, } | { "type": "model_removed", id: string, } | { "type": "model_import", progress: ImportProgress, } | { "type": "setting_changed", row: SettingRow, } | { "type": "preset_changed", preset: Preset, } | { "type": "preset_removed", id: string, } | { "type": "download_changed", download: Download, } | { "type": "download_removed", id: string, } | { "type": "tool_calls", 
+export type AppEvent = { "type": "conversation_changed", conversation: ConversationSummary, } | { "type": "conversation_removed", id: string, } | { "type": "folder_changed", folder: Folder, } | { "type": "folder_removed", id: string, } | { "type": "model_changed", model: ModelEntry, } | { "type": "model_removed", id: string, } | { "type": "model_import", progress: ImportProgress, } | { "type": "setting_changed", row: SettingRow, } | { "type": "preset_changed", preset: Preset, } | { "type": "preset_removed", id: string, } | { "type": "notes_changed", notes: Array<Note>, } | { "type": "tune_changed", tune: TuneInfo, } | { "type": "tune_removed", id: string, } | { "type": "download_changed", download: Download, } | { "type": "download_removed", id: string, } | { "type": "tool_calls", 
 /**
  * Null: a temporary chat, whose answers are named by their turns.
  */
@@ -872,13 +1024,92 @@ system_prompt: string | null, temperature: number | null, top_k: number | null, 
  */
 max_tokens: number | null, 
 /**
+ * From -2 to 2.
+ */
+presence_penalty: number | null, 
+/**
+ * From -2 to 2.
+ */
+frequency_penalty: number | null, 
+/**
+ * DRY and XTC.
+ */
+samplers: SamplerOptions | null, 
+/**
+ * Texts that end the answer; they are not part of it.
+ */
+stop: Array<string> | null, 
+/**
+ * A JSON schema that the answer follows, as text.
+ */
+json_schema: string | null, 
+/**
+ * Whether it reasons, for models that can be switched; as the setting `thinking`.
+ */
+thinking: string | null, 
+/**
+ * Reasoning effort, for models with levels; as the setting `reasoning_effort`.
+ */
+reasoning_effort: string | null, 
+/**
+ * How many tokens an image may take, in models that see any size. Absent: as the model's own settings say.
+ */
+image_detail: ImageDetail | null, 
+/**
  * Ids of the servers whose tools the model is offered. Absent: as the settings say.
  */
 tools: Array<string> | null, 
 /**
  * The preset that these options started from.
  */
-preset: string | null, };
+preset: string | null, 
+/**
+ * Whether prompts have the notes of the memory page. Absent: as the setting `memory` says.
+ */
+memory: boolean | null, 
+/**
+ * The project that they started from, by its folder.
+ */
+project: string | null, };
+
+/**
+ * How many tokens an image may take, in models that let one choose.
+ */
+export type ImageDetail = "low" | "balanced" | "full";
+
+/**
+ * The samplers DRY and XTC, by llama.cpp's names; an absent value is the published one, and both are off without their
+ * first.
+ */
+export type SamplerOptions = { 
+/**
+ * From 0; 0 turns DRY off.
+ */
+dry_multiplier: number | null, 
+/**
+ * From 1.
+ */
+dry_base: number | null, 
+/**
+ * Longest repetition without a penalty, in tokens.
+ */
+dry_allowed_length: number | null, 
+/**
+ * Recent tokens that are searched; -1: all, 0 turns DRY off.
+ */
+dry_penalty_last_n: number | null, 
+/**
+ * Texts that end a repetition.
+ */
+dry_sequence_breakers: Array<string> | null, 
+/**
+ * From 0 to 1; 0 turns XTC off.
+ */
+xtc_probability: number | null, 
+/**
+ * From 0 to 1.
+ */
+xtc_threshold: number | null, };
 
 /**
  * Sets a conversation's options.
@@ -986,7 +1217,11 @@ export type Folder = { id: string, name: string,
 /**
  * The folder it lies in; null: none.
  */
-parent: string | null, };
+parent: string | null, 
+/**
+ * New conversations in it begin with its instructions and files.
+ */
+is_project?: boolean, };
 
 /**
  * Creates a folder.
@@ -1010,6 +1245,126 @@ export type FolderMoveArgs = { id: string,
  * Null: out of any folder.
  */
 parent: string | null, };
+
+/**
+ * The block of a prompt that has the notes.
+ */
+export type MemoryShare = { tokens: number, 
+/**
+ * As the model is given it.
+ */
+text: string, };
+
+/**
+ * A note that is part of prompts.
+ */
+export type Note = { id: string, text: string, 
+/**
+ * The conversation that the user took it from. It may be gone.
+ */
+source: string | null, created_ms: number, updated_ms: number, };
+
+/**
+ * Adds a note, or changes the text of one.
+ */
+export type NoteArgs = { 
+/**
+ * Absent: adds one.
+ */
+id?: string | null, text: string, 
+/**
+ * The conversation that a new one is taken from.
+ */
+source?: string | null, };
+
+/**
+ * A folder whose new conversations begin with what it says.
+ */
+export type Project = { 
+/**
+ * The folder.
+ */
+folder: string, 
+/**
+ * The folder's name.
+ */
+name: string, 
+/**
+ * System prompt of new conversations; empty: none.
+ */
+instructions: string, 
+/**
+ * The preset that new conversations begin with.
+ */
+preset: string | null, 
+/**
+ * Library id of the model of new conversations.
+ */
+model: string | null, 
+/**
+ * Whether prompts of new conversations have the notes of the memory page. Null: as the setting `memory` says.
+ */
+memory: boolean | null, 
+/**
+ * Go with the first message of new conversations.
+ */
+files: Array<Attachment>, 
+/**
+ * Options of new conversations: those of the preset, with the instructions.
+ */
+options: ConversationOptions, 
+/**
+ * Strategy of the preset for conversations longer than the context.
+ */
+compression: CompactionStrategy | null, };
+
+/**
+ * Makes a folder a project, or changes what it says. Its files stay.
+ */
+export type ProjectArgs = { 
+/**
+ * The folder.
+ */
+folder: string, instructions?: string, 
+/**
+ * The preset that new conversations begin with; absent: none.
+ */
+preset?: string | null, 
+/**
+ * Library id of the model of new conversations; absent: the default model.
+ */
+model?: string | null, 
+/**
+ * Whether prompts of new conversations have the notes of the memory page; absent: as the setting `memory` says.
+ */
+memory?: boolean | null, };
+
+/**
+ * Adds a file's bytes to a project.
+ */
+export type ProjectFileArgs = { folder: string, name: string, 
+/**
+ * The file's bytes.
+ */
+base64: string, };
+
+/**
+ * Adds a file of this machine to a project.
+ */
+export type ProjectPathArgs = { folder: string, path: string, };
+
+/**
+ * What a prompt has from the project that its conversation began in.
+ */
+export type ProjectShare = { folder: string, name: string, 
+/**
+ * Tokens of its instructions; 0: the conversation has others.
+ */
+instructions: number, 
+/**
+ * Tokens of its files; part of those of all files.
+ */
+files: number, };
 
 /**
  * Options of one answer that differ from its conversation's; absent ones don't.
@@ -1175,13 +1530,17 @@ export type ModelSource = "built_in" | "file" | "owned" | "hub_cache" | "lm_stud
 export type ModelState = { "state": "unloaded" } | { "state": "loading", fraction: number, } | { "state": "ready" } | { "state": "unusable", error: ErrorInfo, };
 
 /**
- * What a model supports besides plain answers, according to its chat template.
+ * What a model supports besides plain answers, according to its files.
  */
 export type ModelSkills = { 
 /**
  * It accepts tools.
  */
-tools: boolean, thinking: Thinking, };
+tools: boolean, thinking: Thinking, 
+/**
+ * It sees images.
+ */
+images: boolean, };
 
 /**
  * Whether a model reasons before it answers, and how that can be controlled.
@@ -1361,7 +1720,7 @@ path?: string | null, facts?: FitFacts | null,
  */
 context?: number | null, 
 /**
- * Precision of the context (`f32`, `f16`, `q8_0`, `q4_0`); absent: as the settings say.
+ * Precision of the context (`f32`, `f16`, `q8_0`, `q4_0`, or `q8_0/q4_0` for keys and values); absent: as the settings say.
  */
 kv?: string | null, };
 
@@ -1390,7 +1749,33 @@ export type Recommendation = {
 /**
  * Of the catalogue.
  */
-id: string, reason: string, fit: ModelFit, };
+id: string, reason: string, fit: ModelFit, 
+/**
+ * At most one of each kind, from fast to best. The balanced one is the recommendation itself.
+ */
+choices: Array<ModelChoice>, };
+
+/**
+ * A model that is offered as a first one.
+ */
+export type ModelChoice = { kind: ChoiceKind, 
+/**
+ * Of the catalogue.
+ */
+id: string, 
+/**
+ * As the catalogue calls it.
+ */
+name: string, 
+/**
+ * Of the download.
+ */
+bytes: number, fit: ModelFit, };
+
+/**
+ * What speaks for a model.
+ */
+export type ChoiceKind = "fast" | "balanced" | "best";
 
 /**
  * How a model enters the library.
@@ -1410,6 +1795,293 @@ path: string, how: ImportHow, };
  * Progress of an import. The last one has `done` equal to `total`, or an error.
  */
 export type ImportProgress = { path: string, done_bytes: number, total_bytes: number, error: ErrorInfo | null, };
+
+/**
+ * What is learned from.
+ */
+export type TuneData = { "from": "path", path: string, } | { "from": "text", name: string, text: string, } | { "from": "chats", ids: Array<string>, };
+
+/**
+ * A run that is asked for. What is absent is as usual.
+ */
+export type TuneArgs = { 
+/**
+ * A library id. Only models on this computer can be trained.
+ */
+model: string, 
+/**
+ * Letters, digits, `.`, `_` and `-`. The result is called `MODEL+NAME`.
+ */
+name: string, data: TuneData, 
+/**
+ * Rank of the adapter's matrices.
+ */
+rank?: number | null, 
+/**
+ * Strength of the adapter: its update is divided by the rank and multiplied by this.
+ */
+alpha?: number | null, 
+/**
+ * Learning rate after the warm-up.
+ */
+lr?: number | null, 
+/**
+ * How often each example is learned.
+ */
+epochs?: number | null, 
+/**
+ * Longest example in tokens.
+ */
+max_tokens?: number | null, 
+/**
+ * Examples of one step.
+ */
+step_examples?: number | null, 
+/**
+ * Determines the first values, the held-out examples and the order.
+ */
+seed?: number | null, };
+
+/**
+ * A stretch of an example.
+ */
+export type TunePiece = { text: string, 
+/**
+ * The model learns to write it; else it only reads it.
+ */
+is_learned: boolean, };
+
+/**
+ * An example as the model sees it.
+ */
+export type TuneExample = { 
+/**
+ * Line of the data where it starts, from 1.
+ */
+line: number, pieces: Array<TunePiece>, };
+
+/**
+ * An item that is not learned from.
+ */
+export type TuneSkipped = { 
+/**
+ * Line of the data where it starts, from 1.
+ */
+line: number, 
+/**
+ * Why, as a clause.
+ */
+reason: string, };
+
+/**
+ * Why answers of chats are not learned.
+ */
+export type TuneLeftOutReason = "replaced" | "unfinished" | "tools" | "files" | "guide";
+
+/**
+ * Answers of chats that are not learned.
+ */
+export type TuneLeftOut = { reason: TuneLeftOutReason, count: number, };
+
+/**
+ * What is learned from chats: answers that the user kept or edited.
+ */
+export type TuneChats = { 
+/**
+ * Chats with such answers.
+ */
+chats: number, 
+/**
+ * Answers that are learned.
+ */
+answers: number, 
+/**
+ * Those that are not, by reason.
+ */
+left_out: Array<TuneLeftOut>, };
+
+/**
+ * What a run would learn, and what it would take.
+ */
+export type TunePreview = { 
+/**
+ * Examples to learn from.
+ */
+examples: number, 
+/**
+ * Examples that are only measured.
+ */
+held_out: number, 
+/**
+ * Tokens of the examples to learn from.
+ */
+tokens: number, 
+/**
+ * Those of them that the model learns to write.
+ */
+learned_tokens: number, 
+/**
+ * Longest example in tokens that is allowed.
+ */
+max_tokens: number, 
+/**
+ * Steps of the whole run.
+ */
+steps: number, 
+/**
+ * Estimate for the whole run, from a step that was measured on this computer.
+ */
+seconds: number, 
+/**
+ * Estimate of the memory that the run needs at most.
+ */
+memory_bytes: number, free_bytes: number | null, 
+/**
+ * The first examples.
+ */
+first: Array<TuneExample>, 
+/**
+ * Where the examples are chats.
+ */
+chats: TuneChats | null, n_skipped: number, 
+/**
+ * The first of the items that are left out.
+ */
+skipped: Array<TuneSkipped>, };
+
+/**
+ * One step of a run.
+ */
+export type TuneStep = { 
+/**
+ * From 1.
+ */
+step: number, 
+/**
+ * Mean loss of the step's examples, before it.
+ */
+loss: number, 
+/**
+ * Mean loss of the held-out examples after it, where it was measured.
+ */
+held_out: number | null, 
+/**
+ * Tokens learned from per second.
+ */
+tok_s: number, 
+/**
+ * How long the step took.
+ */
+seconds: number, };
+
+/**
+ * How a run ended.
+ */
+export type TuneReport = { 
+/**
+ * Loss of the held-out examples before the run. Absent: there are none.
+ */
+before: number | null, 
+/**
+ * The same after the run.
+ */
+after: number | null, 
+/**
+ * Steps done.
+ */
+steps: number, 
+/**
+ * The held-out loss rose, so the run ended before its last step.
+ */
+stopped_early: boolean, 
+/**
+ * The held-out loss is higher than before the run.
+ */
+worse_than_before: boolean, };
+
+/**
+ * Where a run stands.
+ */
+export type TuneState = { "state": "running" } | { "state": "paused" } | { "state": "done", report: TuneReport, } | { "state": "failed", error: ErrorInfo, };
+
+/**
+ * A run.
+ */
+export type TuneInfo = { 
+/**
+ * Its name.
+ */
+id: string, 
+/**
+ * Library id of the model that learns.
+ */
+model: string, 
+/**
+ * Name of the data. Empty: it was made of chats.
+ */
+data: string, 
+/**
+ * Number of chats that the data was made of.
+ */
+chats: number | null, state: TuneState, 
+/**
+ * Steps of the whole run. Absent: it has not begun.
+ */
+n_steps: number | null, 
+/**
+ * The last step that was done.
+ */
+last: TuneStep | null, 
+/**
+ * Held-out loss before the run.
+ */
+before: number | null, 
+/**
+ * Seconds that a running one still takes, by the mean of its steps.
+ */
+seconds_left: number | null, created_ms: number, 
+/**
+ * Folder with the adapter.
+ */
+folder: string, 
+/**
+ * The id under which the result answers, once it is done.
+ */
+tuned: string | null, };
+
+/**
+ * A held-out prompt with the answers of both models, each always with the most likely token.
+ */
+export type TuneAnswers = { 
+/**
+ * Line of the data where the example starts, from 1.
+ */
+line: number, 
+/**
+ * The last question, or the beginning of a text.
+ */
+prompt: string, 
+/**
+ * What the data continues with.
+ */
+expected: string, 
+/**
+ * Answer of the model as it was, cut off if it is long.
+ */
+base: string, 
+/**
+ * Answer of the tuned model, cut off if it is long.
+ */
+tuned: string, };
+
+/**
+ * A run with all its steps.
+ */
+export type TuneDetails = { info: TuneInfo, steps: Array<TuneStep>, 
+/**
+ * Up to five held-out prompts, answered by both models. Empty until the run is complete.
+ */
+answers: Array<TuneAnswers>, };
 
 /**
  * A removed model that can still be restored.
@@ -1475,7 +2147,7 @@ export type Scan = { folders: Array<ModelFolder>, models: Array<ModelEntry>, };
 /**
  * What a model was trained for besides chat.
  */
-export type Capability = "thinking" | "tools" | "code";
+export type Capability = "thinking" | "tools" | "code" | "images";
 
 /**
  * A catalogue entry. Sizes and hashes come from the hub when a file is downloaded.
@@ -1858,6 +2530,10 @@ export type RemoteInfo = {
  */
 endpoint: string, hosts: Array<string>, leaves_machine: boolean, 
 /**
+ * A connection to one of them is not encrypted.
+ */
+is_readable: boolean, 
+/**
  * A sentence for people: where their text is sent.
  */
 note: string, };
@@ -2120,7 +2796,7 @@ export type ToolPromptText = { text: string, };
 /**
  * The purpose of a connection.
  */
-export type ConnectionPurpose = "answer" | "model_list" | "count" | "search" | "download" | "catalogue" | "tool";
+export type ConnectionPurpose = "answer" | "model_list" | "count" | "search" | "download" | "catalogue" | "tool" | "image";
 
 /**
  * One outgoing connection, without its content.
@@ -2159,6 +2835,7 @@ export type Calls = {
   conversation_set_model: { args: SetModelArgs; result: ConversationSummary };
   attachment_add: { args: AttachArgs; result: Attachment };
   attachment_add_path: { args: PathArgs; result: Attachment };
+  attachment_image: { args: IdArgs; result: AttachmentImage };
   attachment_remove: { args: IdArgs; result: null };
   attachment_text: { args: AttachmentTextArgs; result: AttachmentText };
   conversation_set_compression: { args: SetCompressionArgs; result: null };
@@ -2177,6 +2854,23 @@ export type Calls = {
   folder_rename: { args: FolderNameArgs; result: Folder };
   folder_move: { args: FolderMoveArgs; result: Folder };
   folder_remove: { args: IdArgs; result: null };
+  project_get: { args: IdArgs; result: Project | null };
+  project_set: { args: ProjectArgs; result: Project };
+  project_remove: { args: IdArgs; result: null };
+  project_file_add: { args: ProjectFileArgs; result: Project };
+  project_file_add_path: { args: ProjectPathArgs; result: Project };
+  project_file_remove: { args: IdArgs; result: Project };
+  notes_list: { args: NoArgs; result: Array<Note> };
+  note_save: { args: NoteArgs; result: Note };
+  note_remove: { args: IdArgs; result: null };
+  tunes_list: { args: NoArgs; result: Array<TuneInfo> };
+  tune_get: { args: IdArgs; result: TuneDetails };
+  tune_preview: { args: TuneArgs; result: TunePreview };
+  tune_start: { args: TuneArgs; result: TuneInfo };
+  tune_pause: { args: IdArgs; result: TuneInfo };
+  tune_resume: { args: IdArgs; result: TuneInfo };
+  tune_stop: { args: IdArgs; result: TuneInfo };
+  tune_remove: { args: IdArgs; result: null };
   export: { args: ExportArgs; result: ExportedFile };
   export_name: { args: ExportArgs; result: FileName };
   export_to: { args: ExportToArgs; result: SavedFile };
@@ -2211,6 +2905,10 @@ export type Calls = {
   kv_stats: { args: NoArgs; result: KvInfo };
   machine_memory: { args: NoArgs; result: MemoryInfo };
   server_state: { args: NoArgs; result: ServerState };
+  local_server: { args: NoArgs; result: LocalServer };
+  local_server_start: { args: NoArgs; result: LocalServer };
+  local_server_stop: { args: NoArgs; result: LocalServer };
+  local_server_renew_key: { args: NoArgs; result: LocalServer };
   profile: { args: NoArgs; result: ProfileInfo };
   profile_switch: { args: ProfileSwitchArgs; result: ProfileInfo };
   profile_trace: { args: ProfileTraceArgs; result: ExportedFile };

@@ -1,8 +1,13 @@
 /** Chooses the transport for this page. */
 import type { Backend } from './backend';
 import { HttpBackend, takeKey } from './http';
-import { TauriBackend, inWindow } from './tauri';
+import { QuickBackend, TauriBackend, inWindow } from './tauri';
+
+/** Whether this page is the quick window. */
+export const isQuickWindow = (): boolean =>
+  new URLSearchParams(location.search).get('window') === 'quick';
 
 export function connect(): Backend {
-  return inWindow() ? new TauriBackend() : new HttpBackend(takeKey());
+  if (!inWindow()) return new HttpBackend(takeKey());
+  return isQuickWindow() ? new QuickBackend() : new TauriBackend();
 }

@@ -69,6 +69,10 @@ export class HttpBackend implements Backend {
     this.#origin = origin;
   }
 
+  previewFrame(scripts: boolean): string {
+    return `${this.#origin}/preview/${scripts ? 'scripts' : 'static'}`;
+  }
+
   async call<N extends CallName>(name: N, args: ArgsOf<N>): Promise<ResultOf<N>> {
     const response = await this.#fetch(`/api/${name}`, {
       method: 'POST',

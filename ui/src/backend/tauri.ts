@@ -1,5 +1,5 @@
 /** Transport inside the window: Tauri IPC. */
-import { Channel, invoke, isTauri } from '@tauri-apps/api/core';
+import { Channel, convertFileSrc, invoke, isTauri } from '@tauri-apps/api/core';
 import {
   BackendError,
   asErrorInfo,
@@ -39,7 +39,8 @@ const LAST_EVENTS_MS = 2000;
 const isLast = (event: TurnEvent): boolean =>
   event.kind.type === 'done' || event.kind.type === 'failed';
 
-export class TauriBackend implements Backend {
+/** What every window may do. */
+class WindowBackend implements Backend {
   readonly kind = 'window';
 
   call<N extends CallName>(name: N, args: ArgsOf<N>): Promise<ResultOf<N>> {
@@ -79,12 +80,27 @@ export class TauriBackend implements Backend {
     });
   }
 
+  previewFrame(scripts: boolean): string {
+    return convertFileSrc(scripts ? 'scripts' : 'static', 'preview');
+  }
+
+  setZoom(factor: number): Promise<void> {
+    return invokeCommand('set_zoom', { factor });
+  }
+}
+
+/** The main window. */
+export class TauriBackend extends WindowBackend {
   pickFile(kind: 'import' | 'backup' | 'attach'): Promise<string | null> {
     return invokeCommand('pick_file', { kind });
   }
 
   pickSave(name: string): Promise<string | null> {
     return invokeCommand('pick_save', { name });
+  }
+
+  saveText(name: string, text: string): Promise<string | null> {
+    return invokeCommand('save_text', { name, text });
   }
 
   pickModelFile(): Promise<string | null> {
@@ -109,10 +125,6 @@ export class TauriBackend implements Backend {
     return invokeCommand('watch_asked', { channel });
   }
 
-  setZoom(factor: number): Promise<void> {
-    return invokeCommand('set_zoom', { factor });
-  }
-
   setTray(labels: TrayLabels | null): Promise<void> {
     return invokeCommand('set_tray', { labels });
   }
@@ -127,5 +139,24 @@ export class TauriBackend implements Backend {
 
   notify(title: string, text: string): Promise<void> {
     return invokeCommand('notify', { title, text });
+  }
+
+  setQuickKeys(keys: string | null): Promise<void> {
+    return invokeCommand('set_quick_keys', { keys });
+  }
+
+  showQuick(): Promise<void> {
+    return invokeCommand('show_quick', {});
+  }
+}
+
+/** The quick window: `src-tauri/capabilities/quick.json` permits no more. */
+export class QuickBackend extends WindowBackend {
+  hideQuick(): Promise<void> {
+    return invokeCommand('hide_quick', {});
+  }
+
+  openInMain(conversation: string | null, text: string): Promise<void> {
+    return invokeCommand('open_in_main', { conversation, text });
   }
 }

@@ -8,7 +8,7 @@ import { en } from './en';
 import { formatMessage, languageOf, localeOf } from './format-message';
 import { i18n, t } from './i18n.svelte';
 import { catalogue as ja } from './ja';
-import { localizeSetting, localizeError } from './localize';
+import { errorCause, localizeSetting, localizeError } from './localize';
 import {
   ERROR_CODES,
   LANGUAGES,
@@ -125,6 +125,34 @@ it('every translated error code exists', () => {
   ).toEqual([]);
 });
 
+describe('a connection that failed', () => {
+  it.each([
+    [
+      'hub.unreachable',
+      "huggingface.co can't be reached: dns error: failed to lookup address information.",
+      'huggingface.co can’t be reached.',
+      'dns error: failed to lookup address information',
+    ],
+    [
+      'remote.unreachable',
+      "192.168.1.20:8642 can't be reached: Connection refused (os error 111).",
+      '192.168.1.20:8642 can’t be reached.',
+      'Connection refused (os error 111)',
+    ],
+    [
+      'hub.certificate',
+      "The connection to huggingface.co can't be trusted: invalid peer certificate: UnknownIssuer.",
+      'The connection to huggingface.co can’t be trusted.',
+      'invalid peer certificate: UnknownIssuer',
+    ],
+    ['hub.silent', 'huggingface.co has sent nothing for 30 seconds.', null, ''],
+  ])('%s: the headline has no words of the system', (code, message, headline, cause) => {
+    const error = { code, message, remedy: 'x' };
+    expect(localizeError(error).message).toBe(headline ?? message);
+    expect(errorCause(error)).toBe(cause);
+  });
+});
+
 describe('a message', () => {
   it.each<[Language, number, string]>([
     ['en', 1, '1 model'],
@@ -213,6 +241,11 @@ describe('the language', () => {
       kind: { options: [{ value: 'dark', label: 'Dunkel' }] },
     });
     expect(localizeSetting({ ...row, key: 'unheard_of' }).label).toBe('Theme');
+    const kind = { kind: 'long_text', placeholder: 'For example: Answer briefly.' } as const;
+    expect(localizeSetting({ ...row, key: 'instructions', kind }).kind).toEqual({
+      kind: 'long_text',
+      placeholder: de.settings.instructions?.placeholder,
+    });
     await i18n.choose('en');
     expect(localizeError(error)).toBe(error);
   });

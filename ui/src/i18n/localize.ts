@@ -1,6 +1,7 @@
 /** Translates the application's texts for settings and errors; falls back to its English. */
 import type { ErrorInfo, SettingKind, SettingRow } from '../backend/bindings';
-import { i18n } from './i18n.svelte';
+import { i18n, t } from './i18n.svelte';
+import { importErrorText } from './import-errors';
 import type { ErrorCode, ErrorText, SettingText } from './types';
 
 /** Translates a row. Section and group stay unchanged: they are identifiers. */
@@ -18,7 +19,9 @@ function kindOf(kind: SettingKind, text: SettingText): SettingKind {
   if (kind.kind === 'integer' && kind.absent !== null) {
     return { ...kind, absent: text.absent ?? kind.absent };
   }
-  if (kind.kind === 'text') return { ...kind, placeholder: text.placeholder ?? kind.placeholder };
+  if (kind.kind === 'text' || kind.kind === 'long_text') {
+    return { ...kind, placeholder: text.placeholder ?? kind.placeholder };
+  }
   return kind;
 }
 
@@ -28,9 +31,51 @@ const VALUES: Readonly<Partial<Record<ErrorCode, RegExp>>> = {
     /^The chat database was damaged\. (?<chats>\d+) chats were recovered\. Missing: (?<titles>\d+) titles, at least (?<messages>\d+) messages; (?<places>\d+) places could not be read\. The damaged file is kept as (?<file>.*)\.$/,
 };
 
+/** A server that can't be reached: its name, and the cause in the words of the system's network code. */
+const OUT_OF_REACH = /^(?<place>.+?) can't be reached: (?<cause>[^]+)\.$/;
+const UNTRUSTED = /^The connection to (?<place>.+?) can't be trusted: (?<cause>[^]+)\.$/;
+
+/** Codes whose texts `import-errors.ts` knows. */
+const OF_IMPORTS: ReadonlySet<string> = new Set([
+  'import.broken',
+  'import.conversation',
+  'import.newer',
+  'import.too_large',
+  'import.unknown',
+  'import.zip',
+]);
+
+type ErrorTexts = Pick<ErrorInfo, 'code' | 'message' | 'remedy'>;
+
+/** The cause of a failed connection, which is no text for people; empty for other errors. */
+export const errorCause = ({ message }: Pick<ErrorInfo, 'message'>): string =>
+  (OUT_OF_REACH.exec(message) ?? UNTRUSTED.exec(message))?.groups?.cause ?? '';
+
+/** A failed connection without its cause. Null: another error. */
+function connectionText({ code, message: english, remedy }: ErrorTexts): ErrorText | null {
+  const place = OUT_OF_REACH.exec(english)?.groups?.place;
+  if (place !== undefined) {
+    const message = t('common.cant_reach', { place });
+    const owner = code.split('.')[0];
+    if (owner === 'hub') return { message, remedy: t('common.cant_reach_hub_remedy') };
+    if (owner === 'remote') return { message, remedy: t('common.cant_reach_server_remedy') };
+    return { message, remedy };
+  }
+  const untrusted = UNTRUSTED.exec(english)?.groups?.place;
+  if (untrusted === undefined) return null;
+  return {
+    message: t('common.cant_trust', { place: untrusted }),
+    remedy: t('common.cant_trust_remedy'),
+  };
+}
+
 /** Translates an error by its code if that loses nothing; else keeps the application's text. */
-export function localizeError(error: Pick<ErrorInfo, 'code' | 'message' | 'remedy'>): ErrorText {
+export function localizeError(error: ErrorTexts): ErrorText {
+  const connection = connectionText(error);
+  if (connection) return connection;
   const code = error.code as ErrorCode;
+  // These say what is wrong where: a translation by code would lose it.
+  if (OF_IMPORTS.has(code)) return importErrorText(error) ?? error;
   const text = i18n.catalogue.errors[code];
   const pattern = VALUES[code];
   if (!text || !pattern) return text ?? error;
@@ -41,7 +86,7 @@ export function localizeError(error: Pick<ErrorInfo, 'code' | 'message' | 'remed
 }
 
 /** Message and remedy in one line. */
-export function localizeErrorInline(error: Pick<ErrorInfo, 'code' | 'message' | 'remedy'>): string {
+export function localizeErrorInline(error: ErrorTexts): string {
   const { message, remedy } = localizeError(error);
   return `${message} ${remedy}`.trim();
 }

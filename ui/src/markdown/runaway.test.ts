@@ -104,7 +104,7 @@ describe('runaway output', () => {
     60_000,
   );
 
-  it('shows the words at the end of a thousand quotes', () => {
+  it('f78 shows the words at the end of a thousand quotes', () => {
     const html = render(`One.\n\n${'>'.repeat(2000)} deep\n\nTwo *three*.`, false);
     expect(html).toContain('deep');
     expect(html).toContain('<p>Two <em>three</em>.</p>');

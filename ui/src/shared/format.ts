@@ -23,6 +23,9 @@ export const count = whole;
 export const rate = (n: number): string => (n < 10 ? one(n) : whole(n));
 export const oneDigit = one;
 
+/** Two decimals. */
+export const decimal = (n: number): string => number(n, fixed(2));
+
 const UNITS = ['byte', 'kilobyte', 'megabyte', 'gigabyte', 'terabyte'] as const;
 
 /** Decimal units, as on disks and model pages. */
@@ -126,6 +129,10 @@ export const date = (ms: number): string =>
 
 export const dateTime = (ms: number): string =>
   new Intl.DateTimeFormat(i18n.locale, { dateStyle: 'medium', timeStyle: 'short' }).format(ms);
+
+/** Time of the day, to the second. */
+export const timeOfDay = (ms: number): string =>
+  new Intl.DateTimeFormat(i18n.locale, { timeStyle: 'medium' }).format(ms);
 
 const MAX_TITLE_CHARS = 40;
 

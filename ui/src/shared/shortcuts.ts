@@ -18,10 +18,14 @@ export type CommandId =
   | 'palette'
   | 'search'
   | 'find'
+  | 'next-chat'
+  | 'previous-chat'
   | 'rename'
   | 'delete'
   | 'new-folder'
   | 'trash'
+  | 'memory'
+  | 'fine-tuning'
   | 'model-picker'
   | 'models'
   | 'chat'
@@ -31,9 +35,10 @@ export type CommandId =
   | 'help'
   | 'zoom-in'
   | 'zoom-out'
-  | 'zoom-reset';
+  | 'zoom-reset'
+  | 'quick-window';
 
-export type CommandGroup = 'chat' | 'conversations' | 'models' | 'window';
+export type CommandGroup = 'chat' | 'conversations' | 'models' | 'window' | 'anywhere';
 
 export interface Shortcut {
   readonly id: CommandId;
@@ -68,15 +73,15 @@ export const SHORTCUTS: readonly Shortcut[] = [
     ['palette', 'Mod+K'],
     ['search', 'Mod+Shift+F'],
     ['find', 'Mod+F'],
+    ['next-chat', 'Alt+ArrowDown'],
+    ['previous-chat', 'Alt+ArrowUp'],
     ['rename', 'F2'],
     ['delete', 'Mod+Shift+Backspace'],
     ['new-folder', 'Mod+Shift+N'],
     ['trash'],
+    ['memory'],
   ]),
-  ...of('models', [
-    ['model-picker', 'Mod+Shift+M'],
-    ['models', 'Mod+2'],
-  ]),
+  ...of('models', [['model-picker', 'Mod+Shift+M'], ['models', 'Mod+2'], ['fine-tuning']]),
   ...of('window', [
     ['chat', 'Mod+1'],
     ['toggle-sidebar', 'Mod+B'],
@@ -87,4 +92,6 @@ export const SHORTCUTS: readonly Shortcut[] = [
     ['zoom-out', 'Mod+-'],
     ['zoom-reset', 'Mod+0'],
   ]),
+  // Works while another program has the focus, so it is off until it is set.
+  ...of('anywhere', [['quick-window']]),
 ];

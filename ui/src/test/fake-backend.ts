@@ -37,6 +37,10 @@ export class FakeBackend implements Backend {
     return answer(args);
   }
 
+  previewFrame(scripts: boolean): string {
+    return `/preview/${scripts ? 'scripts' : 'static'}`;
+  }
+
   watchTurn(
     turn: string,
     afterSeq: number,

@@ -34,8 +34,18 @@ export const NO_OPTIONS: ConversationOptions = {
   repeat_penalty: null,
   seed: null,
   max_tokens: null,
+  presence_penalty: null,
+  frequency_penalty: null,
+  samplers: null,
+  stop: null,
+  json_schema: null,
+  thinking: null,
+  reasoning_effort: null,
+  image_detail: null,
   tools: null,
   preset: null,
+  memory: null,
+  project: null,
 };
 
 export function message(over: Partial<Message>): Message {
@@ -91,6 +101,18 @@ export const attachment = (id: string, over: Partial<Attachment> = {}): Attachme
   kind: 'text',
   bytes: 3,
   findings: [],
+  ...over,
+});
+
+export const settingRow = (over: Partial<SettingRow> & { readonly key: string }): SettingRow => ({
+  section: 'General',
+  group: 'General',
+  at_load: false,
+  label: over.key,
+  help: '',
+  kind: { kind: 'toggle' },
+  default: false,
+  value: false,
   ...over,
 });
 

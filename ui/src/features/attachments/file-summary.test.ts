@@ -5,6 +5,8 @@ import { summarizeFile } from './file-summary';
 describe('what is said of a file', () => {
   it.each([
     [{ kind: 'pdf', bytes: 1200 }, 'PDF · 1.2 kB'],
+    [{ kind: 'image', tokens: 256, whole: true }, 'Image · 3 bytes · 256 tokens'],
+    [{ kind: 'spreadsheet' }, 'Spreadsheet · 3 bytes'],
     [{ kind: 'text', tokens: 1 }, 'Text · 3 bytes · 1 token'],
     [{ kind: 'csv', tokens: 1234, whole: true }, 'CSV · 3 bytes · 1,234 tokens'],
     [{ kind: 'code', tokens: 9, whole: false }, 'Code · 3 bytes · 9 tokens · searched'],

@@ -5,7 +5,7 @@ import { about, bytes } from '../../shared/format';
 
 type SummaryFields = Pick<
   Attachment,
-  'kind' | 'bytes' | 'whole' | 'tokens' | 'is_about' | 'guessed' | 'findings'
+  'kind' | 'bytes' | 'whole' | 'tokens' | 'is_about' | 'from_project' | 'guessed' | 'findings'
 >;
 
 /** Kind, guessed encoding, size and token count of a file, with notes if it is searched or partly unreadable. */
@@ -19,6 +19,7 @@ export function summarizeFile(file: SummaryFields, searched: string): string {
     bytes(size),
     tokens,
     whole === false ? searched : '',
+    file.from_project ? t('projects.given') : '',
     isUnreadable ? t('files.partly_unreadable') : '',
   ]);
 }

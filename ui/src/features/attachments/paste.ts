@@ -45,4 +45,5 @@ export const isExportPath = (path: string): boolean =>
   /(?:\.zip|[/\\](?:inglenook-)?conversations[^/\\]*\.json)$/i.test(path);
 
 /** Types that the file dialog shows first; others can be chosen too. */
-export const ACCEPTED = '.txt,.md,.csv,.tsv,.pdf,.json,.html,.xml,.log,text/*,application/pdf';
+export const ACCEPTED =
+  'image/png,image/jpeg,image/webp,image/gif,image/bmp,image/tiff,.txt,.md,.csv,.tsv,.pdf,.docx,.odt,.xlsx,.ods,.pptx,.odp,.epub,.html,.htm,.json,.xml,.log,text/*,application/pdf';

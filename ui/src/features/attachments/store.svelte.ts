@@ -5,6 +5,7 @@
 import { SvelteMap } from 'svelte/reactivity';
 import { asErrorInfo, type Backend } from '../../backend/backend';
 import type { Attachment, ErrorInfo, Citation } from '../../backend/bindings';
+import { asBase64 } from '../../shared/base64';
 import { t } from '../../i18n';
 
 export interface PendingFile {
@@ -30,6 +31,8 @@ const keyOf = (conversation: string | null): string => PREFIX + (conversation ??
 export class AttachmentsState {
   /** The file whose text is shown; null: none. */
   viewed = $state.raw<ViewedFile | null>(null);
+  /** The image that is shown; null: none. */
+  viewedImage = $state.raw<Pick<ViewedFile, 'id' | 'name'> | null>(null);
 
   readonly #pending = new SvelteMap<string, readonly PendingFile[]>();
   readonly #backend: Backend;
@@ -55,6 +58,12 @@ export class AttachmentsState {
   /** Whether the message can be sent: no file is being read, and none failed. */
   isReady(conversation: string | null): boolean {
     return this.of(conversation).every((it) => it.state === 'ready');
+  }
+
+  /** Whether a draft has something to send, in words or images, and its files are ready. */
+  canSend(conversation: string | null, draft: string): boolean {
+    const hasImage = this.files(conversation).some((it) => it.kind === 'image');
+    return (draft.trim() !== '' || hasImage) && this.isReady(conversation);
   }
 
   /** Adds a file from the page. Returns its key. */
@@ -129,8 +138,21 @@ export class AttachmentsState {
     this.#set(conversation, []);
   }
 
-  /** Shows the text of a file. */
-  view(file: { readonly id: string; readonly name: string }, passage?: Citation['passage']): void {
+  /** Removes the images of a draft. */
+  removeImages(conversation: string | null): void {
+    const images = this.of(conversation).filter((it) => it.file?.kind === 'image');
+    images.forEach((it) => this.remove(conversation, it.key));
+  }
+
+  /** Shows an image, or the text of a file. */
+  view(
+    file: { readonly id: string; readonly name: string; readonly image?: unknown },
+    passage?: Citation['passage'],
+  ): void {
+    if (file.image) {
+      this.viewedImage = { id: file.id, name: file.name };
+      return;
+    }
     this.viewed = { id: file.id, name: file.name, passage: passage ?? null };
   }
 
@@ -178,13 +200,4 @@ export class AttachmentsState {
     if (files.length === 0) sessionStorage.removeItem(place);
     else sessionStorage.setItem(place, JSON.stringify(files));
   }
-}
-
-export function asBase64(file: File): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const reader = new FileReader();
-    reader.onload = () => resolve(String(reader.result).replace(/^[^,]*,/, ''));
-    reader.onerror = () => reject(new Error(t('chat.unreadable', { name: file.name })));
-    reader.readAsDataURL(file);
-  });
 }

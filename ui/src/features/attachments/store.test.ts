@@ -135,3 +135,20 @@ describe('files of a draft', () => {
     expect(chosen(new AttachmentsState(backend))).toEqual([]);
   });
 });
+
+describe('images of a draft', () => {
+  const image = { width: 2, height: 1, thumbnail: 'data:image/png;base64,' };
+
+  it('open as images, and leave a draft together', () => {
+    const state = new AttachmentsState(new FakeBackend());
+    const [picture, notes] = [attachment('p', { kind: 'image', image }), attachment('n', {})];
+    state.putBack(null, [picture, notes]);
+    state.view(picture);
+    expect([state.viewedImage?.id, state.viewed]).toEqual(['p', null]);
+    expect([state.canSend(null, ' '), state.canSend('other', ' ')]).toEqual([true, false]);
+    state.view(notes);
+    expect(state.viewed?.id).toBe('n');
+    state.removeImages(null);
+    expect(state.files(null).map((it) => it.id)).toEqual(['n']);
+  });
+});

@@ -33,6 +33,17 @@ describe('the parts of a context', () => {
       { tools: 30, files: 50, drafted: 20 },
       'system 40, tools 30, files 70, history 120, message 40, answer 700',
     ],
+    [
+      'what came from the project',
+      { tools: 30, files: 50, drafted: 20, project: { instructions: 40, files: 35 } },
+      'project_system 40, tools 30, project_files 35, files 35, history 120, message 40, answer 700',
+    ],
+    [
+      'a project whose instructions were replaced',
+      { files: 50, project: { instructions: 0, files: 50 } },
+      'system 40, project_files 50, history 150, message 60, answer 700',
+    ],
+    ['notes', { memory: 25 }, 'system 40, memory 25, history 175, message 60, answer 700'],
     ['no draft', { before: 300 }, 'system 40, history 260, answer 700'],
     ['nobody says how much it holds', { limit: 0 }, 'system 40, history 200, message 60'],
     ['more than it holds', { used: 1200, before: 240 }, 'system 40, history 200, message 960'],

@@ -10,6 +10,8 @@ export interface ContextQuery {
   readonly model: string | null;
   /** Options of a chat without messages. */
   readonly options: ConversationOptions | null;
+  /** The folder that a chat without messages will lie in. */
+  readonly folder?: string | null;
 }
 
 export class ContextUsage {

@@ -20,6 +20,8 @@ export interface Draft {
   readonly attachments?: string[];
   /** Options of a chat without messages. */
   readonly options?: ConversationOptions | null;
+  /** The folder that it will lie in. */
+  readonly folder?: string | null;
 }
 
 export class DraftCountState {
@@ -69,7 +71,8 @@ export class DraftCountState {
     } catch (thrown) {
       // Sending reports errors itself, so a failed count is only missing. Problems with attachments are shown at once.
       const error = asErrorInfo(thrown);
-      const problem = error.code.startsWith('attachment.') ? error : null;
+      const isProblem = error.code.startsWith('attachment.') || error.code === 'model.no_images';
+      const problem = isProblem ? error : null;
       if (this.#draft === draft) [this.count, this.problem] = [null, problem];
     } finally {
       this.#isCounting = false;

@@ -27,6 +27,41 @@ describe('findHits', () => {
   });
 });
 
+describe('what is shown', () => {
+  const answer = [
+    'A **bo**ld word, a [link](https://example.org/bold), `code`.',
+    '',
+    '```rust',
+    'let bold = 1;',
+    '```',
+  ].join('\n');
+
+  it.each([
+    ['bold', 2],
+    ['**', 0],
+    ['https://', 0],
+    ['link', 1],
+    ['rust', 0],
+    ['```', 0],
+  ])('%j is found %d times', (query, times) => {
+    expect(findHits([message('a', answer, 'assistant')], query)).toHaveLength(times);
+  });
+
+  it('is what users wrote, mark for mark', () => {
+    expect(findHits([message('a', answer)], '**')).toHaveLength(2);
+  });
+
+  it('leaves out the head of a code block', () => {
+    const root = document.createElement('div');
+    root.innerHTML =
+      '<div class="md-code"><div class="md-code-head"><span>rust</span><button>Copy</button></div>' +
+      '<pre><code>copy rust</code></pre></div>';
+    expect(findRanges(root, 'rust').map((it) => it.startContainer.nodeValue)).toEqual([
+      'copy rust',
+    ]);
+  });
+});
+
 describe('findRanges', () => {
   it('finds words across elements', () => {
     const root = document.createElement('div');

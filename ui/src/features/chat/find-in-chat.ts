@@ -1,4 +1,5 @@
-/** Find in chat: matches in the texts of messages and their ranges on the page, by the search form of both. */
+/** Find in chat: matches in what is shown of messages and their ranges on the page, by the search form of both. */
+import { shownText, textNodes } from '../../markdown/shown-text';
 import {
   findForm,
   searchableText,
@@ -21,24 +22,43 @@ interface SearchedMessage {
   readonly text: string;
 }
 
-/** Texts of messages are searched again with every letter of the query. */
-const known = new WeakMap<SearchedMessage, { text: string; searchable: SearchableText }>();
+/** Characters that Markdown puts between the letters of a word. */
+const MARKS = /[*_`~\\]+/g;
 
-function searchableMessage(message: SearchedMessage): SearchableText {
+/** A message as it is searched again with every letter of the query. */
+interface KnownText {
+  readonly text: string;
+  /** Search form without marks: tells cheaply which messages are worth rendering. */
+  readonly rough: string;
+  shown: SearchableText | null;
+}
+
+const known = new WeakMap<SearchedMessage, KnownText>();
+
+function knownText(message: SearchedMessage): KnownText {
   const { text } = message;
   const before = known.get(message);
-  if (before?.text === text) return before.searchable;
-  const searchable = searchableText(text);
-  known.set(message, { text, searchable });
-  return searchable;
+  if (before?.text === text) return before;
+  const now = { text, rough: searchForm(text.replace(MARKS, '')), shown: null };
+  known.set(message, now);
+  return now;
+}
+
+/** What is shown of a message. What users write is shown as it is. */
+function shownOf(message: SearchedMessage, entry: KnownText): SearchableText {
+  entry.shown ??= searchableText(message.role === 'assistant' ? shownText(entry.text) : entry.text);
+  return entry.shown;
 }
 
 export function findHits(messages: readonly SearchedMessage[], query: string): FindHit[] {
   const wanted = searchForm(query);
+  const words = wanted.replace(MARKS, ' ').split(/\s+/).filter(Boolean);
   const hits: FindHit[] = [];
   for (const message of messages) {
     if (message.role === 'system' || wanted === '') continue;
-    const count = findForm(searchableMessage(message), wanted, MAX_HITS - hits.length).length;
+    const entry = knownText(message);
+    if (!words.every((word) => entry.rough.includes(word))) continue;
+    const count = findForm(shownOf(message, entry), wanted, MAX_HITS - hits.length).length;
     for (let nth = 0; nth < count; nth++) hits.push({ message: message.id, nth });
   }
   return hits;
@@ -46,14 +66,12 @@ export function findHits(messages: readonly SearchedMessage[], query: string): F
 
 /** Finds matches in the rendered text below `root`, across inline elements. */
 export function findRanges(root: Node, query: string): Range[] {
-  const nodes: Text[] = [];
+  const nodes = textNodes(root);
   const starts: number[] = [];
   let text = '';
-  const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
-  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+  for (const node of nodes) {
     starts.push(text.length);
-    nodes.push(node as Text);
-    text += node.nodeValue ?? '';
+    text += node.data;
   }
   /** The last node that begins before `at`, or at it. */
   let index = 0;

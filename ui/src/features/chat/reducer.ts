@@ -107,6 +107,9 @@ function changeFor(turn: LiveTurn, kind: TurnEventKind, nowMs: number): Partial<
         reasoning: turn.reasoning + kind.text,
         reasoningFromMs: turn.reasoningFromMs ?? nowMs,
       };
+    case 'logprobs':
+      // For programs; the window asks for them when an answer is inspected.
+      return {};
     case 'text':
       return {
         phase: 'answering',

@@ -11,6 +11,10 @@ export interface FolderNode {
   readonly children: readonly FolderNode[];
 }
 
+/** Ids of folders in the order in which the sidebar shows their conversations: those inside a folder come first. */
+export const folderOrder = (nodes: readonly FolderNode[]): string[] =>
+  nodes.flatMap(({ folder, children }) => [...folderOrder(children), folder.id]);
+
 /** Builds the tree in list order. Folders with an unknown parent, or in a cycle, become top-level. */
 export function buildFolderTree(folders: readonly Folder[]): FolderNode[] {
   const known = new Map(folders.map((folder) => [folder.id, folder]));

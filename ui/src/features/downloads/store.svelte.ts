@@ -41,9 +41,11 @@ export class DownloadsState {
     else if (event.type === 'download_removed') this.#drop(event.id);
   }
 
-  /** Starts a download. Without a path, the application picks the usual file. */
-  async start(repository: string, path: string | null, revision: string | null): Promise<void> {
-    this.#put(await this.#backend.call('download_start', { repository, path, revision }));
+  /** Starts a download and returns it. Without a path, the application picks the usual file. */
+  async start(repository: string, path: string | null, revision: string | null): Promise<Download> {
+    const download = await this.#backend.call('download_start', { repository, path, revision });
+    this.#put(download);
+    return download;
   }
 
   async pause(id: string): Promise<void> {

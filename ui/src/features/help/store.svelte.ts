@@ -49,6 +49,26 @@ export class HelpState {
     return this.articles.find((it) => it.id === id);
   }
 
+  /** The article that explains an error code; the longest matching code wins. */
+  ofError(code: string): HelpArticle | undefined {
+    const matches = (it: string) => it === code || (/[._]$/.test(it) && code.startsWith(it));
+    const longest = (it: HelpArticle) =>
+      Math.max(0, ...it.errors.filter(matches).map((match) => match.length));
+    return this.articles
+      .filter((it) => longest(it) > 0)
+      .reduce<HelpArticle | undefined>(
+        (best, it) => (best && longest(best) >= longest(it) ? best : it),
+        undefined,
+      );
+  }
+
+  /** The article about a setting: one that opens it, else one that names it. */
+  ofSetting(key: string): HelpArticle | undefined {
+    const opens = (it: HelpArticle) =>
+      it.targets.some((target) => target.kind === 'setting' && target.key === key);
+    return this.articles.find(opens) ?? this.articles.find((it) => it.settings.includes(key));
+  }
+
   async #search(question: string): Promise<void> {
     const { language } = i18n;
     const ids = await this.#backend.call('help_search', { language, question });

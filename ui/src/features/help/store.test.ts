@@ -1,8 +1,18 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
+import type { HelpArticle } from '../../backend/bindings';
 import { FakeBackend } from '../../test/fake-backend';
 import { HelpState } from './store.svelte';
 
-const article = (id: string) => ({ id, title: id, text: '', related: [], targets: [] });
+const article = (id: string, more: Partial<HelpArticle> = {}): HelpArticle => ({
+  id,
+  title: id,
+  text: '',
+  related: [],
+  targets: [],
+  errors: [],
+  settings: [],
+  ...more,
+});
 
 describe('help', () => {
   let backend: FakeBackend;
@@ -33,5 +43,25 @@ describe('help', () => {
     expect(help.found?.map((it) => it.id)).toEqual(['new-chat', 'print-a-chat']);
     help.setQuery('  ');
     expect(help.found).toBeNull();
+  });
+
+  it('knows which article explains an error or a setting', async () => {
+    backend.on('help_topics', () => [
+      {
+        heading: 'Trouble',
+        articles: [
+          article('any-download', { errors: ['download.'], settings: ['hub'] }),
+          article('full-disk', { errors: ['download.no_space'] }),
+          article('mirror', { targets: [{ kind: 'setting', key: 'hub' }] }),
+        ],
+      },
+    ]);
+    const fresh = new HelpState(backend);
+    await fresh.load();
+    expect(fresh.ofError('download.no_space')?.id).toBe('full-disk');
+    expect(fresh.ofError('download.broken')?.id).toBe('any-download');
+    expect(fresh.ofError('model.memory')).toBeUndefined();
+    expect(fresh.ofSetting('hub')?.id).toBe('mirror');
+    expect(fresh.ofSetting('theme')).toBeUndefined();
   });
 });

@@ -1,6 +1,6 @@
 import { beforeEach, afterEach, describe, expect, it, vi } from 'vitest';
 import { BackendError } from '../../backend/backend';
-import type { HubModel } from '../../backend/bindings';
+import type { HubModel, ModelFit, Offer } from '../../backend/bindings';
 import { groupModels } from './model-summary';
 import { HubState } from './hub.svelte';
 import { FakeBackend } from '../../test/fake-backend';
@@ -53,8 +53,46 @@ describe('HubState', () => {
     hub.loadOnce();
     hub.loadOnce();
     await vi.runAllTimersAsync();
-    expect(backend.called).toEqual(['hub_search', 'model_recommend']);
+    expect(backend.called).toEqual(['hub_search', 'model_recommend', 'catalog_fits', 'model_fit']);
     expect(hub.models).toHaveLength(1);
+  });
+
+  it('knows size and fit of every row without asking for its files', async () => {
+    const backend = new FakeBackend();
+    const fitOf = (bytes: number) => ({ verdict: 'runs_well', tok_s: 1e10 / bytes }) as ModelFit;
+    const offer = { id: 'known', capabilities: [] } as unknown as Offer;
+    const models = [
+      { ...model('a/known'), offer },
+      model('a/b'),
+      { ...model('c/d'), parameters: null },
+    ];
+    backend.on('hub_search', () => ({ models, next: null, offline: null }));
+    backend.on('model_recommend', () => null);
+    backend.on('catalog_fits', () => [{ id: 'known', facts: { bytes: 2e9 }, fit: fitOf(2e9) }]);
+    backend.on('model_fit', ({ facts }) => fitOf(facts?.bytes ?? 0));
+    const hub = new HubState(backend);
+    hub.loadOnce();
+    await vi.runAllTimersAsync();
+    expect(backend.called).not.toContain('hub_files');
+    expect(
+      hub.entries.map((it) => it.figures && [it.figures.bytes, it.figures.isEstimate]),
+    ).toEqual([[2e9, false], [0.6e9, true], null]);
+    hub.sortBy('fastest');
+    expect(hub.entries.map((it) => it.model.repository)).toEqual(['a/b', 'a/known', 'c/d']);
+    hub.filter = { ...hub.filter, fits: true };
+    expect(hub.entries).toHaveLength(2);
+    expect(backend.called.filter((it) => it === 'hub_search')).toHaveLength(1);
+  });
+
+  it('keeps the place of the recommendation while it is computed, and asks once at a time', async () => {
+    const backend = new FakeBackend();
+    backend.on('model_recommend', () => null);
+    const hub = new HubState(backend);
+    const asked = [hub.recommend(), hub.recommend()];
+    expect(hub.isRecommending).toBe(true);
+    await Promise.all(asked);
+    expect([hub.isRecommending, hub.recommendation]).toEqual([false, null]);
+    expect(backend.called).toEqual(['model_recommend']);
   });
 
   it('asks a moment after the last key, and keeps the answer to the last question', async () => {
@@ -85,7 +123,7 @@ describe('HubState', () => {
     await hub.loadMore();
     await hub.loadMore();
     expect(hub.models.map((it) => it.repository)).toEqual(['a/1', 'a/2']);
-    expect(backend.called).toHaveLength(2);
+    expect(backend.called.filter((it) => it === 'hub_search')).toHaveLength(2);
   });
 
   it('says why nothing came, and tries again', async () => {

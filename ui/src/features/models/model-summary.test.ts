@@ -6,9 +6,13 @@ describe('what a model can do', () => {
   const names = (skills: ModelEntry['skills']) => capabilitiesOf({ skills }).map((it) => it.name);
 
   it('is said in a word each', () => {
-    expect(names({ tools: true, thinking: 'switched' })).toEqual(['Tools', 'Thinking']);
-    expect(names({ tools: false, thinking: 'always' })).toEqual(['Thinking']);
-    expect(names({ tools: false, thinking: 'never' })).toEqual([]);
+    expect(names({ tools: true, thinking: 'switched', images: true })).toEqual([
+      'Images',
+      'Tools',
+      'Thinking',
+    ]);
+    expect(names({ tools: false, thinking: 'always', images: false })).toEqual(['Thinking']);
+    expect(names({ tools: false, thinking: 'never', images: false })).toEqual([]);
     expect([names(null), names(undefined)]).toEqual([[], []]);
   });
 });

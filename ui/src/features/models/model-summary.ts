@@ -24,8 +24,11 @@ export interface Capability {
 /** Capabilities apart from answering, as far as known. */
 export function capabilitiesOf({ skills }: Pick<ModelEntry, 'skills'>): Capability[] {
   if (!skills) return [];
-  const { tools, thinking } = skills;
+  const { tools, thinking, images } = skills;
   return [
+    ...(images
+      ? [{ key: 'images', name: t('models.skill_images'), help: t('models.images_help') }]
+      : []),
     ...(tools
       ? [{ key: 'tools', name: t('models.skill_tools'), help: t('models.tools_help') }]
       : []),

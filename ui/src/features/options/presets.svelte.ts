@@ -23,15 +23,26 @@ export const EMPTY_OPTIONS: ChatOptions = {
     repeat_penalty: null,
     seed: null,
     max_tokens: null,
+    presence_penalty: null,
+    frequency_penalty: null,
+    samplers: null,
+    stop: null,
+    json_schema: null,
+    thinking: null,
+    reasoning_effort: null,
+    image_detail: null,
     tools: null,
     preset: null,
+    memory: null,
+    project: null,
   },
   compression: null,
 };
 
 const comparable = ({ options, compression }: ChatOptions): string => {
   const keys = Object.keys(EMPTY_OPTIONS.options) as (keyof ConversationOptions)[];
-  const kept = keys.filter((key) => key !== 'preset').map((key) => options[key] ?? null);
+  const origins: readonly string[] = ['preset', 'project'];
+  const kept = keys.filter((key) => !origins.includes(key)).map((key) => options[key] ?? null);
   return JSON.stringify([...kept, compression ?? null]);
 };
 
@@ -77,6 +88,12 @@ export class PresetsState {
     const preset = await this.#backend.call('preset_save', args);
     this.#put(preset);
     return preset;
+  }
+
+  /** Creates a preset that has nothing but instructions. */
+  saveInstructions(name: string, instructions: string): Promise<Preset> {
+    const options = { ...EMPTY_OPTIONS.options, system_prompt: instructions };
+    return this.save(null, name, { options, compression: null });
   }
 
   async remove(id: string): Promise<void> {

@@ -28,12 +28,8 @@ export class PerformanceState {
   /** Tokens per second, over recent intervals with activity. */
   decode = $state.raw<Curve>([]);
   prefill = $state.raw<Curve>([]);
-  /** Bytes of memory used by contexts. */
-  contextMemory = $state.raw<Curve>([]);
   /** Bytes of main memory used by the program. */
   processMemory = $state.raw<Curve>([]);
-  /** Share of each prompt that came from the cache, by turn. */
-  cacheHits = $state.raw<Curve>([]);
   kv = $state.raw<KvInfo | null>(null);
   /** Of the whole computer. Null: not loaded yet, or unknown. */
   systemMemory = $state.raw<MemoryInfo | null>(null);
@@ -77,15 +73,12 @@ export class PerformanceState {
   turnEnded(stats: TurnStats | null): void {
     this.lastStats = stats ?? this.lastStats;
     this.#previous = null;
-    const { prompt_tokens: all = 0, reused_tokens: again = 0 } = stats ?? {};
-    if (all > 0) this.cacheHits = append(this.cacheHits, again / all);
     void (this.open ? this.refresh() : this.refreshMemory());
   }
 
   async refresh(): Promise<void> {
     try {
       this.kv = await this.#backend.call('kv_stats', {});
-      this.contextMemory = append(this.contextMemory, this.kv.memory.bytes);
     } catch {
       // Missing figures are shown as missing.
       this.kv = null;

@@ -54,6 +54,7 @@ const GROUPS = {
   GPUs: 'gpus',
   'Long chats': 'long',
   'Context cache': 'context_cache',
+  Server: 'server',
   Limits: 'limits',
   Network: 'network',
 } as const;

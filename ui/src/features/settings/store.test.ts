@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { BackendError } from '../../backend/backend';
 import type { SettingRow } from '../../backend/bindings';
 import { isDefault } from '../../shared/setting-value';
-import { changedRows, findRows } from './setting-rows';
+import { changedRows, findPlaces, findRows } from './setting-rows';
 import { groupRows, sectionsOf } from './sections';
 import { SettingsState } from './store.svelte';
 import { FakeBackend } from '../../test/fake-backend';
@@ -64,6 +64,33 @@ describe('rows', () => {
     ['', ['a', 'theme']],
   ])('finds %s', (query, keys) => {
     expect(findRows([row('a'), THEME], query).map((it) => it.key)).toEqual(keys);
+  });
+
+  it.each([
+    ['font', ['text_size', 'zoom']],
+    ['GPU', ['backend']],
+    ['proxy', ['hub', 'offline', 'proxy']],
+    ['night mode', ['theme']],
+    ['memory', ['context']],
+  ])('finds %s by another word', (query, keys) => {
+    const all = ['text_size', 'zoom', 'backend', 'hub', 'offline', 'proxy', 'theme', 'context'];
+    expect(
+      findRows(
+        all.map((key) => row(key)),
+        query,
+      ).map((it) => it.key),
+    ).toEqual(keys);
+  });
+
+  it.each([
+    ['backup', ['backup', 'restore']],
+    ['system prompt', ['chat_options']],
+    ['MCP', ['tool_servers']],
+    ['ollama', ['providers']],
+    ['chatgpt', ['import']],
+    ['nothing at all', []],
+  ])('finds the panel for %s', (query, keys) => {
+    expect(findPlaces(query).map((it) => it.key)).toEqual(keys);
   });
 
   it('knows a default by value', () => {

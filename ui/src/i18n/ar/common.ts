@@ -14,6 +14,13 @@ export const common: Messages['common'] = {
   copy_failed: 'تعذّر النسخ',
   delete: 'حذف',
   delete_for_good: 'حذف نهائي',
+  details: 'التفاصيل',
+  cant_reach: 'تعذّر الوصول إلى {place}.',
+  cant_reach_hub_remedy: 'تحقق من اتصالك بالإنترنت وحاول مرة أخرى. تُستأنف التنزيلات تلقائيًا.',
+  cant_reach_server_remedy: 'تحقق من أن الخادم يعمل وأن عنوانه صحيح.',
+  cant_trust: 'لا يمكن الوثوق بالاتصال مع {place}.',
+  cant_trust_remedy:
+    'قد يعترض وكيل أو برنامج مضاد للفيروسات الاتصال: أضف شهادته إلى النظام. وتحقق أيضًا من تاريخ هذا الحاسوب.',
   dismiss: 'إخفاء',
   download: 'تنزيل',
   export: 'تصدير…',

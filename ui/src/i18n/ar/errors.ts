@@ -38,7 +38,6 @@ export const errors: Catalogue['errors'] = {
     message: 'هذه نسخة احتياطية كاملة، لا تصدير دردشات.',
     remedy: 'استعدها بدلًا من ذلك (`nook restore FILE`، أو الإعدادات > البيانات).',
   },
-  'import.broken': { message: 'وصل الملف تالفًا.', remedy: 'اختره من جديد.' },
   'import.empty': {
     message: 'لا يحتوي هذا الملف على دردشات.',
     remedy: 'اختر conversations.json من التصدير، أو ملف ZIP كاملًا.',
@@ -73,6 +72,10 @@ export const errors: Catalogue['errors'] = {
     remedy: 'حرّر مساحة وأعد المحاولة.',
   },
   'session.empty': { message: 'هذه الدردشة فارغة.', remedy: 'اكتب رسالة أولًا.' },
+  'session.index_rebuilt': {
+    message: 'كان أحد فهارس قاعدة بيانات الدردشات تالفًا فأُعيد بناؤه. لا ينقص شيء.',
+    remedy: 'أعد محاولة ما فشل. إن تكرر ذلك فافحص القرص.',
+  },
   'session.not_a_question': {
     message: 'يمكن تعديل رسائلك فقط وإعادة إرسالها.',
     remedy: 'أعد إنشاء الإجابة بدلًا من ذلك.',
@@ -84,6 +87,10 @@ export const errors: Catalogue['errors'] = {
   'session.nothing_to_retry': {
     message: 'لا توجد رسالة لإعادة الإجابة عنها.',
     remedy: 'اكتب رسالة أولًا.',
+  },
+  'session.out_of_memory': {
+    message: 'لا تكفي الذاكرة لاستخدام قاعدة بيانات الدردشات.',
+    remedy: 'أغلق برامج أخرى أو أزل تحميل النموذج، ثم أعد المحاولة.',
   },
   'session.read_only': {
     message:

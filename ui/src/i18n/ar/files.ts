@@ -5,7 +5,8 @@ export const files: Messages['files'] = {
   attached: 'الملفات المرفقة',
   of_message: 'ملفات هذه الرسالة',
   drop: 'أفلت هنا للإرفاق',
-  drop_about: 'تُرفق ملفات النصوص والشيفرة و PDF و CSV برسالتك. وتُستورد ملفات تصدير الدردشات.',
+  drop_about:
+    'تُرفق الصور وملفات النصوص و Office والكتب والشيفرة و PDF و CSV برسالتك. وتُستورد ملفات تصدير الدردشات.',
   let_go: 'أفلت للإرفاق',
 
   gone: 'لم يعد متاحًا. أرفقه من جديد.',
@@ -15,9 +16,19 @@ export const files: Messages['files'] = {
   code: 'شيفرة',
   csv: 'CSV',
   pdf: 'PDF',
+  image: 'صورة',
+  document: 'مستند',
+  spreadsheet: 'جدول بيانات',
+  presentation: 'عرض تقديمي',
+  use_seeing: 'استخدام {name}',
+  without_images: 'إزالة الصور',
+  loading_image: 'جارٍ تحميل الصورة…',
+  previous_image: 'الصورة السابقة',
+  next_image: 'الصورة التالية',
   searched: 'بُحث فيه',
   to_be_searched: 'يُبحث فيه عند الإرسال',
   named: '{name}: {detail}',
+  open: 'عرض نص {name}',
   remove: 'إزالة {name}',
 
   hidden: {

@@ -7,4 +7,8 @@ export const help: Messages['help'] = {
   results: 'النتائج',
   related: 'انظر أيضًا',
   open: 'فتح «{name}»',
+  source: 'من الدليل: {name}',
+  maybe: 'ربما تقصد: {name}',
+  more: 'اعرف المزيد',
+  show_models: 'عرض النماذج',
 };

@@ -6,6 +6,18 @@ export const settings: Messages['settings'] = {
   sections: 'الأقسام',
   found_for: 'نتائج «{query}»',
   nothing: 'لا توجد نتائج',
+  level: 'الإعدادات المعروضة',
+  basic: 'أساسية',
+  advanced: 'متقدمة',
+  show_advanced: {
+    zero: 'لا إعدادات متقدمة',
+    one: 'عرض إعداد متقدم واحد',
+    two: 'عرض إعدادين متقدمين',
+    few: 'عرض {n} إعدادات متقدمة',
+    many: 'عرض {n} إعدادًا متقدمًا',
+    other: 'عرض {n} إعداد متقدم',
+  },
+  elsewhere: 'نتائج أخرى',
   reset_section: 'إعادة ضبط هذا القسم',
   reset_row: 'إعادة «{label}» إلى القيمة الافتراضية',
 
@@ -22,12 +34,15 @@ export const settings: Messages['settings'] = {
   context: 'السياق والذاكرة',
   context_about: 'كيف تُعالج الدردشات الطويلة وما يُخزَّن مؤقتًا.',
   server: 'الخادم المحلي',
-  server_about: 'حدود البرامج التي تستخدم هذا الخادم.',
+  server_about: 'يتيح للبرامج الأخرى استخدام نماذجك. حدودها ضمن «متقدمة».',
   server_off: 'الخادم المحلي: متوقف',
   server_running: 'الخادم المحلي: يعمل على المنفذ {port}',
   server_failed: 'الخادم المحلي: توقّف على نحو غير متوقع على المنفذ {port}',
   server_reached: 'يمكن للبرامج على هذا الحاسوب الاتصال عبر {url}.',
   server_begin: 'شغّل {command} في الطرفية ليبدأ بنماذجك وإعداداتك ودردشاتك.',
+  server_curl: 'باستخدام curl',
+  server_python: 'باستخدام Python',
+  server_key: 'المفتاح في السطر الذي يطبعه {command} عند بدئه. ينشئ {keys} مفاتيح لبرامج بعينها.',
   providers: 'المزوّدون',
   providers_about: 'نماذج على حواسيب أخرى.',
   privacy: 'الخصوصية والشبكة',
@@ -51,6 +66,7 @@ export const settings: Messages['settings'] = {
   group_gpus: 'وحدات GPU',
   group_long: 'الدردشات الطويلة',
   group_context_cache: 'ذاكرة السياق المؤقتة',
+  group_server: 'الخادم',
   group_limits: 'الحدود',
   group_network: 'الشبكة',
 
@@ -65,7 +81,7 @@ export const settings: Messages['settings'] = {
   your_data: 'مجلد البيانات',
   logs: 'مجلد السجلات',
   about_text:
-    'نماذج لغوية على حاسوبك. تبقى الدردشات هنا ولا تُرسل إلى أي مكان. لا حساب ولا قياس عن بعد.',
+    'نماذج لغوية على حاسوبك. تُحفظ الدردشات هنا، ولا يتلقى الرسائل إلا نموذج تختاره على خادم آخر. بلا حساب وبلا قياس عن بُعد.',
   open_data: 'فتح مجلد البيانات',
   first_steps: 'عرض الجولة الترحيبية من جديد',
   models_page: 'النماذج والمجلدات',
@@ -85,7 +101,7 @@ export const settings: Messages['settings'] = {
   purpose_download: 'تنزيل نموذج',
   purpose_catalogue: 'الفهرس',
   privacy_stays:
-    'تبقى الدردشات والملفات والإعدادات على هذا الحاسوب. لا حساب، ولا قياس عن بعد، ولا تحقق من التحديثات.',
+    'تُحفظ الدردشات والملفات والإعدادات على هذا الحاسوب. لا حساب ولا قياس عن بُعد ولا تحقق من التحديثات. لا يتلقى الرسائل إلا نموذج على خادم آخر يجيب عنها.',
   privacy_links:
     'لا تُحمَّل الصور والروابط في الإجابات تلقائيًا أبدًا. يُظهر النقر على الرابط وجهته أولًا.',
 
@@ -117,4 +133,5 @@ export const settings: Messages['settings'] = {
   tools_about: 'ما يمكن للنماذج فعله غير الكتابة.',
   group_tools: 'الأدوات',
   purpose_tool: 'أداة',
+  purpose_image: 'صورة',
 };

@@ -3,7 +3,7 @@ import type { Messages } from '../types';
 export const sidebar: Messages['sidebar'] = {
   conversations: 'الدردشات',
   width: 'عرض الشريط الجانبي',
-  memory: 'الذاكرة',
+  memory: 'رام',
   memory_of: 'تستخدم البرامج كلها {taken} من {total} من الذاكرة',
   search: 'بحث',
   search_all: 'البحث في كل الرسائل',

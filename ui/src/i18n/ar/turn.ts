@@ -8,7 +8,11 @@ export const turn: Messages['turn'] = {
   context_compacts:
     'حين يمتلئ السياق تُلخَّص الرسائل الأقدم أو تُحذف من سياق النموذج. وتبقى كلها ظاهرة لك هنا.',
   compact_now: 'ضغط السياق الآن',
+  context_project: 'بدأت هذه الدردشة في المشروع «{name}».',
+  part_project_system: 'تعليمات المشروع',
+  part_project_files: 'ملفات المشروع',
   part_system: 'موجّه النظام',
+  part_memory: 'الذاكرة',
   part_tools: 'الأدوات',
   part_files: 'الملفات',
   part_history: 'سجل الدردشة',

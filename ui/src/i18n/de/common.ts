@@ -14,6 +14,14 @@ export const common: Messages['common'] = {
   copy_failed: 'Kopieren fehlgeschlagen',
   delete: 'Löschen',
   delete_for_good: 'Endgültig löschen',
+  details: 'Details',
+  cant_reach: '{place} ist nicht erreichbar.',
+  cant_reach_hub_remedy:
+    'Prüfe deine Internetverbindung und versuche es erneut. Downloads werden automatisch fortgesetzt.',
+  cant_reach_server_remedy: 'Prüfe, ob der Server läuft und seine Adresse stimmt.',
+  cant_trust: 'Der Verbindung zu {place} kann nicht vertraut werden.',
+  cant_trust_remedy:
+    'Ein Proxy oder Virenscanner fängt die Verbindung vielleicht ab: Füge sein Zertifikat zum System hinzu. Prüfe auch das Datum dieses Computers.',
   dismiss: 'Ausblenden',
   download: 'Herunterladen',
   export: 'Exportieren…',

@@ -41,7 +41,6 @@ export const errors: Catalogue['errors'] = {
     message: 'Das ist ein vollständiges Backup, kein Export von Chats.',
     remedy: 'Stell es stattdessen wieder her (`nook restore DATEI` oder Einstellungen > Daten).',
   },
-  'import.broken': { message: 'Die Datei kam beschädigt an.', remedy: 'Wähle sie noch einmal.' },
   'import.empty': {
     message: 'Diese Datei enthält keine Chats.',
     remedy: 'Wähle die conversations.json des Exports oder die ganze ZIP-Datei.',
@@ -89,6 +88,11 @@ export const errors: Catalogue['errors'] = {
     message: 'Dieser Chat ist noch leer.',
     remedy: 'Schreib zuerst eine Nachricht.',
   },
+  'session.index_rebuilt': {
+    message:
+      'Ein Index der Chat-Datenbank war beschädigt und wurde neu aufgebaut. Es fehlt nichts.',
+    remedy: 'Versuch noch einmal, was fehlschlug. Passiert es wiederholt, prüf den Datenträger.',
+  },
   'session.not_a_question': {
     message: 'Nur deine eigenen Nachrichten lassen sich bearbeiten und neu senden.',
     remedy: 'Generiere stattdessen die Antwort neu.',
@@ -101,6 +105,10 @@ export const errors: Catalogue['errors'] = {
   'session.nothing_to_retry': {
     message: 'Es gibt keine Nachricht, die neu beantwortet werden könnte.',
     remedy: 'Schreib zuerst eine Nachricht.',
+  },
+  'session.out_of_memory': {
+    message: 'Der Arbeitsspeicher reicht für die Chat-Datenbank nicht aus.',
+    remedy: 'Schließ andere Programme oder entlade das Modell, und versuch es noch einmal.',
   },
   'session.read_only': {
     message:

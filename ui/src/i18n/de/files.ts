@@ -6,7 +6,7 @@ export const files: Messages['files'] = {
   of_message: 'Dateien dieser Nachricht',
   drop: 'Zum Anhängen ablegen',
   drop_about:
-    'Text, Code, PDF und CSV werden an deine Nachricht angehängt. Chat-Exporte werden importiert.',
+    'Bilder, Text, Office-Dateien, Bücher, Code, PDF und CSV werden an deine Nachricht angehängt. Chat-Exporte werden importiert.',
   let_go: 'Loslassen zum Anhängen',
 
   gone: 'Nicht mehr verfügbar. Bitte erneut anhängen.',
@@ -16,9 +16,19 @@ export const files: Messages['files'] = {
   code: 'Code',
   csv: 'CSV',
   pdf: 'PDF',
+  image: 'Bild',
+  document: 'Dokument',
+  spreadsheet: 'Tabelle',
+  presentation: 'Präsentation',
+  use_seeing: '{name} verwenden',
+  without_images: 'Bilder entfernen',
+  loading_image: 'Das Bild wird geladen…',
+  previous_image: 'Vorheriges Bild',
+  next_image: 'Nächstes Bild',
   searched: 'durchsucht',
   to_be_searched: 'wird beim Senden durchsucht',
   named: '{name}: {detail}',
+  open: 'Text von {name} anzeigen',
   remove: '{name} entfernen',
 
   hidden: {

@@ -7,4 +7,8 @@ export const help: Messages['help'] = {
   results: 'Ergebnisse',
   related: 'Siehe auch',
   open: '„{name}“ öffnen',
+  source: 'Aus der Anleitung: {name}',
+  maybe: 'Oder meinst du: {name}',
+  more: 'Mehr dazu',
+  show_models: 'Modelle zeigen',
 };

@@ -7,10 +7,8 @@ export const instruments: Messages['instruments'] = {
   reading: 'Prompt-Verarbeitung',
   this_chat: 'Dieser Chat',
   context: 'Kontext',
-  cached_prompt: 'Prompt aus dem Cache',
   contexts: 'Kontexte',
   context_cache: 'Kontext-Cache',
-  in_memory: 'Im Speicher',
   memory: 'Speicher',
   ours: 'Inglenook',
   all_programs: 'Alle Programme',
@@ -20,11 +18,10 @@ export const instruments: Messages['instruments'] = {
   window_pages: 'Seiten mit Sliding Window',
   states: 'Rekurrente Zustände',
   files: 'Dateien',
+  no_speeds: 'Geschwindigkeiten erscheinen mit der nächsten Antwort.',
   cache_hits: 'Cache-Treffer',
   cache_hits_about: 'Anteil der Prompt-Token, die aus dem Cache kamen',
-  none: 'Bisher lief noch kein Modell.',
   of_share: '{part} von {whole} ({share})',
-  plot_none: '{label}: noch keine Daten',
   plot: '{label}: jetzt {now}, Spitze {most}',
 
   time: 'Profil',
@@ -49,6 +46,25 @@ export const instruments: Messages['instruments'] = {
 
   prompt: 'System-Prompt',
   prompt_hint: 'Wie das Modell in diesem Chat antworten soll',
+  prompt_default: 'Das sind die Standardanweisungen aus den {link}.',
+  presence_penalty: 'Presence Penalty',
+  presence_penalty_help:
+    'Macht jedes schon geschriebene Token um denselben Betrag unwahrscheinlicher. 0 schaltet dies aus.',
+  frequency_penalty: 'Frequency Penalty',
+  frequency_penalty_help:
+    'Macht Token umso unwahrscheinlicher, je öfter sie geschrieben wurden. 0 schaltet dies aus.',
+  stop: 'Stopptexte',
+  stop_none: 'keine',
+  stop_help:
+    'Eine Antwort endet vor jedem davon. Einer pro Zeile; \\n steht für einen Zeilenumbruch.',
+  json_schema: 'JSON-Schema',
+  json_schema_help: 'Antworten sind JSON, das nach diesem Schema gültig ist.',
+  image_detail: 'Bilddetails',
+  detail_full: 'Voll: wie das Modell es kann',
+  detail_balanced: 'Ausgewogen: bis etwa 1.024 Tokens',
+  detail_low: 'Niedrig: bis etwa 256 Tokens',
+  image_detail_help:
+    'Tokens, die ein Bild belegen darf. Modelle mit fester Zahl beachten es nicht.',
   holds_first: 'Gilt ab der ersten Nachricht.',
   holds_next: 'Gilt ab der nächsten Antwort.',
   rest: 'Leere Felder übernehmen die Werte aus den {link}.',
@@ -61,5 +77,8 @@ export const instruments: Messages['instruments'] = {
   preset_changed: 'Geändert',
   preset_save_as: 'Speichern als…',
   preset_save_new: 'Als Vorlage speichern…',
+  preset_import: 'Vorlagen oder SKILL.md importieren…',
+  skill_empty: '{file} enthält keine Anweisungen.',
+  skill_empty_remedy: 'Wähle die SKILL.md eines Skills oder eine exportierte Vorlage.',
   preset_name: 'Name der Vorlage',
 };

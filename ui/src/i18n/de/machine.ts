@@ -92,6 +92,10 @@ export const machine: Catalogue['settings'] = {
     label: 'Länge der Warteschlange',
     help: 'Ist die Warteschlange voll, werden Anfragen abgelehnt.',
   },
+  api_model_alias: {
+    label: 'Jeden Modellnamen annehmen',
+    help: 'Anfragen nach unbekannten Modellen beantwortet das Standardmodell, statt einen Fehler zu melden.',
+  },
   context_memory: {
     label: 'Speicher für Kontexte (MB)',
     help: 'Für alle Chats eines Modells zusammen. Ein voller Kontext passt immer.',
@@ -128,6 +132,28 @@ export const machine: Catalogue['settings'] = {
   offline: {
     label: 'Offline-Modus',
     help: 'Sperrt Verbindungen zu anderen Servern und Hugging Face: keine Antworten anderer Server, keine Modellsuche, keine Downloads. Laufende Downloads pausieren.',
+  },
+  proxy: {
+    label: 'Proxy',
+    help: 'Adresse des Proxys für Hugging Face, andere Server und Tool-Server. Leer: der des Systems. Hosts in NO_PROXY werden direkt erreicht. Ein Passwort in der Adresse wird unverschlüsselt gespeichert.',
+    placeholder: 'http://proxy.example:8080',
+  },
+  audit_log: {
+    label: 'Prüfprotokoll',
+    help: 'Hält jede Antwort in audit/audit.jsonl im Datenordner fest: Zeit, Schnittstelle, Schlüssel, Modell und Tokenzahlen.',
+  },
+  audit_text: {
+    label: 'Antworten im Prüfprotokoll',
+    help: 'Hält auch den Text jeder Antwort fest.',
+  },
+  allow_image_urls: {
+    label: 'Bilder von Adressen holen',
+    help: 'Programme, die den Server nutzen, dürfen statt eines Bildes dessen Webadresse senden. Adressen des eigenen Netzes lassen sie an Geräte, die nur dieser Computer erreicht.',
+    options: {
+      off: 'Nie',
+      public: 'Aus dem öffentlichen Internet',
+      any: 'Auch aus meinem Netz',
+    },
   },
   endpoint_silence: {
     label: 'Zeitlimit für Server (Sekunden)',

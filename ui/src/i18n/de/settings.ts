@@ -6,6 +6,14 @@ export const settings: Messages['settings'] = {
   sections: 'Abschnitte',
   found_for: 'Ergebnisse für „{query}“',
   nothing: 'Keine Ergebnisse',
+  level: 'Angezeigte Einstellungen',
+  basic: 'Einfach',
+  advanced: 'Erweitert',
+  show_advanced: {
+    one: '{n} erweiterte Einstellung anzeigen',
+    other: '{n} erweiterte Einstellungen anzeigen',
+  },
+  elsewhere: 'Weitere Ergebnisse',
   reset_section: 'Diesen Abschnitt zurücksetzen',
   reset_row: '„{label}“ auf Standard zurücksetzen',
 
@@ -23,13 +31,18 @@ export const settings: Messages['settings'] = {
   context: 'Kontext & Speicher',
   context_about: 'Wie lange Chats behandelt werden und was im Cache bleibt.',
   server: 'Lokaler Server',
-  server_about: 'Limits für Programme, die diesen Server nutzen.',
+  server_about:
+    'Lässt andere Programme deine Modelle nutzen. Grenzen dafür stehen unter „Erweitert“.',
   server_off: 'Lokaler Server: aus',
   server_running: 'Lokaler Server: läuft auf Port {port}',
   server_failed: 'Lokaler Server: auf Port {port} unerwartet beendet',
   server_reached: 'Programme auf diesem Computer erreichen ihn unter {url}.',
   server_begin:
     'Starte ihn mit {command} im Terminal. Er nutzt deine Modelle, Einstellungen und Chats.',
+  server_curl: 'Mit curl',
+  server_python: 'Mit Python',
+  server_key:
+    'Der Schlüssel steht in der Zeile, die {command} beim Start ausgibt. {keys} erstellt Schlüssel für einzelne Programme.',
   providers: 'Anbieter',
   providers_about: 'Modelle auf anderen Computern.',
   privacy: 'Datenschutz & Netzwerk',
@@ -53,6 +66,7 @@ export const settings: Messages['settings'] = {
   group_gpus: 'GPUs',
   group_long: 'Lange Chats',
   group_context_cache: 'Kontext-Cache',
+  group_server: 'Server',
   group_limits: 'Limits',
   group_network: 'Netzwerk',
 
@@ -62,7 +76,7 @@ export const settings: Messages['settings'] = {
   your_data: 'Datenordner',
   logs: 'Protokollordner',
   about_text:
-    'Sprachmodelle auf dem eigenen Computer. Chats bleiben hier und werden nirgendwohin gesendet. Kein Konto, keine Telemetrie.',
+    'Sprachmodelle auf deinem eigenen Computer. Chats bleiben hier; nur ein von dir gewähltes Modell auf einem anderen Server erhält Nachrichten. Kein Konto, keine Telemetrie.',
   open_data: 'Datenordner öffnen',
   first_steps: 'Einführung erneut anzeigen',
   models_page: 'Modelle und Ordner',
@@ -82,7 +96,7 @@ export const settings: Messages['settings'] = {
   purpose_download: 'Modell-Download',
   purpose_catalogue: 'Katalog',
   privacy_stays:
-    'Chats, Dateien und Einstellungen bleiben auf diesem Computer. Es gibt kein Konto, keine Telemetrie und keine Updatesuche.',
+    'Chats, Dateien und Einstellungen bleiben auf diesem Computer. Es gibt kein Konto, keine Telemetrie und keine Suche nach Updates. Nur ein Modell auf einem anderen Server erhält die Nachrichten, die es beantwortet.',
   privacy_links:
     'Bilder und Links in Antworten werden nie automatisch geladen. Ein Klick zeigt zuerst, wohin der Link führt.',
 
@@ -115,4 +129,5 @@ export const settings: Messages['settings'] = {
   tools_about: 'Was Modelle außer Schreiben tun können.',
   group_tools: 'Tools',
   purpose_tool: 'Tool',
+  purpose_image: 'Bild',
 };

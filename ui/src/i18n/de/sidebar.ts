@@ -3,7 +3,7 @@ import type { Messages } from '../types';
 export const sidebar: Messages['sidebar'] = {
   conversations: 'Chats',
   width: 'Breite der Seitenleiste',
-  memory: 'Arbeitsspeicher',
+  memory: 'RAM',
   memory_of: '{taken} von {total} Arbeitsspeicher belegt (alle Programme)',
   search: 'Suchen',
   search_all: 'Alle Nachrichten durchsuchen',

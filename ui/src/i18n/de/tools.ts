@@ -78,6 +78,17 @@ export const tools: Messages['tools'] = {
   manage: 'Tool-Server…',
   as_settings: 'Standardeinstellung verwenden',
 
+  menu: 'Prompts',
+  own: 'Eigene Prompts',
+  own_add: 'Neuer Prompt…',
+  own_manage: 'Eigene Prompts…',
+  own_count: { one: '{n} Prompt…', other: '{n} Prompts…' },
+  own_none:
+    'Es gibt noch keine eigenen Prompts. Ein Prompt ist ein Text, den / und sein Name ins Nachrichtenfeld einfügen.',
+  own_name: 'Name',
+  own_text: 'Text',
+  own_taken: 'Ein anderer Prompt hat diesen Namen.',
+  own_delete: '„{name}“ löschen',
   prompts: 'Prompts von Tool-Servern',
   prompt_optional: 'optional',
   prompt_put: 'In die Nachricht einfügen',

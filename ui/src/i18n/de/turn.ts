@@ -8,7 +8,11 @@ export const turn: Messages['turn'] = {
   context_compacts:
     'Ist der Kontext voll, werden ältere Nachrichten für das Modell zusammengefasst oder ausgelassen. Du siehst hier weiterhin alle.',
   compact_now: 'Jetzt komprimieren',
+  context_project: 'Dieser Chat begann im Projekt „{name}“.',
+  part_project_system: 'Projektanweisungen',
+  part_project_files: 'Projektdateien',
   part_system: 'System-Prompt',
+  part_memory: 'Gedächtnis',
   part_tools: 'Tools',
   part_files: 'Dateien',
   part_history: 'Chatverlauf',

@@ -13,6 +13,14 @@ export const common = {
   copy_failed: 'Couldn’t copy',
   delete: 'Delete',
   delete_for_good: 'Delete permanently',
+  details: 'Details',
+  cant_reach: '{place} can’t be reached.',
+  cant_reach_hub_remedy:
+    'Check your internet connection and try again. Downloads resume automatically.',
+  cant_reach_server_remedy: 'Check that the server is running and that its address is correct.',
+  cant_trust: 'The connection to {place} can’t be trusted.',
+  cant_trust_remedy:
+    'A proxy or antivirus program may intercept the connection: add its certificate to the system. Also check this computer’s date.',
   dismiss: 'Dismiss',
   download: 'Download',
   export: 'Export…',

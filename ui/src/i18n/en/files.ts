@@ -5,7 +5,7 @@ export const files = {
   of_message: 'Files in this message',
   drop: 'Drop to attach',
   drop_about:
-    'Text, code, PDF and CSV files are attached to your message. Chat exports are imported.',
+    'Images, text, office files, books, code, PDF and CSV files are attached to your message. Chat exports are imported.',
   let_go: 'Release to attach',
 
   gone: 'No longer available. Attach it again.',
@@ -15,9 +15,19 @@ export const files = {
   code: 'Code',
   csv: 'CSV',
   pdf: 'PDF',
+  image: 'Image',
+  document: 'Document',
+  spreadsheet: 'Spreadsheet',
+  presentation: 'Presentation',
+  use_seeing: 'Use {name}',
+  without_images: 'Remove the images',
+  loading_image: 'Loading the image…',
+  previous_image: 'Previous image',
+  next_image: 'Next image',
   searched: 'searched',
   to_be_searched: 'searched when you send',
   named: '{name}: {detail}',
+  open: 'Show the text of {name}',
   remove: 'Remove {name}',
 
   hidden: {

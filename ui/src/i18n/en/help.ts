@@ -6,4 +6,8 @@ export const help = {
   results: 'Results',
   related: 'See also',
   open: 'Open “{name}”',
+  source: 'From the guide: {name}',
+  maybe: 'Maybe you mean: {name}',
+  more: 'Learn more',
+  show_models: 'Show models',
 } as const;

@@ -5,6 +5,11 @@ export const settings = {
   sections: 'Sections',
   found_for: 'Results for “{query}”',
   nothing: 'No results',
+  level: 'Settings shown',
+  basic: 'Basic',
+  advanced: 'Advanced',
+  show_advanced: { one: 'Show {n} advanced setting', other: 'Show {n} advanced settings' },
+  elsewhere: 'More results',
   reset_section: 'Reset this section',
   reset_row: 'Reset “{label}” to default',
 
@@ -23,12 +28,16 @@ export const settings = {
   tools: 'Tools',
   tools_about: 'What models can do besides writing.',
   server: 'Local server',
-  server_about: 'Limits for programs that use this server.',
+  server_about: 'Lets other programs use your models. Limits for them are under Advanced.',
   server_off: 'Local server: off',
   server_running: 'Local server: running on port {port}',
   server_failed: 'Local server: stopped unexpectedly on port {port}',
   server_reached: 'Programs on this computer can connect at {url}.',
   server_begin: 'Run {command} in a terminal to start it with your models, settings and chats.',
+  server_curl: 'With curl',
+  server_python: 'With Python',
+  server_key:
+    'The key is in the line that {command} prints when it starts. {keys} creates keys for single programs.',
   providers: 'Providers',
   providers_about: 'Models on other computers.',
   privacy: 'Privacy & network',
@@ -53,6 +62,7 @@ export const settings = {
   group_gpus: 'GPUs',
   group_long: 'Long chats',
   group_context_cache: 'Context cache',
+  group_server: 'Server',
   group_limits: 'Limits',
   group_network: 'Network',
 
@@ -62,7 +72,7 @@ export const settings = {
   your_data: 'Data folder',
   logs: 'Log folder',
   about_text:
-    'Language models on your own computer. Chats stay here and are never sent anywhere. No account, no telemetry.',
+    'Language models on your own computer. Chats are kept here; only a model on another server that you choose receives messages. No account, no telemetry.',
   open_data: 'Open data folder',
   first_steps: 'Show welcome tour again',
   models_page: 'Models and folders',
@@ -82,8 +92,9 @@ export const settings = {
   purpose_download: 'Model download',
   purpose_catalogue: 'Catalog',
   purpose_tool: 'Tool',
+  purpose_image: 'Image',
   privacy_stays:
-    'Chats, files and settings stay on this computer. There is no account, no telemetry and no update check.',
+    'Chats, files and settings are kept on this computer. There is no account, no telemetry and no update check. Only a model on another server receives the messages that it answers.',
   privacy_links:
     'Images and links in answers are never loaded automatically. Clicking a link first shows where it leads.',
 

@@ -2,8 +2,8 @@
 export const sidebar = {
   conversations: 'Chats',
   width: 'Sidebar width',
-  memory: 'Memory',
-  memory_of: '{taken} of {total} memory used by all programs',
+  memory: 'RAM',
+  memory_of: '{taken} of {total} RAM used by all programs',
   search: 'Search',
   search_all: 'Search all messages',
   pinned: 'Pinned',

@@ -76,6 +76,17 @@ export const tools = {
   manage: 'Tool servers…',
   as_settings: 'Use default setting',
 
+  menu: 'Prompts',
+  own: 'Own prompts',
+  own_add: 'New prompt…',
+  own_manage: 'Own prompts…',
+  own_count: { one: '{n} prompt…', other: '{n} prompts…' },
+  own_none:
+    'There are no own prompts yet. A prompt is a text that / and its name put into the message box.',
+  own_name: 'Name',
+  own_text: 'Text',
+  own_taken: 'Another prompt has this name.',
+  own_delete: 'Delete “{name}”',
   prompts: 'Prompts from tool servers',
   prompt_optional: 'optional',
   prompt_put: 'Insert into message',

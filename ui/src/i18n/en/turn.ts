@@ -7,7 +7,11 @@ export const turn = {
   context_compacts:
     'When the context is full, older messages are summarized or left out for the model. You still see all of them here.',
   compact_now: 'Compact now',
+  context_project: 'This chat began in the project “{name}”.',
+  part_project_system: 'Project instructions',
+  part_project_files: 'Project files',
   part_system: 'System prompt',
+  part_memory: 'Memory',
   part_tools: 'Tools',
   part_files: 'Files',
   part_history: 'Chat history',

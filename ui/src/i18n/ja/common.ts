@@ -14,6 +14,14 @@ export const common: Messages['common'] = {
   copy_failed: 'コピーできませんでした',
   delete: '削除',
   delete_for_good: '完全に削除',
+  details: '詳細',
+  cant_reach: '{place} に接続できません。',
+  cant_reach_hub_remedy:
+    'インターネット接続を確認して、もう一度お試しください。ダウンロードは自動的に再開します。',
+  cant_reach_server_remedy: 'サーバーが動作していること、アドレスが正しいことを確認してください。',
+  cant_trust: '{place} への接続は信頼できません。',
+  cant_trust_remedy:
+    'プロキシまたはウイルス対策ソフトが通信を中継している可能性があります。その証明書をシステムに追加してください。コンピューターの日付も確認してください。',
   dismiss: '閉じる',
   download: 'ダウンロード',
   export: 'エクスポート…',

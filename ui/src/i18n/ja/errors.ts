@@ -40,10 +40,6 @@ export const errors: Catalogue['errors'] = {
     message: 'これはチャットのエクスポートではなく、完全なバックアップです。',
     remedy: '代わりに復元してください（`nook restore FILE` または 設定 > データ）。',
   },
-  'import.broken': {
-    message: 'ファイルが壊れた状態で届きました。',
-    remedy: 'もう一度選択してください。',
-  },
   'import.empty': {
     message: 'このファイルにチャットはありません。',
     remedy: 'エクスポートの conversations.json か、ZIP ファイル全体を選択してください。',
@@ -88,6 +84,11 @@ export const errors: Catalogue['errors'] = {
     message: 'このチャットはまだ空です。',
     remedy: '先にメッセージを送信してください。',
   },
+  'session.index_rebuilt': {
+    message:
+      'チャットデータベースの索引が壊れていたため、作り直しました。失われたものはありません。',
+    remedy: '失敗した操作をもう一度お試しください。繰り返す場合はディスクを確認してください。',
+  },
   'session.not_a_question': {
     message: '編集して再送信できるのは自分のメッセージだけです。',
     remedy: '代わりに回答を再生成してください。',
@@ -99,6 +100,10 @@ export const errors: Catalogue['errors'] = {
   'session.nothing_to_retry': {
     message: '再生成するメッセージがありません。',
     remedy: '先にメッセージを送信してください。',
+  },
+  'session.out_of_memory': {
+    message: 'チャットデータベースを使うためのメモリが足りません。',
+    remedy: 'ほかのプログラムを閉じるかモデルを解放して、もう一度お試しください。',
   },
   'session.read_only': {
     message:

@@ -6,7 +6,7 @@ export const files: Messages['files'] = {
   of_message: 'このメッセージのファイル',
   drop: 'ドロップして添付',
   drop_about:
-    'テキスト、コード、PDF、CSV はメッセージに添付されます。チャットのエクスポートはインポートされます。',
+    '画像、テキスト、Office ファイル、電子書籍、コード、PDF、CSV はメッセージに添付されます。チャットのエクスポートはインポートされます。',
   let_go: '離すと添付されます',
 
   gone: '利用できなくなりました。もう一度添付してください。',
@@ -16,9 +16,19 @@ export const files: Messages['files'] = {
   code: 'コード',
   csv: 'CSV',
   pdf: 'PDF',
+  image: '画像',
+  document: '文書',
+  spreadsheet: 'スプレッドシート',
+  presentation: 'プレゼンテーション',
+  use_seeing: '{name} を使用',
+  without_images: '画像を削除',
+  loading_image: '画像を読み込んでいます…',
+  previous_image: '前の画像',
+  next_image: '次の画像',
   searched: '検索済み',
   to_be_searched: '送信時に検索',
   named: '{name}: {detail}',
+  open: '{name} のテキストを表示',
   remove: '{name} を削除',
 
   hidden: {

@@ -7,4 +7,8 @@ export const help: Messages['help'] = {
   results: '検索結果',
   related: '関連項目',
   open: '「{name}」を開く',
+  source: 'ガイドより: {name}',
+  maybe: 'こちらかもしれません: {name}',
+  more: '詳しく',
+  show_models: 'モデルを見る',
 };

@@ -10,15 +10,25 @@ import { errors } from './errors';
 import { files } from './files';
 import { format } from './format';
 import { help } from './help';
+import { imports } from './imports';
 import { instruments } from './instruments';
+import { look } from './look';
 import { machine } from './machine';
+import { memory } from './memory';
 import { models } from './models';
 import { rows } from './rows';
+import { preview } from './preview';
+import { projects } from './projects';
+import { quick } from './quick';
+import { samplers } from './samplers';
 import { servers } from './servers';
+import { serving } from './serving';
 import { settings } from './settings';
 import { shell } from './shell';
 import { sidebar } from './sidebar';
+import { synonyms } from './synonyms';
 import { tools } from './tools';
+import { tunes } from './tunes';
 import { turn } from './turn';
 import { welcome } from './welcome';
 
@@ -30,16 +40,25 @@ export const catalogue: Catalogue = {
     files,
     format,
     help,
+    imports,
     instruments,
+    memory,
     models,
+    preview,
+    projects,
+    quick,
+    samplers,
     servers,
+    serving,
     settings,
     shell,
     sidebar,
+    synonyms,
     tools,
+    tunes,
     turn,
     welcome,
   },
-  settings: { ...rows, ...machine },
+  settings: { ...rows, ...look, ...machine },
   errors,
 };

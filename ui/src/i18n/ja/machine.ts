@@ -92,6 +92,10 @@ export const machine: Catalogue['settings'] = {
     label: 'キューの長さ',
     help: 'キューがいっぱいになると、リクエストは拒否されます。',
   },
+  api_model_alias: {
+    label: 'すべてのモデル名を受け付ける',
+    help: '不明なモデル名のリクエストには、エラーの代わりに既定のモデルが回答します。',
+  },
   context_memory: {
     label: 'コンテキスト用メモリ（MB）',
     help: 'モデルのすべてのチャットの合計です。コンテキスト 1 つ分は常に確保されます。',
@@ -128,6 +132,28 @@ export const machine: Catalogue['settings'] = {
   offline: {
     label: 'オフラインモード',
     help: 'ほかのサーバーと Hugging Face への接続を遮断します。リモートの回答、モデル検索、ダウンロードは行われず、進行中のダウンロードは一時停止します。',
+  },
+  proxy: {
+    label: 'プロキシ',
+    help: 'Hugging Face、ほかのサーバー、ツールサーバーへの接続に使うプロキシのアドレス。空の場合はシステムの設定を使います。NO_PROXY のホストには直接接続します。アドレスに含まれるパスワードは暗号化されずに保存されます。',
+    placeholder: 'http://proxy.example:8080',
+  },
+  audit_log: {
+    label: '監査ログ',
+    help: 'すべての回答をデータフォルダーの audit/audit.jsonl に記録します：時刻、インターフェース、キー、モデル、トークン数。',
+  },
+  audit_text: {
+    label: '監査ログに回答の本文を含める',
+    help: '回答の本文も記録します。',
+  },
+  allow_image_urls: {
+    label: 'アドレスから画像を取得',
+    help: 'サーバーを使うプログラムは、画像の代わりにその Web アドレスを送れます。自分のネットワークのアドレスを許可すると、このコンピューターだけが届く機器にもプログラムが届きます。',
+    options: {
+      off: 'しない',
+      public: '公開インターネットから',
+      any: '自分のネットワークからも',
+    },
   },
   endpoint_silence: {
     label: 'サーバーのタイムアウト（秒）',

@@ -6,6 +6,11 @@ export const settings: Messages['settings'] = {
   sections: 'セクション',
   found_for: '「{query}」の検索結果',
   nothing: '結果なし',
+  level: '表示する設定',
+  basic: '基本',
+  advanced: '詳細',
+  show_advanced: { other: '詳細設定を {n} 件表示' },
+  elsewhere: 'その他の結果',
   reset_section: 'このセクションをリセット',
   reset_row: '「{label}」を既定値に戻す',
 
@@ -23,12 +28,16 @@ export const settings: Messages['settings'] = {
   context: 'コンテキストとメモリ',
   context_about: '長いチャットの扱いと、キャッシュに関する設定です。',
   server: 'ローカルサーバー',
-  server_about: 'このサーバーを使うプログラムに対する上限です。',
+  server_about: 'ほかのプログラムからモデルを使えるようにします。上限は「詳細」で設定できます。',
   server_off: 'ローカルサーバー: 停止中',
   server_running: 'ローカルサーバー: ポート {port} で動作中',
   server_failed: 'ローカルサーバー: ポート {port} で予期せず終了しました',
   server_reached: 'このコンピューターのプログラムは {url} で接続できます。',
   server_begin: 'ターミナルで {command} を実行すると、現在のモデル・設定・チャットで起動します。',
+  server_curl: 'curl の例',
+  server_python: 'Python の例',
+  server_key:
+    'キーは {command} の起動時に表示されます。{keys} でプログラムごとのキーを作成できます。',
   providers: 'プロバイダー',
   providers_about: 'ほかのコンピューターにあるモデルです。',
   privacy: 'プライバシーとネットワーク',
@@ -52,6 +61,7 @@ export const settings: Messages['settings'] = {
   group_gpus: 'GPU',
   group_long: '長いチャット',
   group_context_cache: 'コンテキストキャッシュ',
+  group_server: 'サーバー',
   group_limits: '上限',
   group_network: 'ネットワーク',
 
@@ -61,7 +71,7 @@ export const settings: Messages['settings'] = {
   your_data: 'データフォルダー',
   logs: 'ログフォルダー',
   about_text:
-    '自分のコンピューターで動く言語モデル。チャットはここに保存され、どこにも送信されません。アカウントもテレメトリもありません。',
+    'あなたのコンピューターで動く言語モデル。チャットはここに保存され、選択したほかのサーバーのモデルだけがメッセージを受け取ります。アカウントもテレメトリもありません。',
   open_data: 'データフォルダーを開く',
   first_steps: '初回ガイドをもう一度表示',
   models_page: 'モデルとフォルダー',
@@ -81,7 +91,7 @@ export const settings: Messages['settings'] = {
   purpose_download: 'モデルのダウンロード',
   purpose_catalogue: 'カタログ',
   privacy_stays:
-    'チャット、ファイル、設定はこのコンピューターに残ります。アカウント、テレメトリ、更新の確認はありません。',
+    'チャット、ファイル、設定はこのコンピューターに保存されます。アカウントもテレメトリも更新の確認もありません。ほかのサーバーのモデルだけが、回答するメッセージを受け取ります。',
   privacy_links:
     '回答内の画像やリンクが自動的に読み込まれることはありません。リンクをクリックすると、まずリンク先が表示されます。',
 
@@ -114,4 +124,5 @@ export const settings: Messages['settings'] = {
   tools_about: '文章の生成以外にモデルができることです。',
   group_tools: 'ツール',
   purpose_tool: 'ツール',
+  purpose_image: '画像',
 };

@@ -3,7 +3,7 @@ import type { Messages } from '../types';
 export const sidebar: Messages['sidebar'] = {
   conversations: 'チャット',
   width: 'サイドバーの幅',
-  memory: 'メモリ',
+  memory: 'RAM',
   memory_of: 'メモリ {total} 中 {taken} を使用中（全プログラム）',
   search: '検索',
   search_all: 'すべてのメッセージを検索',

@@ -76,6 +76,17 @@ export const tools: Messages['tools'] = {
   manage: 'ツールサーバー…',
   as_settings: '既定の設定を使う',
 
+  menu: 'プロンプト',
+  own: '自分のプロンプト',
+  own_add: '新しいプロンプト…',
+  own_manage: '自分のプロンプト…',
+  own_count: { other: '{n} 件のプロンプト…' },
+  own_none:
+    '自分のプロンプトはまだありません。/ と名前を入力すると、そのテキストがメッセージ欄に入ります。',
+  own_name: '名前',
+  own_text: 'テキスト',
+  own_taken: '同じ名前のプロンプトがあります。',
+  own_delete: '「{name}」を削除',
   prompts: 'ツールサーバーのプロンプト',
   prompt_optional: '任意',
   prompt_put: 'メッセージに挿入',

@@ -8,7 +8,11 @@ export const turn: Messages['turn'] = {
   context_compacts:
     'コンテキストがいっぱいになると、古いメッセージはモデル向けに要約または省略されます。画面にはすべて表示されたままです。',
   compact_now: '今すぐ圧縮',
+  context_project: 'このチャットはプロジェクト「{name}」で始まりました。',
+  part_project_system: 'プロジェクトの指示',
+  part_project_files: 'プロジェクトのファイル',
   part_system: 'システムプロンプト',
+  part_memory: 'メモリ',
   part_tools: 'ツール',
   part_files: 'ファイル',
   part_history: 'チャット履歴',
