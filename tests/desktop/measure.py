@@ -27,6 +27,8 @@ COMPOSER = '[data-testid="composer"]'
 ANSWERED = '[data-testid="message-assistant"][data-state="complete"]'
 STARTS = 5
 TICKS = os.sysconf("SC_CLK_TCK")
+# Of `slowdown`, in seconds of processor time.
+TYPICAL_WORK_S = 0.067
 
 
 def started_at_ms(pid):
@@ -52,6 +54,18 @@ def cpu_s(pids):
         except FileNotFoundError:
             pass
     return total / TICKS
+
+
+def slowdown():
+    """How many times as long as on the idle machine of docs/BENCHMARKS.md the same work takes here now, at least 1."""
+
+    def typical_work_s():
+        began, state = time.process_time(), 1
+        for _ in range(1_000_000):
+            state = (state * 3 + 1) & 0xFFFF
+        return time.process_time() - began
+
+    return max(1, statistics.median(typical_work_s() for _ in range(9)) / TYPICAL_WORK_S)
 
 
 def pss_mib(pids):

@@ -62,14 +62,14 @@ def the_tray_keeps_a_closed_window(room):
         assert icon["title"] == TITLE, icon
         with open(icon["icon"], "rb") as picture:
             assert picture.read(8) == b"\x89PNG\r\n\x1a\n", icon
-        assert list(bus.menu()) == ["Show Inglenook", "New chat", "Quit"], bus.menu()
+        assert list(bus.menu()) == ["Show Inglenook", "New chat", "Quick window", "Quit"], bus.menu()
 
         press_close(room.display, TITLE)
         until(lambda: not windows(room.display, TITLE), "the window is hidden")
         bus.choose("Show Inglenook")
         until(lambda: windows(room.display, TITLE), "the window is back")
         window.call("settings_set", {"key": "language", "value": "de"})
-        until(lambda: list(bus.menu()) == ["Inglenook anzeigen", "Neuer Chat", "Beenden"], "the menu speaks German")
+        until(lambda: list(bus.menu()) == ["Inglenook anzeigen", "Neuer Chat", "Schnellfenster", "Beenden"], "the menu speaks German")
         assert len(bus.icons()) == 1, bus.icons()
 
         window.call("settings_set", {"key": "tray", "value": False})

@@ -8,6 +8,7 @@
 
 import argparse
 import os
+import signal
 import sys
 import time
 import traceback
@@ -19,7 +20,7 @@ from habits import (
     presets_and_a_first_message,
     what_the_desktop_asks_is_shown_in_the_one_window,
 )
-from measure import cpu_s
+from measure import cpu_s, slowdown
 from outside import (
     an_icon_that_nobody_heard_of_is_announced_again,
     closing_in_mid_answer_is_asked_about,
@@ -29,6 +30,8 @@ from outside import (
     without_a_panel_a_closed_window_ends_the_program,
     without_a_tray_a_closed_window_ends_the_program,
 )
+from projects import a_chat_begins_in_a_project
+from quick import the_quick_window_answers_and_hands_over
 from scenario import (
     ANSWER, ANSWERED, COMPOSER, PROGRAM, QUESTION, ROW, Room, answered, ask, click, letters, menu, section,
     use_slow_model, watch_growth, words,
@@ -39,7 +42,8 @@ from webdriver import Display, until
 BEHIND_S = 0.5
 # The page shows what the program sent it a moment ago, and the driver looks a moment later.
 LOOK_S = 0.15
-# Processor time of all its processes while no one touches the window.
+# Processor time of all its processes while no one touches the window, on an idle machine. The web view takes half of it
+# once or twice a minute, to tidy up its memory.
 IDLE_WATCHED_S, IDLE_CPU_S = 60, 0.1
 
 # ---- the scenarios ----
@@ -267,6 +271,44 @@ def cut_short(room, end_it, behind_s):
     window.close()
 
 
+def f79_a_crashed_page_is_loaded_again(room):
+    """The page's process dies while an answer is written: the window loads it again, and the answer goes on meanwhile.
+    The driver's session does not outlive the process, so that what was written is looked at in the next window."""
+    window = room.open()
+    use_slow_model(room, window)
+    ask(window, "Tell me a long story.")
+    watch_growth(window, 4)
+    before = window.text(ANSWER)
+
+    def page_processes():
+        found = set()
+        for pid in window.tree():
+            try:
+                with open(f"/proc/{pid}/comm", encoding="utf-8") as file:
+                    found |= {pid} if file.read().startswith("WebKitWebProces") else set()
+            except OSError:
+                pass  # it has ended meanwhile
+        return found
+
+    old = page_processes()
+    assert old, "the page has a process"
+    for pid in old:
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: page_processes() - old, "the page has a new process", 30)
+    time.sleep(3)  # in which the answer goes on
+    assert page_processes() - old, "the new process has ended too"
+    window.kill()
+
+    window = room.open()
+    until(lambda: window.count(ROW) == 1, "the conversation is there")
+    window.click(ROW + " button")
+    until(lambda: window.exists(ANSWER), "the answer is there")
+    kept = window.run("return document.querySelector(arguments[0]).innerText", ANSWER)
+    assert len(letters(kept)) > len(letters(before)), f"the answer ended with the page\n{before!r}\n{kept!r}"
+    assert letters(kept).startswith(letters(before)[:-1]), f"text that was seen is gone\n{before!r}\n{kept!r}"
+    window.close()
+
+
 def an_idle_window_costs_nothing(room):
     window = room.open()
     until(lambda: window.exists(COMPOSER), "the composer is there")
@@ -276,8 +318,10 @@ def an_idle_window_costs_nothing(room):
     pids = window.tree()
     before = cpu_s(pids)
     time.sleep(IDLE_WATCHED_S)
-    used = cpu_s(pids) - before
-    assert used <= IDLE_CPU_S, f"{used:.2f} s of processor time in {IDLE_WATCHED_S} s"
+    # Clock ticks of 10 ms: a difference of two of their sums has rounding errors.
+    used = round(cpu_s(pids) - before, 2)
+    limit = IDLE_CPU_S * slowdown()
+    assert used <= limit, f"{used:.2f} s of processor time in {IDLE_WATCHED_S} s, the limit is {limit:.2f} s"
     window.close()
 
 
@@ -287,6 +331,7 @@ SCENARIOS = [
     rename_delete_undo,
     edit_versions_branch_and_delete,
     search_folders_and_the_trash,
+    a_chat_begins_in_a_project,
     settings_and_theme,
     first_steps_then_a_chat,
     keys_the_palette_and_the_window_are_kept,
@@ -294,6 +339,7 @@ SCENARIOS = [
     what_the_desktop_asks_is_shown_in_the_one_window,
     files_are_dropped_and_chosen,
     the_tray_keeps_a_closed_window,
+    the_quick_window_answers_and_hands_over,
     an_icon_that_nobody_heard_of_is_announced_again,
     without_a_card_the_web_view_paints_itself,
     without_a_panel_a_closed_window_ends_the_program,
@@ -305,6 +351,7 @@ SCENARIOS = [
     killed_in_mid_answer,
     closed_in_mid_answer,
     closing_in_mid_answer_is_asked_about,
+    f79_a_crashed_page_is_loaded_again,
     an_idle_window_costs_nothing,
 ]
 

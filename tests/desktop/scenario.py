@@ -103,6 +103,8 @@ class Room:
         self.windows.append(window)
         if len(self.windows) == 1 and not welcome:
             window.skip_welcome()
+            # Most scenarios look at what a model writes, not at the guide.
+            window.call("settings_set", {"key": "guide_answers", "value": False})
         return window
 
     def look(self, window, what):

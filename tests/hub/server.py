@@ -324,6 +324,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.refuse(500 + at % 4)
         if kind == "expired":
             return self.refuse(403)
+        if kind == "away":
+            return self.refuse(302, headers=[("Location", "file:///etc/passwd")])
         name = f"{repository}/{path}"
         version, size = hub.versions[name], os.path.getsize(full)
         tag = f'"store-{hub.sha256(repository, path)[:32]}"'
@@ -349,6 +351,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("ETag", tag)
         self.send_header("Content-Length", str(last - first + 1))
         self.end_headers()
+        if kind == "mute":
+            return self.linger(None, name, version, first, last, False)
         if self.command != "HEAD":
             self.send_bytes(full, name, version, first, last, kind, at)
 

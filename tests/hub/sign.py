@@ -120,7 +120,8 @@ def main():
         write_manifest(key, sys.argv[3], sys.argv[4])
     else:
         with open(sys.argv[2], "rb") as file:
-            text = key.minisig(file.read())
+            # One more argument is the trusted comment.
+            text = key.minisig(file.read(), *sys.argv[3:4])
         with open(sys.argv[2] + ".minisig", "w") as file:
             file.write(text)
 

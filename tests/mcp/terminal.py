@@ -22,7 +22,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 HERE = pathlib.Path(__file__).parent
 # Far more than anything takes on a busy machine.
 PATIENCE = 120
-CTRL_C = b"\x03"
+CTRL_C, CTRL_D = b"\x03", b"\x04"
+UP, LEFT = b"\x1b[A", b"\x1b[D"
 ESCAPES = "\x1b[31mred\x1b]0;title\x07 over\rwritten"
 
 
@@ -30,7 +31,7 @@ class Model:
     """Calls these until a result stands in what it is asked, then repeats the results."""
 
     def __init__(self, calls):
-        self.calls, self.asked = calls, []
+        self.calls, self.asked, self.is_closed = calls, [], threading.Event()
         model = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -52,7 +53,11 @@ class Model:
                 model.asked.append(asked)
                 last = asked["messages"][-1]
                 results = [it["content"] for it in asked["messages"] if it["role"] == "tool"]
-                if last["role"] == "user":
+                if last["role"] == "user" and last["content"] == "wait":
+                    return model.is_closed.wait(PATIENCE)
+                if last["role"] == "user" and not model.calls:
+                    delta, ends = {"content": f"You said: {last['content']}"}, "stop"
+                elif last["role"] == "user":
                     calls = [{"index": at, "id": f"c{len(model.asked)}-{at}",
                               "function": {"name": name, "arguments": arguments}}
                              for at, (name, arguments) in enumerate(model.calls)]
@@ -68,6 +73,7 @@ class Model:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def close(self):
+        self.is_closed.set()
         self.server.shutdown()
         self.server.server_close()
 
@@ -176,8 +182,8 @@ class Home:
 
 
 def plain(seen):
-    """Nothing but our own escapes: dim, normal, and a line that is cleared."""
-    left = re.sub(r"\x1b\[(2K|0m|2m)", "", seen)
+    """Nothing but our own escapes: dim, normal, a line that is cleared, and those of the line editor."""
+    left = re.sub(r"\x1b\[(2K|0m|2m|J|\?2004[hl]|\d+[AC])", "", seen)
     return not re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]", left)
 
 
@@ -236,8 +242,8 @@ def stopped_while_it_runs(nook):
             home.wait_for_server(True)
             terminal.type(CTRL_C)
             if way == "chat":
-                terminal.wait("\n> ", at)
-                terminal.type(CTRL_C)
+                terminal.wait("> ", at)
+                terminal.type(CTRL_D)
             assert terminal.end() == 0, terminal.seen
             home.wait_for_server(False)
 
@@ -303,8 +309,56 @@ def escapes(nook):
             assert "\x1b[31m" in home.do("tools", "read", "tools", "note://escapes")
 
 
+def edited(nook):
+    """Lines of a chat are edited; what was sent comes back, in the next start too; Ctrl+C never ends the chat."""
+    with Home(nook, []) as home:
+        # Titles of conversations are asked for too.
+        all_sent = lambda: [it["messages"][-1]["content"] for it in home.model.asked]
+        sent = lambda: [it for it in all_sent() if not it.startswith("Write a short title")]
+
+        def start(*flags):
+            terminal = home.at_terminal("chat", "--model", "lab/m", *flags)
+            return terminal, terminal.wait("> ")
+
+        def send(keys, said, at):
+            terminal.type(keys)
+            return terminal.wait("> ", terminal.wait(f"You said: {said}", at))
+
+        terminal, at = start()
+        at = send(b"\x1b[200~one\ntwo\x1b[201~\r", "one", at)
+        assert sent() == ["one\ntwo"], sent()
+        at = send(b"helo" + LEFT + b"l\r", "hello", at)
+        terminal.type(b"nonsense" + CTRL_C)
+        at = terminal.wait("> ", terminal.wait("Ctrl+D ends the chat", at))
+        at = send(UP + b"\r", "hello", at)
+        terminal.type(b"wait\r")
+        end = time.monotonic() + PATIENCE
+        while len(sent()) < 4:
+            assert time.monotonic() < end and terminal.read(), terminal.seen
+        terminal.type(CTRL_C)
+        at = terminal.wait("> ", terminal.wait("^C", at))
+        # A question without an answer is asked with the next one.
+        at = send(b"more\r", "wait", at)
+        terminal.type(CTRL_D)
+        assert terminal.end() == 0, terminal.seen
+        assert sent() == ["one\ntwo", "hello", "hello", "wait", "wait\n\nmore"], sent()
+        kept = pathlib.Path(home.folder.name, "chat-history.jsonl")
+        assert kept.stat().st_mode & 0o777 == 0o600, oct(kept.stat().st_mode)
+        lines = [json.loads(it) for it in kept.read_text().splitlines()]
+        assert lines == ["one\ntwo", "hello", "wait", "more"], lines
+        terminal, at = start()
+        send(UP + UP + UP + b"\r", "hello", at)
+        terminal.type(CTRL_D)
+        assert terminal.end() == 0
+        before = kept.read_bytes()
+        terminal, at = start("--no-history")
+        send(UP + b"x\r", "x", at)
+        terminal.type(b"/exit\r")
+        assert terminal.end() == 0 and kept.read_bytes() == before
+
+
 SCENARIOS = [asked_and_answered, denied, stopped_while_asked, stopped_while_it_runs, never_returns, dies, a_megabyte,
-             escapes]
+             escapes, edited]
 
 
 def main():

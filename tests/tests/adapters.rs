@@ -127,8 +127,12 @@ fn peft(folder: &Folder, name: &str, parts: &[&LowRank], config: &serde_json::Va
 
 fn load(path: &Path) -> Model {
     let file = Arc::new(WeightFile::open(path).unwrap_or_else(|e| panic!("{}: {e}", path.display())));
-    let options =
-        LoadOptions { devices: Devices::Scalar, kv: KvDType::F32, ctx: Some(64), ..LoadOptions::default() };
+    let options = LoadOptions {
+        devices: Devices::Scalar,
+        kv: KvDType::F32.both(),
+        ctx: Some(64),
+        ..LoadOptions::default()
+    };
     Model::load(file, &options, &mut |_| {}).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use engine::kv::size::Rewind;
 use engine::{
-    Chunk, Devices, GenerationStats, KvDType, LoadOptions, LogitsSelection, Model, Request, Sampling,
-    SequenceId, generate,
+    Chunk, Devices, GenerationStats, KvDType, KvPrecision, LoadOptions, LogitsSelection, Model, Request,
+    Sampling, SequenceId, generate,
 };
 use inglenook_tests::reference_dir;
 use weights::WeightFile;
@@ -15,7 +15,7 @@ use weights::WeightFile;
 use crate::stored_chunks::StoredChunks;
 use test_support::{Missing, skip_part};
 
-fn options(kv: KvDType, threads: usize) -> LoadOptions {
+fn options(kv: KvPrecision, threads: usize) -> LoadOptions {
     LoadOptions {
         devices: Devices::Cpu,
         threads: Some(threads),
@@ -40,6 +40,14 @@ fn rows(model: &mut Model, seq: SequenceId, tokens: &[u32]) -> Vec<Vec<u32>> {
     (0..logits.n_rows()).map(|r| logits.row(r).unwrap().iter().map(|l| l.to_bits()).collect()).collect()
 }
 
+/// Each format, and some for keys with others for values.
+pub fn precisions() -> [KvPrecision; 6] {
+    let mixed = |keys, values| KvPrecision { keys, values };
+    let both = [KvDType::F32, KvDType::F16, KvDType::Q8_0, KvDType::Q4_0].map(KvDType::both);
+    let [f32s, f16s, q8_0, q4_0] = both;
+    [f32s, f16s, q8_0, q4_0, mixed(KvDType::Q8_0, KvDType::Q4_0), mixed(KvDType::F16, KvDType::Q8_0)]
+}
+
 /// One file of each family.
 pub fn families() -> Vec<PathBuf> {
     let list = |dir: &Path| {
@@ -57,14 +65,14 @@ fn every_family_comes_back_bit_by_bit_in_every_precision() {
     let (text, tail) = (tokens(330, 3), tokens(6, 11));
     let mut n_checked = 0;
     for path in families() {
-        for kv in [KvDType::F32, KvDType::F16, KvDType::Q8_0, KvDType::Q4_0] {
+        for kv in precisions() {
             let what = format!("{} {kv:?}", path.display());
             let mut model = match load(&path, &options(kv, 2)) {
                 Ok(model) => model,
                 Err(error) => {
                     // heads that no block of that precision fits: floats have no blocks
                     assert_eq!(error.code(), "model.kv_dtype", "{what}");
-                    assert!(matches!(kv, KvDType::Q8_0 | KvDType::Q4_0), "{what}");
+                    assert!(kv.keys.is_quantized() || kv.values.is_quantized(), "{what}");
                     continue;
                 }
             };
@@ -105,6 +113,8 @@ fn turn(model: &mut Model, seq: SequenceId, prompt: Vec<u32>, n_answer: usize) -
         budget: None,
         speculation: None,
         script: Vec::new(),
+        constraint: None,
+        logprobs: None,
         resumed: Vec::new(),
     };
     generate(model, request, &mut |_| true).unwrap().done
@@ -119,7 +129,7 @@ fn no_token_of_a_common_prefix_is_computed_again() {
         ["gpt_oss", "gemma3", "llama"].contains(&family.unwrap_or_default())
     }) {
         for n_question in [20, 300, 550, 1700] {
-            let mut model = load(path, &options(KvDType::F16, 2)).unwrap();
+            let mut model = load(path, &options(KvDType::F16.both(), 2)).unwrap();
             if model.n_ctx() < 200 + 100 + n_question + 150 {
                 continue;
             }
@@ -146,7 +156,7 @@ fn no_token_of_a_common_prefix_is_computed_again() {
                 model.free(twin);
             }
             // and after a start of the program
-            let mut model = load(path, &options(KvDType::F16, 1)).unwrap();
+            let mut model = load(path, &options(KvDType::F16.both(), 1)).unwrap();
             for n in [prompt.len() - 1, prompt.len() - 10, before.len()] {
                 let seq = stored.restore(&mut model, n).unwrap();
                 assert_eq!(model.len(seq).unwrap(), n, "{what}: restored after {n}");

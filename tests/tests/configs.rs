@@ -8,9 +8,16 @@ use serde_json::{Value, json};
 use test_support::{Missing, skip};
 use weights::WeightFile;
 
+/// A family's folder in either batch of the reference data.
+fn source(family: &str) -> PathBuf {
+    let root = inglenook_tests::reference_dir();
+    let first = root.join("logits").join(family);
+    if first.exists() { first } else { root.join("more-families").join(family) }
+}
+
 /// A folder with a family's weights and a config changed by `change`; None without reference data.
 fn folder(family: &str, name: &str, change: &dyn Fn(&mut Value)) -> Option<PathBuf> {
-    let source = inglenook_tests::reference_dir().join("logits").join(family);
+    let source = source(family);
     let config = std::fs::read(source.join("config.json")).ok()?;
     let folder =
         std::env::temp_dir().join(format!("inglenook-configs-{}-{family}-{name}", std::process::id()));
@@ -41,17 +48,41 @@ fn remove(family: &str, name: &str) {
     }
 }
 
+/// Families of the second batch with keys of their own.
+const MORE: &[&str] = &[
+    "apertus",
+    "bamba",
+    "cohere2",
+    "deepseek_v2",
+    "deepseek_v3",
+    "dots1",
+    "ernie4_5_moe",
+    "exaone4",
+    "falcon_h1",
+    "glm4_moe",
+    "granitemoe",
+    "granitemoehybrid",
+    "hunyuan_v1_moe",
+    "lfm2_moe",
+    "minicpm3",
+    "olmo3",
+    "phimoe",
+    "qwen3_next",
+    "stablelm_parallel",
+    "starcoder2_window",
+];
+
 #[test]
 fn damaged_values_are_refused_or_harmless() {
     let values =
         [json!(null), json!(0), json!(-1), json!(1e300), json!("x"), json!([1]), json!({}), json!(true)];
-    for family in ["llama", "smollm3"] {
+    for family in ["llama", "smollm3"].iter().chain(MORE) {
         let Some(whole) = read(family, "damaged", &|_| {}) else {
             skip!(Missing::Reference, "no config of {family}");
         };
         whole.unwrap();
-        let source = inglenook_tests::reference_dir().join("logits").join(family).join("config.json");
-        let config: Value = serde_json::from_slice(&std::fs::read(source).unwrap()).unwrap();
+        let config = std::fs::read(source(family).join("config.json")).unwrap();
+        let config: Value = serde_json::from_slice(&config).unwrap();
         for key in config.as_object().unwrap().keys() {
             for value in &values {
                 let found = read(family, "damaged", &|config| config[key] = value.clone()).unwrap();
@@ -77,7 +108,7 @@ fn wrong_values_are_named() {
         ("llama", "vocab_size", json!(511), "model.hyperparameter"),
         ("llama", "rms_norm_eps", json!(-1), "model.hyperparameter"),
         ("llama", "rope_theta", json!(0), "model.hyperparameter"),
-        ("llama", "hidden_act", json!("relu2"), "model.feature_unsupported"),
+        ("llama", "hidden_act", json!("relu"), "model.feature_unsupported"),
         ("llama", "attention_bias", json!(true), "model.tensor_missing"),
         ("llama", "mlp_bias", json!(true), "model.tensor_missing"),
         ("llama", "rope_scaling", json!({"rope_type": "dynamic", "factor": 4}), "model.feature_unsupported"),
@@ -101,6 +132,61 @@ fn wrong_values_are_named() {
     }
     remove("llama", "wrong");
     remove("smollm3", "wrong");
+}
+
+#[test]
+fn what_more_families_cannot_do_is_named() {
+    let unsupported = "model.feature_unsupported";
+    let wrong = "model.hyperparameter";
+    let cases = [
+        ("apertus", "post_norm", json!(true), unsupported),
+        ("apertus", "hidden_act", json!("silu"), unsupported),
+        ("apertus", "mlp_bias", json!(true), "model.tensor_missing"),
+        ("bamba", "attn_layer_indices", json!([3]), wrong),
+        ("bamba", "attn_rotary_emb", json!(8), wrong),
+        ("bamba", "hidden_act", json!("gelu"), unsupported),
+        ("bamba", "mamba_d_head", json!(24), wrong),
+        ("bamba", "time_step_limit", json!([1.0, 0.5]), wrong),
+        ("cohere2", "use_parallel_block", json!(false), unsupported),
+        ("cohere2", "order_of_interleaved_layers", json!("global_attn_first"), unsupported),
+        ("deepseek_v3", "attention_bias", json!(true), unsupported),
+        ("deepseek_v3", "kv_lora_rank", json!(65), "model.tensor_shape"),
+        ("deepseek_v3", "moe_layer_freq", json!(2), unsupported),
+        ("deepseek_v3", "qk_nope_head_dim", json!(31), "model.tensor_shape"),
+        ("deepseek_v3", "scoring_func", json!("sinkhorn"), unsupported),
+        ("deepseek_v3", "topk_method", json!("auction"), unsupported),
+        ("deepseek_v3", "v_head_dim", json!(31), "model.tensor_shape"),
+        ("dots1", "scoring_func", json!("softmax"), unsupported),
+        ("dots1", "n_group", json!(3), wrong),
+        ("dots1", "n_shared_experts", json!(3), "model.tensor_shape"),
+        ("ernie4_5_moe", "moe_gate", json!("sinkhorn"), unsupported),
+        ("ernie4_5_moe", "moe_layer_end_index", json!(-2), wrong),
+        ("exaone4", "layer_types", json!(["full_attention"]), wrong),
+        ("falcon_h1", "mamba_n_groups", json!(4), wrong),
+        ("falcon_h1", "mamba_use_mlp", json!(false), unsupported),
+        ("falcon_h1", "mlp_multipliers", json!([0.5]), wrong),
+        ("falcon_h1", "ssm_multipliers", json!("none"), wrong),
+        ("glm4_moe", "topk_group", json!(2), wrong),
+        ("glm4_moe", "first_k_dense_replace", json!(0), "model.tensor_missing"),
+        ("granite", "logits_scaling", json!(0), wrong),
+        ("granitemoehybrid", "layer_types", json!(["mamba", "mamba", "window", "mamba"]), unsupported),
+        ("granitemoehybrid", "position_embedding_type", json!("alibi"), unsupported),
+        ("hunyuan_v1_dense", "use_cla", json!(true), unsupported),
+        ("hunyuan_v1_moe", "moe_topk", json!([3, 0]), unsupported),
+        ("hunyuan_v1_moe", "moe_topk", json!([3, 7]), wrong),
+        ("phimoe", "num_experts_per_tok", json!(3), unsupported),
+        ("qwen3_next", "linear_num_key_heads", json!(4), "model.tensor_shape"),
+        ("starcoder2", "mlp_type", json!("gated"), unsupported),
+        ("starcoder2", "hidden_act", json!("tanh"), unsupported),
+    ];
+    for (family, key, value, code) in cases {
+        let Some(found) = read(family, "unsupported", &|config| config[key] = value.clone()) else {
+            skip!(Missing::Reference, "no config of {family}");
+        };
+        let error = found.err().unwrap_or_else(|| panic!("{family}: {key} = {value} is refused"));
+        assert_eq!(error.code(), code, "{family}: {key} = {value}: {error}");
+        remove(family, "unsupported");
+    }
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn load(
         devices: Devices::Cpu,
         threads: Some(2),
         ctx: Some(n_ctx),
-        kv,
+        kv: kv.both(),
         kv_window,
         kv_requantize,
         ..LoadOptions::default()
@@ -52,6 +52,8 @@ fn written(model: &mut Model, first: TokenId, n: usize) -> Vec<TokenId> {
         budget: None,
         speculation: None,
         script: Vec::new(),
+        constraint: None,
+        logprobs: None,
         resumed: Vec::new(),
     };
     let answer = generate(model, request, &mut |_| true).unwrap();

@@ -115,7 +115,7 @@ fn thinking_has_its_bounds() {
 }
 
 #[test]
-fn a_broken_template_has_a_way_out() {
+fn f07_a_broken_template_has_a_way_out() {
     let home = Home::new();
     let Some(model) = with_template(&home, Some("{% if %}")) else {
         skip!(Missing::Reference, "no safetensors model");

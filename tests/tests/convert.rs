@@ -42,7 +42,7 @@ fn convert(source: &Path, out: &Path, dtype: &str) -> Value {
 
 fn load(path: &Path, devices: Devices) -> Model {
     let file = Arc::new(WeightFile::open(path).unwrap_or_else(|e| panic!("{}: {e}", path.display())));
-    let options = LoadOptions { devices, kv: KvDType::F32, ctx: Some(256), ..LoadOptions::default() };
+    let options = LoadOptions { devices, kv: KvDType::F32.both(), ctx: Some(256), ..LoadOptions::default() };
     Model::load(file, &options, &mut |_| {}).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 

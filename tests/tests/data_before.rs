@@ -156,6 +156,7 @@ fn stored_contexts_are_restored_not_computed_again() {
     let data = OldData::new("contexts");
     let serving = data.serve();
     serving.call("settings_set", &json!({ "key": "context_store_every", "value": 1 }));
+    serving.call("settings_set", &json!({ "key": "guide_answers", "value": false }));
     let checkpoints = serving.call("checkpoints_list", &json!({}));
     let point =
         checkpoints.as_array().unwrap().iter().find(|it| it["name"] == "Branch point").expect("it is listed");

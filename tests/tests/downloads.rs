@@ -86,6 +86,7 @@ impl Hub {
             token: token.map(Into::into),
             token_file: None,
             cache: Some(self.folder.join("cache")),
+            ..HubAccess::default()
         };
         AppConfig { data_dir: Some(self.folder.join("data")), hub, ..AppConfig::default() }
     }
@@ -218,7 +219,7 @@ fn what_arrives_damaged_is_found_without_a_signed_list_too() {
 }
 
 #[test]
-fn a_server_without_ranges_gives_the_whole_file() {
+fn f17_a_server_without_ranges_gives_the_whole_file() {
     let hub = Hub::new("whole");
     let mut faults = vec![json!({"kind": "cut", "at": 1_500_000})];
     faults.extend((0..40).map(|_| json!({"kind": "no_range"})));
@@ -231,7 +232,7 @@ fn a_server_without_ranges_gives_the_whole_file() {
 }
 
 #[test]
-fn two_windows_that_ask_for_one_file_share_one_download() {
+fn f26_two_windows_that_ask_for_one_file_share_one_download() {
     let hub = Hub::new("shared");
     hub.control(json!({"delay_ms": 10}));
     let (one_app, other_app) = (hub.app(), hub.app());
@@ -248,7 +249,7 @@ fn two_windows_that_ask_for_one_file_share_one_download() {
 }
 
 #[test]
-fn a_full_disk_pauses_and_goes_on_when_there_is_room() {
+fn f25_a_full_disk_pauses_and_goes_on_when_there_is_room() {
     let hub = Hub::new("full");
     hub.control(json!({"delay_ms": 5}));
     let disk = Arc::new(FaultIo::new(RealIo));
@@ -268,7 +269,7 @@ fn a_full_disk_pauses_and_goes_on_when_there_is_room() {
 }
 
 #[test]
-fn a_licence_has_three_messages() {
+fn f22_a_licence_has_three_messages() {
     let hub = Hub::new("gate");
     hub.control(json!({"gate": REPOSITORY}));
     let failed = |token: Option<&str>| {
@@ -329,7 +330,7 @@ fn the_queue_outlives_the_program_and_cancelling_keeps_or_removes_the_part() {
 }
 
 #[test]
-fn a_file_that_is_changed_meanwhile_begins_anew_and_says_so() {
+fn f19_a_file_that_is_changed_meanwhile_begins_anew_and_says_so() {
     let hub = Hub::new("changed");
     // So slow that what is changed after the first news is changed in its middle.
     hub.control(json!({"delay_ms": 200}));
@@ -365,7 +366,7 @@ fn the_hubs_own_cache_is_filled_as_its_tools_do_it() {
 }
 
 /// The signer's public key, or a signature beside what is named.
-fn sign(args: &[&str]) -> String {
+pub fn sign(args: &[&str]) -> String {
     let script = workspace_root().join("tests/hub/sign.py");
     let output = Command::new("python3").arg(script).args(args).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -55,7 +55,7 @@ fn everywhere() -> Vec<(String, LoadOptions)> {
         devices,
         threads: Some(2),
         max_sequences: 1,
-        kv: KvDType::F32,
+        kv: KvDType::F32.both(),
         ..LoadOptions::default()
     };
     let mut all = vec![("scalar".to_owned(), options(Devices::Scalar))];
@@ -98,7 +98,8 @@ fn a_text_has_one_vector_whatever_was_embedded_before() {
                     assert_eq!(other.embed(ids).unwrap(), *alone, "{name}, {level}, {} tokens", ids.len());
                 }
             }
-            let half = load(name, &LoadOptions { kv: KvDType::F16, ..options }).embed(&texts[2].0).unwrap();
+            let half =
+                load(name, &LoadOptions { kv: KvDType::F16.both(), ..options }).embed(&texts[2].0).unwrap();
             let whole: Vec<f64> = alone[2].iter().map(|x| f64::from(*x)).collect();
             assert!(1.0 - cosine(&half, &whole) < ROUNDED, "{name}, {level}: keys and values of 16 bits");
         }

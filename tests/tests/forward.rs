@@ -141,7 +141,7 @@ fn truncated_and_forked_sequences_continue_as_if_new() {
 #[test]
 fn a_restored_snapshot_continues_bit_by_bit() {
     for name in MODELS {
-        for kv in [KvDType::F32, KvDType::F16, KvDType::Q8_0, KvDType::Q4_0] {
+        for kv in crate::checkpoints::precisions() {
             let options = LoadOptions { kv, ..options(Devices::Cpu) };
             let mut rng = SmallRng::seed_from_u64(3);
             let (prompt, tail) = (prompt(&mut rng, 77), prompt(&mut rng, 9));
@@ -168,7 +168,7 @@ fn a_restored_snapshot_continues_bit_by_bit() {
 }
 
 #[test]
-fn a_snapshot_of_another_model_device_or_precision_is_refused() {
+fn f46_a_snapshot_of_another_model_device_or_precision_is_refused() {
     let all = options(Devices::Cpu);
     let mut model = load(MODELS[0], &all);
     let seq = model.new_sequence().unwrap();
@@ -176,7 +176,8 @@ fn a_snapshot_of_another_model_device_or_precision_is_refused() {
     let stored = StoredChunks::of(&model, seq, &[]);
     let cases = [
         (MODELS[1], all.clone(), "snapshot.model"),
-        (MODELS[0], LoadOptions { kv: KvDType::F32, ..all.clone() }, "snapshot.kv_dtype"),
+        (MODELS[0], LoadOptions { kv: KvDType::F32.both(), ..all.clone() }, "snapshot.kv_dtype"),
+        (MODELS[0], LoadOptions { kv: KvDType::Q8_0.both(), ..all.clone() }, "snapshot.kv_dtype"),
         (MODELS[0], options(Devices::Scalar), "snapshot.backend"),
         (MODELS[0], LoadOptions { ctx: Some(2), ..all.clone() }, "snapshot.context"),
     ];

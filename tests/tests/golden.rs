@@ -5,7 +5,9 @@
 //! cpu backend) the mean error may be at most `NOISE` times llama.cpp's. At the end stands a table of what was
 //! measured.
 
+mod draft;
 mod judge;
+mod more_families;
 mod reference;
 
 use std::io::Write;
@@ -16,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use engine::Devices;
 use judge::Verdict;
-use reference::{cases, npy, story_cases, theirs};
+use reference::{Case, cases, npy, story_cases, theirs};
 use test_support::{Missing, skip, skip_part};
 
 /// Largest difference of a logit with float32 activations: what the references differ among themselves by
@@ -130,15 +132,22 @@ fn lines(root: &Path, expected: &[&str]) -> Vec<Line> {
 /// Safetensors with each of their configs: `config.ALT.json` has its own answers, or is another spelling of the
 /// same model. A folder inside holds the same model with other tensor names.
 fn safetensors_lines(root: &Path, family: &str, lines: &mut Vec<Line>) {
+    safetensors_lines_of(root, family, MIXTURES.contains(&family), &cases, lines);
+}
+
+/// As `safetensors_lines`, with the cases that `read` makes of a folder and a stem.
+fn safetensors_lines_of<R>(root: &Path, family: &str, is_mixture: bool, read: &R, lines: &mut Vec<Line>)
+where
+    R: Fn(&Path, &str) -> Vec<Case> + Clone + Send + Sync + 'static,
+{
     let dir = root.join(family);
-    let is_mixture = MIXTURES.contains(&family);
     let mut add = |what: String, folder: PathBuf, config: Option<PathBuf>, stem: String| {
-        let dir = dir.clone();
+        let (dir, read) = (dir.clone(), read.clone());
         lines.push(Line::new(family, "safetensors", what, move || {
             let copy = config.as_ref().map(|config| with_config(&folder, config));
             let folder = copy.as_ref().unwrap_or(&folder);
             let load = |n_ctx| judge::load(folder, float_devices(), n_ctx);
-            let verdict = judge::exactly(&load, &cases(&dir, &stem), TOLERANCE, is_mixture);
+            let verdict = judge::exactly(&load, &read(&dir, &stem), TOLERANCE, is_mixture);
             copy.iter().for_each(|copy| std::fs::remove_dir_all(copy).unwrap());
             verdict
         }));

@@ -19,7 +19,7 @@ use crate::stored_chunks::StoredChunks;
 use test_support::{Missing, skip_part};
 
 /// Models by what their layers keep: a file, and a window for layers that have none of their own.
-const KINDS: [(&str, Option<usize>); 12] = [
+const KINDS: [(&str, Option<usize>); 17] = [
     ("llama/llama.q8_0.gguf", None),
     ("llama/llama.q8_0.gguf", Some(20)),
     ("smollm3/smollm3.q8_0.gguf", Some(33)),
@@ -33,6 +33,13 @@ const KINDS: [(&str, Option<usize>); 12] = [
     ("qwen3_5_moe", None),
     // a window beside states
     ("qwen3_5/qwen3_5.q8_0.gguf", Some(20)),
+    // states without keys and values, beside them in other layers, beside them in the same layer
+    ("../more-families/mamba2", None),
+    ("../more-families/nemotron_h_moe", None),
+    ("../more-families/falcon_h1_norm", None),
+    // a compressed cache
+    ("../more-families/deepseek_v3", None),
+    ("../more-families/minicpm3", Some(40)),
 ];
 
 /// Those that are present: the project's own small set has only the first few.
@@ -54,7 +61,7 @@ fn load(path: &Path, kv_window: Option<usize>, devices: Devices, threads: usize)
     let options = LoadOptions {
         devices,
         threads: Some(threads),
-        kv: KvDType::F16,
+        kv: KvDType::F16.both(),
         kv_window,
         ctx: Some(512),
         max_sequences: 4,
@@ -190,7 +197,7 @@ fn memory_of_windows_stays_bounded() {
             assert!(most[1] <= (window + 64 + 10).div_ceil(32) + 1, "{what}: {most:?}");
         }
         // the estimate before loading bounds what is taken
-        let told = engine::kv::size::kv_bytes(model.spec(), KvDType::F16, 512, 4);
+        let told = engine::kv::size::kv_bytes(model.spec(), KvDType::F16.both(), 512, 4);
         let KvTold { full, windowed, states } = KvTold::of(&model);
         assert_eq!((told.full, told.states), (full, states), "{what}");
         assert!(windowed <= told.windowed, "{what}");

@@ -40,6 +40,8 @@ fn request(id: u64, n: usize, n_vocab: usize) -> Request {
         budget: None,
         speculation: None,
         script: Vec::new(),
+        constraint: None,
+        logprobs: None,
         resumed: Vec::new(),
     }
 }

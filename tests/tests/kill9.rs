@@ -29,7 +29,13 @@ pub struct NookServer {
 
 impl NookServer {
     pub fn start(home: &Path) -> Self {
+        Self::start_with(home, &[])
+    }
+
+    /// With these environment variables.
+    pub fn start_with(home: &Path, variables: &[(&str, &Path)]) -> Self {
         let mut child = Command::new(nook())
+            .envs(variables.iter().copied())
             .args(["serve", "--port", "0", "--api-key", KEY, "--backend", "scalar", "--threads", "1"])
             .arg("--data-dir")
             .arg(home)
@@ -118,6 +124,14 @@ impl NookServer {
     pub fn kill(mut self) {
         self.child.kill().expect("it can be killed");
         self.child.wait().expect("it ends");
+    }
+}
+
+impl Drop for NookServer {
+    /// A test that fails leaves no server behind.
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -212,7 +226,7 @@ fn open(home: &Path) -> App {
 }
 
 #[test]
-fn a_kill_while_answering_loses_half_a_second_at_most() {
+fn f33_a_kill_while_answering_loses_half_a_second_at_most() {
     let home = std::env::temp_dir().join(format!("inglenook-kill9-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&home);
     std::fs::create_dir_all(&home).expect("a temporary folder");

@@ -2,7 +2,7 @@
 //! deleted, searched and backed up while answers stream. What was acknowledged is there afterwards, text is at most
 //! half a second behind what was seen, the database is whole, and nothing half done is left lying about.
 //!
-//! `INGLENOOK_KILLS=1000` (`make kill9`) does more of it; `INGLENOOK_SEED` repeats a run.
+//! `INGLENOOK_KILLS=2000` (`make kill9`) does more of it, `INGLENOOK_KILL_LANES` at a time; `INGLENOOK_SEED` repeats a run.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -228,6 +228,8 @@ fn orphans(folder: &Path) -> Vec<String> {
         let name = entry.file_name().to_string_lossy().into_owned();
         if path.is_dir() {
             found.extend(orphans(&path));
+        } else if name == "audit.lock" {
+            // Every line of the audit log is written under this lock: the file stays, the lock does not.
         } else if [".half", ".tmp", ".part", ".new", ".lock", "-journal"]
             .iter()
             .any(|end| name.ends_with(end))
@@ -239,19 +241,16 @@ fn orphans(folder: &Path) -> Vec<String> {
     found
 }
 
-#[test]
-fn kills_at_random_moments_of_a_load_lose_nothing_that_was_acknowledged() {
-    let (n_kills, seed) = (number("INGLENOOK_KILLS", KILLS), number("INGLENOOK_SEED", 1));
-    let home = std::env::temp_dir().join(format!("inglenook-kill9-load-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&home);
-    std::fs::create_dir_all(&home).expect("a temporary folder");
+/// Kills the program `n_kills` times in one data folder.
+fn kill_in_turn(home: &Path, n_kills: u64, mut rng: StdRng) -> Table {
+    let _ = std::fs::remove_dir_all(home);
+    std::fs::create_dir_all(home).expect("a temporary folder");
     let model_path = home.join("endless.gguf");
     write_model(&model_path);
-    let mut rng = StdRng::seed_from_u64(seed);
     let mut table = Table::default();
     let mut earlier: Vec<HashMap<String, AcknowledgedState>> = Vec::new();
     for _ in 0..n_kills {
-        let serving = Arc::new(NookServer::start(&home));
+        let serving = Arc::new(NookServer::start(home));
         let added = serving.call("model_add", &json!({ "path": model_path.display().to_string() }));
         let ledger = Arc::new(Mutex::new(Ledger::default()));
         let over = Arc::new(AtomicBool::new(false));
@@ -272,33 +271,70 @@ fn kills_at_random_moments_of_a_load_lose_nothing_that_was_acknowledged() {
         table.kills += 1;
         Arc::into_inner(serving).expect("the clients have ended").kill();
         let ledger = Arc::into_inner(ledger).expect("the clients have ended").into_inner().unwrap();
-        check(&home, &ledger, killed_at, &mut table);
+        check(home, &ledger, killed_at, &mut table);
         let mut again = Ledger::default();
         for round in &earlier {
             again.conversations.extend(round.clone());
         }
         let before = table.acknowledged;
-        check(&home, &again, killed_at, &mut table);
+        check(home, &again, killed_at, &mut table);
         table.acknowledged = before;
         earlier.push(ledger.conversations);
         if earlier.len() > REMEMBERED {
             earlier.remove(0);
         }
     }
-    table.behind_ms.sort_unstable();
-    let at = |share: f64| {
-        let index = (table.behind_ms.len() as f64 * share) as usize;
-        table.behind_ms.get(index.min(table.behind_ms.len().saturating_sub(1))).copied().unwrap_or(0)
-    };
-    println!("seed {seed}");
-    println!("kills                        {}", table.kills);
-    println!("acknowledged changes         {}", table.acknowledged);
-    println!("of them lost                 {}", table.lost);
-    println!("text missing, ms             median {}, 99 % {}, most {}", at(0.5), at(0.99), at(1.0));
-    println!("databases damaged            {}", table.damaged);
-    println!("orphan files                 {}", table.orphans.len());
+    std::fs::remove_dir_all(home).expect("it can be removed");
+    table
+}
+
+impl Table {
+    fn add(&mut self, other: Self) {
+        self.kills += other.kills;
+        self.acknowledged += other.acknowledged;
+        self.lost += other.lost;
+        self.damaged += other.damaged;
+        self.behind_ms.extend(other.behind_ms);
+        self.orphans.extend(other.orphans);
+    }
+
+    fn print(&mut self) {
+        self.behind_ms.sort_unstable();
+        let at = |share: f64| {
+            let index = (self.behind_ms.len() as f64 * share) as usize;
+            self.behind_ms.get(index.min(self.behind_ms.len().saturating_sub(1))).copied().unwrap_or(0)
+        };
+        println!("kills                        {}", self.kills);
+        println!("acknowledged changes         {}", self.acknowledged);
+        println!("of them lost                 {}", self.lost);
+        println!("text missing, ms             median {}, 99 % {}, most {}", at(0.5), at(0.99), at(1.0));
+        println!("databases damaged            {}", self.damaged);
+        println!("orphan files                 {}", self.orphans.len());
+    }
+}
+
+#[test]
+fn kills_at_random_moments_of_a_load_lose_nothing_that_was_acknowledged() {
+    let (n_kills, seed) = (number("INGLENOOK_KILLS", KILLS), number("INGLENOOK_SEED", 1));
+    let n_lanes = number("INGLENOOK_KILL_LANES", 1).max(1);
+    let mut table = Table::default();
+    std::thread::scope(|scope| {
+        let lanes: Vec<_> = (0..n_lanes)
+            .map(|lane| {
+                let name = format!("inglenook-kill9-load-{}-{lane}", std::process::id());
+                let home = std::env::temp_dir().join(name);
+                let n_kills = n_kills / n_lanes + u64::from(lane < n_kills % n_lanes);
+                let rng = StdRng::seed_from_u64(seed.wrapping_add(lane));
+                scope.spawn(move || kill_in_turn(&home, n_kills, rng))
+            })
+            .collect();
+        for lane in lanes {
+            table.add(lane.join().expect("a lane ends"));
+        }
+    });
+    println!("seed {seed}, {n_lanes} at a time");
+    table.print();
     assert!(table.acknowledged > n_kills as usize / 2, "the load did something: {table:?}");
     assert_eq!((table.lost, table.damaged), (0, 0), "{table:?}");
     assert_eq!(table.orphans, Vec::<String>::new());
-    std::fs::remove_dir_all(home).expect("it can be removed");
 }

@@ -72,8 +72,12 @@ fn check(family: &str, what: &str, tensors: Vec<Raw>, config: &Value) {
 
 fn logits(path: &Path) -> Vec<f32> {
     let file = Arc::new(WeightFile::open(path).unwrap_or_else(|e| panic!("{}: {e}", path.display())));
-    let options =
-        LoadOptions { devices: Devices::Scalar, kv: KvDType::F32, ctx: Some(64), ..LoadOptions::default() };
+    let options = LoadOptions {
+        devices: Devices::Scalar,
+        kv: KvDType::F32.both(),
+        ctx: Some(64),
+        ..LoadOptions::default()
+    };
     let mut model = Model::load(file, &options, &mut |_| {})
         .unwrap_or_else(|e| panic!("{}: {} {e}", path.display(), e.code()));
     let tokens: Vec<u32> = (0..40).map(|i| (i * 37 + 5) % 96).collect();

@@ -48,6 +48,53 @@ fn our_own_damages_are_refused_cleanly() {
 }
 
 #[test]
+fn f04_claims_beyond_the_file_allocate_nothing() {
+    let whole = fs::read(workspace_root().join("models/starter/starter.gguf")).expect("the starter is there");
+    let key = b"tokenizer.ggml.tokens";
+    let at = whole.windows(key.len()).position(|window| window == key).expect("it has a vocabulary");
+    // Behind the key: the type "array", the type of its entries, their number.
+    let count = at + key.len() + 8;
+    for claimed in [1_u64 << 40, u64::MAX, 1 << 32] {
+        let mut bytes = whole.clone();
+        bytes[count..count + 8].copy_from_slice(&claimed.to_le_bytes());
+        let file = scratch(&format!("claims-{claimed}.gguf"));
+        fs::write(&file, bytes).expect("the target folder is ours");
+        let wrong = check(&file, "refuse");
+        let _ = fs::remove_file(&file);
+        assert!(wrong.is_empty(), "{claimed} entries: {}", wrong.join("\n"));
+    }
+}
+
+#[test]
+fn f10_safetensors_that_do_not_cover_their_file_are_refused() {
+    let tensor = r#"{"dtype":"F32","shape":[2],"data_offsets":[0,8]}"#;
+    let other = r#"{"dtype":"F32","shape":[2],"data_offsets":[12,20]}"#;
+    let cases = [
+        ("whole", "load", format!(r#"{{"a":{tensor}}}"#), 8),
+        ("hole", "refuse", format!(r#"{{"a":{tensor},"b":{other}}}"#), 20),
+        ("trailing", "refuse", format!(r#"{{"a":{tensor}}}"#), 12),
+        ("twice", "refuse", format!(r#"{{"a":{tensor},"a":{tensor}}}"#), 8),
+    ];
+    for (name, expect, header, n_bytes) in cases {
+        let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+        bytes.extend_from_slice(header.as_bytes());
+        bytes.resize(bytes.len() + n_bytes, 0);
+        let file = scratch(&format!("cover-{name}.safetensors"));
+        fs::write(&file, bytes).expect("the target folder is ours");
+        let wrong = check(&file, expect);
+        let _ = fs::remove_file(&file);
+        assert!(wrong.is_empty(), "{name}: {}", wrong.join("\n"));
+    }
+    // A header of 150 MB, which the file even has: a hole on the disk.
+    let file = scratch("header-150m.safetensors");
+    fs::write(&file, (150_u64 << 20).to_le_bytes()).expect("the target folder is ours");
+    fs::OpenOptions::new().write(true).open(&file).and_then(|it| it.set_len(160 << 20)).expect("it grows");
+    let wrong = check(&file, "refuse");
+    let _ = fs::remove_file(&file);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
 fn the_counter_counts() {
     let big = "import sys; b = bytearray(100 << 20)";
     let ran = run(Command::new("python3").args(["-c", big]));

@@ -137,7 +137,7 @@ fn check_refused(case: &str, outcome: Result<WeightFile, WeightsError>, words: &
 }
 
 #[test]
-fn a_damaged_split_gguf_names_file_and_remedy() {
+fn f09_a_damaged_split_gguf_names_file_and_remedy() {
     let first = NAMES[0];
     check_split("missing", first, &[NAMES[2], "missing", "Download"], |all| drop(all.pop()));
     check_split("middle-missing", first, &[NAMES[1], "missing"], |all| drop(all.remove(1)));

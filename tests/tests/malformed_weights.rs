@@ -68,7 +68,7 @@ fn touch(file: &WeightFile) {
 }
 
 #[test]
-fn what_is_no_model_is_told_so() {
+fn f01_what_is_no_model_is_told_so() {
     let folder = std::env::temp_dir().join(format!("inglenook-foreign-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder for temporary files");
     let cases: [(&[u8], &str); 7] = [
@@ -86,6 +86,8 @@ fn what_is_no_model_is_told_so() {
         let error = WeightFile::open(&path).err().unwrap_or_else(|| panic!("{expected}: opened"));
         let text = error.to_string();
         assert!(text.starts_with("model.gguf: ") && text.contains(expected), "{text}");
+        let offers_download = error.remedy().contains("Download the model again");
+        assert_eq!(offers_download, expected == "web page", "{}", error.remedy());
     }
     std::fs::remove_dir_all(&folder).expect("the folder is ours");
 }

@@ -18,7 +18,8 @@ fn tokens(n_vocab: usize) -> Vec<u32> {
 /// Logits after every position, one after another; `isa` is that of the processor, None: the specification.
 fn logits(file: &Arc<WeightFile>, isa: Option<IsaLevel>) -> Vec<f32> {
     let devices = if isa.is_some() { Devices::Cpu } else { Devices::Scalar };
-    let options = LoadOptions { devices, isa, kv: KvDType::F32, ctx: Some(64), ..LoadOptions::default() };
+    let options =
+        LoadOptions { devices, isa, kv: KvDType::F32.both(), ctx: Some(64), ..LoadOptions::default() };
     let mut model = Model::load(Arc::clone(file), &options, &mut |_| {}).unwrap();
     let seq = model.new_sequence().unwrap();
     let tokens = tokens(model.info().n_vocab);

@@ -47,6 +47,8 @@ fn request(id: u64) -> Request {
         budget: None,
         speculation: None,
         script: Vec::new(),
+        constraint: None,
+        logprobs: None,
         resumed: Vec::new(),
     }
 }

@@ -3,11 +3,12 @@
 //! A template shows what its model was trained to write.
 
 use contract::protocol::PromptMessage;
-use engine::reply::{ReplyFormat, ReplyPiece, ReplySplitter, ToolCall};
+use engine::reply::{ReplyEnd, ReplyFormat, ReplyPiece, ReplySplitter, ToolCall};
 use engine::template::{ChatTemplate, RenderInput};
 use engine::tokenizer::{Special, Tokenizer};
 use inglenook_tests::{reference_dir, reference_is_small};
 use prompt::chat_template_input;
+use prompt::image_runs::ImageForm;
 use serde_json::{Map, Value, json};
 
 use crate::typed::{markup_of, vocabulary};
@@ -35,7 +36,7 @@ fn split(
         ReplyPiece::Text(text) => parts.text.push_str(text),
         ReplyPiece::Reasoning(text) => parts.reasoning.push_str(text),
         ReplyPiece::Call(call) => parts.calls.push(call),
-        ReplyPiece::Malformed(_) => parts.n_notices += 1,
+        ReplyPiece::CutCall | ReplyPiece::Malformed(_) => parts.n_notices += 1,
     };
     let mut splitter = ReplySplitter::new(format, prompt, tools);
     let (mut stream, mut text) = (tokenizer.stream(), String::new());
@@ -52,7 +53,7 @@ fn split(
         }
     }
     splitter.text(&text, &mut show);
-    splitter.finish(&mut show);
+    splitter.finish(ReplyEnd::Whole, &mut show);
     parts
 }
 
@@ -217,18 +218,14 @@ fn what_tools_bring_follows_the_call_in_every_familys_way() {
         if source.contains("xml_tools") {
             kwargs.insert("xml_tools".into(), tools.clone());
         }
-        let by = |values: &[Value]| {
-            template.render(&RenderInput {
-                messages: values,
-                tools: &tools,
-                kwargs: &kwargs,
-                bos_token: "<s>",
-                eos_token: "</s>",
-                now: Some("2026-01-15T12:00:00"),
-            })
+        let now = Some("2026-01-15T12:00:00");
+        let (tools, kwargs, bos_token, eos_token) = (&tools, &kwargs, "<s>", "</s>");
+        let by = |messages: &[Value]| {
+            template.render(&RenderInput { messages, tools, kwargs, bos_token, eos_token, now })
         };
+        let messages = [user, calling, brought];
         let next =
-            chat_template_input::render(&[user, calling, brought], &source, &by).expect("it renders").text;
+            chat_template_input::render(&messages, &source, ImageForm::Parts, &by).expect("it renders").text;
         let at_call = next.rfind("look_up").unwrap_or_else(|| panic!("{name}: no call in {next}"));
         // A template may write what a tool brings as JSON.
         let quoted = serde_json::to_string(result).expect("JSON");

@@ -23,7 +23,7 @@ fn load(path: &Path, kv_requantize: KvRequantize, kv: KvDType, threads: usize) -
     let options = LoadOptions {
         devices: Devices::Cpu,
         threads: Some(threads),
-        kv,
+        kv: kv.both(),
         kv_requantize,
         ctx: Some(2048),
         rope_scaling: RopeScaling::yarn(2.0),
@@ -123,7 +123,7 @@ fn load_on(devices: Devices, path: &Path, kv: KvDType, faults: FaultPlan) -> Mod
     let options = LoadOptions {
         devices,
         faults,
-        kv,
+        kv: kv.both(),
         kv_requantize: KvRequantize::After(256),
         ctx: Some(2048),
         rope_scaling: RopeScaling::yarn(2.0),
@@ -210,6 +210,8 @@ fn guesses_change_nothing_of_what_ages() {
             budget: None,
             speculation,
             script: Vec::new(),
+            constraint: None,
+            logprobs: None,
             resumed: Vec::new(),
         };
         let made = generate(&mut model, request, &mut |_| true).unwrap();

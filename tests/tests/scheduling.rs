@@ -38,6 +38,8 @@ fn request(id: u64) -> Request {
         budget: None,
         speculation: None,
         script: Vec::new(),
+        constraint: None,
+        logprobs: None,
         resumed: Vec::new(),
     }
 }
@@ -57,7 +59,7 @@ impl Outcome {
         assert!(self.done.is_none() && self.failed.is_none(), "nothing follows the end");
         match event {
             GenEvent::Prefill { done, .. } => self.prefill.push(done),
-            GenEvent::Token { id, text } => {
+            GenEvent::Token { id, text, .. } => {
                 self.ids.push(id);
                 self.text.push_str(&text);
             }
@@ -281,7 +283,7 @@ fn models_that_forget_go_back_without_reading_all_again() {
 }
 
 #[test]
-fn numbers_that_are_none_fail_their_request() {
+fn f60_numbers_that_are_none_fail_their_request() {
     let mut model = load("malformed/gguf-f32_nan_norm.gguf", 32);
     let prompt = vec![1, 2, 3];
     let outcome = alone(&mut model, Request { prompt: prompt.clone(), ..request(0) });

@@ -77,6 +77,8 @@ fn request(prompt: Vec<TokenId>, sampling: Sampling) -> Request {
         budget: None,
         speculation: None,
         script: Vec::new(),
+        constraint: None,
+        logprobs: None,
         resumed: Vec::new(),
     }
 }
@@ -91,7 +93,7 @@ type Tokens = Vec<(TokenId, String)>;
 fn run(model: &mut Model, request: Request) -> (Tokens, GenerationStats) {
     let mut tokens = Vec::new();
     let generation = generate(model, request, &mut |event| {
-        if let GenEvent::Token { id, text } = event {
+        if let GenEvent::Token { id, text, .. } = event {
             tokens.push((*id, text.clone()));
         }
         true
@@ -201,7 +203,7 @@ fn together_they_answer_as_alone() {
                 scheduler.cancel(5);
             }
             let work_left = scheduler.step(&mut model, &mut |id, event| match event {
-                GenEvent::Token { id: token, text } => together[id as usize].push((token, text)),
+                GenEvent::Token { id: token, text, .. } => together[id as usize].push((token, text)),
                 GenEvent::Done(done) => ended[id as usize] = Some(done.finish),
                 GenEvent::Prefill { .. } => {}
                 GenEvent::Failed(error) => panic!("{error}"),
@@ -397,7 +399,7 @@ fn run_in(scheduler: &mut Scheduler, model: &mut Model, request: Request) -> (To
     scheduler.submit(request).unwrap();
     while ended.is_none() {
         scheduler.step(model, &mut |_, event| match event {
-            GenEvent::Token { id, text } => tokens.push((id, text)),
+            GenEvent::Token { id, text, .. } => tokens.push((id, text)),
             GenEvent::Done(done) => ended = Some(done),
             GenEvent::Prefill { .. } => {}
             GenEvent::Failed(error) => panic!("{error}"),

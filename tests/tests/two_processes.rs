@@ -101,7 +101,7 @@ fn what_the_window_cancels_leaves_nothing_though_another_process_was_at_it() {
 }
 
 #[test]
-fn a_terminal_that_is_killed_leaves_its_download_to_the_window() {
+fn f27_a_terminal_that_is_killed_leaves_its_download_to_the_window() {
     let hub = Hub::new("killed");
     hub.control(json!({"delay_ms": 40}));
     let (app, mut events) = window(&hub);
@@ -113,4 +113,7 @@ fn a_terminal_that_is_killed_leaves_its_download_to_the_window() {
     hub.control(json!({"delay_ms": 0}));
     let done = until(&mut events, &seen.id, is_done);
     assert!(same_bytes(&file_of(&app, &done), &starter()));
+    // A chunk of 256 KiB, and what was on its way.
+    let size = std::fs::metadata(starter()).unwrap().len();
+    assert!(hub.served() <= size + (1 << 20), "{} of {size} bytes", hub.served());
 }

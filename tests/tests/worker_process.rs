@@ -40,6 +40,7 @@ impl WorkerHome {
         let config = AppConfig { data_dir: Some(self.0.clone()), worker, ..AppConfig::default() };
         let app = App::open(config).expect("it opens");
         app.settings_set("threads", &1.into()).expect("a number of threads");
+        app.settings_set("guide_answers", &false.into()).expect("a switch");
         app
     }
 
@@ -83,6 +84,8 @@ fn ask(app: &App, model: Option<&Path>, sampling: SamplingArgs) -> String {
         stop: Vec::new(),
         ignore_eos: true,
         chat: Default::default(),
+        constraint: None,
+        logprobs: None,
     };
     app.generate(args).expect("it is taken")
 }
@@ -135,27 +138,34 @@ fn whole(app: &App, sampling: SamplingArgs) -> WatchedTurn {
 }
 
 #[test]
-fn a_killed_worker_costs_no_word() {
+fn f51_a_killed_worker_costs_no_word() {
     let home = WorkerHome::new("killed");
     let here = home.open(WorkerPlacement::Thread);
     let expected = [whole(&here, greedy()), whole(&here, drawn())];
     drop(here);
     let app = home.open(home.worker("", FOREVER));
     for (round, sampling) in [greedy(), drawn(), greedy(), drawn()].into_iter().enumerate() {
-        let (expected, kill_after) = (&expected[round % 2], [1, 40, 130, 220][round]);
-        let turn = ask(&app, None, sampling);
-        let mut is_killed = false;
-        let seen = follow(&app, &turn, &mut |seen| {
-            if !is_killed && seen.ids.len() >= kill_after {
-                is_killed = true;
-                home.signal("-KILL");
+        let (expected, mut kill_after) = (&expected[round % 2], [1, 40, 130, 220][round]);
+        loop {
+            let turn = ask(&app, None, sampling.clone());
+            let mut is_killed = false;
+            let seen = follow(&app, &turn, &mut |seen| {
+                if !is_killed && seen.ids.len() >= kill_after {
+                    is_killed = true;
+                    home.signal("-KILL");
+                }
+            });
+            assert!(is_killed);
+            assert_eq!((&seen.ids, &seen.text), (&expected.ids, &expected.text), "round {round}");
+            assert_eq!(seen.end, Some(Ok((Finish::Length, N_TOKENS as u32))), "round {round}");
+            let codes: Vec<_> = seen.notices.iter().map(|notice| notice.code.as_str()).collect();
+            if codes == ["worker.restarted"] {
+                break;
             }
-        });
-        assert!(is_killed);
-        assert_eq!((&seen.ids, &seen.text), (&expected.ids, &expected.text), "round {round}");
-        assert_eq!(seen.end, Some(Ok((Finish::Length, N_TOKENS as u32))), "round {round}");
-        let codes: Vec<_> = seen.notices.iter().map(|notice| notice.code.as_str()).collect();
-        assert_eq!(codes, ["worker.restarted"], "round {round}");
+            // On a busy machine the answer may have been complete before the signal came.
+            assert!(codes.is_empty() && kill_after > 1, "round {round}: {codes:?}");
+            kill_after /= 2;
+        }
     }
     let turn = ask(&app, None, greedy());
     let mut n_kills = 0;
@@ -171,7 +181,7 @@ fn a_killed_worker_costs_no_word() {
 }
 
 #[test]
-fn a_worker_that_hangs_is_ended_and_the_answer_goes_on() {
+fn f61_a_worker_that_hangs_is_ended_and_the_answer_goes_on() {
     let home = WorkerHome::new("hangs");
     let expected = whole(&home.open(WorkerPlacement::Thread), greedy());
     let app = home.open(home.worker("", Duration::from_millis(700)));
@@ -189,7 +199,7 @@ fn a_worker_that_hangs_is_ended_and_the_answer_goes_on() {
 }
 
 #[test]
-fn a_model_file_that_is_cut_short_ends_the_turn_only() {
+fn f12_a_model_file_that_is_cut_short_ends_the_turn_only() {
     let home = WorkerHome::new("cut");
     let model = home.0.join("endless.gguf");
     crate::kill9::write_model(&model);
@@ -263,7 +273,7 @@ fn a_stopped_worker_is_replaced_within_seconds_though_patience_is_long() {
 }
 
 #[test]
-fn a_worker_that_does_not_start_or_has_no_memory_fails_the_turn() {
+fn f51_a_worker_that_does_not_start_or_has_no_memory_fails_the_turn() {
     let home = WorkerHome::new("start");
     let program = |path: &str| WorkerProgram { path: path.into(), args: vec![], patience: FOREVER };
     let little = home.worker("ulimit -v 30000;", FOREVER);
@@ -333,7 +343,9 @@ fn a_worker_ends_with_its_application() {
 fn with_fault(home: &WorkerHome, worker: WorkerPlacement, fault: Option<PlannedGpuFault>) -> App {
     let overrides = Overrides { backend: Some(Backend::Gpu), gpu_fault: fault, ..Overrides::default() };
     let config = AppConfig { data_dir: Some(home.0.clone()), worker, overrides, ..AppConfig::default() };
-    App::open(config).expect("it opens")
+    let app = App::open(config).expect("it opens");
+    app.settings_set("guide_answers", &false.into()).expect("a switch");
+    app
 }
 
 /// A message in a new chat, and its answer.

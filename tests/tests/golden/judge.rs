@@ -57,7 +57,7 @@ fn load_file(
     let options = LoadOptions {
         devices,
         gpu_precision,
-        kv: KvDType::F32,
+        kv: KvDType::F32.both(),
         ctx: Some(n_ctx),
         threads: Some(1),
         max_sequences: 1,
@@ -125,7 +125,8 @@ pub fn exactly(
 ) -> Verdict {
     let (mut worst, mut n_agreeing, mut n_positions, mut first_wrong) = (0f32, 0u32, 0u32, None);
     for case in cases {
-        let mut model = load(case.tokens.len() + case.greedy.len())?;
+        // the last greedy token is not read
+        let mut model = load(case.tokens.len() + case.greedy.len().saturating_sub(1))?;
         let found = answers(&mut model, &case.tokens, case.greedy.len())?;
         let n = case.tokens.len();
         if found.rows.len() != n || case.top.len() != n || case.greedy.is_empty() {
@@ -193,9 +194,27 @@ pub fn noise(model: &mut Model, exact: &[Case], theirs: &[Vec<f32>]) -> Verdict 
 /// As `noise`, of a mixture: over every position, so that no single flip decides. The reference has each position's
 /// best logits, llama.cpp's mean error is over all.
 pub fn noise_of_mixture(model: &mut Model, exact: &[Case], theirs: &Theirs) -> Verdict {
+    every_position(exact, theirs, |case| answers(model, &case.tokens, 0))
+}
+
+/// The same, of a model that is loaded for `n_ctx` tokens of each prompt.
+pub fn noise_of_every_position(
+    load: &dyn Fn(usize) -> Result<Model, String>,
+    exact: &[Case],
+    theirs: &Theirs,
+    n_ctx: &dyn Fn(&Case) -> usize,
+) -> Verdict {
+    every_position(exact, theirs, |case| answers(&mut load(n_ctx(case))?, &case.tokens, 0))
+}
+
+fn every_position(
+    exact: &[Case],
+    theirs: &Theirs,
+    mut answer: impl FnMut(&Case) -> Result<Answers, String>,
+) -> Verdict {
     let (mut error, mut n_logits, mut n_same, mut n_positions) = (0.0, 0.0, 0.0, 0.0);
     for case in exact {
-        let found = answers(model, &case.tokens, 0)?;
+        let found = answer(case)?;
         for (row, top) in found.rows.iter().zip(&case.top) {
             error +=
                 top.iter().map(|&(id, logit)| f64::from(difference(row[id as usize], logit))).sum::<f64>();

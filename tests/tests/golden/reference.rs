@@ -66,9 +66,14 @@ pub struct Theirs {
 
 /// None where a family has no such comparison of that format.
 pub fn theirs(dir: &Path, format: &str) -> Option<Theirs> {
+    mean_of(dir, format, "llamacpp_vs_exact")
+}
+
+/// One of a family's comparisons, over all prompts and positions.
+pub fn mean_of(dir: &Path, format: &str, comparison: &str) -> Option<Theirs> {
     let path = dir.join("agreement.json");
     let all = if path.exists() { json(&path) } else { return None };
-    let prompts = all.get(format)?.get("llamacpp_vs_exact")?.as_array()?;
+    let prompts = all.get(format)?.get(comparison)?.as_array()?;
     let sum = |key: &str| {
         prompts.iter().map(|p| f64::from(float(&p[key])) * f64::from(float(&p["n"]))).sum::<f64>()
     };
@@ -76,18 +81,19 @@ pub fn theirs(dir: &Path, format: &str) -> Option<Theirs> {
     Some(Theirs { mean: sum("mean") / n_positions, top_1: sum("argmax_agree") / n_positions })
 }
 
-/// A two-dimensional float32 array, row by row.
+/// A float32 array of several dimensions, row by row of the last.
 pub fn npy(path: &Path) -> Vec<Vec<f32>> {
     let bytes = std::fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let header_len = u16::from_le_bytes([bytes[8], bytes[9]]) as usize;
     let header = std::str::from_utf8(&bytes[10..10 + header_len]).unwrap();
     assert!(header.contains("'<f4'") && header.contains("'fortran_order': False"), "{header}");
     let shape = header.split("'shape': (").nth(1).unwrap().split(')').next().unwrap();
-    let n_cols: usize = shape.split(',').nth(1).unwrap().trim().parse().unwrap();
+    let n_cols: usize = shape.trim_end_matches(',').split(',').next_back().unwrap().trim().parse().unwrap();
     floats(&bytes[10 + header_len..]).chunks_exact(n_cols).map(<[f32]>::to_vec).collect()
 }
 
-fn json(path: &Path) -> Value {
+/// A file of JSON.
+pub fn json(path: &Path) -> Value {
     let bytes = std::fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     serde_json::from_slice(&bytes).unwrap()
 }
@@ -96,18 +102,22 @@ fn floats(bytes: &[u8]) -> Vec<f32> {
     bytes.chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect()
 }
 
-fn float(value: &Value) -> f32 {
+/// A number.
+pub fn float(value: &Value) -> f32 {
     value.as_f64().unwrap() as f32
 }
 
-fn list(value: &Value) -> &Vec<Value> {
+/// An array.
+pub fn list(value: &Value) -> &Vec<Value> {
     value.as_array().unwrap()
 }
 
-fn ids(value: &Value) -> Vec<u32> {
+/// An array of token ids.
+pub fn ids(value: &Value) -> Vec<u32> {
     list(value).iter().map(|id| id.as_u64().unwrap() as u32).collect()
 }
 
-fn pairs(ids_of: &Value, logits: &Value) -> Vec<(u32, f32)> {
+/// Ids with their logits.
+pub fn pairs(ids_of: &Value, logits: &Value) -> Vec<(u32, f32)> {
     ids(ids_of).into_iter().zip(list(logits).iter().map(float)).collect()
 }

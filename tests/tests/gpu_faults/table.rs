@@ -57,7 +57,7 @@ fn print(rows: &mut [FaultRow], undisturbed: Duration) {
 }
 
 #[test]
-fn an_answer_goes_on_where_it_was() {
+fn f58_an_answer_goes_on_where_it_was() {
     let (file, clock) = (open("llama"), RealClock::new());
     let mut model = load(&file, &options(&FaultPlan::default()));
     assert_eq!(model.info().fallback_error, None);

@@ -32,6 +32,8 @@ fn request(model: &mut Model, id: u64, base: engine::SequenceId) -> Request {
         budget: None,
         speculation: (id == 2).then_some(speculation),
         script: Vec::new(),
+        constraint: None,
+        logprobs: None,
         resumed: Vec::new(),
     }
 }

@@ -26,7 +26,7 @@ fn has_subgroups(model: &Model) -> bool {
 }
 
 #[test]
-fn an_answer_goes_on_without_subgroups_and_then_on_the_processor() {
+fn f60_an_answer_goes_on_without_subgroups_and_then_on_the_processor() {
     let file = open("llama");
     let mut model = load(&file, &options(&FaultPlan::default()));
     assert!(has_subgroups(&model), "the GPU of this test has them: {:?}", model.info().devices);

@@ -11,14 +11,15 @@ const SETTINGS: &[&str] = &["/settings/", "/settings.rs", "/preferences.rs"];
 const NOUNS: &[&str] = &[
     "context",
     "conversations",
-    "desktop",
     "downloads",
     "models",
     "network",
     "retrieval",
     "settings",
     "tools",
+    "tunes",
     "turns",
+    "window_state",
 ];
 
 pub const RULES: &[Rule] = &[

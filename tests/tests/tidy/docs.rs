@@ -3,7 +3,8 @@
 use super::{TreeOffence, TreeRule};
 
 /// Crates whose public items are read by others.
-const DOCUMENTED: &[&str] = &["contract", "io", "weights", "kernels", "jinja", "engine", "session", "hub"];
+const DOCUMENTED: &[&str] =
+    &["contract", "io", "weights", "kernels", "jinja", "vision", "engine", "session", "hub"];
 
 pub const TREE_RULES: &[TreeRule] = &[TreeRule {
     name: "a documented crate warns of missing docs",

@@ -5,7 +5,7 @@ use super::source::SourceFile;
 use super::{Offence, Rule};
 
 /// No async, no network, no window, no globals, no clock or path that wasn't handed in.
-const PURE: &[&str] = &["weights", "kernels", "jinja", "engine", "session"];
+const PURE: &[&str] = &["weights", "kernels", "jinja", "vision", "engine", "session"];
 
 /// Reads an environment variable that forces an instruction-set level; detected once.
 const ISA: &[&str] = &["src-tauri/crates/kernels/src/cpu/isa.rs"];
@@ -192,6 +192,8 @@ const ENV_FREE: &[&str] = &[
     "hub",
     "contract",
     "platform",
+    "desktop",
+    "model-dirs",
     "net",
     "secrets",
     "documents",
@@ -256,7 +258,7 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     ("rusqlite", &["src-tauri/crates/session/"]),
     ("tauri", &["src-tauri/src/"]),
     ("tauri_build", &["src-tauri/build.rs"]),
-    ("axum", &["src-tauri/crates/server/"]),
+    ("axum", &["src-tauri/crates/server/", "src-tauri/crates/mcp-server/"]),
     ("memmap2", &["src-tauri/crates/weights/"]),
 ];
 
