@@ -78,7 +78,7 @@ gpu-faults: ## every fault at every submission of an answer on a GPU: the same t
 	@INGLENOOK_ALL_FAULTS=1 cargo test --locked --workspace --test all -- --nocapture gpu_faults::
 
 damage: ## 2,000 databases with flipped bits and cut ends: each opens, and how many chats are read; ROUNDS=100
-	@INGLENOOK_DAMAGE_ROUNDS=$(or $(ROUNDS),2000) cargo test --locked --package session --test survives -- --nocapture random_damage
+	@INGLENOOK_DAMAGE_ROUNDS=$(or $(ROUNDS),2000) cargo test --locked --package session --test suite -- --nocapture random_damage
 
 flips: ## every kept file damaged alone, 10,000 times: what is lost is named, and nothing else changes; ROUNDS=n SEED=n
 	@INGLENOOK_FLIP_ROUNDS=$(or $(ROUNDS),10000) INGLENOOK_SEED=$(or $(SEED),1) cargo test --locked --workspace \

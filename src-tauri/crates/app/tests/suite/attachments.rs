@@ -3,15 +3,13 @@
 
 use std::path::PathBuf;
 
+use crate::common::{Home, again, found_in};
 use app::App;
-use common::{Home, again, found_in};
 use contract::types::{
     Attachment, AttachmentKind, Citation, ConversationOptions, DraftArgs, DraftCount, ExportFormat, Message,
     SearchArgs, SendArgs, TurnEventKind, TurnStarted, TurnStats,
 };
 use serde_json::json;
-
-mod common;
 
 const MARKER: &str = "zebraquartzite";
 

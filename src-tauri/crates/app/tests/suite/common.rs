@@ -3,18 +3,23 @@
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use app::App;
 use app::AppConfig;
 use contract::types::RegenerateArgs;
 use serde_json::{Value, json};
 
+/// Folders made so far: tests of different modules may choose the same name.
+static FOLDERS: AtomicUsize = AtomicUsize::new(0);
+
 /// A folder that is removed at the end.
 pub struct Home(pub PathBuf);
 
 impl Home {
     pub fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("inglenook-api-{name}-{}", std::process::id()));
+        let n = FOLDERS.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("inglenook-api-{name}-{}-{n}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
         Self(path)
     }

@@ -4,10 +4,10 @@
 
 use std::task::{Context, Poll, Waker};
 
+use crate::common::Home;
 use app::App;
 use app::AppConfig;
 use app::Overrides;
-use common::Home;
 use contract::protocol::{Backend, EmbedAs};
 use contract::types::{AppEvent, Citation, SendArgs, SettingKind, TurnEventKind};
 use contract::{GpuFaultKind, PlannedGpuFault};
@@ -15,8 +15,6 @@ use platform::Watch;
 use serde_json::json;
 use weights::DType;
 use weights::write::{GgufWriter, OwnedValue};
-
-mod common;
 
 /// Synonyms stand together. No word is a prefix of another.
 const MEANINGS: [&[&str]; 3] = [&["hound", "canine"], &["vessel", "ship"], &["bread", "loaf"]];

@@ -323,24 +323,24 @@ fn what_is_whole_in_a_broken_export_is_imported() {
     let titles = |imported: &ImportSummary| {
         imported.conversations.iter().map(|it| it.title.clone()).collect::<Vec<_>>()
     };
-    let partly = import(include_bytes!("../../interchange/tests/import/onenull.json"));
+    let partly = import(include_bytes!("../../../interchange/tests/import/onenull.json"));
     assert_eq!((titles(&partly), partly.failed), (vec!["good".into(), "good".into()], 1));
     assert_eq!(partly.failures[0].message, "Number 2: it is null, not a chat.");
-    let zip = include_bytes!("../../interchange/tests/import/manybroken.zip");
+    let zip = include_bytes!("../../../interchange/tests/import/manybroken.zip");
     let partly = import(zip);
     assert_eq!((titles(&partly), partly.failed), (vec!["part 0".into(), "part 2".into()], 1));
     assert!(partly.failures[0].message.starts_with("conversations-001.json"), "{:?}", partly.failures);
     let again = app.import_bytes(&documents_base64(zip)).unwrap();
     assert_eq!((titles(&again), again.failed), (titles(&partly), 1));
 
-    let whole = import(include_bytes!("../../interchange/tests/import/surrogate.json"));
+    let whole = import(include_bytes!("../../../interchange/tests/import/surrogate.json"));
     assert_eq!((titles(&whole), whole.failed), (vec!["good".into(), "sur".into()], 0));
     assert_eq!(texts(&app, &whole.conversations[1].id)[0].1, "cut emoji \u{fffd}");
-    let order = import(include_bytes!("../../interchange/tests/import/claude-order.json"));
+    let order = import(include_bytes!("../../../interchange/tests/import/claude-order.json"));
     let words: Vec<_> =
         texts(&app, &order.conversations[0].id).into_iter().map(|(_, text, _)| text).collect();
     assert_eq!(words, ["question second in file", "answer first in file", "third"]);
-    let twice = import(include_bytes!("../../interchange/tests/import/claude-dup.json"));
+    let twice = import(include_bytes!("../../../interchange/tests/import/claude-dup.json"));
     let branch = app.conversation_get(&twice.conversations[0].id).unwrap().messages;
     assert_eq!((branch[0].text.as_str(), branch[0].version, branch[0].versions), ("q edited", 2, 2));
     assert_eq!(branch[1].text, "an");

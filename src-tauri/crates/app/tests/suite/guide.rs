@@ -1,12 +1,10 @@
 //! Conversations with the built-in model, answered from the user guide.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod common;
-
 use std::time::{Duration, Instant};
 
+use crate::common::{Home, again};
 use app::App;
-use common::{Home, again};
 use contract::types::{
     GuideReply, ModelState, Role, SendArgs, TemporaryArgs, TemporaryMessage, TurnEventKind, TurnStats,
 };
@@ -102,7 +100,7 @@ const HELD_BACK_FLOOR: usize = 90;
 fn newcomers_get_the_right_article_in_a_chat() {
     let home = Home::new("guide-newcomers");
     let app = guided(&home);
-    let set = include_str!("../../guide/examples/newcomers.tsv");
+    let set = include_str!("../../../guide/examples/newcomers.tsv");
     let mut wrong = Vec::new();
     let lines = set.lines().filter(|line| !line.starts_with('#')).step_by(HELD_BACK_STEP);
     let n_questions = lines.clone().count();

@@ -2,18 +2,16 @@
 //! omission is reported, and everything can be restored.
 #![allow(clippy::unwrap_used)] // a test
 
+use crate::common::Home;
 use app::App;
 use app::GenerateArgs;
 use app::SamplingArgs;
-use common::Home;
 use contract::protocol::{Prompt, PromptMessage};
 use contract::types::{
     CompactionStrategy, Conversation, DraftArgs, MessageState, SendArgs, TurnEventKind, TurnStarted,
     TurnStats,
 };
 use serde_json::json;
-
-mod common;
 
 fn open(home: &Home) -> App {
     home.open_as(&[("max_tokens", json!(16)), ("context", json!(256))])

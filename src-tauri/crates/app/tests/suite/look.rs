@@ -8,8 +8,7 @@ use contract::types::{
 };
 use serde_json::json;
 
-mod common;
-use common::Home;
+use crate::common::Home;
 
 fn opened(name: &str) -> (Home, App) {
     let home = Home::new(&format!("look-{name}"));

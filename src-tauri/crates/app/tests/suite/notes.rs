@@ -1,15 +1,13 @@
 //! Memory over the starter model: notes are counted parts of prompts, on or off for a chat, a project or all.
 #![allow(clippy::unwrap_used)] // a test
 
+use crate::common::Home;
 use app::App;
-use common::Home;
 use contract::types::{
     ConversationOptions, DraftArgs, NoteArgs, ProjectArgs, Role, SendArgs, TemporaryArgs, TemporaryMessage,
     TurnEventKind, TurnStats,
 };
 use serde_json::json;
-
-mod common;
 
 fn open(home: &Home) -> App {
     home.open_as(&[("max_tokens", json!(8)), ("context", json!(1024)), ("titles", json!(false))])

@@ -1,14 +1,12 @@
 //! One answer made with other settings, and folders in folders, through the application.
 #![allow(clippy::unwrap_used)] // a test
 
+use crate::common::Home;
 use app::App;
-use common::Home;
 use contract::types::{
     AppEvent, ConversationOptions, OneOffOptions, RegenerateArgs, SendArgs, Thinking, TurnEvent,
     TurnEventKind, TurnStarted,
 };
-
-mod common;
 
 fn events(app: &App, started: &TurnStarted) -> Vec<TurnEvent> {
     app.watch_turn(&started.turn, 0).unwrap().flatten().collect()

@@ -6,9 +6,7 @@ use app::AppConfig;
 use app::Environment;
 use contract::types::PluginSwitchArgs;
 
-mod common;
-
-use common::Home;
+use crate::common::Home;
 
 const MANIFEST: &str = r#"
 name = "Weather"

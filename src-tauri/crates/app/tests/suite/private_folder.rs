@@ -9,8 +9,7 @@ use std::process::Command;
 use app::{App, AppConfig, LogTo};
 use contract::types::SendArgs;
 
-mod common;
-use common::Home;
+use crate::common::Home;
 
 /// Set in the process that runs under the umask: the data folder to fill.
 const FILL: &str = "INGLENOOK_TEST_FILL";
@@ -57,7 +56,7 @@ fn the_umask_does_not_matter() {
     for umask in ["000", "002", "022", "027", "077"] {
         let home = Home::new(&format!("umask-{umask}"));
         let test = std::env::current_exe().unwrap();
-        let script = format!("umask {umask}; exec \"$0\" --exact fill");
+        let script = format!("umask {umask}; exec \"$0\" --exact private_folder::fill");
         let output = Command::new("sh").args(["-c", &script]).arg(test).env(FILL, &home.0).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
         assert_eq!(mode(&home.0), 0o700, "umask {umask}");

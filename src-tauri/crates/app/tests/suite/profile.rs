@@ -2,10 +2,8 @@
 //! the answer.
 #![allow(clippy::unwrap_used)] // a test
 
-mod common;
-
+use crate::common::Home;
 use app::App;
-use common::Home;
 use contract::types::{ProfilePhase, ProfiledAnswer, SendArgs, TurnEventKind};
 use serde_json::{Value, json};
 

@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
+use crate::common::Home;
 use app::App;
-use common::Home;
 use contract::types::{
     AttachmentKind, CompactionStrategy, ConversationOptions, DraftArgs, PresetArgs, Project, ProjectArgs,
     ProjectFileArgs, SendArgs, TurnEventKind, TurnStats,
@@ -15,8 +15,6 @@ use file_search::{SearchCache, SearchedFile};
 use io::{RealClock, RealIo};
 use serde_json::json;
 use session::Session;
-
-mod common;
 
 const INSTRUCTIONS: &str = "Answer as the harbour master.";
 

@@ -3,9 +3,7 @@
 #![allow(clippy::unwrap_used)] // a test
 
 mod answers;
-#[path = "../common/mod.rs"]
-mod common;
-mod fake;
+pub mod fake;
 mod habits;
 mod home;
 mod rules;

@@ -2,9 +2,6 @@
 //! scripted model that makes the calls it is given.
 #![allow(clippy::unwrap_used)] // a test
 
-#[allow(dead_code)] // shared with the tests of other servers
-#[path = "../remote/fake.rs"]
-mod fake;
 mod home;
 mod prompts;
 mod resources;

@@ -4,15 +4,13 @@
 
 use std::path::PathBuf;
 
+use crate::common::{Home, again, found_in};
 use app::App;
-use common::{Home, again, found_in};
 use contract::types::{
     ConversationOptions, Finish, Message, MessageState, SearchArgs, SendArgs, TurnEvent, TurnEventKind,
     TurnStarted, TurnStats,
 };
 use serde_json::json;
-
-mod common;
 
 fn say(app: &App, conversation: Option<&str>, text: &str) -> TurnStarted {
     let args = SendArgs {

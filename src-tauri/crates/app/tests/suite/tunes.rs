@@ -1,15 +1,13 @@
 //! Fine-tuning of the starter model: previewed, run, paused, resumed, ended early, answering, removed.
 #![allow(clippy::unwrap_used)] // a test
 
+use crate::common::Home;
 use app::App;
-use common::Home;
 use contract::types::{
     AppEvent, ModelState, SendArgs, TuneArgs, TuneChats, TuneData, TuneInfo, TuneLeftOut, TuneLeftOutReason,
     TuneState, TurnEventKind,
 };
 use serde_json::json;
-
-mod common;
 
 fn open(home: &Home) -> App {
     home.open_as(&[("max_tokens", json!(4)), ("context", json!(512)), ("titles", json!(false))])

@@ -1,18 +1,16 @@
 //! The application over a real database and the starter model: turns, replay, cancel, settings, library.
 #![allow(clippy::unwrap_used)] // a test
 
+use crate::common::Home;
 use app::App;
 use app::GenerateArgs;
 use app::SamplingArgs;
-use common::Home;
 use contract::protocol::Prompt;
 use contract::types::{
     AppEvent, DraftArgs, Finish, MessageState, ModelState, Role, SendArgs, TurnEvent, TurnEventKind,
     TurnStarted,
 };
 use serde_json::{Value, json};
-
-mod common;
 
 fn send(app: &App, conversation: Option<&str>, text: &str) -> TurnStarted {
     app.send(SendArgs {

@@ -1,18 +1,18 @@
 //! Vision towers from both containers, against what transformers computed: `tests/reference/vision`.
 #![allow(clippy::unwrap_used)] // a failure here fails the test
 
-mod vision_data;
+use crate::vision_data;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::vision_data::{Prompt, greedy, largest_difference, last_logits, npy};
 use engine::vision::{ImageKey, ImagePatches, VisionTower};
 use engine::{
     BackendKind, Chunk, Devices, KvDType, LoadOptions, LogitsSelection, Model, TokenId, VisionFile, generate,
 };
 use kernels::backends::BackendOptions;
 use serde_json::Value;
-use vision_data::{Prompt, greedy, largest_difference, last_logits, npy};
 use weights::WeightFile;
 
 /// Float16 pixels move an embedding by half of this, a wrong order of patches by 300 times as much.

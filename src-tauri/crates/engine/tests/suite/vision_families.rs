@@ -2,16 +2,14 @@
 //! logits and greedy answers. Needs the whole reference.
 #![allow(clippy::unwrap_used)] // a failure here fails the test
 
-mod vision_data;
-
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::vision_data::{full_set, greedy, json, largest_difference, last_logits, npy, npy_bytes, prompts};
 use engine::vision::{VisionTower, image_settings, sha256, tiles};
 use engine::{BackendKind, Devices, KvDType, LoadOptions, Model, TokenId, VisionFile, generate};
 use kernels::backends::BackendOptions;
 use vision::{DecodeLimits, Picture, PictureSize, decode};
-use vision_data::{full_set, greedy, json, largest_difference, last_logits, npy, npy_bytes, prompts};
 use weights::WeightFile;
 
 /// Of an embedding, from exact pixels.

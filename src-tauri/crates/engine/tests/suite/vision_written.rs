@@ -2,18 +2,16 @@
 //! llama.cpp's converter, and the same embeddings. Needs the whole reference.
 #![allow(clippy::unwrap_used)] // a failure here fails the test
 
-mod vision_data;
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::vision_data::{full_set, json, largest_difference, npy};
 use engine::BackendKind;
 use engine::convert::{Formats, plan_tower};
 use engine::vision::{VisionTower, image_settings, tiles};
 use kernels::backends::BackendOptions;
 use serde_json::{Value, json};
 use vision::{DecodeLimits, PatchPixels, decode};
-use vision_data::{full_set, json, largest_difference, npy};
 use weights::{Container, WeightFile};
 
 const FAMILIES: [&str; 9] =

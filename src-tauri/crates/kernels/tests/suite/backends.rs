@@ -1,10 +1,8 @@
 //! `Cpu` against the specification, two devices in one plan, and `compare` itself.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::*;
+use crate::common::*;
 use kernels::cpu::isa::IsaLevel;
 use kernels::*;
 use weights::DType;

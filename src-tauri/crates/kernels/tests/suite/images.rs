@@ -2,11 +2,9 @@
 //! backend and level equals the specification, node by node.
 #![allow(clippy::unwrap_used)] // a failure here fails the test
 
-mod common;
-
 use std::sync::Arc;
 
-use common::*;
+use crate::common::*;
 use kernels::*;
 use weights::DType;
 

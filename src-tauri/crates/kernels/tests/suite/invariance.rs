@@ -1,9 +1,7 @@
 //! Checks that a token's logits do not depend on chunk boundaries, other sequences, page placement or thread count: bit
 //! for bit, on every backend and level.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use kernels::cpu::isa::IsaLevel;
 use kernels::*;
 use weights::DType;

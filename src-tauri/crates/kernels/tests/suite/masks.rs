@@ -2,9 +2,7 @@
 //! far to both sides.
 #![allow(clippy::unwrap_used)] // a failure here fails the test
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use kernels::*;
 use weights::DType;
 

@@ -3,12 +3,10 @@
 //! The bits do not depend on the division into batches, with recurrent states saved, restored and copied in between.
 #![allow(clippy::unwrap_used)] // a failure here fails the test
 
-mod common;
-
 use std::sync::Arc;
 
-use common::mixed::{MIXED, MixedShape, N_VOCAB, model};
-use common::*;
+use crate::common::mixed::{MIXED, MixedShape, N_VOCAB, model};
+use crate::common::*;
 use kernels::cpu::isa::IsaLevel;
 use kernels::*;
 use weights::DType;

@@ -1,9 +1,7 @@
 //! Step costs add up to the graph: every weight counts once, arithmetic equals a hand calculation, on every backend.
 #![allow(clippy::unwrap_used)] // a failure here fails the test
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use kernels::*;
 
 /// Steps of one batch of `n` rows after `before` others.

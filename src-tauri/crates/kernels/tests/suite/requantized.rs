@@ -2,9 +2,7 @@
 //! and the result of a token still depends only on its sequence.
 #![allow(clippy::unwrap_used)] // a failure here fails the test
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use kernels::cpu::isa::IsaLevel;
 use kernels::ops::kv_rows::{KvRows, requantized_page};
 use kernels::*;

@@ -1,9 +1,7 @@
 //! A graph builder rejects every shape that does not fit, with an error that names the node.
 #![allow(clippy::unwrap_used)] // a failure here fails the test
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use kernels::*;
 use weights::DType;
 

@@ -2,9 +2,7 @@
 //! backend and level.
 #![allow(clippy::unwrap_used)] // a failure here fails the test
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use kernels::cpu::isa::IsaLevel;
 use kernels::*;
 use weights::DType;

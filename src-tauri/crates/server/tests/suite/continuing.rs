@@ -2,14 +2,11 @@
 //! the library.
 #![allow(clippy::unwrap_used)] // a test
 
-#[path = "support/fixture.rs"]
-mod fixture;
-
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use fixture::{Answer, Fixture};
+use crate::fixture::{Answer, Fixture};
 
 /// Longest time that a batch of three short requests takes.
 const BATCH_TIMEOUT: Duration = Duration::from_secs(120);

@@ -1,12 +1,9 @@
 //! Tool calls that a limit of tokens cuts, in each interface.
 #![allow(clippy::unwrap_used)] // a test
 
-#[path = "support/fixture.rs"]
-mod fixture;
-
 use serde_json::{Value, json};
 
-use fixture::{Answer, Fixture};
+use crate::fixture::{Answer, Fixture};
 
 /// Data of named server-sent events.
 fn named_events(answer: &Answer) -> Vec<Value> {

@@ -1,9 +1,10 @@
 //! A real server on a loopback port, and a client of a few lines.
-#![allow(dead_code)] // each test program uses a part
+#![allow(clippy::unwrap_used)] // a failure here fails the test
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use app::{App, AppConfig};
@@ -11,6 +12,9 @@ use serde_json::{Value, json};
 use server::{Options, RunningServer, serve};
 
 pub const KEY: &str = "a-key-for-tests";
+
+/// Folders made so far: tests of different modules may choose the same name.
+static FOLDERS: AtomicUsize = AtomicUsize::new(0);
 
 pub struct Fixture {
     pub app: App,
@@ -21,7 +25,8 @@ pub struct Fixture {
 
 impl Fixture {
     pub fn new(name: &str) -> Self {
-        let home = std::env::temp_dir().join(format!("inglenook-server-{name}-{}", std::process::id()));
+        let n = FOLDERS.fetch_add(1, Ordering::Relaxed);
+        let home = std::env::temp_dir().join(format!("inglenook-server-{name}-{}-{n}", std::process::id()));
         let _ = std::fs::remove_dir_all(&home);
         let app = App::open(AppConfig { data_dir: Some(home.clone()), ..AppConfig::default() }).unwrap();
         app.settings_set("max_tokens", &json!(8)).unwrap();

@@ -1,9 +1,6 @@
 //! The real server on a loopback port, asked by a client of a few lines.
 #![allow(clippy::unwrap_used)] // a test
 
-#[path = "support/fixture.rs"]
-mod fixture;
-
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
@@ -15,7 +12,7 @@ use contract::types::ServerState;
 use serde_json::{Value, json};
 use server::{AllowedSources, Options, serve};
 
-use fixture::{Answer, Fixture, KEY};
+use crate::fixture::{Answer, Fixture, KEY};
 
 /// A body in chunks as they stand.
 fn chunked(server: &Fixture, path: &str, chunks: &str) -> Answer {

@@ -1,12 +1,9 @@
 //! The interfaces of other programs, asked as their clients ask: Anthropic's, Ollama's, llama.cpp's.
 #![allow(clippy::unwrap_used)] // a test
 
-#[path = "support/fixture.rs"]
-mod fixture;
-
 use serde_json::{Value, json};
 
-use fixture::{Answer, Fixture, KEY};
+use crate::fixture::{Answer, Fixture, KEY};
 
 fn message(extra: &Value) -> Value {
     let mut body = json!({

@@ -1,13 +1,10 @@
 //! Keys of other programs, and the audit log: who may do what, how much, and what is recorded of it.
 #![allow(clippy::unwrap_used)] // a test
 
-#[path = "support/fixture.rs"]
-mod fixture;
-
 use app::{ApiKeyArgs, KeyLimits, KeyScope};
 use serde_json::{Value, json};
 
-use fixture::{Answer, Fixture};
+use crate::fixture::{Answer, Fixture};
 
 fn ask(server: &Fixture, key: &str, method: &str, path: &str, body: &Value) -> Answer {
     let body = if body.is_null() { String::new() } else { body.to_string() };

@@ -3,15 +3,12 @@
 //! `INGLENOOK_LOAD_ROUNDS` makes it longer; `--nocapture` shows the times to the first token.
 #![allow(clippy::unwrap_used)] // a test
 
-#[path = "support/fixture.rs"]
-mod fixture;
-
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use serde_json::{Value, json};
 
-use fixture::{Answer, Fixture, KEY};
+use crate::fixture::{Answer, Fixture, KEY};
 
 /// Requests of each well-behaved client: some seconds.
 const DEFAULT_ROUNDS: usize = 12;

@@ -2,13 +2,10 @@
 //! conversations, stored answers, aliases of models, the OpenAPI document.
 #![allow(clippy::unwrap_used)] // a test
 
-#[path = "support/fixture.rs"]
-mod fixture;
-
 use std::io::Read;
 use std::path::PathBuf;
 
-use fixture::{Answer, Fixture, KEY};
+use crate::fixture::{Answer, Fixture, KEY};
 use serde_json::{Value, json};
 use server::{Options, serve};
 

@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use common::{Folder, ask, branch, clock, piece, say};
+use crate::common::{Folder, ask, branch, clock, piece, say};
 use io::{FaultDuration, FaultIo, ManualClock, RealIo};
 use rusqlite::Connection;
 use session::{MessageState, NewTurn, Session};
 
-mod common;
+use crate::common;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 

@@ -1,11 +1,9 @@
 //! Files with messages: kept, copied and taken out with them, and gone with the last of them.
 #![allow(clippy::unwrap_used)] // a test
 
-use common::{Folder, MARKER, answer, found_in, say};
+use crate::common::{Folder, MARKER, answer, found_in, say};
 use io::RealIo;
 use session::{NewTurn, Session};
-
-mod common;
 
 /// A question with one file and a passage of it.
 fn new_attachments(id: &str, text: &str, is_whole: bool) -> session::NewAttachments {

@@ -2,12 +2,10 @@
 //! chats that SQLite can read, and never loses one silently.
 #![allow(clippy::unwrap_used)] // a test
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use common::{Folder, clock, say};
+use crate::common::{Folder, clock, say};
 use io::{CheckpointDir, RealIo};
 use rusqlite::Connection;
 use session::{KvFile, Session};

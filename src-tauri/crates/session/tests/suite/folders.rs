@@ -1,11 +1,9 @@
 //! Nested folders: where they may be moved, what remains when one is removed, and migration of older files.
 #![allow(clippy::unwrap_used)] // a test
 
-use common::{Folder, branch, say};
+use crate::common::{Folder, branch, say};
 use rusqlite::Connection;
 use session::{FolderRow, MAX_FOLDER_LEVELS, Session, table};
-
-mod common;
 
 /// Each with the name of the folder it lies in.
 fn lying(session: &Session) -> Vec<(String, Option<String>)> {

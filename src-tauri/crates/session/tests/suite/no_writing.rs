@@ -2,12 +2,12 @@
 #![allow(clippy::unwrap_used)] // a test
 #![cfg(unix)]
 
-mod common;
+use crate::common;
 
 use std::path::Path;
 use std::process::Command;
 
-use common::{Folder, clock, say};
+use crate::common::{Folder, clock, say};
 use io::RealIo;
 use rusqlite::Connection;
 use session::Session;
@@ -40,7 +40,7 @@ fn check_readable(folder: &Path) {
 /// Files may be made, but hold nothing: as on a disk without a free block.
 fn in_a_process_that_cannot_write(folder: &Path) {
     let output = Command::new("sh")
-        .args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" --exact read --nocapture"])
+        .args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" --exact no_writing::read --nocapture"])
         .arg(std::env::current_exe().unwrap())
         .env(READ, folder)
         .stdout(std::process::Stdio::piped())

@@ -1,12 +1,10 @@
 //! Notes: kept, changed, removed, brought back by a backup, and brought to older files.
 #![allow(clippy::unwrap_used)] // a test
 
-use common::Folder;
+use crate::common::Folder;
 use io::RealIo;
 use rusqlite::Connection;
 use session::Session;
-
-mod common;
 
 fn texts(session: &Session) -> Vec<String> {
     session.notes().unwrap().into_iter().map(|row| row.text).collect()

@@ -4,13 +4,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use common::{Folder, answer, ask, branch, piece, say};
+use crate::common::{Folder, answer, ask, branch, piece, say};
 use io::CheckpointDir;
 use io::{PowerCut, PowerLossIo, RealIo};
 use rusqlite::Connection;
 use session::{KvFile, Session};
 
-mod common;
+use crate::common;
 
 /// splitmix64
 fn random(state: &mut u64) -> u64 {

@@ -1,12 +1,10 @@
 //! Projects: kept with their files, found from folders inside them, gone with their folder, and brought to older files.
 #![allow(clippy::unwrap_used)] // a test
 
-use common::Folder;
+use crate::common::Folder;
 use io::RealIo;
 use rusqlite::Connection;
 use session::{ProjectFileRow, Session};
-
-mod common;
 
 fn file(session: &Session, folder: &str, text: &str) -> ProjectFileRow {
     ProjectFileRow {

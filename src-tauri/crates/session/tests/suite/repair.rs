@@ -1,12 +1,10 @@
 //! Damage that shows where rows are used: it costs itself, is repaired without a restart, and nothing runs without end.
 #![allow(clippy::unwrap_used)] // a test
 
-use common::{Folder, answer, ask, branch, clock, say};
+use crate::common::{Folder, answer, ask, branch, clock, say};
 use io::{RealIo, take_damage_report};
 use rusqlite::Connection;
 use session::{NewTurn, Session};
-
-mod common;
 
 fn change(folder: &Folder, sql: &str) {
     Connection::open(folder.0.join("inglenook.db")).unwrap().execute_batch(sql).unwrap();

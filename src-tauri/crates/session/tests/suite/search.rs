@@ -1,9 +1,9 @@
 //! Search through the history: what counts as the same text, and the index of an older version.
 #![allow(clippy::unwrap_used)]
 
-mod common;
+use crate::common;
 
-use common::{Folder, answer, ask, say};
+use crate::common::{Folder, answer, ask, say};
 use rusqlite::Connection;
 
 fn n_found(text: &str, query: &str) -> usize {

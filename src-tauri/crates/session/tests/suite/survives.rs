@@ -5,11 +5,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use common::{Folder, answer, ask, clock, piece};
+use crate::common::{Folder, answer, ask, clock, piece};
 use io::{Io, RealIo};
 use session::{MessageState, ModelRow, NewTurn, Role, Session};
-
-mod common;
 
 fn texts(session: &Session, id: &str) -> Vec<(Role, String, MessageState)> {
     let branch = session.branch(id).unwrap();

@@ -3,11 +3,9 @@
 
 use std::time::Duration;
 
-use common::{Folder, MARKER, answer, ask, branch, clock, found_in, piece, say};
+use crate::common::{Folder, MARKER, answer, ask, branch, clock, found_in, piece, say};
 use io::{Clock, RealIo};
 use session::{CompactionRow, MessageState, NewTurn, Session};
-
-mod common;
 
 /// Version and versions of a message of the active branch.
 fn version(session: &Session, id: &str, at: usize) -> (u32, u32) {

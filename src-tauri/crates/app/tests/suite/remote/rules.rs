@@ -13,9 +13,9 @@ use contract::types::{
 };
 use serde_json::{Value, json};
 
-use super::common::found_in;
 use super::fake::{Fake, Say, answer, json_body, models, status};
 use super::home::Home;
+use crate::common::found_in;
 
 #[test]
 fn keys_go_where_they_belong_and_nowhere_else() {

@@ -13,7 +13,7 @@ use contract::types::{
 use platform::Watch;
 use serde_json::{Value, json};
 
-use super::fake::{Fake, Request, Say, answer, models};
+use crate::remote::fake::{Fake, Request, Say, answer, models};
 
 /// The script of the server.
 pub fn script() -> String {

@@ -8,8 +8,8 @@ use contract::types::{
 };
 use serde_json::{Value, json};
 
-use super::fake::Fake;
 use super::home::{Home, call, calling, has_result, model, results, states};
+use crate::remote::fake::Fake;
 
 const MARKER: &str = "zebraquartzite";
 

@@ -3,16 +3,21 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use io::{ManualClock, RealIo};
 use session::{AnswerChunk, MessageState, NewTurn, Notice, Session, StartedTurn, TokenLog, TurnEnding};
+
+/// Folders made so far: tests of different modules may choose the same name.
+static FOLDERS: AtomicUsize = AtomicUsize::new(0);
 
 /// A folder that is removed at the end.
 pub struct Folder(pub PathBuf);
 
 impl Folder {
     pub fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("inglenook-session-{name}-{}", std::process::id()));
+        let n = FOLDERS.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("inglenook-session-{name}-{}-{n}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
         Self(path)
     }
