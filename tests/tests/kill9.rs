@@ -34,8 +34,20 @@ impl NookServer {
 
     /// With these environment variables.
     pub fn start_with(home: &Path, variables: &[(&str, &Path)]) -> Self {
-        let mut child = Command::new(nook())
-            .envs(variables.iter().copied())
+        let mut command = Command::new(nook());
+        command.envs(variables.iter().copied());
+        Self::spawn(command, home)
+    }
+
+    /// By another program, such as `nsenter` with its arguments.
+    pub fn start_by(words: &[String], home: &Path) -> Self {
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).arg(nook());
+        Self::spawn(command, home)
+    }
+
+    fn spawn(mut command: Command, home: &Path) -> Self {
+        let mut child = command
             .args(["serve", "--port", "0", "--api-key", KEY, "--backend", "scalar", "--threads", "1"])
             .arg("--data-dir")
             .arg(home)
@@ -91,6 +103,14 @@ impl NookServer {
         let mut text = String::new();
         stream.read_to_string(&mut text).ok()?;
         serde_json::from_str(text.split_once("\r\n\r\n")?.1).ok()
+    }
+
+    /// An answer to its end: the conversation's id, and the text.
+    pub fn ask(&self, conversation: Option<&str>, question: &str) -> (String, String) {
+        let started = self.call("send", &json!({ "conversation": conversation, "text": question }));
+        let turn = started["turn"].as_str().unwrap_or_else(|| panic!("no turn: {started}"));
+        let said = self.follow(turn, Duration::from_secs(60)).text();
+        (started["conversation"].as_str().expect("a conversation").to_owned(), said)
     }
 
     /// Follows a turn for so long, or until it or the program ends.
@@ -194,6 +214,11 @@ impl AnswerPieces {
         lost.map_or(Duration::ZERO, |(at, _)| killed_at.saturating_duration_since(*at))
     }
 
+    /// All of the text.
+    fn text(&self) -> String {
+        self.pieces.iter().map(|(_, text)| text.as_str()).collect()
+    }
+
     fn until(&self, moment: Instant) -> String {
         self.pieces.iter().filter(|(at, _)| *at <= moment).map(|(_, text)| text.as_str()).collect()
     }
@@ -253,7 +278,7 @@ fn f33_a_kill_while_answering_loses_half_a_second_at_most() {
         let messages = app.conversation_get(&conversation).expect("the conversation is there").messages;
         assert_eq!(messages[0].text, question);
         let saved = &messages[1].text;
-        let all: String = seen.pieces.iter().map(|(_, text)| text.as_str()).collect();
+        let all = seen.text();
         assert!(all.starts_with(saved.as_str()) || saved.starts_with(&all), "saved {saved:?}\nseen {all:?}");
         let must_have = seen.until(killed_at.checked_sub(MAY_LOSE).expect("the machine runs longer"));
         assert!(

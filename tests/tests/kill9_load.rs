@@ -221,7 +221,7 @@ fn check(home: &Path, ledger: &Ledger, killed_at: Instant, table: &mut Table) {
 }
 
 /// Files that are never read again.
-fn orphans(folder: &Path) -> Vec<String> {
+pub fn orphans(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();

@@ -4,16 +4,16 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// Where threads run on a computer with several memory nodes (NUMA).
+/// Where threads run and memory lies on a computer with several memory nodes (NUMA).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NumaPolicy {
     /// The operating system places them.
     #[default]
     Off,
-    /// All threads on one node, so that the memory they touch first is local.
+    /// All threads and what they need on one node, so that memory is local.
     Node,
-    /// Threads alternate between nodes, for the bandwidth of all of them together.
+    /// Threads and memory alternate between nodes, for the bandwidth of all of them together.
     Spread,
 }
 

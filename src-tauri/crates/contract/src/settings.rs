@@ -245,7 +245,7 @@ static SETTINGS: &[Setting] = &[
         key: "numa",
         section: MACHINE,
         label: "NUMA",
-        help: "Thread placement on computers with several CPU sockets. No effect on other computers.",
+        help: "Placement of threads and memory on computers with several CPU sockets. No effect on other computers.",
         kind: || {
             choice(&[("off", "System default"), ("node", "One NUMA node"), ("spread", "All NUMA nodes")])
         },

@@ -17,6 +17,7 @@ use std::time::Duration;
 use io::{Clock, Io};
 use kernels::check;
 use kernels::cpu::isa::IsaLevel;
+use kernels::cpu::memory_nodes::MemoryNodes;
 use kernels::cpu::thread_pool::MAX_THREADS;
 use kernels::devices::{BandwidthTest, describe};
 
@@ -41,6 +42,8 @@ pub struct Machine {
     pub few_threads: usize,
     /// Processors that threads are bound to, in order. Empty: the system places them.
     pub cpus: Vec<usize>,
+    /// Memory nodes that weights and contexts are taken from.
+    pub memory: MemoryNodes,
     pub cores: Cores,
     pub power: Power,
     /// Why this number of threads.
@@ -54,6 +57,15 @@ impl Machine {
         options.threads = Some(self.threads);
         options.few_threads = Some(self.few_threads);
         options.cpus = self.cpus.clone();
+    }
+
+    /// Takes memory from the chosen nodes, for this thread and those it starts from now on. What the user should know
+    /// where that is refused: answers are the same, and perhaps slower.
+    pub fn place_memory(&self) -> Option<Error> {
+        let refused = self.memory.apply().err()?;
+        let message = format!("Memory can't be placed on the chosen NUMA nodes: {refused}.");
+        let remedy = "Choose \"System default\" for NUMA, or allow the call set_mempolicy where a container forbids it.";
+        Some(Error::new(ErrorKind::Device, "cpu.numa", message, remedy))
     }
 
     /// What the user should know though nothing failed.
@@ -93,6 +105,7 @@ pub fn prepare(io: &dyn Io, clock: &dyn Clock, asked: &CpuRequest, recall: Recal
         threads,
         few_threads: threads,
         cpus: threads::placed(&cores, asked.affinity, asked.numa),
+        memory: threads::memory_nodes(&cores, asked.numa),
         why: asked.threads.map_or(why, |_| "as requested".to_owned()),
         power,
         cores,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use contract::types::ErrorInfo;
-use contract::{Error, Result};
+use contract::{Error, ErrorKind, Result};
 use session::ConversationArchive;
 use session::images::ImageStore;
 
@@ -37,7 +37,8 @@ pub struct ImportFailures {
 /// conversation or image is in memory at a time. Error: nothing could be imported.
 pub fn import(source: &mut dyn ImportSource, target: ImportTarget<'_>) -> Result<ImportFailures> {
     let ImportTarget { model, now_ms, images: store, adopt } = target;
-    let (mut n_imported, mut failures, mut faults) = (0_usize, ImportFailures::default(), Vec::new());
+    let (mut n_imported, mut failures) = (0_usize, ImportFailures::default());
+    let (mut faults, mut refused) = (Vec::new(), Vec::new());
     // Filled by the conversations, and looked at when the images come, which is later.
     let wanted = std::cell::RefCell::new(Vec::<(String, BTreeSet<String>)>::new());
     let mut found = |found: std::result::Result<ImportedConversation, ImportFault>| match found {
@@ -50,7 +51,7 @@ pub fn import(source: &mut dyn ImportSource, target: ImportTarget<'_>) -> Result
                     failures.note("import.conversation", &title, omissions);
                     wanted.borrow_mut().push((title, hashes));
                 }
-                Err(error) => failures.add("import.conversation", &title, &error.to_string()),
+                Err(error) => failures.refused("import.conversation", &title, error),
             }
         }
         Err(ImportFault { code, name, reason }) => failures.add(code, &name, &reason),
@@ -58,8 +59,7 @@ pub fn import(source: &mut dyn ImportSource, target: ImportTarget<'_>) -> Result
     let mut image = |found: std::result::Result<(String, Vec<u8>), ImportFault>| match found {
         Ok((sha256, bytes)) if wanted.borrow().iter().any(|(_, hashes)| hashes.contains(&sha256)) => {
             if let Err(error) = store.put(&sha256, &bytes) {
-                let name = format!("Image {sha256}");
-                faults.push(ImportFault { code: "import.image", name, reason: error.to_string() });
+                refused.push((format!("Image {sha256}"), Error::from(error)));
             }
         }
         Ok(_) => {}
@@ -68,6 +68,9 @@ pub fn import(source: &mut dyn ImportSource, target: ImportTarget<'_>) -> Result
     let outcome = read(source, &mut found, &mut image);
     for ImportFault { code, name, reason } in faults {
         failures.add(code, &name, &reason);
+    }
+    for (name, error) in refused {
+        failures.refused("import.image", &name, error);
     }
     for (title, hashes) in wanted.into_inner() {
         failures.note_missing(&title, &hashes, &store)?;
@@ -92,6 +95,19 @@ impl ImportFailures {
             remedy: "The other chats in the file are imported.".into(),
             action: None,
         });
+    }
+
+    /// The store did not take it. A full disk or a broken one is no fault of the part: it keeps its code and remedy.
+    fn refused(&mut self, code: &str, name: &str, error: Error) {
+        match error.kind {
+            ErrorKind::Input | ErrorKind::NotFound | ErrorKind::Conflict | ErrorKind::Usage => {
+                self.add(code, name, &error.to_string());
+            }
+            ErrorKind::Limit | ErrorKind::Device | ErrorKind::Bug => {
+                let message = format!("{name}: {}", error.info.message);
+                self.push(ErrorInfo { message, ..error.info });
+            }
+        }
     }
 
     fn push(&mut self, failure: ErrorInfo) {

@@ -2,6 +2,7 @@
 
 use std::io::Cursor;
 
+use contract::ErrorKind;
 use serde_json::{Value, json};
 
 use super::*;
@@ -278,6 +279,28 @@ fn imported(name: &str, text: &str, hashes: &[&str]) -> (Vec<Option<Vec<u8>>>, I
     let stored = hashes.iter().map(|hash| images.read(hash).unwrap()).collect();
     let _ = std::fs::remove_dir_all(&data);
     (stored, failures)
+}
+
+#[test]
+fn a_full_disk_is_told_as_such_and_is_no_fault_of_a_chat() {
+    let (archive, _) = with_image("a.png", b"\x89PNG\r\n\x1a\nnot decoded here");
+    let text = written(&[archive.clone(), archive], ExportFormat::Json, None);
+    let mut n_tried = 0;
+    let mut adopt = |_: ConversationArchive| -> Result<()> {
+        n_tried += 1;
+        let full =
+            || Error::new(ErrorKind::Limit, "session.disk_full", "The disk is full.", "Free up disk space.");
+        if n_tried == 1 { Ok(()) } else { Err(full()) }
+    };
+    let images = session::images::ImageStore::new(&std::env::temp_dir(), &io::RealIo);
+    let target = ImportTarget { model: "m", now_ms: 1, images, adopt: &mut adopt };
+    let failures = import(&mut Cursor::new(text), target).unwrap();
+    let told = failures.listed.iter().find(|it| it.code == "session.disk_full").unwrap();
+    assert_eq!(
+        (told.message.as_str(), told.remedy.as_str()),
+        ("seen: The disk is full.", "Free up disk space.")
+    );
+    assert_eq!(failures.n_failed, 1);
 }
 
 #[test]

@@ -16,6 +16,7 @@ pub mod isa;
 pub mod kv;
 mod matmul_jobs;
 pub mod memory;
+pub mod memory_nodes;
 mod pager;
 mod quantized_activations;
 mod recurrent;

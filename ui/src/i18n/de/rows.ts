@@ -100,7 +100,7 @@ export const rows: Catalogue['settings'] = {
   },
   numa: {
     label: 'NUMA',
-    help: 'Verteilung der Threads auf Computern mit mehreren CPU-Sockeln. Auf anderen Computern ohne Wirkung.',
+    help: 'Verteilung von Threads und Speicher auf Computern mit mehreren CPU-Sockeln. Auf anderen Computern ohne Wirkung.',
     options: { off: 'Systemstandard', node: 'Ein NUMA-Knoten', spread: 'Alle NUMA-Knoten' },
   },
   context: {

@@ -96,7 +96,7 @@ export const rows: Catalogue['settings'] = {
   },
   numa: {
     label: 'NUMA',
-    help: '複数の CPU ソケットを持つコンピューターでのスレッド配置です。ほかのコンピューターには影響しません。',
+    help: '複数の CPU ソケットを持つコンピューターでの、スレッドとメモリの配置です。ほかのコンピューターには影響しません。',
     options: { off: 'システムの既定', node: '1 つの NUMA ノード', spread: 'すべての NUMA ノード' },
   },
   context: {

@@ -15,6 +15,9 @@ use crate::settings::TypedSettings;
 /// Bytes of text that count as a token.
 const BYTES_PER_TOKEN: usize = 4;
 
+/// Bytes at the beginning of a message that are read for what it asks, so that a pasted book takes no longer.
+const MAX_QUESTION: usize = 4096;
+
 /// Sends the guide's answers as the worker sends a model's.
 #[derive(Default)]
 pub(crate) struct GuideResponder {
@@ -78,7 +81,8 @@ impl App {
     }
 
     /// In the question's language; in the interface's where it can be any.
-    fn guide_text(&self, question: &str) -> Result<GuideText> {
+    fn guide_text(&self, message: &str) -> Result<GuideText> {
+        let question = &message[..message.floor_char_boundary(MAX_QUESTION)];
         let languages = match Language::of_question(question) {
             Some(language) => vec![language],
             None => vec![self.interface_language()?, Language::English],

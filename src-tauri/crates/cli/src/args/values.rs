@@ -103,9 +103,9 @@ impl From<SpreadArg> for GpuSpread {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum NumaArg {
     Off,
-    /// All threads on one NUMA node
+    /// Threads and memory on one NUMA node
     Node,
-    /// Threads spread over all NUMA nodes
+    /// Threads and memory spread over all NUMA nodes
     Spread,
 }
 

@@ -2,6 +2,7 @@
 
 use super::cores::{Core, Cores, Power};
 use contract::NumaPolicy;
+use kernels::cpu::memory_nodes::MemoryNodes;
 
 /// Threads up to which all of them are needed to keep memory busy.
 pub const ALL_NEEDED: usize = 2;
@@ -30,11 +31,7 @@ pub fn placed(cores: &Cores, affinity: bool, numa: NumaPolicy) -> Vec<usize> {
     let of_node = |node: usize| cores.all().iter().filter(move |core| core.node == node);
     let several = nodes.len() > 1;
     let cores: Vec<&Core> = match numa {
-        NumaPolicy::Node if several => {
-            let largest =
-                nodes.iter().copied().max_by_key(|node| (of_node(*node).count(), usize::MAX - node));
-            of_node(largest.unwrap_or(0)).collect()
-        }
+        NumaPolicy::Node if several => of_node(largest_node(cores)).collect(),
         NumaPolicy::Spread if several => {
             let mut in_turn: Vec<(usize, &Core)> =
                 nodes.iter().flat_map(|node| of_node(*node).enumerate()).collect();
@@ -45,6 +42,22 @@ pub fn placed(cores: &Cores, affinity: bool, numa: NumaPolicy) -> Vec<usize> {
         NumaPolicy::Off | NumaPolicy::Node | NumaPolicy::Spread => Vec::new(),
     };
     cores.into_iter().map(|core| core.cpu).collect()
+}
+
+/// The node with the most cores; the first of several.
+fn largest_node(cores: &Cores) -> usize {
+    let n_cores = |node: usize| cores.all().iter().filter(|core| core.node == node).count();
+    cores.nodes().into_iter().max_by_key(|node| (n_cores(*node), usize::MAX - node)).unwrap_or(0)
+}
+
+/// Where weights and contexts lie, to go with [`placed`]: near the threads of one node, or spread as the threads are.
+pub fn memory_nodes(cores: &Cores, numa: NumaPolicy) -> MemoryNodes {
+    let nodes = cores.nodes();
+    match numa {
+        NumaPolicy::Node if nodes.len() > 1 => MemoryNodes::Prefer(largest_node(cores)),
+        NumaPolicy::Spread if nodes.len() > 1 => MemoryNodes::Interleave(nodes),
+        NumaPolicy::Off | NumaPolicy::Node | NumaPolicy::Spread => MemoryNodes::Inherited,
+    }
 }
 
 /// Share of the best figure that counts as as good.
@@ -102,6 +115,15 @@ mod tests {
             (&one, true, NumaPolicy::Node, vec![0, 1]),
         ] {
             assert_eq!(placed(cores, affinity, numa), expected, "{affinity} {numa:?}");
+        }
+        for (cores, numa, expected) in [
+            (&two, NumaPolicy::Off, MemoryNodes::Inherited),
+            (&two, NumaPolicy::Node, MemoryNodes::Prefer(1)),
+            (&two, NumaPolicy::Spread, MemoryNodes::Interleave(vec![0, 1])),
+            (&one, NumaPolicy::Node, MemoryNodes::Inherited),
+            (&one, NumaPolicy::Spread, MemoryNodes::Inherited),
+        ] {
+            assert_eq!(memory_nodes(cores, numa), expected, "{numa:?}");
         }
     }
 

@@ -252,12 +252,14 @@ impl Embedder {
             gpu_health: gpu_health.clone(),
             ..LoadOptions::default()
         };
-        match load.backend {
+        let refused = match load.backend {
             Backend::Auto | Backend::Cpu | Backend::Gpu => {
-                machine::prepare(&RealIo, clock, &load.machine, Recall::Remember)?.apply(&mut options);
+                let machine = machine::prepare(&RealIo, clock, &load.machine, Recall::Remember)?;
+                machine.apply(&mut options);
+                machine.place_memory()
             }
-            Backend::Scalar => {}
-        }
+            Backend::Scalar => None,
+        };
         // texts run one after the other: a second GPU with the whole model would be idle
         let asked = GpuRequest { spread: GpuSpread::Layers, ..load.gpus.clone() };
         let cards = gpus::GpuPlanner::of(&load.machine, &asked, clock);
@@ -265,7 +267,8 @@ impl Embedder {
         let loaded = Model::load(Arc::new(file), &options, &mut |_| {});
         cards.keep(&placed, loaded.is_ok());
         let mut model = loaded?;
-        let notices = placed.notice.into_iter().chain(gpu_notices::loaded(&mut model)).collect();
+        let notices =
+            refused.into_iter().chain(placed.notice).chain(gpu_notices::loaded(&mut model)).collect();
         Ok(Self { reference, load, model, notices })
     }
 

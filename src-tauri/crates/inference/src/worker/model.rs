@@ -146,9 +146,9 @@ impl LoadedModel {
             Backend::Auto | Backend::Cpu | Backend::Gpu => {
                 let machine = machine::prepare(&RealIo, clock, &load.machine, Recall::Remember)?;
                 machine.apply(&mut options);
-                machine.notice()
+                machine.notice().into_iter().chain(machine.place_memory()).collect()
             }
-            Backend::Scalar => None,
+            Backend::Scalar => Vec::new(),
         };
         let cards = GpuPlanner::of(&load.machine, &load.gpus, clock);
         let backend = match (&reference.location, load.backend) {
