@@ -161,6 +161,6 @@ fn a_pasted_book_is_answered_as_its_beginning_is() {
     let book = format!("Can I print a chat to PDF? {}", "word ".repeat(2 << 20));
     let asked = Instant::now();
     let (_, heard) = ask(&app, None, &book);
-    assert_eq!(article_of(&heard), Some("print-a-chat"));
     assert!(asked.elapsed() < MAX_BOOK, "it took {:?}", asked.elapsed());
+    assert_eq!(heard.text, ask(&app, None, &book[..4096]).1.text);
 }
