@@ -25,6 +25,8 @@ printf '#!/bin/sh\nexec node /opt/npm/bin/npm-cli.js "$@"\n' >"$room/usr/local/b
 printf '#!/bin/sh\nexec node /opt/npm/bin/npx-cli.js "$@"\n' >"$room/usr/local/bin/npx"
 chmod +x "$room/usr/local/bin/npm" "$room/usr/local/bin/npx"
 cp /etc/resolv.conf "$room/etc/resolv.conf"
+# debootstrap writes none, and every computer has one.
+echo '127.0.0.1 localhost' >"$room/etc/hosts"
 cp /etc/ssl/certs/ca-certificates.crt "$room/etc/ssl/certs/ca-certificates.crt"
 
 mkdir -p /tmp/.X11-unix && chmod 1777 /tmp/.X11-unix

@@ -1540,7 +1540,11 @@ tools: boolean, thinking: Thinking,
 /**
  * It sees images.
  */
-images: boolean, };
+images: boolean, 
+/**
+ * The detail of images can be chosen: larger ones take more tokens.
+ */
+image_detail: boolean, };
 
 /**
  * Whether a model reasons before it answers, and how that can be controlled.

@@ -33,6 +33,9 @@ pub struct ModelFacts {
     /// It has a vision tower, and takes images.
     #[serde(default)]
     pub images: bool,
+    /// Larger images take more tokens, which a limit can keep down.
+    #[serde(default)]
+    pub image_detail: bool,
 }
 
 /// Sizes from which memory and speed are estimated; no weight is read for them.

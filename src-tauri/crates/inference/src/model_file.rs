@@ -56,7 +56,7 @@ fn facts(file: &WeightFile, location: &Location) -> Result<Facts> {
         *bytes_of.entry(part.dtype.name()).or_insert(0) += part.n_bytes;
     }
     let dtype = bytes_of.iter().max_by_key(|(_, n_bytes)| **n_bytes).map_or("", |(name, _)| name);
-    let (estimate, has_tower) =
+    let (estimate, tower) =
         vision_file::with_tower(MemoryEstimate::new(&spec, &stored_tensors), location, file);
     let bytes = estimate.weights;
     Ok(Facts {
@@ -73,7 +73,8 @@ fn facts(file: &WeightFile, location: &Location) -> Result<Facts> {
         // An unreadable template is reported when the model is loaded; it doesn't exclude the file
         // from the list.
         skills: engine_types::template_capabilities(ModelCapabilities::of(file).unwrap_or_default()),
-        images: has_tower,
+        images: tower.is_some(),
+        image_detail: tower.is_some_and(|tower| tower.has_detail),
     })
 }
 

@@ -36,24 +36,38 @@ impl VisionSource {
     }
 }
 
-/// Adds a model's vision tower to its estimate, its own or that of a file beside it. The flag says whether it has one
-/// that can be used.
+/// A vision tower that can be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TowerFacts {
+    /// Larger images take more tokens, which a limit can keep down.
+    pub has_detail: bool,
+}
+
+impl TowerFacts {
+    fn of(file: &WeightFile) -> Option<Self> {
+        vision::find(file).ok().flatten()?;
+        // Settings that can't be read are an error once the model is loaded, not in a list.
+        let has_detail = vision::image_settings(file).is_ok_and(|settings| settings.has_detail());
+        Some(Self { has_detail })
+    }
+}
+
+/// Adds a model's vision tower to its estimate, its own or that of a file beside it. Also returns what is known of it.
 pub fn with_tower(
     estimate: MemoryEstimate,
     location: &Location,
     file: &WeightFile,
-) -> (MemoryEstimate, bool) {
-    let has_tower = |file: &WeightFile| vision::find(file).is_ok_and(|family| family.is_some());
+) -> (MemoryEstimate, Option<TowerFacts>) {
     if !matches!(location, Location::Path(_)) {
-        return (estimate, false);
+        return (estimate, None);
     }
-    if has_tower(file) {
-        return (estimate.with_tower(file), true);
+    if let Some(facts) = TowerFacts::of(file) {
+        return (estimate.with_tower(file), Some(facts));
     }
-    let beside = vision::tower_beside(file).and_then(|path| WeightFile::open(&path).ok()).filter(has_tower);
-    match beside {
-        Some(tower) => (estimate.with_tower(&tower), true),
-        None => (estimate, false),
+    let beside = vision::tower_beside(file).and_then(|path| WeightFile::open(&path).ok());
+    match beside.as_ref().and_then(|tower| Some((tower, TowerFacts::of(tower)?))) {
+        Some((tower, facts)) => (estimate.with_tower(tower), Some(facts)),
+        None => (estimate, None),
     }
 }
 
@@ -73,15 +87,13 @@ mod tests {
 
     #[test]
     fn towers_are_found_in_repositories_and_files() {
-        for family in ["gemma3", "qwen3_5"] {
+        for (family, has_detail) in [("gemma3", false), ("qwen3_5", true)] {
             let folder = format!("vision/{family}");
             let file = WeightFile::open(&reference(&folder)).unwrap();
             let location = Location::Path(reference(&folder).display().to_string());
-            let (estimate, has_tower) = with_tower(MemoryEstimate::default(), &location, &file);
-            assert!(
-                has_tower && estimate.vision_weights > 0 && estimate.vision_activations > 0,
-                "{estimate:?}"
-            );
+            let (estimate, facts) = with_tower(MemoryEstimate::default(), &location, &file);
+            assert_eq!(facts, Some(TowerFacts { has_detail }), "{family}");
+            assert!(estimate.vision_weights > 0 && estimate.vision_activations > 0, "{estimate:?}");
             assert!(estimate.vision_weights < file.len_bytes());
             let own = open(&folder, None).unwrap().unwrap();
             let named = open(&folder, Some(&format!("{folder}/mmproj-{family}.f16.gguf"))).unwrap().unwrap();

@@ -106,6 +106,18 @@ impl ImageSettings {
         !matches!(self.family, FamilySettings::Gemma3(_))
     }
 
+    /// Whether larger pictures take more tokens, so that a cap can keep them down.
+    pub fn has_detail(&self) -> bool {
+        match self.family {
+            FamilySettings::Gemma3(_) => false,
+            FamilySettings::QwenVl(_)
+            | FamilySettings::Gemma4(_)
+            | FamilySettings::Pixtral(_)
+            | FamilySettings::Lfm2(_)
+            | FamilySettings::Idefics3(_) => true,
+        }
+    }
+
     /// The same settings with a cap on the tokens of a picture. Never raises a limit of the model.
     #[must_use]
     pub fn with_detail(&self, detail: Detail) -> Self {

@@ -45,7 +45,7 @@ describe('settings for one answer', () => {
     [null, true, true, ['effort']],
     [null, false, false, []],
   ])('a model that thinks %s is told %s %s of %j', (thinking, either, efforts, expected) => {
-    const skills = thinking && { tools: false, thinking, images: false };
+    const skills = thinking && { tools: false, thinking, images: false, image_detail: false };
     const counted = { can_think_or_not: either, has_efforts: efforts };
     expect(thinkingChoices(skills, counted).map((it) => it.key)).toEqual(expected);
   });

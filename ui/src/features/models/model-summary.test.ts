@@ -6,13 +6,13 @@ describe('what a model can do', () => {
   const names = (skills: ModelEntry['skills']) => capabilitiesOf({ skills }).map((it) => it.name);
 
   it('is said in a word each', () => {
-    expect(names({ tools: true, thinking: 'switched', images: true })).toEqual([
+    expect(names({ tools: true, thinking: 'switched', images: true, image_detail: true })).toEqual([
       'Images',
       'Tools',
       'Thinking',
     ]);
-    expect(names({ tools: false, thinking: 'always', images: false })).toEqual(['Thinking']);
-    expect(names({ tools: false, thinking: 'never', images: false })).toEqual([]);
+    expect(names({ tools: false, thinking: 'always', images: false, image_detail: false })).toEqual(['Thinking']);
+    expect(names({ tools: false, thinking: 'never', images: false, image_detail: false })).toEqual([]);
     expect([names(null), names(undefined)]).toEqual([[], []]);
   });
 });

@@ -59,7 +59,7 @@ export const instruments: Messages['instruments'] = {
   detail_full: 'كاملة: كما يستطيع النموذج',
   detail_balanced: 'متوازنة: حتى نحو 1024 رمزًا',
   detail_low: 'منخفضة: حتى نحو 256 رمزًا',
-  image_detail_help: 'عدد الرموز التي قد تأخذها الصورة. النماذج ذات العدد الثابت تتجاهله.',
+  image_detail_help: 'رموز أقل تُقرأ أسرع، وقد يضيع الخط الصغير.',
   holds_first: 'يسري من الرسالة الأولى.',
   holds_next: 'يسري من الإجابة التالية.',
   rest: 'تستخدم الحقول الفارغة القيم من {link}.',

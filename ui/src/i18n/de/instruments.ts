@@ -63,8 +63,7 @@ export const instruments: Messages['instruments'] = {
   detail_full: 'Voll: wie das Modell es kann',
   detail_balanced: 'Ausgewogen: bis etwa 1.024 Tokens',
   detail_low: 'Niedrig: bis etwa 256 Tokens',
-  image_detail_help:
-    'Tokens, die ein Bild belegen darf. Modelle mit fester Zahl beachten es nicht.',
+  image_detail_help: 'Weniger Tokens sind schneller gelesen; Kleingedrucktes kann verloren gehen.',
   holds_first: 'Gilt ab der ersten Nachricht.',
   holds_next: 'Gilt ab der nächsten Antwort.',
   rest: 'Leere Felder übernehmen die Werte aus den {link}.',

@@ -61,7 +61,7 @@ export const instruments = {
   detail_full: 'Full: as the model can',
   detail_balanced: 'Balanced: up to about 1,024 tokens',
   detail_low: 'Low: up to about 256 tokens',
-  image_detail_help: 'Tokens that an image may take. Models with a fixed number ignore it.',
+  image_detail_help: 'Fewer tokens are read sooner; small print may be lost.',
   holds_first: 'Applies from the first message.',
   holds_next: 'Applies from the next answer.',
   rest: 'Empty fields use the values from {link}.',

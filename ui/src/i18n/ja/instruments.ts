@@ -60,7 +60,7 @@ export const instruments: Messages['instruments'] = {
   detail_full: '最大: モデルの上限まで',
   detail_balanced: '標準: 約 1,024 トークンまで',
   detail_low: '低: 約 256 トークンまで',
-  image_detail_help: '画像一枚が使えるトークン数です。数が決まっているモデルでは効果がありません。',
+  image_detail_help: 'トークンが少ないほど早く読まれます。細かい文字は読めないことがあります。',
   holds_first: '最初のメッセージから適用されます。',
   holds_next: '次の回答から適用されます。',
   rest: '空欄には{link}の値が使われます。',

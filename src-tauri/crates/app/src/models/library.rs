@@ -286,18 +286,32 @@ fn skills_of(facts: &ModelFacts) -> ModelSkills {
         ThinkingSupport::Switched => Thinking::Switched,
         ThinkingSupport::Graded => Thinking::Graded,
     };
-    ModelSkills { tools: facts.skills.tools, thinking, images: facts.images }
+    ModelSkills {
+        tools: facts.skills.tools,
+        thinking,
+        images: facts.images,
+        image_detail: facts.image_detail,
+    }
 }
 
-/// Key of the stored capability to take images.
-pub(crate) const IMAGES: &str = "images";
+/// Keys of stored capabilities that rows of earlier versions lack, the newest last.
+const LATER_SKILLS: [&str; 2] = ["images", "image_detail"];
 
 /// What a model is known to support. None: it was not inspected, or by a version that did not ask for all of it.
 pub(crate) fn stored_skills(row: &ModelRow) -> Option<ModelSkills> {
     let mut skills: Value = serde_json::from_str(row.skills.as_deref()?).ok()?;
-    // Rows of versions whose models could not see; the next scan completes them.
-    skills.as_object_mut()?.entry(IMAGES).or_insert(Value::Bool(false));
+    let known = skills.as_object_mut()?;
+    for key in LATER_SKILLS {
+        known.entry(key).or_insert(Value::Bool(false));
+    }
     serde_json::from_value(skills).ok()
+}
+
+/// Whether a row was written by a version that asked for all capabilities; the next scan completes others.
+pub(crate) fn has_all_skills(row: &ModelRow) -> bool {
+    row.skills
+        .as_deref()
+        .is_some_and(|json| LATER_SKILLS.iter().all(|key| json.contains(&format!("\"{key}\""))))
 }
 
 /// By what is kept of a model's capabilities.

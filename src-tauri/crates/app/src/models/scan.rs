@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use session::ModelRow;
 
 use crate::App;
-use crate::models::library::{IMAGES, row_of, source_name, stored_skills, unique_id};
+use crate::models::library::{has_all_skills, row_of, source_name, stored_skills, unique_id};
 use contract::protocol::Location;
 use contract::types::{AppEvent, ErrorInfo, ModelFolder, ModelSource, Scan};
 use contract::{Error, Result};
@@ -262,9 +262,7 @@ fn is_known(row: &ModelRow, stamp: &str) -> bool {
 /// Whether it is known what a model can do, also since a vision tower has come or gone beside it.
 fn has_skills(row: &ModelRow) -> bool {
     let is_gguf = row.path.to_ascii_lowercase().ends_with(".gguf");
-    // What versions before images stored has no word about them.
-    let tells_of_images = row.skills.as_deref().is_some_and(|json| json.contains(IMAGES));
-    tells_of_images
+    has_all_skills(row)
         && stored_skills(row).is_some_and(|skills| {
             !is_gguf || skills.images == vision_file::has_tower_beside(Path::new(&row.path))
         })

@@ -101,7 +101,8 @@ fn what_an_earlier_version_did_not_ask_of_a_file_is_asked_at_the_next_look() {
         let models = app.models_list().unwrap().into_iter().filter(|entry| entry.id != "starter");
         models.map(|entry| (entry.id, entry.skills)).collect::<Vec<_>>()
     };
-    let none = Some(ModelSkills { tools: false, thinking: Thinking::Never, images: false });
+    let none =
+        Some(ModelSkills { tools: false, thinking: Thinking::Never, images: false, image_detail: false });
     let known = [("found".to_owned(), none), ("named".to_owned(), none)];
     assert_eq!(skills(&app), known);
     drop(app);

@@ -90,6 +90,8 @@ pub struct ModelSkills {
     pub thinking: Thinking,
     /// It sees images.
     pub images: bool,
+    /// The detail of images can be chosen: larger ones take more tokens.
+    pub image_detail: bool,
 }
 
 /// Whether a model reasons before it answers, and how that can be controlled.
