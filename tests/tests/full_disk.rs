@@ -23,27 +23,14 @@ struct SmallDisk {
     holder: Child,
     _stdin: ChildStdin,
     folder: PathBuf,
-    /// What `nsenter` needs besides the namespace of mounts.
-    enter: &'static [&'static str],
 }
 
 impl SmallDisk {
     /// None where this user may not mount anything even in a namespace.
     fn mount(folder: &Path) -> Option<Self> {
-        // A chroot has no user namespaces, and root needs none.
-        Self::mount_in(
-            folder,
-            &["--user", "--map-root-user", "--mount"],
-            &["--preserve-credentials", "--user"],
-        )
-        .or_else(|| Self::mount_in(folder, &["--mount"], &[]))
-    }
-
-    fn mount_in(folder: &Path, begin: &[&str], enter: &'static [&'static str]) -> Option<Self> {
         let script = format!("mount -t tmpfs -o size={DISK} tmpfs \"$0\" && echo mounted && exec cat");
         let mut holder = Command::new("unshare")
-            .args(begin)
-            .args(["sh", "-c", &script])
+            .args(["--user", "--map-root-user", "--mount", "sh", "-c", &script])
             .arg(folder)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -54,14 +41,14 @@ impl SmallDisk {
         let stdout = holder.stdout.take().expect("it is piped");
         std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut line).expect("a line or none");
         let stdin = holder.stdin.take().expect("it is piped");
-        let disk = Self { holder, _stdin: stdin, folder: folder.to_owned(), enter };
+        let disk = Self { holder, _stdin: stdin, folder: folder.to_owned() };
         (line == "mounted\n").then_some(disk)
     }
 
     /// What begins a command that sees the disk.
     fn enter(&self) -> Vec<String> {
-        let words = ["nsenter"].iter().chain(self.enter).chain(&["--mount", "--target"]);
-        words.map(|word| (*word).to_owned()).chain([self.holder.id().to_string()]).collect()
+        let words = ["nsenter", "--preserve-credentials", "--user", "--mount", "--target"];
+        words.map(str::to_owned).into_iter().chain([self.holder.id().to_string()]).collect()
     }
 
     fn run(&self, script: &str) {
