@@ -11,8 +11,12 @@ describe('what a model can do', () => {
       'Tools',
       'Thinking',
     ]);
-    expect(names({ tools: false, thinking: 'always', images: false, image_detail: false })).toEqual(['Thinking']);
-    expect(names({ tools: false, thinking: 'never', images: false, image_detail: false })).toEqual([]);
+    expect(names({ tools: false, thinking: 'always', images: false, image_detail: false })).toEqual(
+      ['Thinking'],
+    );
+    expect(names({ tools: false, thinking: 'never', images: false, image_detail: false })).toEqual(
+      [],
+    );
     expect([names(null), names(undefined)]).toEqual([[], []]);
   });
 });
