@@ -238,6 +238,7 @@ def run(command, limit_s):
         text=True, errors="replace", start_new_session=True,
     )
     deadline = Deadline(process, limit_s)
+    threading.Thread(target=end_rest, args=(process,), daemon=True).start()
     outcome = Outcome()
     for line in process.stdout:
         sys.stdout.write(line)
@@ -247,6 +248,15 @@ def run(command, limit_s):
     if deadline.ran_out():
         print(f"ended after its limit of {limit_s} s")
     return outcome
+
+
+def end_rest(process):
+    """Ends what a stage that is over has left running: it would hold the output open, and with it the whole run."""
+    process.wait()
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
 
 
 class Deadline:

@@ -3,10 +3,11 @@
 
 import os
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
-from test import Outcome, Summary, accounts  # noqa: E402: beside this file
+from test import Outcome, Summary, accounts, run  # noqa: E402: beside this file
 
 COUNTED = [
     # (lines, passed, failed, skipped, named)
@@ -61,9 +62,13 @@ def main():
             wrong.append(f"{flaky}: {lines[-1]}, not {expected}")
         if lines[0] != "skipped: test: x: no data" or not all(any(f in line for line in lines) for f in flaky):
             wrong.append(f"{flaky}: not named in {lines}")
+    began = time.monotonic()
+    left = run("(sleep 30 &); echo '1 passed, 0 failed'", 40)
+    if not left.ok or time.monotonic() - began > 10:
+        wrong.append(f"what a stage left running was waited for: {left}, {time.monotonic() - began:.0f} s")
     for line in wrong:
         print(f"FAILED  {line}")
-    print(f"{len(COUNTED) + len(CLOSED) + len(TOLD) - len(wrong)} passed, {len(wrong)} failed")
+    print(f"{len(COUNTED) + len(CLOSED) + len(TOLD) + 1 - len(wrong)} passed, {len(wrong)} failed")
     return 1 if wrong else 0
 
 

@@ -59,7 +59,8 @@ export async function whatAModelWroteIsPreviewedApart() {
     frame = await shown(page);
     assert(!(await page.locator(byId('preview-scripts')).isChecked()), 'scripts are allowed for another code');
     await frame.locator('circle').click();
-    await page.keyboard.press('Escape');
+    // The frame goes with the key, and then Chromium does not always say that the key has arrived.
+    page.keyboard.press('Escape').catch(() => {});
     await until(page, () => document.querySelector('iframe') === null);
     assert(dialogs.length === 0, `a dialog: ${dialogs}`);
     // Chromium lists what the policy has stopped, too.

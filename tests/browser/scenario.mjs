@@ -25,6 +25,8 @@ export const ANSWERED = `${ANSWER}[data-state="complete"]`;
 /** A program that says where it listens in its first line. */
 async function listening(program, args, atEnd = () => {}) {
   const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  // A scenario that runs out of time leaves it behind.
+  process.once('exit', () => child.kill('SIGKILL'));
   const lines = createInterface({ input: child.stdout });
   const origin = await new Promise((done, fail) => {
     lines.once('line', (line) => done(JSON.parse(line).listening));
