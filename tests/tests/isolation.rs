@@ -59,7 +59,7 @@ struct Answer {
     is_whole: bool,
 }
 
-/// A chat as it stands.
+/// What is known of a chat so far.
 #[derive(Debug, Clone, Default)]
 struct ChatState {
     conversation: Option<String>,

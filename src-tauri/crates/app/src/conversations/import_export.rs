@@ -71,7 +71,7 @@ impl App {
         Ok(FileName { name: format!("{name}.{extension}") })
     }
 
-    /// As `export`, into a file: archive or not at all.
+    /// As `export`, into a file: whole or not at all.
     pub fn export_to(&self, id: Option<&str>, format: ExportFormat, path: &str) -> Result<SavedFile> {
         let path = absolute(path)?;
         let (archives, io) = (self.archives(id)?, &self.ctx().io);
@@ -165,6 +165,6 @@ impl App {
 /// Relative to where the program was started.
 fn absolute(path: &str) -> Result<PathBuf> {
     std::path::absolute(path).map_err(|error| {
-        Error::input("io.path", format!("{path}: {error}."), "Give the file's archive path.")
+        Error::input("io.path", format!("{path}: {error}."), "Give the whole path of the file.")
     })
 }

@@ -23,7 +23,7 @@ impl MemoryNodes {
     /// Takes effect for this thread, and for threads that it starts from now on.
     ///
     /// # Errors
-    /// The kernel knows no memory nodes, has not these, or forbids it to this process, as containers may.
+    /// The kernel does not support memory nodes, lacks one of these, or forbids the call, as containers may.
     #[cfg(target_os = "linux")]
     pub fn apply(&self) -> io::Result<()> {
         match self {
