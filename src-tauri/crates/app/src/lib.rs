@@ -65,7 +65,7 @@ use store::StoreGuard;
 const SYNC_WARNED: &str = "sync_warned";
 
 /// Worker events that wait for the event pump; a full queue slows the worker down.
-const MAX_WAITING_EVENTS: usize = 4096;
+const MAX_WAITING_EVENTS: usize = 512;
 
 /// How to open.
 #[derive(Debug, Clone, Default)]

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use engine::convert::{Formats, plan};
 use engine::shape::{self, Shape};
+use engine::train::{LoraShape, Trainer, TrainerOptions, TrainingExample};
 use engine::{GenEvent, LoadOptions, Model, Request, Sampling, Scheduler};
 use weights::{SharedBytes, WeightFile};
 
@@ -149,5 +150,35 @@ fn f50_a_memory_limit_holds_or_is_refused_with_a_context_that_fits() {
             assert!(n_weights + peak as u64 <= memory, "{like}: {n_weights} and {peak} in {memory}");
         }
         assert!((1..4).contains(&n_refused), "{like}: {n_refused} of 4 were refused");
+    }
+}
+
+/// `n` tokens, of which all are learned.
+fn training_example(n: usize) -> TrainingExample {
+    TrainingExample { ids: (0..n as u32).map(|i| i * 7 % 500).collect(), is_learned: vec![true; n] }
+}
+
+#[test]
+fn training_takes_no_more_than_foretold() {
+    let _alone = alone();
+    for like in ["llama-3.2-1b", "gemma-3-1b"] {
+        let file = Arc::new(WeightFile::from_bytes(like, SharedBytes::from_vec(small(like, 8000))).unwrap());
+        // Without a budget every layer is computed twice.
+        for (max_kept_bytes, lengths) in [(1 << 30, [150, 350]), (0, [150, 350]), (1 << 20, [8, 500])] {
+            let before = LIVE.load(Ordering::Relaxed);
+            PEAK.store(before, Ordering::Relaxed);
+            let options = TrainerOptions { threads: Some(2), max_kept_bytes, ..TrainerOptions::default() };
+            let shape = LoraShape { rank: 16, alpha: 32.0 };
+            let mut trainer = Trainer::start(Arc::clone(&file), shape, 1, options).unwrap();
+            // One after the other: the first must leave no memory behind.
+            for n in lengths {
+                trainer.compute_gradients(&[training_example(n)]).unwrap();
+            }
+            let foretold = trainer.peak_bytes(lengths[1], lengths[1]);
+            let peak = (PEAK.load(Ordering::Relaxed) - before) as u64;
+            println!("{like}, {max_kept_bytes} kept: {peak} of {foretold}");
+            assert!(peak <= foretold, "{like}, {max_kept_bytes}: {peak} of {foretold}");
+            assert!(foretold <= peak * 2, "{like}, {max_kept_bytes}: {peak} of {foretold}");
+        }
     }
 }

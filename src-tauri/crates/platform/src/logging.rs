@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use io::{Clock, RealClock};
-use tracing_appender::non_blocking::WorkerGuard;
+use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
 use tracing_appender::rolling::{RollingFileAppender, Rotation};
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt;
@@ -13,6 +13,10 @@ use tracing_subscriber::{Layer, Registry, reload};
 
 /// Days whose files are kept.
 const MAX_FILES: usize = 7;
+
+/// Lines that wait for the disk at most; further ones are dropped. Their queue is allocated at the start, and the
+/// default of 128,000 lines takes 4 MB.
+const MAX_WAITING_LINES: usize = 4096;
 
 /// The log of a worker's process: what it says on stderr goes into the log of the program that started it.
 pub fn to_stderr() {
@@ -44,7 +48,8 @@ impl Logging {
             .ok();
         let (file, guard) = match appender {
             Some(appender) => {
-                let (writer, guard) = tracing_appender::non_blocking(PrivateLog::new(appender, folder));
+                let queue = NonBlockingBuilder::default().buffered_lines_limit(MAX_WAITING_LINES);
+                let (writer, guard) = queue.finish(PrivateLog::new(appender, folder));
                 (Some(tracing_subscriber::fmt::layer().with_ansi(false).with_writer(writer)), Some(guard))
             }
             None => (None, None),

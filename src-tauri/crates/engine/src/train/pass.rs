@@ -18,6 +18,7 @@ mod buffers;
 mod cross_entropy;
 mod forward;
 mod matrix;
+mod peak;
 mod product;
 mod rows;
 mod segments;
@@ -283,6 +284,10 @@ impl PassState {
     }
 
     fn begin(&mut self, batch: &TrainingBatch<'_>, parameters: &[Parameter]) {
+        if batch.tokens.len() > self.positions.len() {
+            // Buffers of a smaller batch are too small, and would stay beside the new ones.
+            self.buffers = Buffers::default();
+        }
         self.positions = batch.sequences.iter().flat_map(|rows| 0..rows.len() as u32).collect();
         self.angles.iter_mut().for_each(|angles| angles.fill(&self.positions));
         for (i, matrix) in &mut self.trained {

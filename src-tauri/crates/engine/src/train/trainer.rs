@@ -56,6 +56,9 @@ impl Default for TrainerOptions {
     }
 }
 
+/// Bytes of a number in training: itself, its copy in the graph, its gradient, two moments, and what is written of it.
+const BYTES_PER_PARAMETER: u64 = 8 * 4;
+
 /// A model in training.
 pub struct Trainer {
     family: Family,
@@ -147,6 +150,19 @@ impl Trainer {
             (self.parameters, self.moments) = (parameters, moments);
         }
         fits
+    }
+
+    /// Returns an upper bound of the bytes that a step needs beside the model's file, if its longest example has `longest`
+    /// tokens and all of them together `step_tokens`.
+    pub fn peak_bytes(&self, longest: usize, step_tokens: usize) -> u64 {
+        let n_rows = longest.max(step_tokens.min(self.options.pass_tokens));
+        let kept = self.pass.kept_bytes(n_rows, MemoryUse::KeepAll);
+        let peak = match kept <= self.options.max_kept_bytes {
+            true => self.pass.peak_bytes(n_rows, MemoryUse::KeepAll),
+            // A shorter pass may keep all that is allowed.
+            false => self.pass.peak_bytes(n_rows, MemoryUse::RecomputeLayers) + self.options.max_kept_bytes,
+        };
+        peak + self.n_parameters() as u64 * BYTES_PER_PARAMETER
     }
 
     /// Returns the number of positions that the model was trained for.

@@ -17,8 +17,8 @@ const SHOWN_EXAMPLES: usize = 5;
 const SHOWN_SKIPPED: usize = 20;
 /// Tokens of the step that is measured: enough for a speed, and seconds with a large model.
 const MEASURED_TOKENS: usize = 32;
-/// Numbers per trained value: itself, its gradient, and two moments, in bytes.
-const BYTES_PER_PARAMETER: u64 = 16;
+/// The program itself, its vocabulary and the examples, in bytes.
+const PROGRAM_BYTES: u64 = 64 << 20;
 
 /// Describes a run and measures a short step of it.
 ///
@@ -32,11 +32,11 @@ pub fn preview(
 ) -> Result<TunePreview> {
     let encoder = ExampleEncoder::open(file, "")?;
     let options = TrainerOptions { threads, n_ctx: settings.max_tokens, ..TrainerOptions::default() };
-    let max_kept_bytes = options.max_kept_bytes;
     let shape = LoraShape { rank: settings.rank, alpha: settings.alpha };
     let mut trainer = Trainer::start(Arc::clone(file), shape, settings.seed, options)?;
-    let memory_bytes =
-        file.len_bytes() + trainer.n_parameters() as u64 * BYTES_PER_PARAMETER + max_kept_bytes;
+    let longest = dataset.train.iter().map(|example| example.tokens.ids.len()).max().unwrap_or(0);
+    let step = trainer.peak_bytes(longest, longest * settings.step_examples);
+    let memory_bytes = file.len_bytes() + step + PROGRAM_BYTES;
     let seconds_per_token = seconds_per_token(&mut trainer, dataset, clock)?;
     let n_tokens = |of: &dyn Fn(&TrainingExample) -> usize| {
         dataset.train.iter().map(|example| of(&example.tokens) as u64).sum::<u64>()

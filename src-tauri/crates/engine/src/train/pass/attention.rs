@@ -7,7 +7,7 @@ use kernels::ops::attention::Partial;
 use kernels::ops::panel::PanelShape;
 
 /// Queries of a block.
-const QUERIES: usize = 32;
+pub(super) const QUERIES: usize = 32;
 /// Scores of a row are padded to a multiple of this, as the softmax needs.
 const PADDING: usize = 32;
 

@@ -16,6 +16,8 @@ const GROUP: usize = MAX_BLOCK;
 const PANEL_COLUMNS: usize = 8 * GROUP;
 /// Rows of a packed panel; a strip of them fits into an L1 cache.
 const K_TILE: usize = MAX_BLOCK;
+/// Largest size of `Products::packed`.
+pub(super) const MAX_PACKED_BYTES: u64 = (PANEL_COLUMNS * K_TILE * size_of::<f32>()) as u64;
 /// Fewest rows of the result for one task.
 const MIN_TASK_ROWS: usize = 16;
 /// Most rows of the result for one task: their part of the left operand fits into an L2 cache.
