@@ -87,7 +87,7 @@ def a_hostile_chat_does_nothing(room):
 def a_runaway_answer_blanks_nothing(room):
     window = room.open()
     until(lambda: window.exists(COMPOSER), "the composer is there")
-    units = [">", "> - ", "- ", "**a ", "[", "<sub>", "$a", "# a\n"]
+    units = [">", "> - ", "- ", "**a ", "[", "<sub>", "$a", "# a\n", "a\n=\n", "a\n\n"]
     answers = [unit * (RUNAWAY_CHARS // len(unit)) for unit in units] + ["Calm **end**."]
     messages = []
     for n, text in enumerate(answers):

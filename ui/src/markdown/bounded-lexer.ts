@@ -3,6 +3,7 @@
  * be lexed becomes a paragraph of plain text; its neighbours stay as they are.
  */
 import { Lexer, type MarkedOptions, type Token, type TokensList } from 'marked';
+import { anchoredRules } from './anchored-rules';
 import { planEmphasis, type EmphasisPlan, type EmphasisSpan } from './emphasis';
 import { formulaRanges } from './formulas';
 
@@ -32,6 +33,8 @@ export class BoundedLexer extends Lexer {
   constructor(options: MarkedOptions, isGrowing: boolean) {
     super(options);
     this.isGrowing = isGrowing;
+    const { tokenizer } = this.options;
+    if (tokenizer) tokenizer.rules = anchoredRules(tokenizer.rules);
   }
 
   override lex(source: string): TokensList {
