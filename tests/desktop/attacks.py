@@ -10,6 +10,8 @@ from webdriver import until
 
 SCROLLER = '[role="region"][aria-label="Chat"]'
 RUNAWAY_CHARS = 100_000
+# Lines that take their height on the page: further ones are a long way to scroll.
+RUNAWAY_BLOCKS = 5_000
 # What a chat asks for when it is opened, and the page from time to time.
 OPENING_CALLS = {"conversation_get", "conversation_prefetch", "machine_memory", "server_state"}
 
@@ -49,7 +51,7 @@ UP = """
   area.scrollTop -= area.clientHeight * 0.8;
   requestAnimationFrame(() => requestAnimationFrame(() => done({
     atTop,
-    questions: [...document.querySelectorAll(question)].map((it) => /Question \\d/.exec(it.innerText)?.[0]).filter(Boolean),
+    questions: [...document.querySelectorAll(question)].map((it) => /Question \\d+/.exec(it.innerText)?.[0]).filter(Boolean),
   })));
 """
 
@@ -87,8 +89,9 @@ def a_hostile_chat_does_nothing(room):
 def a_runaway_answer_blanks_nothing(room):
     window = room.open()
     until(lambda: window.exists(COMPOSER), "the composer is there")
-    units = [">", "> - ", "- ", "**a ", "[", "<sub>", "$a", "# a\n", "a\n=\n", "a\n\n"]
-    answers = [unit * (RUNAWAY_CHARS // len(unit)) for unit in units] + ["Calm **end**."]
+    units = [">", "> - ", "- ", "**a ", "[", "<sub>", "$a", "# a\n"]
+    answers = [unit * (RUNAWAY_CHARS // len(unit)) for unit in units]
+    answers += [unit * RUNAWAY_BLOCKS for unit in ("a\n=\n", "a\n\n")] + ["Calm **end**."]
     messages = []
     for n, text in enumerate(answers):
         common = {"state": "complete", "created_ms": n}
