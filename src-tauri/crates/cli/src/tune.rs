@@ -55,7 +55,7 @@ pub struct TuneArgs {
     /// Continue a run that was interrupted
     #[arg(long)]
     pub resume: bool,
-    /// Show what would be learned, without training
+    /// Show what would be learned, and the time and memory it would take, without training
     #[arg(long, conflicts_with_all = ["batch", "resume"])]
     pub preview: bool,
     #[command(flatten)]
@@ -167,7 +167,8 @@ fn run(global: &Global, args: &TuneArgs) -> Result<()> {
     let text = open_model::read_text(data)?;
     let dataset = tune::read_data(&text, &data.to_string_lossy(), &file, &settings, &now)?;
     if args.preview {
-        return preview(&dataset, &file);
+        let threads = global.threads.map(|n| n as usize);
+        return preview(&dataset, &file, settings, threads);
     }
     for skipped in &dataset.skipped {
         out::log(&format!("line {} is left out: {}", skipped.line, skipped.reason));
@@ -206,7 +207,13 @@ fn finished(folder: &Path, resumes: bool) -> Result<Option<Value>> {
     Ok(run_folder::report(folder, &RealIo)?.map(|report| result_json(&report, &answers, folder)))
 }
 
-fn preview(dataset: &Dataset, file: &WeightFile) -> Result<()> {
+fn preview(
+    dataset: &Dataset,
+    file: &Arc<WeightFile>,
+    settings: RunSettings,
+    threads: Option<usize>,
+) -> Result<()> {
+    let foretold = tune::preview(file, dataset, settings, threads, &RealClock::new())?;
     let encoder = ExampleEncoder::open(file, "")?;
     let shown = dataset.train.iter().take(SHOWN_EXAMPLES).map(|example| {
         let tokens = &example.tokens;
@@ -222,10 +229,13 @@ fn preview(dataset: &Dataset, file: &WeightFile) -> Result<()> {
     let shown: Vec<Value> = shown.collect();
     let skipped = dataset.skipped.iter().map(|item| json!({"line": item.line, "reason": item.reason}));
     out::json(&json!({
-        "examples": dataset.train.len(),
-        "held_out": dataset.held_out.len(),
-        "tokens": dataset.train.iter().map(|example| example.tokens.ids.len()).sum::<usize>(),
-        "learned_tokens": dataset.train.iter().map(|example| example.tokens.n_learned()).sum::<usize>(),
+        "examples": foretold.examples,
+        "held_out": foretold.held_out,
+        "tokens": foretold.tokens,
+        "learned_tokens": foretold.learned_tokens,
+        "steps": foretold.steps,
+        "seconds": foretold.seconds,
+        "memory_bytes": foretold.memory_bytes,
         "skipped": skipped.collect::<Vec<_>>(),
         "first": shown,
     }));

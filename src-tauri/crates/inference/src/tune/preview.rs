@@ -18,7 +18,7 @@ const SHOWN_SKIPPED: usize = 20;
 /// Tokens of the step that is measured: enough for a speed, and seconds with a large model.
 const MEASURED_TOKENS: usize = 32;
 /// The program itself, its vocabulary and the examples, in bytes.
-const PROGRAM_BYTES: u64 = 64 << 20;
+const PROGRAM_BYTES: u64 = 96 << 20;
 
 /// Describes a run and measures a short step of it.
 ///

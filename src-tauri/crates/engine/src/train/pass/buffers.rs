@@ -1,5 +1,8 @@
 //! Reuse of large vectors: fresh ones cost page faults.
 
+/// Share of a buffer that may be unused: what is kept until the backward pass in a much larger one wastes memory.
+const MAX_UNUSED: (usize, usize) = (1, 8);
+
 /// Vectors that are not in use.
 #[derive(Default)]
 pub(super) struct Buffers {
@@ -7,9 +10,11 @@ pub(super) struct Buffers {
 }
 
 impl Buffers {
-    /// Returns a vector of `len` arbitrary numbers: the smallest free one that is large enough, or a new one.
+    /// Returns a vector of `len` arbitrary numbers: the smallest free one that is large enough and hardly larger, or a
+    /// new one.
     pub fn take(&mut self, len: usize) -> Vec<f32> {
-        let fitting = self.free.iter().enumerate().filter(|(_, buffer)| buffer.capacity() >= len);
+        let fits = len..=len + len / MAX_UNUSED.1 * MAX_UNUSED.0;
+        let fitting = self.free.iter().enumerate().filter(|(_, buffer)| fits.contains(&buffer.capacity()));
         match fitting.min_by_key(|(_, buffer)| buffer.capacity()).map(|(i, _)| i) {
             Some(i) => {
                 let mut buffer = self.free.swap_remove(i);
@@ -32,5 +37,22 @@ impl Buffers {
         if buffer.capacity() > 0 {
             self.free.push(buffer);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_is_used_again_for_about_its_own_size() {
+        let mut buffers = Buffers::default();
+        buffers.give(Vec::with_capacity(900));
+        buffers.give(Vec::with_capacity(880));
+        for (len, capacity) in [(800, 880), (800, 900), (800, 800)] {
+            assert_eq!(buffers.take(len).capacity(), capacity, "{len}");
+        }
+        buffers.give(Vec::with_capacity(4000));
+        assert_eq!(buffers.take(100).capacity(), 100);
     }
 }
