@@ -15,8 +15,8 @@ use tracing_subscriber::{Layer, Registry, reload};
 /// Days whose files are kept.
 const MAX_FILES: usize = 7;
 
-/// Libraries that log what people type: only their errors are kept.
-const QUIET_LIBRARIES: [&str; 1] = ["rustyline"];
+/// Libraries that log messages of their clients, or what people type: only their errors are kept.
+const QUIET_LIBRARIES: [&str; 4] = ["rmcp", "rustyline", "tokio_tungstenite", "tungstenite"];
 
 /// Whether a line of this target and level may be in the log.
 fn may_log(target: &str, level: Level) -> bool {
@@ -117,13 +117,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_people_type_stays_out_of_the_log() {
+    fn messages_of_clients_stay_out_of_the_log() {
         for (target, level, expected) in [
+            ("rmcp::service", Level::WARN, false),
+            ("rmcp", Level::TRACE, false),
             ("rustyline", Level::DEBUG, false),
-            ("rustyline::tty", Level::WARN, false),
-            ("rustyline", Level::ERROR, true),
-            ("rustyline_other", Level::INFO, true),
-            ("cli::chat", Level::INFO, true),
+            ("tungstenite::protocol", Level::TRACE, false),
+            ("rmcp::service", Level::ERROR, true),
+            ("mcp_server::stdio", Level::INFO, true),
+            ("rmcp_other", Level::INFO, true),
         ] {
             assert_eq!(may_log(target, level), expected, "{target} {level}");
         }
