@@ -465,4 +465,10 @@ fn websocket_carries_the_same_messages() {
     // An unmasked frame breaks the protocol of frames: 1002.
     stream.get_mut().write_all(&[0x81, 1, b'x']).expect("it reads");
     assert_eq!(frame(&mut stream), (0x88, 1002_u16.to_be_bytes().to_vec()));
+    // The head of a frame that is longer than a message may be: 1009.
+    let (mut stream, _) = server.upgrade(&format!("authorization: Bearer {KEY}\r\n"));
+    let mut head = vec![0x81, 0x80 | 127];
+    head.extend((17_u64 << 20).to_be_bytes());
+    stream.get_mut().write_all(&[head, vec![1, 2, 3, 4]].concat()).expect("it reads");
+    assert_eq!(frame(&mut stream), (0x88, 1009_u16.to_be_bytes().to_vec()));
 }
