@@ -265,6 +265,16 @@ fn stdio_serves_the_stateless_revision() {
     let (_, counted) = client.ask("tools/call", params);
     assert_eq!(counted["result"]["resultType"], "complete", "{counted}");
     assert!(counted["result"]["structuredContent"]["count"].as_u64() > Some(0));
+    // The revision has no such methods, whatever their parameters are; of others wrong parameters are named.
+    for (method, expected) in [
+        ("initialize", -32601),
+        ("logging/setLevel", -32601),
+        ("resources/subscribe", -32601),
+        ("tools/call", -32602),
+    ] {
+        let (_, refused) = client.ask(method, json!({ "_meta": stateless_meta() }));
+        assert_eq!(refused["error"]["code"], expected, "{method}: {refused}");
+    }
     assert!(client.close());
 }
 

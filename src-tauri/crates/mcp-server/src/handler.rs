@@ -29,18 +29,18 @@ const INSTRUCTIONS: &str = "Language models that run on this computer, and the c
 const FIXED_TTL_MS: u64 = 3_600_000;
 
 /// Methods whose parameters are checked: `rmcp` takes a request with wrong ones for one that it does not know.
-const METHODS_WITH_PARAMS: [&str; 10] = [
-    "initialize",
+const METHODS_WITH_PARAMS: [&str; 6] = [
     "server/discover",
     "subscriptions/listen",
     "tools/call",
     "resources/read",
-    "resources/subscribe",
-    "resources/unsubscribe",
     "prompts/get",
     "completion/complete",
-    "logging/setLevel",
 ];
+
+/// The same, of revisions with a handshake.
+const HANDSHAKE_METHODS: [&str; 4] =
+    ["initialize", "resources/subscribe", "resources/unsubscribe", "logging/setLevel"];
 
 /// Serves one client.
 pub struct McpHandler {
@@ -250,10 +250,12 @@ impl ServerHandler for McpHandler {
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let method = request.method;
-        if METHODS_WITH_PARAMS.contains(&method.as_str()) {
+        let is_known = METHODS_WITH_PARAMS.contains(&method.as_str())
+            || !is_stateless(&context) && HANDSHAKE_METHODS.contains(&method.as_str());
+        if is_known {
             let message = format!("The parameters of {method} are wrong, or missing.");
             return Err(ErrorData::invalid_params(message, None));
         }
