@@ -22,7 +22,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 HERE = pathlib.Path(__file__).parent
 # Far more than anything takes on a busy machine.
 PATIENCE = 120
-CTRL_C, CTRL_D = b"\x03", b"\x04"
+CTRL_C, CTRL_D, CTRL_R = b"\x03", b"\x04", b"\x12"
 UP, LEFT = b"\x1b[A", b"\x1b[D"
 ESCAPES = "\x1b[31mred\x1b]0;title\x07 over\rwritten"
 
@@ -81,11 +81,11 @@ class Model:
 class Terminal:
     """A program at its own pseudo-terminal."""
 
-    def __init__(self, *command):
+    def __init__(self, *command, **environment):
         self.seen = ""
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
-            os.environ["TERM"] = "xterm"
+            os.environ.update({"TERM": "xterm"} | environment)
             os.execv(command[0], command)
 
     def read(self):
@@ -142,8 +142,8 @@ class Home:
         assert done.returncode == 0, f"{args}: {done.stdout}{done.stderr}"
         return done.stdout
 
-    def at_terminal(self, *args):
-        self.terminals.append(Terminal(self.nook, "--data-dir", self.folder.name, *args))
+    def at_terminal(self, *args, **environment):
+        self.terminals.append(Terminal(self.nook, "--data-dir", self.folder.name, *args, **environment))
         return self.terminals[-1]
 
     def run(self):
@@ -183,7 +183,7 @@ class Home:
 
 def plain(seen):
     """Nothing but our own escapes: dim, normal, a line that is cleared, and those of the line editor."""
-    left = re.sub(r"\x1b\[(2K|0m|2m|J|\?2004[hl]|\d+[AC])", "", seen)
+    left = re.sub(r"\x1b\[(2?K|0m|2m|J|\?20(04|26)[hl]|\d*[A-D])", "", seen)
     return not re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]", left)
 
 
@@ -357,8 +357,56 @@ def edited(nook):
         assert terminal.end() == 0 and kept.read_bytes() == before
 
 
+def edited_by_key(nook):
+    """Search, completion, line breaks, wide and combined characters; what was typed ahead is the next line."""
+    with Home(nook, []) as home:
+        def start(**environment):
+            terminal = home.at_terminal("chat", "--model", "lab/m", **environment)
+            return terminal, terminal.wait("> ")
+
+        terminal, at = start()
+        cases = [
+            (b"first words\r", "first words"),
+            (b"second\r", "second"),
+            (CTRL_R + b"st w\r", "first words"),
+            (b"a\x1b\rb\r", "a\nb"),
+            ("日本語\x7f\x1b[D\x1b[D!\r".encode(), "!日本"),
+            ("שלום\x7fe\u0301x\x1b[D\x7f\r".encode(), "שלוx"),
+            (b"one two\x17\x01\x0b\x19three\r", "one three"),
+            (b"a\x01\x1b[200~\xc2\x9b2J\x07\x1b[201~\r", "\u009b2J\x07a"),
+            (b"\xffdropped", None),
+            (b"kept\r", "kept"),
+        ]
+        for keys, said in cases:
+            terminal.type(keys)
+            if said is None:
+                at = terminal.wait("> ", terminal.wait("not UTF-8", at))
+                continue
+            at = terminal.wait("> ", terminal.wait("You said: ", at))
+            sent = [it["messages"][-1]["content"] for it in home.model.asked]
+            sent = [it for it in sent if not it.startswith("Write a short title")]
+            assert sent[-1] == said, (keys, sent)
+        terminal.type(b"ahead\rand the next\r")
+        at = terminal.wait("You said: and the next", terminal.wait("You said: ahead", at))
+        at = terminal.wait("> ", at)
+        terminal.type(b"/fi")
+        terminal.wait("\x1b[2mle \x1b[0m", at)
+        terminal.type(b"\t\r")
+        at = terminal.wait("> ", terminal.wait("which file?", at))
+        terminal.type(b"/exi\t\r")
+        assert terminal.end() == 0 and plain(terminal.seen), terminal.seen
+        terminal, at = start(NO_COLOR="1")
+        terminal.type(b"/exi\t\r")
+        assert terminal.end() == 0 and "\x1b[2m" not in terminal.seen, terminal.seen
+        terminal, at = start(TERM="dumb")
+        terminal.type(b"plain\n")
+        terminal.wait("> ", terminal.wait("You said: plain", at))
+        terminal.type(CTRL_C)
+        assert terminal.end() == 0 and "\x1b" not in terminal.seen, terminal.seen
+
+
 SCENARIOS = [asked_and_answered, denied, stopped_while_asked, stopped_while_it_runs, never_returns, dies, a_megabyte,
-             escapes, edited]
+             escapes, edited, edited_by_key]
 
 
 def main():

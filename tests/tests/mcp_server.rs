@@ -265,6 +265,16 @@ fn stdio_serves_the_stateless_revision() {
     let (_, counted) = client.ask("tools/call", params);
     assert_eq!(counted["result"]["resultType"], "complete", "{counted}");
     assert!(counted["result"]["structuredContent"]["count"].as_u64() > Some(0));
+    // The revision has no such methods, whatever their parameters are; of others wrong parameters are named.
+    for (method, expected) in [
+        ("initialize", -32601),
+        ("logging/setLevel", -32601),
+        ("resources/subscribe", -32601),
+        ("tools/call", -32602),
+    ] {
+        let (_, refused) = client.ask(method, json!({ "_meta": stateless_meta() }));
+        assert_eq!(refused["error"]["code"], expected, "{method}: {refused}");
+    }
     assert!(client.close());
 }
 
@@ -465,4 +475,10 @@ fn websocket_carries_the_same_messages() {
     // An unmasked frame breaks the protocol of frames: 1002.
     stream.get_mut().write_all(&[0x81, 1, b'x']).expect("it reads");
     assert_eq!(frame(&mut stream), (0x88, 1002_u16.to_be_bytes().to_vec()));
+    // The head of a frame that is longer than a message may be: 1009.
+    let (mut stream, _) = server.upgrade(&format!("authorization: Bearer {KEY}\r\n"));
+    let mut head = vec![0x81, 0x80 | 127];
+    head.extend((17_u64 << 20).to_be_bytes());
+    stream.get_mut().write_all(&[head, vec![1, 2, 3, 4]].concat()).expect("it reads");
+    assert_eq!(frame(&mut stream), (0x88, 1009_u16.to_be_bytes().to_vec()));
 }

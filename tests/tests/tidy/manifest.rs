@@ -155,6 +155,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("tokio", &["hub", "remote", "mcp", "app", "server", "mcp-server", "cli", "shell"]),
     ("axum", &["server", "mcp-server"]),
     ("reqwest", &["hub", "remote", "mcp"]),
+    ("rmcp", &["mcp-server"]),
     ("tauri", &["shell"]),
     ("tauri-build", &["shell"]),
     ("rfd", &["shell"]),

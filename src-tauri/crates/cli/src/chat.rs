@@ -33,8 +33,12 @@ const HELP: &str = "\
 /file F attaches a file to the next message: text, office files, EPUB, HTML, code, CSV or PDF
 /exit   quits (so does Ctrl+D)
 Ctrl+C  stops an answer, or discards the line
-Up and Down bring back what you sent before. Pasted text may have several lines; Alt+Enter begins one.
+Up and Down bring back what you sent before; Ctrl+R searches it. Tab completes a command.
+Pasted text may have several lines; Alt+Enter begins one.
 A line that ends with \\ continues on the next one.";
+
+/// What Tab completes. The others are further words for one of these.
+const COMMANDS: &[&str] = &["/help", "/new", "/models", "/model ", "/retry", "/go", "/file ", "/exit"];
 
 /// In the data folder: what was sent, for the arrows of the next start.
 const HISTORY_FILE: &str = "chat-history.jsonl";
@@ -123,7 +127,7 @@ pub fn chat(global: &Global, args: &ChatArgs) -> Result<()> {
 
 fn line_editor(app: &App, args: &ChatArgs) -> Result<LineEditor> {
     let kept = (!args.no_history).then(|| Path::new(&app.app_info().data_dir).join(HISTORY_FILE));
-    LineEditor::new(kept)
+    LineEditor::new(kept, COMMANDS)
 }
 
 impl Chat {
@@ -367,6 +371,15 @@ mod tests {
         ];
         for (line, expected) in cases {
             assert_eq!(parse(line), expected, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn every_completed_command_is_one_and_in_the_help() {
+        for command in COMMANDS {
+            let parsed = parse(command);
+            assert!(!matches!(parsed, ChatCommand::Unknown(_) | ChatCommand::Message(_)), "{command:?}");
+            assert!(HELP.contains(command), "{command:?}");
         }
     }
 }

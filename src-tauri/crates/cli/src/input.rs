@@ -13,13 +13,10 @@ use contract::Result;
 use crate::interrupt::Interrupt;
 use crate::out;
 
-mod edit_buffer;
-mod edit_key;
+mod command_assist;
 pub mod event;
 pub mod line_editor;
-mod line_view;
 mod prompt_history;
-mod terminal_mode;
 
 use event::InputEvent;
 use line_editor::LineEditor;
@@ -162,10 +159,12 @@ fn read() -> InputEvent {
     let mut line = Vec::new();
     match io::stdin().lock().take(MAX_LINE_BYTES).read_until(b'\n', &mut line) {
         Ok(0) => InputEvent::End,
-        Ok(n) if n as u64 == MAX_LINE_BYTES && !line.ends_with(b"\n") => {
-            InputEvent::Failed(io::Error::other(format!("a line has more than {MAX_LINE_BYTES} bytes")))
-        }
+        Ok(n) if n as u64 == MAX_LINE_BYTES && !line.ends_with(b"\n") => InputEvent::Failed(line_too_long()),
         Ok(_) => InputEvent::Line(String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned()),
         Err(error) => InputEvent::Failed(error),
     }
+}
+
+fn line_too_long() -> io::Error {
+    io::Error::other(format!("a line has more than {MAX_LINE_BYTES} bytes"))
 }

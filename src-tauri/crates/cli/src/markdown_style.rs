@@ -37,12 +37,17 @@ pub struct MarkdownStyle {
     of_line: &'static str,
 }
 
+/// Returns whether standard output is a terminal on which styles are wanted (https://no-color.org).
+pub fn has_styles() -> bool {
+    let is_unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+        || std::env::var_os("TERM").is_some_and(|value| value == "dumb");
+    std::io::stdout().is_terminal() && !is_unwanted
+}
+
 impl MarkdownStyle {
-    /// Styles for standard output; `None` where it is no terminal, or colours are not wanted (https://no-color.org).
+    /// Styles for standard output, if it takes any.
     pub fn for_stdout() -> Option<Self> {
-        let is_unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
-            || std::env::var_os("TERM").is_some_and(|value| value == "dumb");
-        (std::io::stdout().is_terminal() && !is_unwanted).then(Self::default)
+        has_styles().then(Self::default)
     }
 
     /// The next piece with its styles. `text` has no control characters but line ends and tabs.

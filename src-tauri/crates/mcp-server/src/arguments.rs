@@ -1,9 +1,12 @@
 //! Arguments of the tools, as clients send them.
+//!
+//! The documentation of a field is its description in the schema that clients get.
 
 use std::num::NonZeroU32;
 
 use contract::protocol::PromptMessage;
 use contract::{Error, Result};
+use rmcp::schemars::{self, JsonSchema};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -16,55 +19,70 @@ pub const DEFAULT_TEMPERATURE: f64 = 0.7;
 pub const DEFAULT_LIMIT: u32 = 50;
 
 /// Arguments of `generate_text`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GenerateTextArgs {
     pub prompt: String,
+    /// Longest answer, in tokens.
     #[serde(default = "default_max_tokens")]
     pub max_tokens: NonZeroU32,
+    /// 0 always picks the most likely token.
     #[serde(default = "default_temperature")]
+    #[schemars(range(min = 0))]
     pub temperature: f64,
-    /// Progress notifications carry the text as it is written.
+    /// Progress notifications carry the text while it is written.
     #[serde(default)]
     pub stream: bool,
+    /// Id as `list_models` gives it; absent: the default model.
     pub model: Option<String>,
     /// Continues the prompt as it is, without a chat template.
     #[serde(default)]
     pub raw: bool,
+    /// The same seed and prompt give the same answer.
     pub seed: Option<u64>,
+    /// Texts that end the answer.
     #[serde(default)]
     pub stop: Vec<String>,
 }
 
 /// Arguments of `chat`: either `messages`, or `message` with or without `session`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChatArgs {
-    /// A whole chat, which is not saved.
+    /// A whole chat, the question last. It is not saved.
+    #[schemars(length(min = 1))]
     pub messages: Option<Vec<ChatMessage>>,
     /// One message of a saved chat.
     pub message: Option<String>,
-    /// The saved chat; absent: a new one.
+    /// Id of the saved chat; absent: a new one.
     pub session: Option<String>,
+    /// System prompt. A saved chat keeps its own.
     pub system: Option<String>,
+    /// Id as `list_models` gives it; absent: the default model.
     pub model: Option<String>,
+    /// Longest answer, in tokens.
     pub max_tokens: Option<NonZeroU32>,
+    #[schemars(range(min = 0))]
     pub temperature: Option<f64>,
+    /// Progress notifications carry the text while it is written.
     #[serde(default)]
     pub stream: bool,
+    /// The same seed and prompt give the same answer.
     pub seed: Option<u64>,
 }
 
 /// A message of an unsaved chat.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(inline)]
 pub struct ChatMessage {
     role: ChatRole,
     content: String,
 }
 
-#[derive(Debug, Clone, Copy, Deserialize)]
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 enum ChatRole {
     System,
     User,
@@ -89,29 +107,32 @@ impl ChatMessage {
 }
 
 /// Arguments of `count_tokens`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CountTokensArgs {
     pub text: String,
+    /// Id as `list_models` gives it; absent: the default model.
     pub model: Option<String>,
 }
 
 /// Arguments of `get_model_info`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ModelInfoArgs {
+    /// Id as `list_models` gives it; absent: the default model.
     pub model: Option<String>,
 }
 
 /// Arguments of `list_models`: none.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListModelsArgs {}
 
 /// Arguments of `list_sessions`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListSessionsArgs {
+    /// Most chats to list.
     #[serde(default = "default_limit")]
     pub limit: u32,
 }

@@ -2,21 +2,28 @@
 
 use app::{App, GenerateArgs, SamplingArgs};
 use contract::protocol::{ChatOptions, Prompt, PromptMessage, PromptPart, SpecialTokens};
-use contract::types::{ConversationOptions, ConversationSummary, ModelEntry, ModelState, SendArgs};
+use contract::types::{ConversationOptions, SendArgs};
 use contract::{Error, Result};
-use serde_json::{Value, json};
+use rmcp::model::{CallToolResult, ContentBlock};
+use serde::Serialize;
+use serde_json::Value;
 
-use crate::answer::{Answer, ProgressText, TurnGuard, follow};
+use crate::answer::{ProgressText, TurnGuard, follow};
 use crate::arguments::{
     ChatArgs, ChatMessage, CountTokensArgs, GenerateTextArgs, ListModelsArgs, ListSessionsArgs,
     ModelInfoArgs, parse,
 };
 use crate::notifier::CallNotifiers;
-use crate::resources;
+use crate::results::{ChatAnswer, GeneratedText, ModelInfo, ModelList, SessionList, TokenCount};
 use crate::tools::ToolName;
 
-/// Calls a tool. Returns the result as `tools/call` has it.
-pub async fn call(app: &App, tool: ToolName, arguments: Value, notifiers: CallNotifiers) -> Result<Value> {
+/// Calls a tool. Dropping the future cancels the call.
+pub async fn call(
+    app: &App,
+    tool: ToolName,
+    arguments: Value,
+    notifiers: CallNotifiers,
+) -> Result<CallToolResult> {
     let name = tool.name();
     match tool {
         ToolName::GenerateText => generate_text(app, parse(name, arguments)?, notifiers).await,
@@ -24,25 +31,23 @@ pub async fn call(app: &App, tool: ToolName, arguments: Value, notifiers: CallNo
         ToolName::CountTokens => {
             let CountTokensArgs { text, model } = parse(name, arguments)?;
             let count = on_app(app, move |app| token_count(app, model, text)).await?;
-            Ok(structured(json!({ "count": count })))
+            structured(TokenCount { count })
         }
         ToolName::GetModelInfo => {
             let ModelInfoArgs { model } = parse(name, arguments)?;
-            on_app(app, move |app| model_info(app, model)).await.map(structured)
+            structured(on_app(app, move |app| model_info(app, model)).await?)
         }
         ToolName::ListModels => {
             let ListModelsArgs {} = parse(name, arguments)?;
             let models = on_app(app, |app| app.models_list()).await?;
-            let models: Vec<Value> =
-                models.iter().filter(|entry| entry.remote.is_none()).map(model_value).collect();
-            Ok(structured(json!({ "models": models })))
+            let local = models.into_iter().filter(|entry| entry.remote.is_none());
+            structured(ModelList { models: local.map(Into::into).collect() })
         }
         ToolName::ListSessions => {
             let ListSessionsArgs { limit } = parse(name, arguments)?;
             let limit = usize::try_from(limit).unwrap_or(usize::MAX);
             let chats = on_app(app, |app| app.conversations_list()).await?;
-            let chats: Vec<Value> = chats.iter().take(limit).map(chat_value).collect();
-            Ok(structured(json!({ "sessions": chats })))
+            structured(SessionList { sessions: chats.into_iter().take(limit).map(Into::into).collect() })
         }
     }
 }
@@ -59,7 +64,11 @@ async fn on_app<T: Send + 'static>(
     }
 }
 
-async fn generate_text(app: &App, args: GenerateTextArgs, notifiers: CallNotifiers) -> Result<Value> {
+async fn generate_text(
+    app: &App,
+    args: GenerateTextArgs,
+    notifiers: CallNotifiers,
+) -> Result<CallToolResult> {
     let prompt = match args.raw {
         true => Prompt::Raw(args.prompt),
         false => Prompt::Chat(vec![PromptMessage {
@@ -73,10 +82,11 @@ async fn generate_text(app: &App, args: GenerateTextArgs, notifiers: CallNotifie
     let most = args.max_tokens.get();
     let (model, guard) = start_unsaved(app, args.model, prompt, sampling, Some(most), args.stop).await?;
     let answer = follow(guard, notifiers, ProgressText::of(args.stream), Some(most)).await?;
-    Ok(answered(answer_value(&answer, &model), &answer))
+    let result = GeneratedText::of(answer, model);
+    answered(&result.text, &result)
 }
 
-async fn chat(app: &App, args: ChatArgs, notifiers: CallNotifiers) -> Result<Value> {
+async fn chat(app: &App, args: ChatArgs, notifiers: CallNotifiers) -> Result<CallToolResult> {
     let stream = ProgressText::of(args.stream);
     let most = args.max_tokens.map(std::num::NonZeroU32::get);
     match (args.messages, args.message) {
@@ -89,9 +99,8 @@ async fn chat(app: &App, args: ChatArgs, notifiers: CallNotifiers) -> Result<Val
             let prompt = Prompt::Chat(messages);
             let (model, guard) = start_unsaved(app, args.model, prompt, sampling, most, Vec::new()).await?;
             let answer = follow(guard, notifiers, stream, most).await?;
-            let mut value = answer_value(&answer, &model);
-            value["session"] = Value::Null;
-            Ok(answered(value, &answer))
+            let result = ChatAnswer { answer: GeneratedText::of(answer, model), session: None };
+            answered(&result.answer.text, &result)
         }
         (None, Some(message)) => {
             let options = ConversationOptions {
@@ -105,9 +114,8 @@ async fn chat(app: &App, args: ChatArgs, notifiers: CallNotifiers) -> Result<Val
             let (guard, session, model) =
                 on_app(app, move |app| start_saved(app, message, session, model, options)).await?;
             let answer = follow(guard, notifiers, stream, most).await?;
-            let mut value = answer_value(&answer, &model);
-            value["session"] = json!(session);
-            Ok(answered(value, &answer))
+            let result = ChatAnswer { answer: GeneratedText::of(answer, model), session: Some(session) };
+            answered(&result.answer.text, &result)
         }
         (Some(_), _) | (None, None) => Err(Error::input(
             "mcp.chat_arguments",
@@ -184,33 +192,15 @@ fn start_saved(
 }
 
 /// The answer as text for a model, and as fields for a program.
-fn answered(value: Value, answer: &Answer) -> Value {
-    json!({
-        "content": [{ "type": "text", "text": answer.text }],
-        "structuredContent": value,
-        "isError": false,
-    })
+fn answered(text: &str, fields: &impl Serialize) -> Result<CallToolResult> {
+    let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+    result.structured_content = Some(serde_json::to_value(fields).map_err(Error::bug)?);
+    Ok(result)
 }
 
 /// Fields for a program, and the same as text.
-fn structured(value: Value) -> Value {
-    json!({
-        "content": [{ "type": "text", "text": value.to_string() }],
-        "structuredContent": value,
-        "isError": false,
-    })
-}
-
-fn answer_value(answer: &Answer, model: &str) -> Value {
-    let count = |of: fn(&contract::types::TurnStats) -> u32| answer.stats.as_ref().map_or(0, of);
-    json!({
-        "text": answer.text,
-        "reasoning": answer.reasoning,
-        "finish": answer.finish(),
-        "model": model,
-        "prompt_tokens": count(|stats| stats.prompt_tokens),
-        "generated_tokens": count(|stats| stats.generated_tokens),
-    })
+fn structured(fields: impl Serialize) -> Result<CallToolResult> {
+    Ok(CallToolResult::structured(serde_json::to_value(fields).map_err(Error::bug)?))
 }
 
 fn token_count(app: &App, model: Option<String>, text: String) -> Result<usize> {
@@ -218,40 +208,16 @@ fn token_count(app: &App, model: Option<String>, text: String) -> Result<usize> 
     Ok(app.tokenize(&model, vec![PromptPart::Text(text)], SpecialTokens::Without, false)?.len())
 }
 
-fn model_info(app: &App, model: Option<String>) -> Result<Value> {
+fn model_info(app: &App, model: Option<String>) -> Result<ModelInfo> {
     let id = app.model_served(&model.map_or_else(|| app.default_model(), Ok)?)?.id;
     let entry = app.model_get(&id)?;
-    Ok(json!({
-        "id": entry.id,
-        "name": entry.name,
-        "parameters": entry.parameters,
-        "architecture": entry.architecture,
-        "max_context": entry.context_length,
-        "backend": app.backend_name(&entry)?,
-    }))
-}
-
-fn model_value(entry: &ModelEntry) -> Value {
-    json!({
-        "id": entry.id,
-        "name": entry.name,
-        "parameters": entry.parameters,
-        "architecture": entry.architecture,
-        "max_context": entry.context_length,
-        "format": entry.dtype,
-        "bytes": entry.bytes,
-        "is_loaded": entry.state == ModelState::Ready,
-        "is_embedding_model": entry.embeds,
-    })
-}
-
-fn chat_value(chat: &ConversationSummary) -> Value {
-    json!({
-        "id": chat.id,
-        "title": chat.title,
-        "model": chat.model,
-        "created_ms": chat.created_ms,
-        "updated_ms": chat.updated_ms,
-        "uri": resources::uri_of(&chat.id),
+    let backend = app.backend_name(&entry)?;
+    Ok(ModelInfo {
+        id: entry.id,
+        name: entry.name,
+        parameters: entry.parameters,
+        architecture: entry.architecture,
+        max_context: entry.context_length,
+        backend,
     })
 }

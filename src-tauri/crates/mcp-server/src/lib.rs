@@ -1,24 +1,20 @@
 //! Server of the Model Context Protocol: models and saved chats as tools and resources for other programs.
 //!
-//! Over standard input and output, streamable HTTP, or WebSocket. Nothing but messages of the protocol goes to stdout. Network
-//! transports stand behind the checks of `server`: source, key, connection limits.
+//! The protocol itself is `rmcp`. Over standard input and output, streamable HTTP, or WebSocket. Nothing but messages of
+//! the protocol goes to stdout. Network transports stand behind the checks of `server`: source, key, connection limits.
 #![forbid(unsafe_code)]
 
 mod answer;
 mod arguments;
+mod bounded_transport;
 mod calls;
 mod client_state;
-mod connection;
-mod dispatcher;
-mod frames;
-mod headers;
+mod handler;
 mod http;
-mod lifecycle;
 mod notifier;
 mod prompts;
 mod resources;
-mod revision;
-mod rpc;
+mod results;
 mod sessions;
 mod stdio;
 mod subscription;

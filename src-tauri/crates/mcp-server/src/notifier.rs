@@ -1,14 +1,16 @@
 //! Notifications that belong to one request: its progress, and messages for the client's log.
+#![expect(deprecated, reason = "revisions before 2026-07-28 have a log")]
 
 use contract::types::ErrorInfo;
-use serde_json::{Value, json};
-use tokio::sync::mpsc::Sender;
+use rmcp::RoleServer;
+use rmcp::model::{
+    LoggingLevel, LoggingMessageNotificationParam, ProgressNotificationParam, ProgressToken,
+    RequestMetaObject,
+};
+use rmcp::service::{Peer, RequestContext};
+use serde_json::json;
 
-use crate::client_state::{ClientState, LogLevel};
-use crate::rpc::RpcRequest;
-
-/// The field of `_meta` with the log level of a request, for revisions without a session.
-const LOG_LEVEL_KEY: &str = "io.modelcontextprotocol/logLevel";
+use crate::client_state::{ClientState, is_wanted};
 
 /// Where the notifications of a call go.
 #[derive(Default)]
@@ -21,102 +23,71 @@ pub struct CallNotifiers {
 
 impl CallNotifiers {
     /// Those that a request asks for, or its client before it.
-    pub fn of(request: &RpcRequest, client: &ClientState, outbox: &Sender<Value>) -> Self {
-        let warnings = wants_warnings(request, client).then(|| WarningNotifier { outbox: outbox.clone() });
-        Self { progress: ProgressNotifier::of(request, outbox), warnings }
+    pub fn of(context: &RequestContext<RoleServer>, client: &ClientState) -> Self {
+        let peer = &context.peer;
+        let progress = context.meta.get_progress_token();
+        Self {
+            progress: progress.map(|token| ProgressNotifier { token, peer: peer.clone() }),
+            warnings: wants_warnings(&context.meta, client).then(|| WarningNotifier { peer: peer.clone() }),
+        }
     }
 }
 
 /// Whether the client wants to be warned during a request.
-pub fn wants_warnings(request: &RpcRequest, client: &ClientState) -> bool {
-    let own = LogLevel::of_value(request.meta(LOG_LEVEL_KEY)).ok();
-    client.wants_log(LogLevel::Warning) || own.is_some_and(|least| LogLevel::Warning >= least)
+fn wants_warnings(meta: &RequestMetaObject, client: &ClientState) -> bool {
+    let warning = LoggingLevel::Warning;
+    client.wants_log(warning) || meta.log_level().is_some_and(|least| is_wanted(warning, least))
 }
 
 /// Sends warnings about a request to its client's log.
 pub struct WarningNotifier {
-    outbox: Sender<Value>,
+    peer: Peer<RoleServer>,
 }
 
 impl WarningNotifier {
     /// Notifies the client of something that did not fail.
     pub async fn send(&self, notice: &ErrorInfo) {
         let data = json!({ "code": notice.code, "message": notice.message, "remedy": notice.remedy });
-        let params = json!({ "level": "warning", "logger": "inglenook", "data": data });
-        let message = json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": params });
-        // A client that left is noticed by its transport, which drops the request.
-        let _ = self.outbox.send(message).await;
+        let message = LoggingMessageNotificationParam::new(LoggingLevel::Warning, data);
+        // A client that left is noticed by its transport, which cancels the request.
+        let _ = self.peer.notify_logging_message(message.with_logger("inglenook")).await;
     }
 }
 
 /// Sends the progress of a request to its client, who asked for it with a token.
 pub struct ProgressNotifier {
-    token: Value,
-    outbox: Sender<Value>,
+    token: ProgressToken,
+    peer: Peer<RoleServer>,
 }
 
 impl ProgressNotifier {
-    /// `None`: the request has no token, or one that is neither a string nor an integer.
-    pub fn of(request: &RpcRequest, outbox: &Sender<Value>) -> Option<Self> {
-        let token =
-            request.meta("progressToken").filter(|it| it.is_string() || it.is_i64() || it.is_u64())?;
-        Some(Self { token: token.clone(), outbox: outbox.clone() })
-    }
-
     /// Notifies the client. `text` is omitted where it is empty.
     pub async fn send(&self, progress: f64, total: Option<f64>, text: &str) {
-        let mut params = json!({ "progressToken": self.token, "progress": number(progress) });
-        if let Some(total) = total {
-            params["total"] = number(total);
-        }
-        if !text.is_empty() {
-            params["message"] = json!(text);
-        }
-        let message = json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params });
-        // A client that left is noticed by its transport, which drops the request.
-        let _ = self.outbox.send(message).await;
-    }
-}
-
-/// Whole numbers are written without a fraction.
-fn number(value: f64) -> Value {
-    match value {
-        whole if whole.fract() == 0.0 && (0.0..1e15).contains(&whole) => json!(whole as u64),
-        value => json!(value),
+        let mut params = ProgressNotificationParam::new(self.token.clone(), progress);
+        params.total = total;
+        params.message = (!text.is_empty()).then(|| text.to_owned());
+        // A client that left is noticed by its transport, which cancels the request.
+        let _ = self.peer.notify_progress(params).await;
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Map;
-
     use super::*;
 
     #[test]
-    fn only_a_token_asks_for_progress() {
-        let (outbox, _inbox) = tokio::sync::mpsc::channel(1);
-        for (token, expected) in
-            [(json!("a"), true), (json!(7), true), (json!(1.5), false), (Value::Null, false)]
-        {
-            let mut params = Map::new();
-            params.insert("_meta".into(), json!({ "progressToken": token }));
-            let request = RpcRequest { id: json!(1), method: "x".into(), params };
-            assert_eq!(ProgressNotifier::of(&request, &outbox).is_some(), expected, "{token}");
-        }
-    }
-
-    #[test]
     fn warnings_are_for_those_who_asked() {
-        let request = |meta: Value| {
-            let params = Map::from_iter([("_meta".to_owned(), meta)]);
-            RpcRequest { id: json!(1), method: "tools/call".into(), params }
+        let meta = |level: LoggingLevel| {
+            let mut meta = RequestMetaObject::new();
+            meta.set_log_level(level);
+            meta
         };
         let client = ClientState::default();
-        let plain = request(json!({}));
+        let plain = RequestMetaObject::new();
         assert!(!wants_warnings(&plain, &client));
-        assert!(wants_warnings(&request(json!({ LOG_LEVEL_KEY: "info" })), &client));
-        assert!(!wants_warnings(&request(json!({ LOG_LEVEL_KEY: "error" })), &client));
-        client.set_log_level(LogLevel::Debug);
+        assert!(wants_warnings(&meta(LoggingLevel::Info), &client));
+        assert!(!wants_warnings(&meta(LoggingLevel::Error), &client));
+        client.set_log_level(LoggingLevel::Debug);
         assert!(wants_warnings(&plain, &client));
     }
 }

@@ -3,9 +3,11 @@
 use app::App;
 use contract::types::ConversationSummary;
 use contract::{Error, ErrorKind};
-use serde_json::{Value, json};
-
-use crate::rpc::{INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND, RpcError};
+use rmcp::model::{
+    ErrorData, ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, Resource,
+    ResourceContents, ResourceTemplate,
+};
+use serde_json::json;
 
 /// Name of the argument of the form of a chat's URI.
 pub const TEMPLATE_ARGUMENT: &str = "id";
@@ -24,72 +26,66 @@ pub fn uri_of(id: &str) -> String {
 }
 
 /// One page of saved chats, the most recently used first. The cursor is the id of the last chat of the page before.
-pub fn list(app: &App, cursor: Option<&str>) -> Result<Value, RpcError> {
+pub fn list(app: &App, cursor: Option<&str>) -> Result<ListResourcesResult, ErrorData> {
     let chats = app.conversations_list().map_err(|error| internal(&error))?;
     page(&chats, cursor)
 }
 
-fn page(chats: &[ConversationSummary], cursor: Option<&str>) -> Result<Value, RpcError> {
+fn page(chats: &[ConversationSummary], cursor: Option<&str>) -> Result<ListResourcesResult, ErrorData> {
     let from = match cursor {
         None => 0,
         Some(cursor) => match chats.iter().position(|chat| chat.id == cursor) {
             Some(at) => at + 1,
-            None => {
-                return Err(RpcError::new(INVALID_PARAMS, "The cursor is unknown. List without one."));
-            }
+            None => return Err(ErrorData::invalid_params("The cursor is unknown. List without one.", None)),
         },
     };
     let rest = chats.get(from..).unwrap_or_default();
     let page = &rest[..rest.len().min(PAGE_LEN)];
-    let resources: Vec<Value> = page.iter().map(resource).collect();
-    let mut result = json!({ "resources": resources });
-    if let Some(last) = page.last().filter(|_| rest.len() > PAGE_LEN) {
-        result["nextCursor"] = json!(last.id);
-    }
+    let mut result = ListResourcesResult::with_all_items(page.iter().map(resource).collect());
+    result.next_cursor = page.last().filter(|_| rest.len() > PAGE_LEN).map(|last| last.id.clone());
     Ok(result)
 }
 
-fn resource(chat: &ConversationSummary) -> Value {
-    json!({
-        "uri": uri_of(&chat.id),
-        "name": chat.title,
-        "title": chat.title,
-        "description": format!("A chat with {}.", chat.model),
-        "mimeType": MIME_TYPE,
-    })
+fn resource(chat: &ConversationSummary) -> Resource {
+    Resource::new(uri_of(&chat.id), &chat.title)
+        .with_title(&chat.title)
+        .with_description(format!("A chat with {}.", chat.model))
+        .with_mime_type(MIME_TYPE)
 }
 
 /// The form of a chat's URI.
-pub fn templates() -> Value {
-    json!({ "resourceTemplates": [{
-        "uriTemplate": format!("{URI_PREFIX}{{{TEMPLATE_ARGUMENT}}}"),
-        "name": "conversation",
-        "title": "Saved chat",
-        "description": "A saved chat as Markdown. `list_sessions` gives the ids.",
-        "mimeType": MIME_TYPE,
-    }] })
+pub fn templates() -> ListResourceTemplatesResult {
+    let template = ResourceTemplate::new(format!("{URI_PREFIX}{{{TEMPLATE_ARGUMENT}}}"), "conversation")
+        .with_title("Saved chat")
+        .with_description("A saved chat as Markdown. `list_sessions` gives the ids.")
+        .with_mime_type(MIME_TYPE);
+    ListResourceTemplatesResult::with_all_items(vec![template])
 }
 
 /// A chat as Markdown.
-pub fn read(app: &App, uri: &str) -> Result<Value, RpcError> {
+pub fn read(app: &App, uri: &str) -> Result<ReadResourceResult, ErrorData> {
     let Some(id) = uri.strip_prefix(URI_PREFIX).filter(|id| !id.is_empty()) else {
         return Err(not_found(uri));
     };
     match app.conversation_markdown(id) {
-        Ok(text) => Ok(json!({ "contents": [{ "uri": uri, "mimeType": MIME_TYPE, "text": text }] })),
+        Ok(text) => {
+            let contents = ResourceContents::text(text, uri).with_mime_type(MIME_TYPE);
+            Ok(ReadResourceResult::new(vec![contents]))
+        }
         Err(error) if error.kind == ErrorKind::NotFound => Err(not_found(uri)),
         Err(error) => Err(internal(&error)),
     }
 }
 
-fn not_found(uri: &str) -> RpcError {
-    RpcError::new(RESOURCE_NOT_FOUND, format!("There is no chat at {uri}.")).with_data(json!({ "uri": uri }))
+/// `rmcp` gives it the code of the client's revision.
+fn not_found(uri: &str) -> ErrorData {
+    ErrorData::resource_not_found(format!("There is no chat at {uri}."), Some(json!({ "uri": uri })))
 }
 
 /// An error of the application.
-pub fn internal(error: &Error) -> RpcError {
-    RpcError::new(INTERNAL_ERROR, error.message())
-        .with_data(json!({ "code": error.code(), "remedy": error.remedy() }))
+pub fn internal(error: &Error) -> ErrorData {
+    let data = json!({ "code": error.code(), "remedy": error.remedy() });
+    ErrorData::internal_error(error.message().to_owned(), Some(data))
 }
 
 #[cfg(test)]
@@ -111,6 +107,8 @@ pub fn test_chat(id: usize) -> ConversationSummary {
 
 #[cfg(test)]
 mod tests {
+    use rmcp::model::ErrorCode;
+
     use super::*;
 
     #[test]
@@ -119,15 +117,14 @@ mod tests {
         let (mut cursor, mut uris, mut n_pages) = (None::<String>, Vec::new(), 0);
         loop {
             let page = page(&chats, cursor.as_deref()).unwrap();
-            let listed = page["resources"].as_array().unwrap();
-            uris.extend(listed.iter().map(|it| it["uri"].as_str().unwrap().to_owned()));
+            uris.extend(page.resources.into_iter().map(|it| it.uri));
             n_pages += 1;
-            let Some(next) = page["nextCursor"].as_str() else { break };
-            cursor = Some(next.to_owned());
+            let Some(next) = page.next_cursor else { break };
+            cursor = Some(next);
         }
         let expected: Vec<String> = (0..250).map(|id| uri_of(&id.to_string())).collect();
         assert_eq!((n_pages, uris), (3, expected));
-        assert_eq!(page(&chats, Some("none")).unwrap_err().code, INVALID_PARAMS);
-        assert!(page(&chats[..100], None).unwrap().get("nextCursor").is_none());
+        assert_eq!(page(&chats, Some("none")).unwrap_err().code, ErrorCode::INVALID_PARAMS);
+        assert!(page(&chats[..100], None).unwrap().next_cursor.is_none());
     }
 }

@@ -1,15 +1,19 @@
-//! Sessions of streamable HTTP, for revisions that begin with a handshake.
+//! Sessions of streamable HTTP, for revisions that begin with a handshake: `rmcp`'s, but never more than a maximum.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use io::{Clock, RealClock};
-use rand::RngCore;
+use futures_util::Stream;
+use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::transport::WorkerTransport;
+use rmcp::transport::streamable_http_server::session::local::{
+    LocalSessionManager, LocalSessionManagerError, LocalSessionWorker,
+};
+use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId, SessionManager};
+use tokio_util::sync::CancellationToken;
 
-use crate::client_state::ClientState;
-use crate::connection::RunningRequests;
-use crate::revision::Revision;
+use crate::bounded_transport::BoundedTransport;
 
 /// Most sessions; the one that was used least recently makes room.
 const MAX_SESSIONS: usize = 256;
@@ -17,68 +21,102 @@ const MAX_SESSIONS: usize = 256;
 /// A session without messages ends. Longer than any answer takes.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(3600);
 
-/// Random bytes of an id; 128 bits can't be guessed.
-const ID_BYTES: usize = 16;
-
-/// What the server knows of a client between its requests.
-#[derive(Clone)]
-pub struct HttpSession {
-    pub revision: Revision,
-    pub running: Arc<RunningRequests>,
-    pub client: Arc<ClientState>,
-}
-
 /// The sessions of the transport.
-pub struct HttpSessions {
-    clock: RealClock,
-    /// By id, with the moment of their last use.
-    table: Mutex<SessionTable>,
+pub struct BoundedSessions {
+    inner: LocalSessionManager,
+    /// Ids of open sessions, the one that was used least recently first.
+    by_use: Mutex<VecDeque<SessionId>>,
 }
 
-type SessionTable = HashMap<String, (HttpSession, Duration)>;
-
-impl Default for HttpSessions {
+impl Default for BoundedSessions {
     fn default() -> Self {
-        Self { clock: RealClock::new(), table: Mutex::default() }
+        let mut inner = LocalSessionManager::default();
+        inner.session_config.keep_alive = Some(IDLE_TIMEOUT);
+        Self { inner, by_use: Mutex::default() }
     }
 }
 
-impl HttpSessions {
-    fn table(&self) -> MutexGuard<'_, SessionTable> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+impl BoundedSessions {
+    fn by_use(&self) -> MutexGuard<'_, VecDeque<SessionId>> {
+        self.by_use.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins a session. Returns its id.
-    pub fn begin(&self, revision: Revision) -> String {
-        let mut bytes = [0_u8; ID_BYTES];
-        rand::rng().fill_bytes(&mut bytes);
-        let id: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        let mut table = self.table();
-        let now = self.clock.monotonic();
-        table.retain(|_, (_, used)| now.saturating_sub(*used) < IDLE_TIMEOUT);
-        if table.len() >= MAX_SESSIONS {
-            let oldest = table.iter().min_by_key(|(_, (_, used))| *used).map(|(id, _)| id.clone());
-            oldest.and_then(|oldest| table.remove(&oldest));
+    /// Marks a session as the one that was used last.
+    fn mark_used(&self, id: &SessionId) {
+        let mut by_use = self.by_use();
+        if let Some(at) = by_use.iter().position(|other| other == id) {
+            by_use.remove(at);
+            by_use.push_back(id.clone());
         }
-        let session = HttpSession { revision, running: Arc::default(), client: Arc::default() };
-        table.insert(id.clone(), (session, now));
-        id
     }
 
-    /// The session of an id, which is used now.
-    pub fn get(&self, id: &str) -> Option<HttpSession> {
-        let mut table = self.table();
-        let (session, used) = table.get_mut(id)?;
-        *used = self.clock.monotonic();
-        Some(session.clone())
+    /// Adds a session. Returns the one that makes room.
+    fn add(&self, id: SessionId) -> Option<SessionId> {
+        let mut by_use = self.by_use();
+        by_use.push_back(id);
+        if by_use.len() > MAX_SESSIONS { by_use.pop_front() } else { None }
     }
 
-    /// Ends a session and cancels its requests. Returns whether there was one.
-    pub fn end(&self, id: &str) -> bool {
-        self.table().remove(id).is_some_and(|(session, _)| {
-            session.running.cancel_all();
-            true
-        })
+    fn remove(&self, id: &SessionId) {
+        self.by_use().retain(|other| other != id);
+    }
+}
+
+impl SessionManager for BoundedSessions {
+    type Error = LocalSessionManagerError;
+    type Transport = BoundedTransport<WorkerTransport<LocalSessionWorker>>;
+
+    async fn create_session(&self) -> Result<(SessionId, Self::Transport), Self::Error> {
+        let (id, transport) = self.inner.create_session().await?;
+        if let Some(oldest) = self.add(id.clone()) {
+            self.inner.close_session(&oldest).await?;
+        }
+        Ok((id, BoundedTransport::new(transport, CancellationToken::new())))
+    }
+
+    async fn initialize_session(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<ServerJsonRpcMessage, Self::Error> {
+        self.inner.initialize_session(id, message).await
+    }
+
+    async fn has_session(&self, id: &SessionId) -> Result<bool, Self::Error> {
+        self.mark_used(id);
+        self.inner.has_session(id).await
+    }
+
+    async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
+        self.remove(id);
+        self.inner.close_session(id).await
+    }
+
+    async fn create_stream(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
+        self.inner.create_stream(id, message).await
+    }
+
+    async fn accept_message(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<(), Self::Error> {
+        self.inner.accept_message(id, message).await
+    }
+
+    async fn create_standalone_stream(
+        &self,
+        id: &SessionId,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
+        self.inner.create_standalone_stream(id).await
+    }
+
+    async fn resume(
+        &self,
+        id: &SessionId,
+        last_event_id: String,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
+        self.inner.resume(id, last_event_id).await
     }
 }
 
@@ -86,17 +124,23 @@ impl HttpSessions {
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_least_recently_used_session_makes_room() {
-        let sessions = HttpSessions::default();
-        let first = sessions.begin(Revision::V2025_11_25);
-        let second = sessions.begin(Revision::V2025_03_26);
-        for _ in 2..MAX_SESSIONS {
-            sessions.begin(Revision::V2025_11_25);
+    #[tokio::test]
+    async fn the_least_recently_used_session_makes_room() {
+        let sessions = BoundedSessions::default();
+        let begin = async || sessions.create_session().await.unwrap();
+        let mut open = Vec::new();
+        for _ in 0..MAX_SESSIONS {
+            open.push(begin().await);
         }
-        assert_eq!(sessions.get(&first).unwrap().revision, Revision::V2025_11_25);
-        sessions.begin(Revision::V2025_11_25);
-        assert!(sessions.get(&first).is_some() && sessions.get(&second).is_none());
-        assert!(sessions.end(&first) && !sessions.end(&first));
+        let ids = |at: usize| open[at].0.clone();
+        assert!(sessions.has_session(&ids(0)).await.unwrap());
+        let newest = begin().await;
+        assert!(
+            sessions.has_session(&ids(0)).await.unwrap() && sessions.has_session(&newest.0).await.unwrap()
+        );
+        assert!(!sessions.has_session(&ids(1)).await.unwrap());
+        sessions.close_session(&ids(0)).await.unwrap();
+        assert!(!sessions.has_session(&ids(0)).await.unwrap());
+        assert_eq!(sessions.by_use().len(), MAX_SESSIONS - 1);
     }
 }

@@ -1,195 +1,147 @@
 //! `subscriptions/listen` of the stateless revision: one request whose answer is a stream of notifications.
 //!
-//! The acknowledgement comes first. Nothing is sent that the client did not ask for.
+//! Nothing is sent that the client did not ask for.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use app::App;
 use contract::types::AppEvent;
-use serde_json::{Map, Value, json};
-use tokio::sync::mpsc::Sender;
+use platform::Watch;
+use rmcp::model::{
+    PromptListChangedNotification, ResourceListChangedNotification, ResourceUpdatedNotification,
+    ResourceUpdatedNotificationParam, ServerNotification, SubscriptionFilter,
+};
+use rmcp::service::SubscriptionContext;
 
 use crate::client_state::MAX_WATCHED;
 use crate::resources;
-use crate::rpc::{INTERNAL_ERROR, INVALID_PARAMS, RpcError, RpcRequest};
-
-/// The method that begins a subscription.
-pub const LISTEN: &str = "subscriptions/listen";
-
-/// The field of `_meta` that names the request of a subscription.
-const SUBSCRIPTION_KEY: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// The setting with the user's own prompts.
 const PROMPTS_SETTING: &str = "prompts";
 
-/// What a client wants to be told of, as far as this server has it: the tools never change.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct ChangeFilter {
-    prompt_list: bool,
-    resource_list: bool,
-    /// URIs.
-    resources: HashSet<String>,
+/// What this server tells of, as far as a client asks for it: the tools never change.
+pub fn accepted(requested: &SubscriptionFilter) -> SubscriptionFilter {
+    let mut accepted = requested.clone();
+    accepted.tools_list_changed = None;
+    if let Some(uris) = &mut accepted.resource_subscriptions {
+        uris.truncate(MAX_WATCHED);
+    }
+    accepted
 }
 
-impl ChangeFilter {
-    fn parse(params: &Map<String, Value>) -> Result<Self, RpcError> {
-        let wrong = |what: &str| RpcError::new(INVALID_PARAMS, format!("`notifications{what}."));
-        let Some(wanted) = params.get("notifications").and_then(Value::as_object) else {
-            return Err(wrong("` is an object with what the client wants to be told of"));
-        };
-        let flag = |name: &str| match wanted.get(name) {
-            None => Ok(false),
-            Some(Value::Bool(is_wanted)) => Ok(*is_wanted),
-            Some(_) => Err(wrong(&format!(".{name}` is true or false"))),
-        };
-        let uris = match wanted.get("resourceSubscriptions") {
-            None => &Vec::new(),
-            Some(Value::Array(uris)) if uris.len() <= MAX_WATCHED => uris,
-            Some(_) => {
-                return Err(wrong(&format!(
-                    ".resourceSubscriptions` is a list of at most {MAX_WATCHED} URIs"
-                )));
-            }
-        };
-        let text = |uri: &Value| uri.as_str().map(str::to_owned);
-        let resources: Option<HashSet<String>> = uris.iter().map(text).collect();
-        flag("toolsListChanged")?;
-        Ok(Self {
-            prompt_list: flag("promptsListChanged")?,
-            resource_list: flag("resourcesListChanged")?,
-            resources: resources
-                .ok_or_else(|| wrong(".resourceSubscriptions` has an entry that is no text"))?,
-        })
+/// Watches of subscriptions that are about to be acknowledged: no change after the acknowledgement is missed.
+#[derive(Default)]
+pub struct EarlyWatches(Mutex<VecDeque<Watch<AppEvent>>>);
+
+impl EarlyWatches {
+    fn queue(&self) -> MutexGuard<'_, VecDeque<Watch<AppEvent>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the server tells the client of.
-    fn acknowledged(&self) -> Value {
-        let mut honoured = Map::new();
-        if self.prompt_list {
-            honoured.insert("promptsListChanged".into(), json!(true));
-        }
-        if self.resource_list {
-            honoured.insert("resourcesListChanged".into(), json!(true));
-        }
-        if !self.resources.is_empty() {
-            let mut uris: Vec<&String> = self.resources.iter().collect();
-            uris.sort();
-            honoured.insert("resourceSubscriptions".into(), json!(uris));
-        }
-        Value::Object(honoured)
+    /// Begins to watch. Never more watches than subscriptions: `rmcp` asks once for each.
+    pub fn begin(&self, app: &App) {
+        self.queue().push_back(app.watch_app());
+    }
+
+    /// The watch that has waited longest. Watches are alike, so it fits every subscription that began after it.
+    pub fn take(&self) -> Option<Watch<AppEvent>> {
+        self.queue().pop_front()
     }
 }
 
 /// Finds what an event changes for a client.
 struct ChangeTracker {
-    filter: ChangeFilter,
-    /// Titles of the chats by id: a list changes where one comes, goes, or has another title.
+    filter: SubscriptionFilter,
+    /// Titles of the chats that have changed, by id. The list changes where a chat comes, goes, or has another title.
     titles: HashMap<String, String>,
 }
 
 impl ChangeTracker {
-    /// Methods and parameters of the notifications for an event.
-    fn changes(&mut self, event: &AppEvent) -> Vec<(&'static str, Value)> {
+    /// The notifications for an event.
+    fn changes(&mut self, event: &AppEvent) -> Vec<ServerNotification> {
         let (id, is_other_list) = match event {
             AppEvent::ConversationChanged { conversation } => {
                 let before = self.titles.insert(conversation.id.clone(), conversation.title.clone());
                 (&conversation.id, before.as_ref() != Some(&conversation.title))
             }
-            AppEvent::ConversationRemoved { id } => (id, self.titles.remove(id).is_some()),
-            AppEvent::SettingChanged { row } if row.key == PROMPTS_SETTING && self.filter.prompt_list => {
-                return vec![("notifications/prompts/list_changed", json!({}))];
+            AppEvent::ConversationRemoved { id } => {
+                self.titles.remove(id);
+                (id, true)
+            }
+            AppEvent::SettingChanged { row }
+                if row.key == PROMPTS_SETTING && self.filter.prompts_list_changed == Some(true) =>
+            {
+                return vec![PromptListChangedNotification::default().into()];
             }
             _ => return Vec::new(),
         };
         let uri = resources::uri_of(id);
-        let updated = self.filter.resources.contains(&uri);
-        let updated = updated.then(|| ("notifications/resources/updated", json!({ "uri": uri })));
-        let listed = (is_other_list && self.filter.resource_list)
-            .then(|| ("notifications/resources/list_changed", json!({})));
+        let is_watched = self.filter.resource_subscriptions.as_ref().is_some_and(|uris| uris.contains(&uri));
+        let updated = is_watched.then(|| {
+            let params = ResourceUpdatedNotificationParam::new(uri);
+            ServerNotification::from(ResourceUpdatedNotification::new(params))
+        });
+        let listed = (is_other_list && self.filter.resources_list_changed == Some(true))
+            .then(|| ResourceListChangedNotification::default().into());
         updated.into_iter().chain(listed).collect()
     }
 }
 
 /// Tells the client of what it wants to know, until it leaves or the application ends.
-pub async fn listen(app: &App, request: &RpcRequest, outbox: &Sender<Value>) -> Result<Value, RpcError> {
-    let filter = ChangeFilter::parse(&request.params)?;
-    // Before the list is read: no change lies between the two.
-    let mut watch = app.watch_app();
-    let acknowledged = json!({ "notifications": filter.acknowledged() });
-    let titles = titles(app).await?;
-    let mut tracker = ChangeTracker { filter, titles };
-    let message = tagged(request, "notifications/subscriptions/acknowledged", acknowledged);
-    let mut is_there = outbox.send(message).await.is_ok();
-    while is_there {
-        let Some(events) = std::future::poll_fn(|context| watch.poll_next(context)).await else { break };
-        for (method, params) in events.iter().flat_map(|event| tracker.changes(event)) {
-            is_there &= outbox.send(tagged(request, method, params)).await.is_ok();
+pub async fn tell(mut watch: Watch<AppEvent>, subscription: &SubscriptionContext) {
+    let mut tracker = ChangeTracker { filter: subscription.accepted().clone(), titles: HashMap::new() };
+    while let Some(events) = std::future::poll_fn(|context| watch.poll_next(context)).await {
+        for notification in events.iter().flat_map(|event| tracker.changes(event)) {
+            if subscription.sink().send(notification).await.is_err() {
+                return;
+            }
         }
     }
-    Ok(json!({ "_meta": { SUBSCRIPTION_KEY: request.id } }))
-}
-
-async fn titles(app: &App) -> Result<HashMap<String, String>, RpcError> {
-    let app = app.clone();
-    let listed = tokio::task::spawn_blocking(move || app.conversations_list()).await;
-    let listed =
-        listed.map_err(|panic| RpcError::new(INTERNAL_ERROR, format!("A bug in Inglenook: {panic}.")))?;
-    let chats = listed.map_err(|error| resources::internal(&error))?;
-    Ok(chats.into_iter().map(|chat| (chat.id, chat.title)).collect())
-}
-
-/// A notification that belongs to a subscription.
-fn tagged(request: &RpcRequest, method: &str, mut params: Value) -> Value {
-    params["_meta"] = json!({ SUBSCRIPTION_KEY: request.id });
-    json!({ "jsonrpc": "2.0", "method": method, "params": params })
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
-    fn parse(notifications: Value) -> Result<ChangeFilter, RpcError> {
-        ChangeFilter::parse(json!({ "notifications": notifications }).as_object().unwrap())
+    fn filter(value: Value) -> SubscriptionFilter {
+        serde_json::from_value(value).unwrap()
     }
 
     #[test]
-    fn a_filter_acknowledges_what_the_server_has() {
+    fn a_filter_accepts_what_the_server_has() {
         let all = json!({
             "toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true,
-            "resourceSubscriptions": ["b", "a"], "later": 1,
+            "resourceSubscriptions": ["b", "a"],
         });
         let expected = json!({
-            "promptsListChanged": true, "resourcesListChanged": true, "resourceSubscriptions": ["a", "b"],
+            "promptsListChanged": true, "resourcesListChanged": true, "resourceSubscriptions": ["b", "a"],
         });
-        assert_eq!(parse(all).unwrap().acknowledged(), expected);
-        assert_eq!(parse(json!({})).unwrap().acknowledged(), json!({}));
-        let too_many = vec!["a"; MAX_WATCHED + 1];
-        for wrong in [
-            json!(null),
-            json!({ "toolsListChanged": 1 }),
-            json!({ "resourceSubscriptions": "a" }),
-            json!({ "resourceSubscriptions": [1] }),
-            json!({ "resourceSubscriptions": too_many }),
-        ] {
-            assert_eq!(parse(wrong).unwrap_err().code, INVALID_PARAMS);
-        }
+        assert_eq!(accepted(&filter(all)), filter(expected));
+        assert_eq!(accepted(&filter(json!({}))), filter(json!({})));
+        let too_many = json!({ "resourceSubscriptions": vec!["a"; MAX_WATCHED + 1] });
+        assert_eq!(accepted(&filter(too_many)).resource_subscriptions.unwrap().len(), MAX_WATCHED);
     }
 
     #[test]
     fn only_what_was_asked_for_is_told() {
         let methods = |tracker: &mut ChangeTracker, event: &AppEvent| {
-            tracker.changes(event).into_iter().map(|(method, _)| method).collect::<Vec<_>>()
+            let method = |it| serde_json::to_value(it).unwrap()["method"].as_str().unwrap().to_owned();
+            tracker.changes(event).into_iter().map(method).collect::<Vec<_>>()
         };
-        let removed = AppEvent::ConversationRemoved { id: "a".into() };
-        let titles = || HashMap::from([("a".to_owned(), "A".to_owned())]);
-        let mut none = ChangeTracker { filter: ChangeFilter::default(), titles: titles() };
-        assert!(methods(&mut none, &removed).is_empty());
-        let uris = json!([resources::uri_of("a")]);
-        let filter = parse(json!({ "resourcesListChanged": true, "resourceSubscriptions": uris })).unwrap();
-        let mut both = ChangeTracker { filter, titles: titles() };
+        let tracker = |wanted: Value| ChangeTracker { filter: filter(wanted), titles: HashMap::new() };
+        let removed = |id: &str| AppEvent::ConversationRemoved { id: id.into() };
+        assert!(methods(&mut tracker(json!({})), &removed("a")).is_empty());
+        let mut both = tracker(json!({
+            "resourcesListChanged": true, "resourceSubscriptions": [resources::uri_of("a")],
+        }));
         let expected = ["notifications/resources/updated", "notifications/resources/list_changed"];
-        assert_eq!(methods(&mut both, &removed), expected);
-        let unknown = AppEvent::ConversationRemoved { id: "b".into() };
-        assert!(methods(&mut both, &unknown).is_empty(), "it was never listed");
+        assert_eq!(methods(&mut both, &removed("a")), expected);
+        assert_eq!(methods(&mut both, &removed("b")), expected[1..]);
+        let changed = AppEvent::ConversationChanged { conversation: resources::test_chat(1) };
+        assert_eq!(methods(&mut both, &changed), expected[1..]);
+        assert!(methods(&mut both, &changed).is_empty(), "it has the same title");
     }
 }

@@ -1,8 +1,14 @@
-//! The tools on offer: names, descriptions, and schemas of arguments and results.
+//! The tools on offer: names, descriptions, and which schemas their arguments and results have.
 
-use serde_json::{Value, json};
+use std::sync::Arc;
 
-use crate::arguments::{DEFAULT_LIMIT, DEFAULT_MAX_TOKENS, DEFAULT_TEMPERATURE};
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use serde_json::json;
+
+use crate::arguments::{
+    ChatArgs, CountTokensArgs, GenerateTextArgs, ListModelsArgs, ListSessionsArgs, ModelInfoArgs,
+};
+use crate::results::{ChatAnswer, GeneratedText, ModelInfo, ModelList, SessionList, TokenCount};
 
 /// A tool of this server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,57 +79,20 @@ impl ToolName {
         }
     }
 
-    fn input(self) -> Value {
+    fn with_schemas(self, tool: Tool) -> Tool {
         match self {
-            Self::GenerateText => arguments(generate_text_input(), &["prompt"]),
-            Self::Chat => arguments(chat_input(), &[]),
-            Self::CountTokens => {
-                arguments(json!({ "text": { "type": "string" }, "model": model_input() }), &["text"])
+            Self::GenerateText => {
+                tool.with_input_schema::<GenerateTextArgs>().with_output_schema::<GeneratedText>()
             }
-            Self::GetModelInfo => arguments(json!({ "model": model_input() }), &[]),
-            Self::ListModels => arguments(json!({}), &[]),
-            Self::ListSessions => arguments(
-                json!({ "limit": { "type": "integer", "minimum": 0, "default": DEFAULT_LIMIT,
-                                   "description": "Most chats to list." } }),
-                &[],
-            ),
-        }
-    }
-
-    fn output(self) -> Value {
-        match self {
-            Self::GenerateText => result(answer_output(json!({}))),
-            Self::Chat => result(answer_output(json!({
-                "session": { "type": ["string", "null"], "description": "The saved chat; null: not saved." },
-            }))),
-            Self::CountTokens => result(json!({ "count": count_output() })),
-            Self::GetModelInfo => result(json!({
-                "id": text_output(),
-                "name": text_output(),
-                "parameters": count_output(),
-                "architecture": text_output(),
-                "max_context": { "type": "integer", "minimum": 0, "description": "In tokens; 0: unknown." },
-                "backend": { "type": "string", "enum": ["cpu", "gpu", "scalar"] },
-            })),
-            Self::ListModels => result(json!({ "models": { "type": "array", "items": result(json!({
-                "id": text_output(),
-                "name": text_output(),
-                "parameters": count_output(),
-                "architecture": text_output(),
-                "max_context": count_output(),
-                "format": text_output(),
-                "bytes": count_output(),
-                "is_loaded": { "type": "boolean" },
-                "is_embedding_model": { "type": "boolean" },
-            })) } })),
-            Self::ListSessions => result(json!({ "sessions": { "type": "array", "items": result(json!({
-                "id": text_output(),
-                "title": text_output(),
-                "model": text_output(),
-                "created_ms": { "type": "integer", "description": "Since the Unix epoch, UTC." },
-                "updated_ms": { "type": "integer", "description": "Since the Unix epoch, UTC." },
-                "uri": { "type": "string", "description": "Of the resource that holds the chat as Markdown." },
-            })) } })),
+            Self::Chat => tool.with_input_schema::<ChatArgs>().with_output_schema::<ChatAnswer>(),
+            Self::CountTokens => {
+                tool.with_input_schema::<CountTokensArgs>().with_output_schema::<TokenCount>()
+            }
+            Self::GetModelInfo => tool.with_input_schema::<ModelInfoArgs>().with_output_schema::<ModelInfo>(),
+            Self::ListModels => tool.with_input_schema::<ListModelsArgs>().with_output_schema::<ModelList>(),
+            Self::ListSessions => {
+                tool.with_input_schema::<ListSessionsArgs>().with_output_schema::<SessionList>()
+            }
         }
     }
 
@@ -139,110 +108,22 @@ impl ToolName {
         }
     }
 
-    /// The description that clients get.
-    pub fn description_value(self) -> Value {
-        json!({
-            "name": self.name(),
-            "title": self.title(),
-            "description": self.description(),
-            "inputSchema": self.input(),
-            "outputSchema": self.output(),
-            "annotations": {
-                "readOnlyHint": self.is_read_only(),
-                "destructiveHint": false,
-                "openWorldHint": false,
-            },
-        })
+    /// What clients get to know of it.
+    pub fn definition(self) -> Tool {
+        let hints =
+            ToolAnnotations::new().read_only(self.is_read_only()).destructive(false).open_world(false);
+        let tool = Tool::new(self.name(), self.description(), JsonObject::new());
+        let mut tool = self.with_schemas(tool.with_title(self.title()).with_annotations(hints));
+        // Model servers refuse an object without the field, even where it has no properties.
+        Arc::make_mut(&mut tool.input_schema).entry("properties").or_insert_with(|| json!({}));
+        tool
     }
-}
-
-fn generate_text_input() -> Value {
-    json!({
-        "prompt": { "type": "string" },
-        "max_tokens": { "type": "integer", "minimum": 1, "default": DEFAULT_MAX_TOKENS,
-                        "description": "Longest answer, in tokens." },
-        "temperature": { "type": "number", "minimum": 0, "default": DEFAULT_TEMPERATURE,
-                         "description": "0 always picks the most likely token." },
-        "stream": stream_input(),
-        "model": model_input(),
-        "raw": { "type": "boolean", "default": false,
-                 "description": "Continues the prompt as it is, without a chat template." },
-        "seed": seed_input(),
-        "stop": { "type": "array", "items": { "type": "string" }, "default": [],
-                  "description": "Texts that end the answer." },
-    })
-}
-
-fn chat_input() -> Value {
-    json!({
-        "messages": { "type": "array", "minItems": 1, "items": {
-            "type": "object",
-            "properties": {
-                "role": { "type": "string", "enum": ["system", "user", "assistant"] },
-                "content": { "type": "string" },
-            },
-            "required": ["role", "content"],
-            "additionalProperties": false,
-        }, "description": "A whole chat, the question last. It is not saved." },
-        "message": { "type": "string", "description": "One message of a saved chat." },
-        "session": { "type": "string", "description": "Id of the saved chat; absent: a new one." },
-        "system": { "type": "string", "description": "System prompt. A saved chat keeps its own." },
-        "max_tokens": { "type": "integer", "minimum": 1, "description": "Longest answer, in tokens." },
-        "temperature": { "type": "number", "minimum": 0 },
-        "stream": stream_input(),
-        "model": model_input(),
-        "seed": seed_input(),
-    })
-}
-
-fn answer_output(more: Value) -> Value {
-    let mut properties = json!({
-        "text": text_output(),
-        "reasoning": { "type": "string", "description": "What the model thought before it answered." },
-        "finish": { "type": "string", "enum": ["stop", "tool_calls", "length", "cancelled", "context_full", "time_up"] },
-        "model": text_output(),
-        "prompt_tokens": count_output(),
-        "generated_tokens": count_output(),
-    });
-    if let (Value::Object(properties), Value::Object(more)) = (&mut properties, more) {
-        properties.extend(more);
-    }
-    properties
-}
-
-fn model_input() -> Value {
-    json!({ "type": "string", "description": "Id as `list_models` gives it; absent: the default model." })
-}
-
-fn seed_input() -> Value {
-    json!({ "type": "integer", "minimum": 0, "description": "The same seed and prompt give the same answer." })
-}
-
-fn stream_input() -> Value {
-    json!({ "type": "boolean", "default": false,
-            "description": "Progress notifications carry the text while it is written." })
-}
-
-fn text_output() -> Value {
-    json!({ "type": "string" })
-}
-
-fn count_output() -> Value {
-    json!({ "type": "integer", "minimum": 0 })
-}
-
-fn arguments(properties: Value, required: &[&str]) -> Value {
-    json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
-}
-
-/// An object whose properties are all required.
-fn result(properties: Value) -> Value {
-    let required: Vec<&String> = properties.as_object().into_iter().flatten().map(|(name, _)| name).collect();
-    json!({ "type": "object", "properties": properties, "required": required })
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     #[test]
@@ -256,12 +137,31 @@ mod tests {
     #[test]
     fn schemas_are_objects_whose_required_properties_exist() {
         for tool in ToolName::ALL {
-            for schema in [tool.input(), tool.output()] {
+            let definition = serde_json::to_value(tool.definition()).unwrap();
+            for schema in [&definition["inputSchema"], &definition["outputSchema"]] {
                 assert_eq!(schema["type"], "object", "{tool:?}");
-                for name in schema["required"].as_array().unwrap() {
-                    assert!(schema["properties"].get(name.as_str().unwrap()).is_some(), "{tool:?}: {name}");
+                assert!(!schema.to_string().contains("$ref"), "models read a schema in one piece: {tool:?}");
+                let properties = schema["properties"].as_object().unwrap();
+                for name in schema["required"].as_array().into_iter().flatten() {
+                    assert!(properties.contains_key(name.as_str().unwrap()), "{tool:?}: {name}");
                 }
             }
+            assert_eq!(definition["inputSchema"]["additionalProperties"], false, "{tool:?}");
         }
+    }
+
+    #[test]
+    fn schemas_name_what_is_required_and_what_is_the_default() {
+        let input = |tool: ToolName| Value::Object(tool.definition().input_schema.as_ref().clone());
+        let generate = input(ToolName::GenerateText);
+        assert_eq!(generate["required"], json!(["prompt"]));
+        let max_tokens = &generate["properties"]["max_tokens"];
+        assert_eq!((&max_tokens["minimum"], &max_tokens["default"]), (&json!(1), &json!(100)));
+        assert_eq!(generate["properties"]["temperature"]["default"], 0.7);
+        let messages = &input(ToolName::Chat)["properties"]["messages"];
+        assert_eq!(messages["items"]["required"], json!(["role", "content"]), "{messages}");
+        let output = ToolName::Chat.definition().output_schema.unwrap();
+        assert_eq!(output["properties"]["session"]["type"], json!(["string", "null"]));
+        assert!(output["required"].as_array().unwrap().contains(&json!("text")), "{output:?}");
     }
 }

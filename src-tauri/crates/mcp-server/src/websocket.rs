@@ -1,242 +1,256 @@
 //! WebSocket: one client for each connection, one message per frame of text, with the subprotocol `mcp`.
 
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use app::App;
 use axum::Router;
-use axum::body::Body;
-use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::extract::ws::{CloseCode, CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
-use hyper::upgrade::{OnUpgrade, Upgraded};
-use hyper_util::rt::TokioIo;
+use axum::routing::any;
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt, StreamExt};
+use rmcp::RoleServer;
+use rmcp::model::{ClientJsonRpcMessage, ErrorData, RequestId, ServerJsonRpcMessage};
+use rmcp::service::{ServerInitializeError, serve_server_with_ct};
+use rmcp::transport::Transport;
+use serde::Deserialize;
 use serde_json::Value;
-use server::base64;
-use tokio::io::{AsyncWrite, WriteHalf};
-use tokio::sync::mpsc::{Receiver, Sender, channel};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::task::JoinSet;
+use tokio::sync::{Mutex, Semaphore};
+use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
+use tokio_util::sync::CancellationToken;
 
-use crate::PATH;
-use crate::connection::{MAX_WAITING, serve};
-use crate::dispatcher::RequestDispatcher;
-use crate::frames::{ClientFrame, CloseReason, FrameReader, write_close, write_ping, write_pong, write_text};
+use crate::bounded_transport::{BoundedTransport, PendingReply};
+use crate::handler::McpHandler;
+use crate::{MAX_MESSAGE_BYTES, PATH};
 
 /// Clients at the same time.
 const MAX_CLIENTS: usize = 64;
 
-/// A silent client is asked at this interval whether it is still there, and leaves after twice as long.
+/// A silent client is asked after this time whether it is still there, and leaves after twice as long.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Time for a client to end its side after a close frame.
+/// Time for a close frame to be written.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// What RFC 6455 adds to a client's key.
-const ACCEPT_SUFFIX: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
-
-/// Bytes of a client's key.
-const KEY_BYTES: usize = 16;
 
 const SUBPROTOCOL: &str = "mcp";
 
 #[derive(Clone)]
 struct WebSocketState {
-    dispatcher: RequestDispatcher,
+    app: App,
     clients: Arc<Semaphore>,
 }
 
 /// The routes of the transport.
 pub fn routes(app: App) -> Router {
-    let clients = Arc::new(Semaphore::new(MAX_CLIENTS));
-    let state = WebSocketState { dispatcher: RequestDispatcher::new(app), clients };
-    Router::new().route(PATH, get(upgrade)).with_state(state)
+    let state = WebSocketState { app, clients: Arc::new(Semaphore::new(MAX_CLIENTS)) };
+    Router::new().route(PATH, any(upgrade)).with_state(state)
 }
 
-async fn upgrade(State(state): State<WebSocketState>, mut request: Request) -> Response {
-    let (answer, protocol) = match handshake(request.headers()) {
-        Ok(agreed) => agreed,
-        Err(cause) => {
-            let version = [(header::SEC_WEBSOCKET_VERSION, "13")];
-            return (StatusCode::UPGRADE_REQUIRED, version, cause).into_response();
-        }
-    };
-    let Some(upgrading) = request.extensions_mut().remove::<OnUpgrade>() else {
-        return (StatusCode::UPGRADE_REQUIRED, "This connection can't be upgraded.").into_response();
-    };
+async fn upgrade(State(state): State<WebSocketState>, upgrade: WebSocketUpgrade) -> Response {
     let Ok(permit) = Arc::clone(&state.clients).try_acquire_owned() else {
         let wait = [(header::RETRY_AFTER, "5")];
         return (StatusCode::SERVICE_UNAVAILABLE, wait, "Too many clients are connected.").into_response();
     };
-    tokio::spawn(async move {
-        match upgrading.await {
-            Ok(upgraded) => talk(state.dispatcher, upgraded, permit).await,
-            Err(error) => tracing::debug!("a WebSocket did not begin: {error}"),
-        }
-    });
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-    let headers = response.headers_mut();
-    headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
-    headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
-    headers.insert(header::SEC_WEBSOCKET_ACCEPT, answer);
-    if let Some(protocol) = protocol {
-        headers.insert(header::SEC_WEBSOCKET_PROTOCOL, protocol);
-    }
-    response
-}
-
-/// What the server answers to the client's key, and the subprotocol. Error: what is wrong with the request.
-fn handshake(headers: &HeaderMap) -> Result<(HeaderValue, Option<HeaderValue>), &'static str> {
-    let has = |name: header::HeaderName, wanted: &str| {
-        let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
-        values.flat_map(|value| value.split(',')).any(|value| value.trim().eq_ignore_ascii_case(wanted))
-    };
-    if !has(header::UPGRADE, "websocket") || !has(header::CONNECTION, "upgrade") {
-        return Err("This address takes WebSocket connections.");
-    }
-    if !has(header::SEC_WEBSOCKET_VERSION, "13") {
-        return Err("Only version 13 of WebSocket is supported.");
-    }
-    let key = headers.get(header::SEC_WEBSOCKET_KEY).and_then(|key| key.to_str().ok()).unwrap_or_default();
-    if base64::decode(key).is_none_or(|bytes| bytes.len() != KEY_BYTES) {
-        return Err("Sec-WebSocket-Key is missing or wrong.");
-    }
-    let digest = ring::digest::digest(
-        &ring::digest::SHA1_FOR_LEGACY_USE_ONLY,
-        format!("{key}{ACCEPT_SUFFIX}").as_bytes(),
-    );
-    let answer = HeaderValue::from_str(&base64::encode(digest.as_ref()))
-        .map_err(|_| "Sec-WebSocket-Key is missing or wrong.")?;
-    let offers = has(header::SEC_WEBSOCKET_PROTOCOL, SUBPROTOCOL);
-    Ok((answer, offers.then(|| HeaderValue::from_static(SUBPROTOCOL))))
+    upgrade
+        .protocols([SUBPROTOCOL])
+        .max_message_size(MAX_MESSAGE_BYTES)
+        .max_frame_size(MAX_MESSAGE_BYTES)
+        .on_failed_upgrade(|error| tracing::debug!("a WebSocket did not begin: {error}"))
+        .on_upgrade(move |socket| async move {
+            serve(state.app, socket).await;
+            drop(permit);
+        })
 }
 
 /// Serves a client until it leaves.
-async fn talk(dispatcher: RequestDispatcher, upgraded: Upgraded, _permit: OwnedSemaphorePermit) {
-    let (reader, writer) = tokio::io::split(TokioIo::new(upgraded));
-    let (send, inbox) = channel(MAX_WAITING);
-    let (outbox, outgoing) = channel(MAX_WAITING);
-    let (control, controls) = channel(MAX_WAITING);
-    let reading = read(FrameReader::new(reader), send, control);
-    let writing = write(writer, outgoing, controls);
-    // Dropped at the end: the requests of a client that left are cancelled.
-    let mut serving = JoinSet::new();
-    serving.spawn(serve(dispatcher, inbox, outbox));
-    tokio::join!(reading, writing);
+async fn serve(app: App, socket: WebSocket) {
+    // Ends the requests too: their answers reach no client.
+    let client_left = CancellationToken::new();
+    let transport = BoundedTransport::new(WebSocketTransport::new(socket), client_left.clone());
+    let handler = McpHandler::new(app, client_left.clone());
+    match serve_server_with_ct(handler, transport, client_left).await {
+        Ok(running) => {
+            if let Err(panic) = running.waiting().await {
+                tracing::error!("a client is no longer served: {panic}");
+            }
+        }
+        Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {}
+        Err(error) => tracing::info!("the client did not begin: {error}"),
+    }
 }
 
-/// What goes to the client beside messages.
-enum ControlReply {
-    Ping,
-    Pong(Vec<u8>),
-    Close(CloseReason),
+/// Messages of the protocol in frames of text.
+struct WebSocketTransport {
+    sink: Arc<Mutex<SplitSink<WebSocket, Message>>>,
+    stream: SplitStream<WebSocket>,
+    /// Reset whenever the client is heard.
+    silence: Interval,
+    /// Whether the client was asked since then.
+    is_pinged: bool,
+    refusal: PendingReply,
+    /// Why the connection ends, once that is known.
+    closing: Option<CloseCode>,
 }
 
-/// Until the client leaves or breaks the protocol.
-async fn read(
-    mut frames: FrameReader<impl tokio::io::AsyncRead + Unpin>,
-    inbox: Sender<Vec<u8>>,
-    control: Sender<ControlReply>,
-) {
-    let mut is_silent = false;
-    let reason = loop {
-        // A frame is read on after a ping: the future stays.
-        let next = frames.next();
-        tokio::pin!(next);
-        let frame = loop {
-            match tokio::time::timeout(PING_INTERVAL, &mut next).await {
-                Ok(frame) => break Some(frame),
-                Err(_) if is_silent => break None,
-                Err(_) => {
-                    is_silent = true;
-                    if control.send(ControlReply::Ping).await.is_err() {
-                        return;
+impl WebSocketTransport {
+    fn new(socket: WebSocket) -> Self {
+        let (sink, stream) = socket.split();
+        let sink = Arc::new(Mutex::new(sink));
+        let mut silence = interval(PING_INTERVAL);
+        silence.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        silence.reset();
+        let (refusal, closing) = (PendingReply::default(), None);
+        Self { sink, stream, silence, is_pinged: false, refusal, closing }
+    }
+
+    /// Asks whether the client is still there. One that does not read what it gets is not asked.
+    async fn ping(&mut self) {
+        self.is_pinged = true;
+        if let Ok(mut sink) = self.sink.try_lock() {
+            // A failed write is noticed by the next read.
+            let _ = timeout(CLOSE_TIMEOUT, sink.send(Message::Ping(Bytes::new()))).await;
+        }
+    }
+
+    /// Writes a close frame, if the client still reads.
+    async fn write_close(&mut self, code: CloseCode) {
+        let sink = Arc::clone(&self.sink);
+        let frame = Message::Close(Some(CloseFrame { code, reason: "".into() }));
+        let writing = async move { sink.lock().await.send(frame).await };
+        if !matches!(timeout(CLOSE_TIMEOUT, writing).await, Ok(Ok(()))) {
+            tracing::debug!("a client left before the close frame");
+        }
+    }
+
+    /// The next frame of text; `None`: the client has left or is about to be closed.
+    async fn next_text(&mut self) -> Option<String> {
+        loop {
+            let frame = tokio::select! {
+                frame = self.stream.next() => frame?,
+                _ = self.silence.tick() => {
+                    if self.is_pinged {
+                        return None;
                     }
+                    self.ping().await;
+                    continue;
+                }
+            };
+            self.silence.reset();
+            self.is_pinged = false;
+            match frame {
+                Ok(Message::Text(text)) => return Some(text.as_str().to_owned()),
+                Ok(Message::Ping(_) | Message::Pong(_)) => {}
+                Ok(Message::Binary(_)) => self.closing = Some(close_code::UNSUPPORTED),
+                // The next read writes the answer to it.
+                Ok(Message::Close(_)) => {
+                    let _ = timeout(CLOSE_TIMEOUT, self.stream.next()).await;
+                    return None;
+                }
+                Err(error) => self.closing = Some(code_of(error)),
+            }
+            if self.closing.is_some() {
+                return None;
+            }
+        }
+    }
+}
+
+/// The code of the close frame for a broken frame (RFC 6455, section 7.4.1).
+fn code_of(error: axum::Error) -> CloseCode {
+    match error.into_inner().downcast_ref::<tungstenite::Error>() {
+        Some(tungstenite::Error::Capacity(_)) => close_code::SIZE,
+        Some(tungstenite::Error::Utf8(_)) => close_code::INVALID,
+        _ => close_code::PROTOCOL,
+    }
+}
+
+/// The answer to a text that is no message, with the id of its request where that can be read.
+fn refusal_of(text: &str, error: &serde_json::Error) -> ServerJsonRpcMessage {
+    match serde_json::from_str::<Value>(text) {
+        Ok(value) => {
+            let id = value.get("id").and_then(|id| RequestId::deserialize(id).ok());
+            ServerJsonRpcMessage::error(ErrorData::invalid_request(error.to_string(), None), id)
+        }
+        Err(_) => ServerJsonRpcMessage::error(ErrorData::parse_error(error.to_string(), None), None),
+    }
+}
+
+impl Transport<RoleServer> for WebSocketTransport {
+    type Error = axum::Error;
+
+    fn send(
+        &mut self,
+        message: ServerJsonRpcMessage,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        let sink = Arc::clone(&self.sink);
+        async move {
+            let text = serde_json::to_string(&message).map_err(axum::Error::new)?;
+            sink.lock().await.send(Message::text(text)).await
+        }
+    }
+
+    async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
+        while self.closing.is_none() {
+            self.refusal.written().await;
+            let Some(text) = self.next_text().await else { break };
+            match serde_json::from_str(&text) {
+                Ok(message) => return Some(message),
+                Err(error) => {
+                    let sending = self.send(refusal_of(&text, &error));
+                    self.refusal.set(sending);
                 }
             }
-        };
-        is_silent = false;
-        let passed_on = match frame {
-            None => break CloseReason::Cut,
-            Some(Err(reason)) => break reason,
-            Some(Ok(ClientFrame::Close)) => break CloseReason::Normal,
-            Some(Ok(ClientFrame::Pong)) => true,
-            Some(Ok(ClientFrame::Ping(payload))) => control.send(ControlReply::Pong(payload)).await.is_ok(),
-            Some(Ok(ClientFrame::Text(text))) => inbox.send(text).await.is_ok(),
-        };
-        if !passed_on {
-            return;
         }
-    };
-    // The writer may have ended first.
-    let _ = control.send(ControlReply::Close(reason)).await;
-    // A connection that is dropped with unread bytes is reset, and the client never reads the close frame.
-    let _ = tokio::time::timeout(CLOSE_TIMEOUT, frames.skip_rest()).await;
-}
+        if let Some(code) = self.closing {
+            self.write_close(code).await;
+        }
+        None
+    }
 
-/// Until the connection is closed or cut.
-async fn write(
-    mut writer: WriteHalf<impl AsyncWrite>,
-    mut outgoing: Receiver<Value>,
-    mut controls: Receiver<ControlReply>,
-) {
-    loop {
-        let written = tokio::select! {
-            Some(reply) = controls.recv() => match reply {
-                ControlReply::Ping => write_ping(&mut writer).await,
-                ControlReply::Pong(payload) => write_pong(&mut writer, &payload).await,
-                ControlReply::Close(reason) => {
-                    if let Some(code) = reason.code() {
-                        // The client may have left.
-                        let _ = write_close(&mut writer, code).await;
-                    }
-                    return;
-                }
-            },
-            Some(message) = outgoing.recv() => write_text(&mut writer, &message.to_string()).await,
-            else => return,
-        };
-        if written.is_err() {
-            return;
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        if self.closing.is_none() {
+            self.write_close(close_code::NORMAL).await;
         }
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+    use tungstenite::error::{CapacityError, ProtocolError};
+
     use super::*;
 
-    fn headers(changes: &[(&'static str, &str)]) -> HeaderMap {
-        let mut headers = HeaderMap::new();
-        // The key is the example of RFC 6455, section 1.3.
-        let all = [
-            ("upgrade", "websocket"),
-            ("connection", "keep-alive, Upgrade"),
-            ("sec-websocket-version", "13"),
-            ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
-        ];
-        for (name, value) in all.iter().chain(changes) {
-            headers.insert(*name, value.parse().unwrap());
+    #[test]
+    fn a_close_frame_says_what_was_broken() {
+        let too_long = CapacityError::MessageTooLong { size: 2, max_size: 1 };
+        for (error, expected) in [
+            (tungstenite::Error::Capacity(too_long), 1009),
+            (tungstenite::Error::Utf8("at 1".into()), 1007),
+            (tungstenite::Error::Protocol(ProtocolError::UnmaskedFrameFromClient), 1002),
+        ] {
+            assert_eq!(code_of(axum::Error::new(error)), expected);
         }
-        headers
     }
 
     #[test]
-    fn the_example_of_rfc_6455_is_answered() {
-        let (answer, protocol) = handshake(&headers(&[])).unwrap();
-        assert_eq!((answer.to_str().unwrap(), protocol), ("s3pPLMBiTxaQ9kYGzzhZRbK+xOo=", None));
-        let (_, protocol) = handshake(&headers(&[("sec-websocket-protocol", "chat, mcp")])).unwrap();
-        assert_eq!(protocol.unwrap(), "mcp");
-        for change in [
-            ("upgrade", "h2c"),
-            ("connection", "close"),
-            ("sec-websocket-version", "8"),
-            ("sec-websocket-key", "short"),
-            ("sec-websocket-key", "dGhlIHNhbXBsZQ=="),
+    fn a_text_that_is_no_message_is_refused_with_its_id() {
+        for (text, code, id) in [
+            ("{", -32700, json!(null)),
+            ("[1]", -32600, json!(null)),
+            (r#"{"id":1,"method":"ping"}"#, -32600, json!(1)),
+            (r#"{"jsonrpc":"2.0","id":"a"}"#, -32600, json!("a")),
+            (r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, -32600, json!(null)),
         ] {
-            assert!(handshake(&headers(&[change])).is_err(), "{change:?}");
+            let error = serde_json::from_str::<ClientJsonRpcMessage>(text).expect_err(text);
+            let refusal = serde_json::to_value(refusal_of(text, &error)).unwrap();
+            assert_eq!((&refusal["error"]["code"], &refusal["id"]), (&json!(code), &id), "{text}");
         }
     }
 }

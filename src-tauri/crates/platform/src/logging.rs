@@ -4,9 +4,10 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use io::{Clock, RealClock};
+use tracing::Level;
 use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
 use tracing_appender::rolling::{RollingFileAppender, Rotation};
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::{LevelFilter, filter_fn};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry, reload};
@@ -17,6 +18,15 @@ const MAX_FILES: usize = 7;
 /// Lines that wait for the disk at most; further ones are dropped. Their queue is allocated at the start, and the
 /// default of 128,000 lines takes 4 MB.
 const MAX_WAITING_LINES: usize = 4096;
+
+/// Libraries that log messages of their clients, or what people type: only their errors are kept.
+const QUIET_LIBRARIES: [&str; 4] = ["rmcp", "rustyline", "tokio_tungstenite", "tungstenite"];
+
+/// Whether a line of this target and level may be in the log.
+fn may_log(target: &str, level: Level) -> bool {
+    let library = target.split("::").next().unwrap_or_default();
+    level == Level::ERROR || !QUIET_LIBRARIES.contains(&library)
+}
 
 /// The log of a worker's process: what it says on stderr goes into the log of the program that started it.
 pub fn to_stderr() {
@@ -58,8 +68,9 @@ impl Logging {
             .with_ansi(std::io::stderr().is_terminal())
             .with_writer(std::io::stderr)
             .with_filter(LevelFilter::WARN);
+        let quiet = filter_fn(|line| may_log(line.target(), *line.level()));
         // Fails where another log runs in this process already: that one goes on.
-        let _ = tracing_subscriber::registry().with(level).with(file).with(stderr).try_init();
+        let _ = tracing_subscriber::registry().with(level).with(quiet).with(file).with(stderr).try_init();
         std::panic::set_hook(Box::new(|panic| tracing::error!("{panic}")));
         Self { level: handle, _guard: guard }
     }
@@ -103,5 +114,25 @@ impl Write for PrivateLog {
 
     fn flush(&mut self) -> std::io::Result<()> {
         self.appender.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_of_clients_stay_out_of_the_log() {
+        for (target, level, expected) in [
+            ("rmcp::service", Level::WARN, false),
+            ("rmcp", Level::TRACE, false),
+            ("rustyline", Level::DEBUG, false),
+            ("tungstenite::protocol", Level::TRACE, false),
+            ("rmcp::service", Level::ERROR, true),
+            ("mcp_server::stdio", Level::INFO, true),
+            ("rmcp_other", Level::INFO, true),
+        ] {
+            assert_eq!(may_log(target, level), expected, "{target} {level}");
+        }
     }
 }

@@ -6,27 +6,27 @@ use contract::Result;
 use io::{Io, RealIo};
 
 /// Entries that are kept.
-const MAX_ENTRIES: usize = 1000;
+pub const MAX_ENTRIES: usize = 1000;
 
 /// A longer entry, such as a pasted book, is not kept.
-const MAX_ENTRY_BYTES: usize = 64 << 10;
+pub const MAX_ENTRY_BYTES: usize = 64 << 10;
 
 /// No history is larger: every entry once more before the file is shortened.
 const MAX_FILE_BYTES: u64 = 2 * (MAX_ENTRIES * MAX_ENTRY_BYTES) as u64;
 
-/// What was sent, oldest first, and the file that keeps it.
+/// The file that keeps what was sent.
 pub struct PromptHistory {
     /// None where the user does not want it.
     path: Option<PathBuf>,
-    entries: Vec<String>,
 }
 
 impl PromptHistory {
-    /// Reads the file, if one is to keep it; it need not exist. Lines that are damaged are skipped.
+    /// Reads the entries of the file, oldest first, if one is to keep them; it need not exist. Lines that are damaged are
+    /// skipped.
     ///
     /// Errors: the file can't be read or shortened.
-    pub fn open(path: Option<PathBuf>) -> Result<Self> {
-        let Some(path) = path else { return Ok(Self { path, entries: Vec::new() }) };
+    pub fn open(path: Option<PathBuf>) -> Result<(Self, Vec<String>)> {
+        let Some(path) = path else { return Ok((Self { path }, Vec::new())) };
         let bytes = match RealIo.exists(&path)? {
             true => RealIo.read_within(&path, MAX_FILE_BYTES)?,
             false => Vec::new(),
@@ -38,25 +38,13 @@ impl PromptHistory {
             let text: String = entries.iter().map(|entry| line_of(entry)).collect();
             RealIo.write_atomic(&path, text.as_bytes())?;
         }
-        Ok(Self { path: Some(path), entries })
+        Ok((Self { path: Some(path) }, entries))
     }
 
-    /// What was sent, oldest first.
-    pub fn entries(&self) -> &[String] {
-        &self.entries
-    }
-
-    /// Adds an entry, unless it is empty, too long, or the last one again.
-    ///
-    /// Errors: the file can't be written. The entry is among `entries` all the same.
-    pub fn add(&mut self, text: &str) -> Result<()> {
-        let is_again = self.entries.last().is_some_and(|last| last == text);
-        if text.trim().is_empty() || text.len() > MAX_ENTRY_BYTES || is_again {
-            return Ok(());
-        }
-        self.entries.push(text.to_owned());
+    /// Appends an entry. Errors: the file can't be written.
+    pub fn append(&self, entry: &str) -> Result<()> {
         match &self.path {
-            Some(path) => Ok(RealIo.append(path, line_of(text).as_bytes())?),
+            Some(path) => Ok(RealIo.append(path, line_of(entry).as_bytes())?),
             None => Ok(()),
         }
     }
@@ -68,10 +56,11 @@ fn line_of(entry: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::line_editor::LineEditor;
     use super::*;
 
     fn entries(path: &std::path::Path) -> Vec<String> {
-        PromptHistory::open(Some(path.to_owned())).unwrap().entries().to_vec()
+        PromptHistory::open(Some(path.to_owned())).unwrap().1
     }
 
     #[test]
@@ -81,9 +70,9 @@ mod tests {
         io::make_private(&folder, &|_| false).unwrap();
         let path = folder.join("history.jsonl");
         assert!(entries(&path).is_empty(), "the first start");
-        let mut history = PromptHistory::open(Some(path.clone())).unwrap();
+        let mut editor = LineEditor::new(Some(path.clone()), &[]).unwrap();
         for text in ["one", "one", "two\nlines \"of\" text", " ", &"x".repeat(MAX_ENTRY_BYTES + 1)] {
-            history.add(text).unwrap();
+            editor.remember(text).unwrap();
         }
         assert_eq!(entries(&path), ["one", "two\nlines \"of\" text"]);
         #[cfg(unix)]
