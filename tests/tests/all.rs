@@ -60,6 +60,7 @@ mod stored_chunks;
 mod templates;
 mod tidy;
 mod tokenizers;
+mod tool_sign_in;
 mod tools;
 mod tuning;
 mod two_processes;

@@ -2632,7 +2632,7 @@ place: string,
 /**
  * Values of `env` and `headers` are empty: they are kept encrypted.
  */
-spec: ToolServerSpec, enabled: boolean, state: ToolServerState, 
+spec: ToolServerSpec, enabled: boolean, state: ToolServerState, sign_in: ToolSignInState, 
 /**
  * As last listed.
  */
@@ -2649,6 +2649,37 @@ leaves_machine: boolean,
  * The plugin that brought it.
  */
 plugin: string | null, };
+
+/**
+ * Whether the user is signed in to a server.
+ */
+export type ToolSignInState = "none" | "needed" | "waiting" | "signed_in";
+
+/**
+ * Signs in to a tool server.
+ */
+export type ToolSignInArgs = { 
+/**
+ * Of the server.
+ */
+id: string, 
+/**
+ * For authorization servers that don't register applications by themselves.
+ */
+client_id?: string | null, 
+/**
+ * Kept among the keys and never shown again.
+ */
+client_secret?: string | null, };
+
+/**
+ * A sign-in that waits for the browser.
+ */
+export type ToolSignInStart = { 
+/**
+ * To open in a browser on the computer that runs Inglenook.
+ */
+address: string, };
 
 /**
  * A tool of a server, and its permissions.
@@ -2945,6 +2976,9 @@ export type Calls = {
   tool_server_add: { args: ToolServerAddArgs; result: ToolServerInfo };
   tool_server_update: { args: ToolServerUpdateArgs; result: ToolServerInfo };
   tool_server_test: { args: IdArgs; result: ToolServerInfo };
+  tool_sign_in: { args: ToolSignInArgs; result: ToolSignInStart };
+  tool_sign_in_cancel: { args: IdArgs; result: null };
+  tool_sign_out: { args: IdArgs; result: ToolServerInfo };
   tool_server_remove: { args: IdArgs; result: null };
   tool_server_restore: { args: IdArgs; result: ToolServerInfo };
   tool_servers_import: { args: TextArgs; result: ToolServersImported };

@@ -147,6 +147,9 @@ calls! {
     "tool_server_add": ToolServerAddArgs => ToolServerInfo, |app, args| app.tool_server_add(args);
     "tool_server_update": ToolServerUpdateArgs => ToolServerInfo, |app, args| app.tool_server_update(args);
     "tool_server_test": IdArgs => ToolServerInfo, |app, args| app.tool_server_test(&args.id);
+    "tool_sign_in": ToolSignInArgs => ToolSignInStart, |app, args| app.tool_sign_in_start(args);
+    "tool_sign_in_cancel": IdArgs => (), |app, args| app.tool_sign_in_cancel(&args.id);
+    "tool_sign_out": IdArgs => ToolServerInfo, |app, args| app.tool_sign_out(&args.id);
     "tool_server_remove": IdArgs => (), |app, args| app.tool_server_remove(&args.id);
     "tool_server_restore": IdArgs => ToolServerInfo, |app, args| app.tool_server_restore(&args.id);
     "tool_servers_import": TextArgs => ToolServersImported, |app, args| app.tool_servers_import(&args.text);

@@ -10,6 +10,7 @@ mod prompts;
 mod resources;
 pub mod rounds;
 mod servers;
+mod sign_in;
 
 use std::collections::HashMap;
 use std::io::IsTerminal;
@@ -19,7 +20,8 @@ use std::time::Duration;
 use contract::types::{AppEvent, ToolServerState};
 use contract::{Error, ErrorKind, Result};
 pub use mcp::Stop as CallStop;
-use mcp::{Client, Core, Http, ServerUrl, login_shell_path};
+use mcp::authorization::{PendingSignIns, TokenSource};
+use mcp::{Client, Core, Http, connection_runtime, login_shell_path};
 use session::ToolServerRow;
 use tokio::runtime::{Handle, Runtime};
 
@@ -27,9 +29,6 @@ use crate::context::Context;
 pub use offered_tools::OfferedTools;
 pub use prompts::arguments as prompt_arguments;
 use records::tool_servers::{Secrets, StoredServer, listed};
-
-/// Connections wait most of the time.
-const RUNTIME_THREADS: usize = 1;
 
 /// A server that starts is waited for no longer than its greeting and its list may take.
 const STARTING: Duration = Duration::from_secs(120);
@@ -48,6 +47,7 @@ pub(crate) struct ToolServers {
     path: OnceLock<String>,
     /// Removed since the program began, with what was sealed of them: they can be had back.
     removed: Mutex<HashMap<String, (ToolServerRow, Secrets)>>,
+    sign_ins: PendingSignIns,
 }
 
 #[derive(Default)]
@@ -75,6 +75,7 @@ impl ToolServers {
             runtime: Mutex::default(),
             path: OnceLock::new(),
             removed: Mutex::default(),
+            sign_ins: PendingSignIns::default(),
         }
     }
 
@@ -114,7 +115,7 @@ impl ToolServers {
         match self.live().servers.get(id) {
             None => ToolServerState::Idle,
             Some(ToolServer::Starting(_)) => ToolServerState::Starting,
-            Some(ToolServer::Ready(client)) => match client.over() {
+            Some(ToolServer::Ready(client)) => match client.over().or_else(|| client.sign_in_fault()) {
                 None => ToolServerState::Ready,
                 Some(error) => ToolServerState::Failed { error: error.info },
             },
@@ -185,10 +186,15 @@ impl ToolServers {
         let client =
             match (kept.launch(&secrets, self.ctx.environment.0, self.program_path()), &kept.spec.url) {
                 (Some(launch), _) => Client::launch(&launch, core)?,
-                (None, Some(url)) => {
-                    let place = ServerUrl::parse(url)?;
-                    let http = Http::new(self.ctx.gate.clone(), self.runtime()?, place, &secrets.headers())?;
-                    Client::reach(http, core)?
+                (None, Some(_)) => {
+                    let (site, headers) = (self.sign_in_site(&row)?, secrets.headers());
+                    let http =
+                        Http::new(site.gate.clone(), site.runtime.clone(), site.server.clone(), &headers)?;
+                    let tokens = match kept.signed_in {
+                        true => TokenSource::signed_in(&site)?,
+                        false => TokenSource::signed_out(&site),
+                    };
+                    Client::reach(http.with_tokens(tokens), core)?
                 }
                 (None, None) => return Err(Error::bug("a server of tools is nowhere")),
             };
@@ -213,12 +219,7 @@ impl ToolServers {
         if let Some(runtime) = &*runtime {
             return Ok(runtime.handle().clone());
         }
-        let mut builder = tokio::runtime::Builder::new_multi_thread();
-        let builder = builder.worker_threads(RUNTIME_THREADS).enable_all().thread_name("inglenook-tools");
-        let made = builder.build().map_err(|error| {
-            let message = format!("The system could not start a thread: {error}.");
-            Error::new(ErrorKind::Limit, "app.thread", message, "Close other programs and restart Inglenook.")
-        })?;
+        let made = connection_runtime()?;
         let handle = made.handle().clone();
         *runtime = Some(made);
         Ok(handle)

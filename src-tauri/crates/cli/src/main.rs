@@ -7,6 +7,7 @@
 mod args;
 mod batch;
 mod bench;
+mod browser;
 mod chat;
 mod checkpoints;
 mod convert;

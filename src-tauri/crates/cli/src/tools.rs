@@ -8,13 +8,14 @@ use contract::Error;
 use contract::Result;
 use contract::types::{
     PluginInfo, PluginSwitchArgs, ToolPrompt, ToolPromptArgs, ToolPromptArgument, ToolResources,
-    ToolServerAddArgs, ToolServerInfo, ToolServerSpec, ToolServerState, ToolServerUpdateArgs,
+    ToolServerAddArgs, ToolServerInfo, ToolServerSpec, ToolServerState, ToolServerUpdateArgs, ToolSignInArgs,
+    ToolSignInState,
 };
 use serde_json::json;
 
 use crate::args::global::Global;
 use crate::input::read_stdin;
-use crate::{open_model, out};
+use crate::{browser, open_model, out};
 
 #[derive(Debug, Args)]
 pub struct ToolsArgs {
@@ -49,6 +50,18 @@ pub enum ToolsVerb {
     Import { file: std::path::PathBuf },
     /// Start a server and list its tools
     Test { id: String },
+    /// Sign in to a server in the browser; waits until you are done
+    SignIn {
+        id: String,
+        /// Client ID, for servers that don't register applications by themselves
+        #[arg(long)]
+        client_id: Option<String>,
+        /// Read the client secret from standard input
+        #[arg(long, requires = "client_id")]
+        client_secret_stdin: bool,
+    },
+    /// Sign out of a server: revoke and remove its tokens
+    SignOut { id: String },
     /// List the resources of a server
     Resources { id: String },
     /// Print a text resource, by its address from `resources` or from a template
@@ -129,6 +142,12 @@ pub fn tools(global: &Global, args: ToolsArgs) -> Result<()> {
             }
         }
         ToolsVerb::Test { id } => show(app.tool_server_test(&id)?),
+        ToolsVerb::SignIn { id, client_id, client_secret_stdin } => {
+            let client_secret = if client_secret_stdin { Some(client_secret()?) } else { None };
+            let args = ToolSignInArgs { id: id_of(&app, &id)?, client_id, client_secret };
+            show(app.tool_sign_in(args, open_sign_in)?);
+        }
+        ToolsVerb::SignOut { id } => show(app.tool_sign_out(&id_of(&app, &id)?)?),
         ToolsVerb::Resources { id } => {
             let offered = app.tool_resources(&id)?;
             if global.json { out::json(&offered) } else { resource_lines(&offered) }
@@ -230,6 +249,9 @@ fn table(list: &[ToolServerInfo]) {
         let state = match (&server.state, server.enabled) {
             (_, false) => "off".to_owned(),
             (ToolServerState::Failed { error }, true) => format!("{} {}", error.message, error.remedy),
+            (ToolServerState::Ready, true) if server.sign_in == ToolSignInState::SignedIn => {
+                "works, signed in".into()
+            }
             (ToolServerState::Ready, true) => "works".into(),
             (ToolServerState::Idle | ToolServerState::Starting, true) => "starts on demand".into(),
         };
@@ -254,6 +276,24 @@ fn variable(name: &str) -> Result<(String, String)> {
         Error::input("tools.variable", message, "Set it before you run the command.")
     })?;
     Ok((name.to_owned(), value))
+}
+
+fn open_sign_in(address: &str) {
+    out::log(&format!("Sign in at this address:\n{address}"));
+    match browser::open(address) {
+        true => out::log("Waiting for the browser…"),
+        false => out::log("No browser could be opened. Open the address yourself."),
+    }
+}
+
+/// Longest secret of a client.
+const MAX_SECRET_BYTES: u64 = 8 << 10;
+
+fn client_secret() -> Result<String> {
+    let text = String::from_utf8(read_stdin(MAX_SECRET_BYTES)?).map_err(|_| {
+        Error::input("input.stdin", "Standard input is not UTF-8 text.", "Write the client secret.")
+    })?;
+    Ok(text.trim().to_owned())
 }
 
 /// Of all headers of a server together.

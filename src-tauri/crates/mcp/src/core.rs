@@ -87,6 +87,11 @@ impl Core {
         &self.name
     }
 
+    /// Has the server's state shown again.
+    pub fn announce_change(&self) {
+        (self.changed)();
+    }
+
     fn state(&self) -> MutexGuard<'_, CoreState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

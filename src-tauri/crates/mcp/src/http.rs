@@ -5,21 +5,24 @@
 use std::collections::HashMap;
 use std::error::Error as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
 
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
-use reqwest::redirect::Policy;
-use reqwest::{Client, NoProxy, Proxy, RequestBuilder, Response, StatusCode, Url};
+use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
 use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
+mod access;
+mod client;
 mod server_url;
 
+use client::CONNECT_WITHIN;
+pub(crate) use client::client;
 pub use server_url::ServerUrl;
 
 use super::core::{Core, words};
 use super::{malformed, stateless};
+use crate::authorization::TokenSource;
 use contract::types::ConnectionPurpose;
 use contract::{Error, ErrorKind, Result};
 use documents::lenient_json;
@@ -27,15 +30,13 @@ use net::sse::Events;
 use net::{Connection, ConnectionGate};
 use secrets::Secret;
 
-/// A host that takes longer to be found and reached is not there.
-const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 /// Longest answer: a picture in base64 has some megabytes.
 const MAX_BODY_BYTES: usize = 16 << 20;
 /// Bytes of a refusal's body that are read.
 const MAX_REFUSAL_BYTES: usize = 8 << 10;
 
 /// Redirects of one message that are followed: a missing slash at the end takes one.
-const MAX_REDIRECTS: usize = 5;
+pub(crate) const MAX_REDIRECTS: usize = 5;
 
 const SESSION: &str = "mcp-session-id";
 const REVISION: &str = "mcp-protocol-version";
@@ -46,6 +47,7 @@ pub struct Http {
     client: Client,
     place: ServerUrl,
     headers: HeaderMap,
+    tokens: Option<TokenSource>,
     session: Mutex<Session>,
 }
 
@@ -69,38 +71,7 @@ impl Http {
         place: ServerUrl,
         headers: &[(String, Secret)],
     ) -> Result<Self> {
-        let unusable = |why: String| {
-            let message = format!("No server can be reached: {why}.");
-            Error::input(
-                "tools.client",
-                message,
-                "Check the proxy settings and the certificates of the system.",
-            )
-        };
-        let proxy = match gate.proxy()? {
-            Some(proxy) => {
-                let made = Proxy::all(proxy.as_str()).map_err(|error| unusable(cause(&error)))?;
-                Some(made.no_proxy(NoProxy::from_env()))
-            }
-            None => None,
-        };
-        let trust = tls::client_config().map_err(|error| unusable(error.to_string()))?;
-        let builder = || {
-            let builder = Client::builder()
-                .tls_backend_preconfigured(trust.clone())
-                .user_agent(concat!("inglenook/", env!("CARGO_PKG_VERSION")))
-                // A key is sent only to the server that it belongs to: see `redirect_within`.
-                .redirect(Policy::none())
-                .connect_timeout(CONNECT_WITHIN)
-                .http1_only();
-            // No proxy stands between two programs of one computer.
-            match (place.is_here, &proxy) {
-                (true, _) => builder.no_proxy(),
-                (false, Some(proxy)) => builder.proxy(proxy.clone()),
-                (false, None) => builder,
-            }
-        };
-        let client = builder().build().map_err(|error| unusable(cause(&error)))?;
+        let client = client(&gate, place.is_here)?;
         let mut all = HeaderMap::new();
         for (name, value) in headers {
             let wrong = || {
@@ -112,7 +83,7 @@ impl Http {
             value.set_sensitive(true);
             all.insert(key, value);
         }
-        Ok(Self { gate, runtime, client, place, headers: all, session: Mutex::default() })
+        Ok(Self { gate, runtime, client, place, headers: all, tokens: None, session: Mutex::default() })
     }
 
     fn session(&self) -> MutexGuard<'_, Session> {
@@ -162,7 +133,8 @@ impl Http {
         let _ = session.events.take().map(|task| task.abort());
         let Some(id) = session.id.take() else { return };
         let url = session.moved.clone().unwrap_or_else(|| self.place.url.clone());
-        let request = self.client.delete(url).headers(self.headers.clone());
+        let token = self.tokens.as_ref().and_then(TokenSource::last_header);
+        let request = self.client.delete(url).headers(self.headers_with(token));
         let request = request.header(SESSION, id).timeout(CONNECT_WITHIN);
         let Ok(connection) = self.gate.connect(&self.place.host, ConnectionPurpose::Tool) else {
             return;
@@ -184,7 +156,8 @@ impl Http {
     pub async fn open_events(&self, core: &Core, after: Option<&str>) -> Result<Option<EventStream>> {
         let connection = self.gate.connect(&self.place.host, ConnectionPurpose::Tool)?;
         let url = self.session().moved.clone().unwrap_or_else(|| self.place.url.clone());
-        let mut request = self.client.get(url).headers(self.headers.clone());
+        let token = self.token().await?;
+        let mut request = self.client.get(url).headers(self.headers_with(token));
         request = self.in_session(request.header(ACCEPT, "text/event-stream")).0;
         if let Some(id) = after.and_then(|id| HeaderValue::try_from(id).ok()) {
             request = request.header("last-event-id", id);
@@ -206,20 +179,12 @@ impl Http {
 
     async fn exchange(this: &Arc<Self>, core: &Arc<Core>, message: &Value, id: Option<u64>) -> Result<()> {
         let connection = this.gate.connect(&this.place.host, ConnectionPurpose::Tool)?;
-        let body = message.to_string();
-        let mut url = this.session().moved.clone().unwrap_or_else(|| this.place.url.clone());
-        let marks = stateless::headers_of(message);
-        let (mut response, mut had_session) = this.deliver(core, &url, &body, &marks, &connection).await?;
-        for _ in 0..MAX_REDIRECTS {
-            let Some(next) = redirect_within(&response) else { break };
-            let is_lasting =
-                matches!(response.status(), StatusCode::MOVED_PERMANENTLY | StatusCode::PERMANENT_REDIRECT);
-            if is_lasting {
-                this.session().moved = Some(next.clone());
-            }
-            url = next;
-            (response, had_session) = this.deliver(core, &url, &body, &marks, &connection).await?;
-        }
+        let token = this.token().await?;
+        let sent = this.deliver(core, message, token.clone(), &connection).await?;
+        let (response, had_session) = match this.other_token(sent.0.status(), token.as_ref()).await? {
+            Some(other) => this.deliver(core, message, Some(other), &connection).await?,
+            None => sent,
+        };
         if !response.status().is_success() {
             let error = this.refused(core, response, &connection, had_session).await;
             return Err(error);
@@ -230,22 +195,45 @@ impl Http {
         Self::listen(this, core, response, &connection, id).await
     }
 
-    /// Sends a message with these headers to an address of the server. Also returns whether it belongs to a session.
+    /// Sends a message, and follows redirects within the origin. Also returns whether it belongs to a session.
     async fn deliver(
+        &self,
+        core: &Core,
+        message: &Value,
+        token: Option<HeaderValue>,
+        connection: &Connection,
+    ) -> Result<(Response, bool)> {
+        let body = message.to_string();
+        let mut headers = self.headers_with(token);
+        stateless::headers_of(message).into_iter().for_each(|(name, value)| _ = headers.insert(name, value));
+        let mut url = self.session().moved.clone().unwrap_or_else(|| self.place.url.clone());
+        let mut sent = self.deliver_to(core, &url, &body, &headers, connection).await?;
+        for _ in 0..MAX_REDIRECTS {
+            let Some(next) = redirect_within(&sent.0) else { break };
+            let is_lasting =
+                matches!(sent.0.status(), StatusCode::MOVED_PERMANENTLY | StatusCode::PERMANENT_REDIRECT);
+            if is_lasting {
+                self.session().moved = Some(next.clone());
+            }
+            url = next;
+            sent = self.deliver_to(core, &url, &body, &headers, connection).await?;
+        }
+        Ok(sent)
+    }
+
+    /// Sends a message with these headers to an address of the server. Also returns whether it belongs to a session.
+    async fn deliver_to(
         &self,
         core: &Core,
         url: &Url,
         body: &str,
-        marks: &[(&'static str, HeaderValue)],
+        headers: &HeaderMap,
         connection: &Connection,
     ) -> Result<(Response, bool)> {
         connection.sent(body.len());
-        let mut request = self.client.post(url.clone()).headers(self.headers.clone());
+        let mut request = self.client.post(url.clone()).headers(headers.clone());
         request = request.header(CONTENT_TYPE, "application/json");
         request = request.header(ACCEPT, "application/json, text/event-stream");
-        for (name, value) in marks {
-            request = request.header(*name, value);
-        }
         let (request, had_session) = self.in_session(request);
         let sent = request.body(body.to_owned()).send().await;
         Ok((sent.map_err(|error| self.unreachable(core, &error))?, had_session))
@@ -351,6 +339,9 @@ impl Http {
                 break;
             }
         }
+        if let Some(error) = self.sign_in_error(core, status, response.headers()).await {
+            return error;
+        }
         let said = words(&String::from_utf8_lossy(&body));
         let quoted = if said.is_empty() { String::from(".") } else { format!(": {said}.") };
         let name = core.name();
@@ -413,19 +404,19 @@ impl EventStream {
     }
 }
 
-fn is_event_stream(response: &Response) -> bool {
+pub(crate) fn is_event_stream(response: &Response) -> bool {
     let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     kind.is_some_and(|kind| kind.to_ascii_lowercase().starts_with("text/event-stream"))
 }
 
 /// Where a redirect leads.
-fn location(response: &Response) -> Option<Url> {
+pub(crate) fn location(response: &Response) -> Option<Url> {
     let to = response.headers().get(LOCATION)?.to_str().ok()?;
     response.url().join(to).ok().filter(|_| response.status().is_redirection())
 }
 
 /// Where a redirect leads that keeps the message and stays within the origin: a key goes nowhere else.
-fn redirect_within(response: &Response) -> Option<Url> {
+pub(crate) fn redirect_within(response: &Response) -> Option<Url> {
     let keeps_method = matches!(response.status().as_u16(), 301 | 302 | 307 | 308);
     location(response).filter(|to| keeps_method && is_same_origin(response.url(), to))
 }
@@ -436,7 +427,7 @@ fn is_same_origin(from: &Url, to: &Url) -> bool {
 }
 
 /// The innermost reason. What lies around it repeats addresses.
-fn cause(error: &reqwest::Error) -> String {
+pub(crate) fn cause(error: &reqwest::Error) -> String {
     let mut cause = error.source();
     while let Some(inner) = cause.and_then(|it| it.source()) {
         cause = Some(inner);

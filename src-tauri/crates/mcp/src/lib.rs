@@ -4,6 +4,7 @@
 //! length, connects outside our gate, and covers far more of the protocol.
 #![forbid(unsafe_code)]
 
+pub mod authorization;
 mod broken_message;
 mod core;
 mod descendants;
@@ -25,6 +26,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::runtime::Runtime;
 
 use contract::{Error, ErrorKind, Result};
 pub use core::{Core, Stop};
@@ -48,6 +50,9 @@ const MAX_TIMEOUTS: u32 = 20;
 
 /// What a server answers that knows no such request.
 const NO_METHOD: i64 = -32601;
+
+/// Connections wait most of the time.
+const RUNTIME_THREADS: usize = 1;
 
 /// Far beyond any server.
 const MAX_PAGES: usize = 64;
@@ -124,6 +129,14 @@ impl Client {
     /// Why it answers no more; None: it does.
     pub fn over(&self) -> Option<Error> {
         self.core.over()
+    }
+
+    /// Why the user has to sign in. None: nothing is known of that.
+    pub fn sign_in_fault(&self) -> Option<Error> {
+        match &self.transport {
+            Transport::Stdio(_) => None,
+            Transport::Http(http) => http.sign_in_fault(),
+        }
     }
 
     /// Says that nothing more will be asked, without waiting for its end; dropping it does.
@@ -213,6 +226,16 @@ fn wait_for(replies: &Receiver<Reply>, within: Duration) -> Result<Reply, RecvTi
             other => return Ok(other),
         }
     }
+}
+
+/// Starts what connections run on. Its owner must not be one of its own threads.
+pub fn connection_runtime() -> Result<Runtime> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let builder = builder.worker_threads(RUNTIME_THREADS).enable_all().thread_name("inglenook-tools");
+    builder.build().map_err(|error| {
+        let message = format!("The system could not start a thread: {error}.");
+        Error::new(ErrorKind::Limit, "app.thread", message, "Close other programs and restart Inglenook.")
+    })
 }
 
 /// Who we are.

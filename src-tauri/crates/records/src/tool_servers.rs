@@ -7,10 +7,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use session::ToolServerRow;
 
-use contract::types::{ToolInfo, ToolServerSpec};
+use contract::types::{
+    ToolInfo, ToolPermitArgs, ToolServerInfo, ToolServerSpec, ToolServerState, ToolSignInState,
+};
 use contract::{Error, Result};
-use mcp::Launch;
 use mcp::server_spec::check;
+use mcp::{Launch, ServerUrl};
 use secrets::{Keys, Secret};
 
 /// Longest name of a server, in characters.
@@ -84,6 +86,8 @@ pub struct StoredServer {
     pub off: BTreeSet<String>,
     /// The plugin that brought it.
     pub plugin: Option<String>,
+    /// The keys hold a sign-in to it.
+    pub signed_in: bool,
 }
 
 impl StoredServer {
@@ -130,6 +134,69 @@ impl StoredServer {
             read_only: tool.read_only,
         };
         self.tools.iter().map(info).collect()
+    }
+
+    /// The server as it is shown.
+    pub fn info(
+        self,
+        row: &ToolServerRow,
+        state: ToolServerState,
+        sign_in: ToolSignInState,
+    ) -> ToolServerInfo {
+        let (place, leaves_machine) = match (&self.spec.command, &self.spec.url) {
+            (Some(command), _) => {
+                let words = std::iter::once(command).chain(&self.spec.args);
+                (words.map(String::as_str).collect::<Vec<_>>().join(" "), false)
+            }
+            (None, Some(url)) => (url.clone(), !ServerUrl::parse(url).is_ok_and(|place| place.is_here())),
+            (None, None) => (String::new(), false),
+        };
+        ToolServerInfo {
+            id: row.id.clone(),
+            name: row.name.clone(),
+            place,
+            enabled: row.enabled,
+            state,
+            sign_in,
+            tools: self.infos(),
+            allowed: self.allow_all,
+            leaves_machine,
+            plugin: self.plugin,
+            spec: self.spec,
+        }
+    }
+
+    /// Sets what runs without asking, and which tools the model is offered.
+    pub fn permit(&mut self, args: &ToolPermitArgs) {
+        let Some(tool) = &args.tool else {
+            if let Some(allowed) = args.allowed {
+                self.allow_all = allowed;
+                if !allowed {
+                    self.allowed.clear();
+                }
+            }
+            return;
+        };
+        let put = |set: &mut BTreeSet<String>, is_in: bool| {
+            if is_in {
+                set.insert(tool.clone());
+            } else {
+                set.remove(tool);
+            }
+        };
+        match args.allowed {
+            Some(false) if self.allow_all => {
+                // All but this one, from now on.
+                self.allow_all = false;
+                self.allowed = self.tools.iter().map(|tool| tool.name.clone()).collect();
+                self.allowed.remove(tool);
+            }
+            Some(allowed) => put(&mut self.allowed, allowed),
+            None => {}
+        }
+        if let Some(enabled) = args.enabled {
+            put(&mut self.off, !enabled);
+        }
     }
 
     /// What is started, with its secrets. `path`: the folders of programs, instead of the inherited ones.

@@ -59,6 +59,25 @@ export class ToolsState {
     return this.#work(id, () => this.#backend.call('tool_server_test', { id }));
   }
 
+  /** Begins a sign-in. Returns the address for the browser; null on failure, which the server's state names. */
+  async signIn(id: string, client_id: string | null): Promise<string | null> {
+    let address: string | null = null;
+    await this.#try(id, async () => {
+      address = (await this.#backend.call('tool_sign_in', { id, client_id })).address;
+    });
+    // The row shows it already.
+    if (this.error?.code.startsWith('tools.sign_in')) this.error = null;
+    return address;
+  }
+
+  async cancelSignIn(id: string): Promise<void> {
+    await this.#backend.call('tool_sign_in_cancel', { id });
+  }
+
+  signOut(id: string): Promise<boolean> {
+    return this.#work(id, () => this.#backend.call('tool_sign_out', { id }));
+  }
+
   update(args: ToolServerUpdateArgs): Promise<boolean> {
     return this.#work(args.id, () => this.#backend.call('tool_server_update', args));
   }

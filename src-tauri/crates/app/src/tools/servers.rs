@@ -11,7 +11,6 @@ use contract::types::{
     ToolServersImported,
 };
 use contract::{Error, ErrorKind, Result};
-use mcp::ServerUrl;
 use mcp::pasted_config::{PastedServer, pasted};
 use records::tool_servers::{Secrets, StoredServer, checked_name, sealed};
 
@@ -53,6 +52,7 @@ impl App {
             // Another program is not what was allowed.
             if (&spec.command, &spec.args, &spec.url) != (&kept.spec.command, &kept.spec.args, &kept.spec.url)
             {
+                services.tools.forget_sign_in(&row)?;
                 kept = StoredServer { spec, plugin: kept.plugin, ..StoredServer::default() };
             } else {
                 kept.spec = spec;
@@ -79,6 +79,7 @@ impl App {
         let secrets = Secrets::read(&services.ctx.keys, &row.id).unwrap_or_default();
         services.tools.end(&row.id);
         Secrets::remove(&services.ctx.keys, &row.id)?;
+        services.tools.forget_sign_in(&row)?;
         services.store().remove_tool_server(&row.id)?;
         services.ctx.events.publish(AppEvent::ToolServerRemoved { id: row.id.clone() });
         let mut removed = services.tools.removed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -159,13 +160,13 @@ impl App {
     }
 
     /// A server that doesn't start is no reason to forget what the user typed.
-    fn tried(&self, id: &str) -> Result<ToolServerInfo> {
+    pub(super) fn tried(&self, id: &str) -> Result<ToolServerInfo> {
         // Its state says it.
         let _ = self.services().tools.client(id);
         self.told_tool_server(id)
     }
 
-    fn told_tool_server(&self, id: &str) -> Result<ToolServerInfo> {
+    pub(super) fn told_tool_server(&self, id: &str) -> Result<ToolServerInfo> {
         self.services().tools.announce(id);
         Ok(self.services().tools.info(&self.services().tools.row(id)?))
     }
@@ -174,60 +175,11 @@ impl App {
 impl ToolServers {
     pub(super) fn info(&self, row: &ToolServerRow) -> ToolServerInfo {
         let kept = StoredServer::of(row);
-        let (place, leaves_machine) = match (&kept.spec.command, &kept.spec.url) {
-            (Some(command), _) => {
-                let words = std::iter::once(command).chain(&kept.spec.args);
-                (words.map(String::as_str).collect::<Vec<_>>().join(" "), false)
-            }
-            (None, Some(url)) => (url.clone(), !ServerUrl::parse(url).is_ok_and(|place| place.is_here())),
-            (None, None) => (String::new(), false),
-        };
-        ToolServerInfo {
-            id: row.id.clone(),
-            name: row.name.clone(),
-            place,
-            enabled: row.enabled,
-            state: self.state(&row.id),
-            tools: kept.infos(),
-            allowed: kept.allow_all,
-            leaves_machine,
-            plugin: kept.plugin,
-            spec: kept.spec,
-        }
+        let sign_in = self.sign_in_state(row, kept.signed_in);
+        kept.info(row, self.state(&row.id), sign_in)
     }
 
     pub(super) fn permit(&self, id: &str, args: &ToolPermitArgs) -> Result<()> {
-        self.change(id, |kept| match &args.tool {
-            None => {
-                if let Some(allowed) = args.allowed {
-                    kept.allow_all = allowed;
-                    if !allowed {
-                        kept.allowed.clear();
-                    }
-                }
-            }
-            Some(tool) => {
-                let names = |is: bool, set: &mut std::collections::BTreeSet<String>| {
-                    if is {
-                        set.insert(tool.clone())
-                    } else {
-                        set.remove(tool)
-                    };
-                };
-                match args.allowed {
-                    Some(false) if kept.allow_all => {
-                        // All but this one, from now on.
-                        kept.allow_all = false;
-                        kept.allowed = kept.tools.iter().map(|tool| tool.name.clone()).collect();
-                        kept.allowed.remove(tool);
-                    }
-                    Some(allowed) => names(allowed, &mut kept.allowed),
-                    None => {}
-                }
-                if let Some(enabled) = args.enabled {
-                    names(!enabled, &mut kept.off);
-                }
-            }
-        })
+        self.change(id, |kept| kept.permit(args))
     }
 }

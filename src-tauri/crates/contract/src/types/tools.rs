@@ -77,6 +77,42 @@ pub enum ToolServerState {
     },
 }
 
+/// Whether the user is signed in to a server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolSignInState {
+    /// It demands no sign-in, as far as is known.
+    #[default]
+    None,
+    Needed,
+    /// The browser is open.
+    Waiting,
+    SignedIn,
+}
+
+/// Signs in to a tool server.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(deny_unknown_fields)]
+pub struct ToolSignInArgs {
+    /// Of the server.
+    pub id: String,
+    /// For authorization servers that don't register applications by themselves.
+    #[serde(default)]
+    #[ts(optional = nullable)]
+    pub client_id: Option<String>,
+    /// Kept among the keys and never shown again.
+    #[serde(default)]
+    #[ts(optional = nullable)]
+    pub client_secret: Option<String>,
+}
+
+/// A sign-in that waits for the browser.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+pub struct ToolSignInStart {
+    /// To open in a browser on the computer that runs Inglenook.
+    pub address: String,
+}
+
 /// A tool of a server, and its permissions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct ToolInfo {
@@ -103,6 +139,7 @@ pub struct ToolServerInfo {
     pub spec: ToolServerSpec,
     pub enabled: bool,
     pub state: ToolServerState,
+    pub sign_in: ToolSignInState,
     /// As last listed.
     pub tools: Vec<ToolInfo>,
     /// All its tools run without asking.

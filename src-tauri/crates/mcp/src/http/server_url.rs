@@ -7,9 +7,9 @@ use contract::{Error, Result};
 /// A checked address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerUrl {
-    pub(super) url: Url,
-    pub(super) host: String,
-    pub(super) is_here: bool,
+    pub(crate) url: Url,
+    pub(crate) host: String,
+    pub(crate) is_here: bool,
 }
 
 impl ServerUrl {
