@@ -52,6 +52,7 @@ mod replies;
 mod requantized;
 mod rerank;
 mod resident;
+mod scanned;
 mod scheduling;
 mod schemas;
 mod seeing;

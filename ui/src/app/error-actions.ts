@@ -87,6 +87,7 @@ const SUGGESTIONS: readonly (readonly [code: string, ...SuggestedAction[]])[] = 
   ['session.disk_full', to('space')],
   ['import.backup', DATA],
   ['keys.', setting('key_place')],
+  ['attachment.scanned', to('seeing'), to('picker')],
   ['attachment.too_large', setting('attachment_megabytes')],
   ['attachment.too_many', setting('attachment_count')],
   ['tools.nothing_asked'],

@@ -63,7 +63,11 @@ guessed?: string,
 /**
  * Of an image whose record is there.
  */
-image?: ImageInfo, };
+image?: ImageInfo, 
+/**
+ * Of a PDF with scanned pages that has not been sent.
+ */
+scanned?: ScannedPages, };
 
 /**
  * An image as lists show it.
@@ -81,6 +85,23 @@ height: number,
  * A small copy, as a data URL.
  */
 thumbnail: string, };
+
+/**
+ * Pages of a PDF that are images without text.
+ */
+export type ScannedPages = { 
+/**
+ * Those that a model which sees is shown.
+ */
+images: number, 
+/**
+ * Those that are too many, or damaged.
+ */
+left_out: number, 
+/**
+ * No page has text.
+ */
+is_all: boolean, };
 
 /**
  * The original of an image.

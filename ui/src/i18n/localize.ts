@@ -27,6 +27,8 @@ function kindOf(kind: SettingKind, text: SettingText): SettingKind {
 
 /** Where the values stand in the English text of an error whose translations name them. */
 const VALUES: Readonly<Partial<Record<ErrorCode, RegExp>>> = {
+  'attachment.scanned':
+    /^The pages of (?<name>.*) are scanned, and the model (?<model>.*) can't see images\.$/,
   'session.damaged':
     /^The chat database was damaged\. (?<chats>\d+) chats were recovered\. Missing: (?<titles>\d+) titles, at least (?<messages>\d+) messages; (?<places>\d+) places could not be read\. The damaged file is kept as (?<file>.*)\.$/,
 };

@@ -46,6 +46,7 @@ export const ERROR_CODES = [
   'ui.unreachable',
   'ui.unauthorized',
   'app.closed',
+  'attachment.scanned',
   'chat.cannot_continue',
   'compress.no_place',
   'compress.no_summary',

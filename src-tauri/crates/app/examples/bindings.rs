@@ -34,6 +34,7 @@ fn talking(config: &Config) -> Vec<String> {
         AttachmentKind,
         Attachment,
         ImageInfo,
+        ScannedPages,
         AttachmentImage,
         AttachmentText,
         AttachmentTextArgs,

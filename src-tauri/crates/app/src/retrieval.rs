@@ -6,6 +6,7 @@ pub mod embed;
 mod embedding_search;
 pub(crate) mod images;
 mod prompt_plan;
+mod scanned_pages;
 mod stored_indexes;
 
 use std::collections::{HashMap, VecDeque};
@@ -14,19 +15,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use contract::types::{Attachment, AttachmentCost, AttachmentKind, AttachmentText, Citation, SendArgs};
 use contract::{Error, ErrorKind, Finding, Result};
-use documents::{ExtractError, base64, blocks, extract, file_name, prompt_injection, readability, sha256};
+use documents::{ExtractError, base64, blocks, file_name, prompt_injection, readability, sha256};
 use io::SpecialFile;
 use session::{AttachmentRow, MessageAttachments, NewAttachments, Session};
 
 use crate::App;
 use crate::settings::TypedSettings;
 use contract::protocol::PromptImage;
-use file_search::images::ImageRecord;
+use file_search::images::{ImageRecord, place, read_image};
+use file_search::scanned_pages::{describe, refused};
 use file_search::{EmbeddingIndex, SearchCache, citations};
-use images::read_image;
 use prompt::images::from_base64;
 pub(crate) use prompt_plan::PromptGround;
 use prompt_plan::PromptPlan;
+pub(crate) use scanned_pages::check_sight;
 
 /// Files that wait to be sent: those of a few drafts. The oldest give way.
 const MAX_PENDING: usize = 64;
@@ -58,6 +60,10 @@ pub(crate) struct Document {
     pub guessed: Option<&'static str>,
     /// Of the project that a conversation began in.
     pub from_project: bool,
+    /// Of a PDF: its scanned pages, which are images of their own.
+    pub pages: Vec<Arc<Self>>,
+    /// Of such a page: the id of its file.
+    pub page_of: Option<String>,
 }
 
 /// What a question becomes with its files.
@@ -104,10 +110,7 @@ impl Attachments {
     fn add(&self, document: Arc<Document>) {
         let mut pending = self.pending();
         pending.documents.push_back(document);
-        let n_bytes = |documents: &VecDeque<Arc<Document>>| {
-            let of = |it: &Arc<Document>| it.text.len() + it.original.as_ref().map_or(0, |bytes| bytes.len());
-            documents.iter().map(of).sum::<usize>()
-        };
+        let n_bytes = |all: &VecDeque<Arc<Document>>| all.iter().map(|it| it.n_bytes_kept()).sum::<usize>();
         while pending.documents.len() > MAX_PENDING || n_bytes(&pending.documents) > MAX_PENDING_BYTES {
             pending.documents.pop_front();
         }
@@ -136,6 +139,28 @@ impl Attachments {
 }
 
 impl Document {
+    fn new(id: String, name: String, kind: AttachmentKind, bytes: u64, text: &str) -> Self {
+        Self {
+            id,
+            name,
+            kind,
+            bytes,
+            sha256: sha256(text),
+            text: text.into(),
+            original: None,
+            findings: Vec::new(),
+            guessed: None,
+            from_project: false,
+            pages: Vec::new(),
+            page_of: None,
+        }
+    }
+
+    fn n_bytes_kept(&self) -> usize {
+        let original = self.original.as_ref().map_or(0, |bytes| bytes.len());
+        self.text.len() + original + self.pages.iter().map(|page| page.n_bytes_kept()).sum::<usize>()
+    }
+
     fn info(&self) -> Attachment {
         Attachment {
             id: self.id.clone(),
@@ -152,6 +177,7 @@ impl Document {
                 .filter(|_| self.kind == AttachmentKind::Image)
                 .and_then(|text| ImageRecord::parse(text))
                 .map(ImageRecord::info),
+            scanned: describe(&self.text, self.pages.len()),
         }
     }
 
@@ -274,9 +300,9 @@ impl App {
             Error::new(error.kind, error.code(), message, error.remedy())
         })?;
         if let Some((record, original)) = image {
-            return self.image_document(name, bytes.len(), &record, original);
+            return self.image_document(name, &record, original);
         }
-        let read = extract::read(&name, bytes).map_err(|problem| refused(&name, &problem))?;
+        let (read, pages) = self.extract_file(&name, bytes)?;
         self.guard_text(&read.text)?;
         let marks = self.ctx().settings.guard_marks()?;
         let mut findings = if marks { prompt_injection::scan(&read.text) } else { Vec::new() };
@@ -284,41 +310,16 @@ impl App {
         findings.extend(unreadable.map(|percent| Finding::Unreadable { percent }));
         let hides = findings.iter().any(|finding| matches!(finding, Finding::Hidden { .. }));
         let text = if hides { prompt_injection::reveal_hidden(&read.text) } else { read.text };
-        let id = self.store().new_id();
-        Ok(Document {
-            id,
-            name,
-            kind: read.kind,
-            bytes: bytes.len() as u64,
-            sha256: sha256(&text),
-            text: text.into(),
-            original: None,
-            findings,
-            guessed: read.guessed,
-            from_project: false,
-        })
+        let document = Document::new(self.store().new_id(), name, read.kind, bytes.len() as u64, &text);
+        let pages = self.page_documents(&document, &pages)?;
+        Ok(Document { findings, guessed: read.guessed, pages, ..document })
     }
 
-    fn image_document(
-        &self,
-        name: String,
-        n_bytes: usize,
-        record: &ImageRecord,
-        original: Arc<[u8]>,
-    ) -> Result<Document> {
+    fn image_document(&self, name: String, record: &ImageRecord, original: Arc<[u8]>) -> Result<Document> {
         let text = serde_json::to_string(record).map_err(Error::bug)?;
-        Ok(Document {
-            id: self.store().new_id(),
-            name,
-            kind: AttachmentKind::Image,
-            bytes: n_bytes as u64,
-            sha256: sha256(&text),
-            text: text.into(),
-            original: Some(original),
-            findings: Vec::new(),
-            guessed: None,
-            from_project: false,
-        })
+        let (id, kind) = (self.store().new_id(), AttachmentKind::Image);
+        let document = Document::new(id, name, kind, original.len() as u64, &text);
+        Ok(Document { original: Some(original), ..document })
     }
 
     /// What the files of a new message become.
@@ -364,11 +365,16 @@ impl App {
     ) -> Result<AttachedPrompt> {
         let ground = self.ground(None, model, None)?;
         let files = self.pending(ids)?;
+        check_sight(&ground.model.id, || Ok(ground.sees()), &files)?;
         let planned = self.plan(&ground, question, &files)?;
         let text = blocks::message(&planned.blocks, question);
         // Their originals are stored nowhere.
-        let originals = files.iter().filter_map(|file| file.original.as_ref());
-        let images = originals.map(|bytes| from_base64(&base64::encode(bytes))).collect::<Result<_>>()?;
+        let inline =
+            |file: &Document, bytes: &Arc<[u8]>| Ok(file.named_image(from_base64(&base64::encode(bytes))?));
+        let images = files.iter().filter_map(|file| Some(inline(file, file.original.as_ref()?)));
+        // Without sight there are none but pages, whose file has text as well.
+        let images = images.filter(|_| ground.sees());
+        let (_, images) = place(images.collect::<Result<_>>()?);
         let MessageAttachments { files, passages } = planned.given.attachments;
         let sources = citations::of_question(&files, &passages);
         Ok(AttachedPrompt { text, images, sources, costs: planned.costs })
@@ -386,7 +392,7 @@ impl App {
         Ok(self.ctx().settings.attachment_megabytes()?.unwrap_or(16) << 20)
     }
 
-    /// Those of a draft, in order. Errors: too many, or one that is gone.
+    /// Those of a draft, in order, each before its scanned pages. Errors: too many, or one that is gone.
     pub(crate) fn pending(&self, ids: &[String]) -> Result<Vec<Arc<Document>>> {
         let most = self.ctx().settings.attachment_count()?.unwrap_or(10) as usize;
         if ids.len() > most {
@@ -395,7 +401,8 @@ impl App {
             return Err(Error::new(ErrorKind::Limit, "attachment.too_many", message, remedy));
         }
         let find = |id: &String| self.services().attachments.get(id).ok_or_else(gone);
-        ids.iter().map(find).collect()
+        let with_pages = |file: Arc<Document>| [vec![Arc::clone(&file)], file.pages.clone()].concat();
+        Ok(ids.iter().map(|id| find(id).map(with_pages)).collect::<Result<Vec<_>>>()?.concat())
     }
 }
 
@@ -403,18 +410,11 @@ impl App {
 pub(crate) fn copies(session: &Session, rows: &[AttachmentRow]) -> Result<Vec<Arc<Document>>> {
     let copy = |row: &AttachmentRow| -> Result<Arc<Document>> {
         let text = session.document(&row.document)?.ok_or_else(gone)?;
-        Ok(Arc::new(Document {
-            id: session.new_id(),
-            name: row.name.clone(),
-            kind: AttachmentKind::of_name(&row.kind),
-            bytes: u64::try_from(row.bytes).unwrap_or(0),
-            sha256: row.document.clone(),
-            text: text.into(),
-            original: None,
-            findings: citations::findings(row),
-            guessed: None,
-            from_project: row.from_project,
-        }))
+        let (id, name, kind) = (session.new_id(), row.name.clone(), AttachmentKind::of_name(&row.kind));
+        let bytes = u64::try_from(row.bytes).unwrap_or(0);
+        let document = Document::new(id, name, kind, bytes, &text);
+        let findings = citations::findings(row);
+        Ok(Arc::new(Document { findings, from_project: row.from_project, ..document }))
     };
     rows.iter().map(copy).collect()
 }
@@ -425,11 +425,6 @@ fn stored_file(session: &Session, id: &str) -> Result<AttachmentRow> {
         Err(error) => session.project_file(id).map(citations::of_project).map_err(|_| error.into()),
         found => Ok(found?),
     }
-}
-
-fn refused(name: &str, problem: &ExtractError) -> Error {
-    let message = format!("{name} can't be attached: {}.", problem.why);
-    Error::input("attachment.refused", message, problem.remedy.clone())
 }
 
 fn too_large(name: &str, n_bytes: u64, most: u64) -> Error {

@@ -121,7 +121,7 @@ pub struct RunArgs {
     /// Text, office, EPUB, HTML, code, CSV or PDF file to attach; long files are searched for matching passages. May be repeated
     #[arg(long, value_name = "F", conflicts_with_all = ["raw", "messages", "ids"])]
     pub file: Vec<PathBuf>,
-    /// Image for the model to see: PNG, JPEG, WebP, GIF, BMP or TIFF. May be repeated
+    /// Image for the model to see: PNG, JPEG, WebP, GIF, BMP, TIFF, or a PDF for its first 20 pages. May be repeated
     #[arg(long, value_name = "F", conflicts_with_all = ["raw", "ids"])]
     pub image: Vec<PathBuf>,
     /// Tokens that an image may take, in models that see any size: low (about 256), balanced (about 1,024) or full [default: full,

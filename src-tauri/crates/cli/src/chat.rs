@@ -249,13 +249,18 @@ impl Chat {
             attachments: vec![file.id.clone()],
             ..DraftArgs::default()
         };
-        let cost = self.app.draft_count(&args)?.attachments.pop();
-        let (tokens, whole) = cost.map_or((0, true), |cost| (cost.tokens_whole, cost.whole));
+        // A file with scanned pages has a cost for its text and for each of them.
+        let costs = self.app.draft_count(&args)?.attachments;
+        let tokens: u32 = costs.iter().map(|cost| cost.tokens_whole).sum();
+        let whole = costs.iter().all(|cost| cost.whole);
         let how =
             if whole { "sent in full" } else { "too long to send in full: searched for matching passages" };
         out::log(&format!("{}: {tokens} tokens, {how}", file.name));
         for finding in &file.findings {
             out::log(&format!("{}: {}", file.name, finding.told()));
+        }
+        if let Some(scanned) = file.scanned {
+            out::log(&format!("{}: {}", file.name, scanned.told()));
         }
         self.files.push(file.id);
         Ok(())

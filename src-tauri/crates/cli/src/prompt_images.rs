@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 use contract::protocol::{Base64Text, ImageSource, PromptImage, PromptMessage};
 use contract::{Error, Result};
 use documents::base64;
+use pdf_pages::{PageChoice, PageImage, PageLimits, render};
 use prompt::{images, openai_messages};
 use serde_json::Value;
 
 use crate::open_model::read_bytes;
+use crate::out;
 
 /// Images on their way into a prompt.
 pub struct PromptImages {
@@ -20,12 +22,13 @@ pub struct PromptImages {
 }
 
 impl PromptImages {
-    /// Reads the files of `--image`.
+    /// Reads the files of `--image`. Each page of a PDF is an image.
     ///
-    /// Errors: a file that cannot be read; `image.format`, `image.unreadable`, `image.too_large`, with its name.
+    /// Errors: a file that cannot be read; `document.unreadable`, `image.format`, `image.unreadable`, `image.too_large`, with its name.
     pub fn read(files: &[PathBuf]) -> Result<Self> {
-        let waiting = files.iter().map(|file| image(file)).collect::<Result<_>>()?;
-        Ok(Self { waiting, folder: PathBuf::new() })
+        let waiting: Vec<Vec<PromptImage>> =
+            files.iter().map(|file| images_of(file)).collect::<Result<_>>()?;
+        Ok(Self { waiting: waiting.into_iter().flatten().collect(), folder: PathBuf::new() })
     }
 
     /// The image of a part: `{"type": "image"}` is the next of `--image`, unless it has a `path`; else as in OpenAI's
@@ -58,15 +61,36 @@ impl PromptImages {
     }
 }
 
-fn image(path: &Path) -> Result<PromptImage> {
+/// The image of a file, or the pages of a PDF.
+fn images_of(path: &Path) -> Result<Vec<PromptImage>> {
     let bytes = read_bytes(path)?;
+    if !bytes.starts_with(b"%PDF-") {
+        return Ok(vec![measured(path, &bytes)?]);
+    }
+    let rendered = render(&bytes, PageChoice::All, PageLimits::default()).map_err(|error| {
+        let message = format!("{}: the PDF can't be used: {}.", path.display(), error.why);
+        Error::input("document.unreadable", message, error.remedy)
+    })?;
+    if !rendered.left_out.is_empty() {
+        let n = rendered.left_out.len();
+        out::log(&format!("{}: {n} pages are left out", path.display()));
+    }
+    let page = |page: &PageImage| images::from_base64(&base64::encode(&page.file));
+    rendered.images.iter().map(page).collect()
+}
+
+fn image(path: &Path) -> Result<PromptImage> {
+    measured(path, &read_bytes(path)?)
+}
+
+fn measured(path: &Path, bytes: &[u8]) -> Result<PromptImage> {
     let source = if path == Path::new("-") {
-        ImageSource::Base64(Base64Text(base64::encode(&bytes).into()))
+        ImageSource::Base64(Base64Text(base64::encode(bytes).into()))
     } else {
         let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         ImageSource::File(absolute.display().to_string())
     };
-    images::measured(&bytes, source).map_err(|error| {
+    images::measured(bytes, source).map_err(|error| {
         let message = format!("{}: {}", path.display(), error.message());
         Error::new(error.kind, error.code(), message, error.remedy())
     })

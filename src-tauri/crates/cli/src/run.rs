@@ -131,6 +131,9 @@ fn attach(app: &App, model: &str, files: &[PathBuf], prompt: &mut Prompt) -> Res
         for finding in &attached.findings {
             out::log(&format!("{}: {}", attached.name, finding.told()));
         }
+        if let Some(scanned) = attached.scanned {
+            out::log(&format!("{}: {}", attached.name, scanned.told()));
+        }
         ids.push(attached.id);
     }
     let attached = app.attached_prompt(Some(model), &question.content, &ids)?;

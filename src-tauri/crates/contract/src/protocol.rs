@@ -12,6 +12,7 @@ mod image;
 mod kv;
 mod load;
 mod logprobs;
+mod pages;
 mod profiled;
 mod prompt;
 mod vocabulary;
@@ -38,6 +39,7 @@ pub use image::{Base64Text, ImageDetail, ImageSource, PromptImage};
 pub use kv::{Kv, KvFormat};
 pub use load::{LoadSpec, Quantize};
 pub use logprobs::{LogprobsRequest, ProbabilityReport, ProbabilityStage, TokenAlternatives, TokenShare};
+pub use pages::{PageImage, PageImages, RenderRequest};
 pub use profiled::MeasuredAnswer;
 pub use prompt::{ChatOptions, Ids, Prompt, PromptMessage};
 pub use vocabulary::{
@@ -162,6 +164,11 @@ pub enum WorkerRequest {
         request: u64,
         fit: Box<FitRequest>,
     },
+    /// Requests the scanned pages of a PDF as images.
+    RenderPages {
+        request: u64,
+        render: Box<RenderRequest>,
+    },
     Stop,
 }
 
@@ -183,6 +190,7 @@ impl WorkerRequest {
             | Self::Vocabulary { .. }
             | Self::Embed { .. }
             | Self::Rank { .. }
+            | Self::RenderPages { .. }
             | Self::Stop => return false,
         };
         matches!(model.location, Location::Remote { .. })
@@ -280,6 +288,10 @@ pub enum WorkerEvent {
     PassageScores {
         request: u64,
         outcome: Result<PassageScores, Error>,
+    },
+    PageImages {
+        request: u64,
+        outcome: Result<PageImages, Error>,
     },
     Checkpoints(Box<Checkpoints>),
     /// The resource use of a turn that ended.

@@ -34,6 +34,11 @@ pub fn whole(name: &str, kind: AttachmentKind, text: &str) -> String {
     fenced(&format!("File: {name}{}", unreadable_note(&text)), &text)
 }
 
+/// What introduces an image that is a page of a file.
+pub fn page(name: &str) -> String {
+    format!("File: {name}")
+}
+
 /// The passage at `range`, in bytes, of a file's text; `location` says where it stands. None: the text has no such range.
 pub fn passage(
     name: &str,

@@ -6,7 +6,7 @@ use contract::types::AttachmentKind;
 use crate::extract_error::{ExtractError, TEXT_MOST};
 use crate::html;
 use crate::office::{self, old_office};
-use crate::pdf;
+use crate::pdf::{self, scanned};
 use crate::text_encoding::{self, DecodedText};
 
 /// Endings of web pages: their text is read, not their source.
@@ -30,6 +30,16 @@ pub struct ExtractedText {
 
 /// Errors say why in words.
 pub fn read(name: &str, bytes: &[u8]) -> Result<ExtractedText, ExtractError> {
+    let read = read_with_blank_pages(name, bytes)?;
+    if scanned::is_blank(&read.text) {
+        let remedy = "Choose a model that sees images, or run text recognition (OCR) on it first.";
+        return Err(ExtractError { remedy: remedy.into(), ..ExtractError::no_text() });
+    }
+    Ok(read)
+}
+
+/// As [`read`], but a PDF whose pages are images has blank pages.
+pub fn read_with_blank_pages(name: &str, bytes: &[u8]) -> Result<ExtractedText, ExtractError> {
     if bytes.is_empty() {
         return Err(ExtractError::new("it is empty", "Choose a file that has content."));
     }

@@ -20,6 +20,14 @@ impl ExtractError {
         Self::new("it is protected by a password", "Save it without the password and attach that.")
     }
 
+    /// Its pages are images, and nothing else.
+    pub fn no_text() -> Self {
+        Self::new(
+            "it contains no text: its pages are images",
+            "Run text recognition (OCR) on it first, then attach the result.",
+        )
+    }
+
     pub fn too_long(n_bytes: usize) -> Self {
         Self::new(
             format!("its text has {n_bytes} bytes or more, and the maximum is {TEXT_MOST}"),

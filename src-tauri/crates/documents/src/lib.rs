@@ -21,7 +21,7 @@ pub mod pdf;
 pub mod prompt_injection;
 pub mod readability;
 pub mod text_encoding;
-mod timed;
+pub mod timed;
 pub mod zip_directory;
 
 pub use extract::ExtractedText;

@@ -15,6 +15,7 @@ mod glyph_names;
 mod lines;
 mod marked_content;
 mod predefined_cmaps;
+pub mod scanned;
 mod shown_line;
 mod simple;
 mod streams;
@@ -38,7 +39,7 @@ const MAX_PAGES: usize = 3000;
 /// A stream that unpacks to more is a trap, not a page. Bytes.
 const MAX_UNPACKED: usize = 32 << 20;
 
-/// Pages of a PDF, joined by `PAGE_BREAK`.
+/// Texts of a PDF's pages, joined by `PAGE_BREAK`; all blank where its pages are images.
 pub fn read(bytes: &[u8]) -> Result<String, ExtractError> {
     within(bytes, READ_TIMEOUT)
 }
@@ -91,12 +92,6 @@ fn text(bytes: &[u8], stop: &AtomicBool) -> Result<String, ExtractError> {
             return Err(ExtractError::too_long(text.len()));
         }
     }
-    if text.chars().all(|c| c.is_whitespace() || c.is_control()) {
-        return Err(ExtractError::new(
-            "it contains no text: its pages are images",
-            "Run text recognition (OCR) on it first, then attach the result.",
-        ));
-    }
     Ok(text)
 }
 
@@ -114,7 +109,8 @@ fn content(document: &Document, page: ObjectId) -> Vec<u8> {
     content
 }
 
-fn damaged() -> ExtractError {
+/// The error of a file that no parser reads.
+pub fn damaged() -> ExtractError {
     ExtractError::new(
         "it is not a readable PDF; it may be damaged",
         "Save or print it to a new PDF and attach that.",

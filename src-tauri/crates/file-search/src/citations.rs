@@ -32,6 +32,7 @@ pub fn info(row: AttachmentRow) -> Attachment {
         from_project: row.from_project,
         guessed: None,
         image: None,
+        scanned: None,
     }
 }
 

@@ -3,15 +3,24 @@
 //! The record is the text of the attachment's document.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use contract::Result;
 use contract::protocol::{ImageDetail, ImageSource, PromptImage};
 use contract::types::{Attachment, AttachmentKind, ImageInfo};
+use documents::{base64, blocks, sha256};
+use prompt::images::unusable;
 use serde::{Deserialize, Serialize};
 use session::images::image_folder;
 use session::{AttachmentRow, BranchMessage, Session};
+use vision::{DecodeLimits, ThumbnailFormat, VisionErrorKind, decode, measure, thumbnail};
 
 use crate::citations::is_image;
+
+/// Pixels of a thumbnail's longer side: twice what is shown, for dense screens.
+const THUMBNAIL_SIDE: usize = 384;
+/// Enough for a photo of that size; about 15 KB.
+const THUMBNAIL_QUALITY: u8 = 75;
 
 /// What is kept of an image beside its original.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +33,33 @@ pub struct ImageRecord {
     pub height: u32,
     /// A data URL.
     pub thumbnail: String,
+    /// Of a scanned page of a PDF, counted from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page: Option<u32>,
+}
+
+/// An image on its way into a message.
+#[derive(Debug, Clone)]
+pub struct NamedImage {
+    /// Of its attachment.
+    pub name: String,
+    /// It is a page of a file.
+    pub is_page: bool,
+    /// At the beginning of the message.
+    pub image: PromptImage,
+}
+
+/// Images in their places, pages last: each stands behind a block that names it. Returns those blocks as well, which stand
+/// before all others of the message.
+pub fn place(images: Vec<NamedImage>) -> (Vec<String>, Vec<PromptImage>) {
+    let (pages, own): (Vec<_>, Vec<_>) = images.into_iter().partition(|it| it.is_page);
+    let mut placed: Vec<PromptImage> = own.into_iter().map(|it| it.image).collect();
+    let mut blocks: Vec<String> = Vec::with_capacity(pages.len());
+    for NamedImage { name, image, .. } in pages {
+        blocks.push(blocks::page(&name));
+        placed.push(PromptImage { at: blocks::message(&blocks, "").len(), ..image });
+    }
+    (blocks, placed)
 }
 
 impl ImageRecord {
@@ -46,6 +82,33 @@ impl ImageRecord {
     }
 }
 
+/// The record and the original of a file. None: it is no image.
+///
+/// Errors: an image that is damaged or too large.
+pub fn read_image(bytes: &[u8]) -> Result<Option<(ImageRecord, Arc<[u8]>)>> {
+    let limits = DecodeLimits::default();
+    match measure(bytes, &limits) {
+        Ok(_) => {}
+        // Two letters alone tell a BMP: it may be a text.
+        Err(error) if error.kind == VisionErrorKind::UnknownFormat || bytes.starts_with(b"BM") => {
+            return Ok(None);
+        }
+        Err(error) => return Err(unusable(&error)),
+    }
+    let picture = decode(bytes, &limits).map_err(|error| unusable(&error))?;
+    let format = ThumbnailFormat::Jpeg { quality: THUMBNAIL_QUALITY };
+    let small = thumbnail(&picture, THUMBNAIL_SIDE, format).map_err(|error| unusable(&error))?;
+    let side = |side: usize| u32::try_from(side).unwrap_or(u32::MAX);
+    let record = ImageRecord {
+        sha256: sha256(bytes),
+        width: side(picture.size().width),
+        height: side(picture.size().height),
+        thumbnail: format!("data:image/jpeg;base64,{}", base64::encode(&small)),
+        page: None,
+    };
+    Ok(Some((record, bytes.into())))
+}
+
 /// What an image becomes that a model isn't shown.
 pub fn unseen_block(name: &str) -> String {
     format!("File: {name}\n(An image, which you can't see.)")
@@ -60,17 +123,53 @@ pub fn with_thumbnails(session: &Session, rows: &[AttachmentRow], shown: &mut [A
     Ok(())
 }
 
-/// The images of a message of a branch whose originals are here, with the ids of their attachments.
-pub fn of_message(session: &Session, message: &BranchMessage) -> Result<Vec<(String, PromptImage)>> {
+/// The images of a message of a branch whose originals are here, and all ids of attachments that are pages.
+pub(crate) fn of_message(session: &Session, message: &BranchMessage) -> Result<StoredImages> {
     let folder = image_folder(session.folder());
     let rows = message.attachments.files.iter().filter(|row| is_image(row));
-    let mut images = Vec::new();
+    let mut stored = StoredImages::default();
     for row in rows {
         let text = session.document(&row.document)?;
-        let record = text.and_then(|text| ImageRecord::parse(&text));
+        let Some(record) = text.and_then(|text| ImageRecord::parse(&text)) else { continue };
+        let is_page = record.page.is_some();
+        stored.pages.extend(is_page.then(|| row.id.clone()));
         // An imported chat has records alone.
-        let record = record.filter(|record| folder.join(&record.sha256).is_file());
-        images.extend(record.map(|record| (row.id.clone(), record.in_prompt(&folder))));
+        if folder.join(&record.sha256).is_file() {
+            let image = record.in_prompt(&folder);
+            stored.images.push((row.id.clone(), NamedImage { name: row.name.clone(), is_page, image }));
+        }
     }
-    Ok(images)
+    Ok(stored)
+}
+
+/// What is kept of a message's images.
+#[derive(Default)]
+pub(crate) struct StoredImages {
+    /// By the ids of their attachments.
+    pub images: Vec<(String, NamedImage)>,
+    /// Ids of attachments.
+    pub pages: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_stand_behind_their_names() {
+        let record =
+            ImageRecord { sha256: "ab".into(), width: 1, height: 1, thumbnail: String::new(), page: None };
+        let image = |name: &str, is_page| NamedImage {
+            name: name.into(),
+            is_page,
+            image: record.in_prompt(Path::new("/")),
+        };
+        let images =
+            vec![image("page 1 of a.pdf", true), image("b.png", false), image("page 2 of a.pdf", true)];
+        let (blocks, placed) = place(images);
+        assert_eq!(blocks, ["File: page 1 of a.pdf", "File: page 2 of a.pdf"]);
+        // 21 bytes each, and two line ends between them.
+        assert_eq!(placed.iter().map(|it| it.at).collect::<Vec<_>>(), [0, 21, 44]);
+        assert_eq!(place(Vec::new()), (Vec::new(), Vec::new()));
+    }
 }

@@ -42,23 +42,38 @@ pub fn with_files(
     can_see: &dyn Fn() -> bool,
 ) -> Result<FilledBranch> {
     let has_images = branch.iter().any(|it| it.attachments.files.iter().any(is_image));
-    let (mut images, mut seen) = (HashMap::new(), HashSet::new());
-    if has_images && can_see() {
+    let (mut images, mut notes) = (HashMap::new(), ImageNotes::default());
+    if has_images {
+        let can_see = can_see();
         for message in &branch {
-            let (ids, of_message): (Vec<_>, Vec<_>) =
-                images::of_message(session, message)?.into_iter().unzip();
-            seen.extend(ids);
-            images.insert(message.row.id.clone(), of_message);
+            let stored = images::of_message(session, message)?;
+            notes.silent.extend(stored.pages);
+            if !can_see {
+                continue;
+            }
+            let (ids, seen): (Vec<_>, Vec<_>) = stored.images.into_iter().unzip();
+            notes.silent.extend(ids);
+            let (blocks, placed) = images::place(seen);
+            notes.pages.insert(message.row.id.clone(), blocks);
+            images.insert(message.row.id.clone(), placed);
         }
     }
-    Ok(FilledBranch { messages: with_texts(session, branch, &seen)?, images })
+    Ok(FilledBranch { messages: with_texts(session, branch, &notes)?, images })
 }
 
-/// `seen`: attachments that are images which the model is shown.
+/// What a branch says of its images.
+#[derive(Default)]
+struct ImageNotes {
+    /// Attachments that need no note: the model sees them, or the text of their file speaks of them.
+    silent: HashSet<String>,
+    /// Blocks that name the pages which the model sees, by message.
+    pages: HashMap<String, Vec<String>>,
+}
+
 fn with_texts(
     session: &Session,
     mut branch: Vec<BranchMessage>,
-    seen: &HashSet<String>,
+    notes: &ImageNotes,
 ) -> Result<Vec<BranchMessage>> {
     let rows: HashMap<String, AttachmentRow> =
         branch.iter().flat_map(|it| &it.attachments.files).map(|row| (row.id.clone(), row.clone())).collect();
@@ -77,7 +92,7 @@ fn with_texts(
                 place.insert(text.into());
             }
         }
-        message.row.text = blocks::message(&blocks_of(message, &rows, &texts, seen), &message.row.text);
+        message.row.text = blocks::message(&blocks_of(message, &rows, &texts, notes), &message.row.text);
     }
     Ok(branch)
 }
@@ -92,12 +107,12 @@ fn blocks_of(
     message: &BranchMessage,
     rows: &HashMap<String, AttachmentRow>,
     texts: &HashMap<String, Arc<str>>,
-    seen: &HashSet<String>,
+    notes: &ImageNotes,
 ) -> Vec<String> {
     let files = &message.attachments.files;
     let kind = |row: &AttachmentRow| AttachmentKind::of_name(&row.kind);
     let wholes = files.iter().filter(|row| row.is_whole).filter_map(|row| match is_image(row) {
-        true => (!seen.contains(&row.id)).then(|| unseen_block(&row.name)),
+        true => (!notes.silent.contains(&row.id)).then(|| unseen_block(&row.name)),
         false => Some(blocks::whole(&row.name, kind(row), texts.get(&row.document)?)),
     });
     let searched: Vec<&str> = files.iter().filter(|row| !row.is_whole).map(|row| row.name.as_str()).collect();
@@ -105,7 +120,8 @@ fn blocks_of(
         let row = rows.get(&place.attachment)?;
         Some((row.name.clone(), passage_block(&row.name, kind(row), texts.get(&row.document)?, place)?))
     });
-    blocks::blocks(wholes.collect(), &searched, passages.collect())
+    let pages = notes.pages.get(&message.row.id).cloned().unwrap_or_default();
+    [pages, blocks::blocks(wholes.collect(), &searched, passages.collect())].concat()
 }
 
 #[cfg(test)]

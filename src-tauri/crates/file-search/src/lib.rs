@@ -7,6 +7,7 @@ pub mod images;
 pub mod injected;
 mod nearness;
 mod passage_hit;
+pub mod scanned_pages;
 mod search_cache;
 
 pub use nearness::{

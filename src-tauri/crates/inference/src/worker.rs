@@ -12,6 +12,7 @@ mod gap_tokens;
 mod kv_contexts;
 mod loading;
 mod model;
+mod page_images;
 pub mod pipe;
 mod resume;
 mod run_facts;
@@ -42,6 +43,7 @@ use loading::{LOOK_EVERY, LoadJob};
 use model::LoadedModel;
 pub use model::gpu_notices::told as gpu_notice;
 use model::logprobs;
+use page_images::PageJobs;
 
 /// Why a worker ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +84,7 @@ pub fn run_within(
         waiting,
         counter: None,
         embedding: None,
+        page_jobs: PageJobs::default(),
         may_store,
         hits,
     };
@@ -96,6 +99,7 @@ pub fn run_within(
         }
         worker.hear_loading();
         worker.hear_embedded();
+        worker.hear_page_images();
         worker.tell_checkpoints();
     }
     End::NobodyListens
@@ -120,6 +124,8 @@ struct Worker<'a> {
     counter: Option<Counter>,
     /// The model that makes vectors.
     embedding: Option<Embedding>,
+    /// PDFs whose pages are being drawn.
+    page_jobs: PageJobs,
     /// Something of a context may have to be stored.
     may_store: bool,
     /// Of models that have gone.
@@ -144,7 +150,7 @@ impl Worker<'_> {
         let now = self.clock.monotonic();
         let idle = self.models.iter().filter_map(LoadedModel::next_idle).min();
         let idle = idle.map(|at| at.saturating_sub(now));
-        let wait = if self.bringing.is_some() || self.is_embedding() {
+        let wait = if self.bringing.is_some() || self.is_embedding() || self.page_jobs.is_busy() {
             Some(LOOK_EVERY)
         } else {
             self.unload_due().into_iter().chain(idle).min()
@@ -230,6 +236,7 @@ impl Worker<'_> {
                 let outcome = self.fit(&fit);
                 self.say(WorkerEvent::FitOutcome { request, outcome });
             }
+            WorkerRequest::RenderPages { request, render } => self.page_jobs.start(request, *render),
             WorkerRequest::Stop => self.gone = true,
         }
     }

@@ -157,6 +157,15 @@ pub fn not_seen(model: &str) -> Error {
     )
 }
 
+/// The error for a PDF that says nothing to a model which can't see: its pages are scanned.
+pub fn not_seen_pages(file: &str, model: &str) -> Error {
+    Error::input(
+        "attachment.scanned",
+        format!("The pages of {file} are scanned, and the model {model} can't see images."),
+        "Choose a model with the badge \"images\", or run text recognition (OCR) on the file and attach the result.",
+    )
+}
+
 /// Appends a text with its images to a message, after `between` where the message says something.
 pub fn append(message: &mut PromptMessage, between: &str, text: &str, images: Vec<PromptImage>) {
     if !message.content.is_empty() || !message.images.is_empty() {

@@ -347,6 +347,7 @@ impl AnswerQueue {
             | WorkerRequest::Vocabulary { .. }
             | WorkerRequest::Embed { .. }
             | WorkerRequest::Rank { .. }
+            | WorkerRequest::RenderPages { .. }
             | WorkerRequest::Stop => {}
         }
     }

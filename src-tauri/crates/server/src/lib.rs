@@ -31,6 +31,7 @@ mod recent_requests;
 mod refusal;
 mod request_fields;
 mod running_turn;
+mod scanned_parts;
 mod server_control;
 mod source_check;
 mod stream;
@@ -197,11 +198,13 @@ fn io_runtime() -> contract::Result<Runtime> {
 
 fn routes(shared: RouteState) -> Router {
     let images = axum::middleware::from_fn_with_state(shared.clone(), image_urls::fetch);
+    let scanned = axum::middleware::from_fn_with_state(shared.clone(), scanned_parts::fill_in);
     let interfaces = Router::new()
         .merge(anthropic::routes())
         .merge(ollama::routes())
         .merge(llama_cpp::routes())
         .merge(openai::routes())
+        .layer(scanned)
         .layer(images);
     let routes = Router::new()
         .route("/v1/models", get(anthropic::models))

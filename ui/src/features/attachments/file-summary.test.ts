@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { attachment } from '../../test/fixtures';
-import { summarizeFile } from './file-summary';
+import { summarizeFile, summarizeScanned } from './file-summary';
 
 describe('what is said of a file', () => {
   it.each([
@@ -14,6 +14,19 @@ describe('what is said of a file', () => {
     [{ kind: 'markdown', tokens: 9, is_about: true }, 'Markdown · 3 bytes · about 9 tokens'],
   ] as const)('%o: %s', (over, expected) => {
     expect(summarizeFile(attachment('a', over), 'searched')).toBe(expected);
+  });
+
+  it.each([
+    [{ images: 1, left_out: 0 }, false, '1 scanned page, read as an image'],
+    [{ images: 4, left_out: 0 }, false, '4 scanned pages, read as images'],
+    [
+      { images: 20, left_out: 5 },
+      false,
+      '20 scanned pages, read as images · 5 more scanned pages not read',
+    ],
+    [{ images: 2, left_out: 0 }, true, '2 scanned pages, not read: this model can’t see images'],
+  ])('scanned pages %o: %s', (pages, isHidden, expected) => {
+    expect(summarizeScanned({ ...pages, is_all: false }, isHidden)).toBe(expected);
   });
 
   it('says that letters are missing', () => {

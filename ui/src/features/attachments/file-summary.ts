@@ -1,6 +1,6 @@
 /** Describes an attachment in one line. */
 import { dotted, t } from '../../i18n';
-import type { Attachment } from '../../backend/bindings';
+import type { Attachment, ScannedPages } from '../../backend/bindings';
 import { about, bytes } from '../../shared/format';
 
 type SummaryFields = Pick<
@@ -21,5 +21,14 @@ export function summarizeFile(file: SummaryFields, searched: string): string {
     whole === false ? searched : '',
     file.from_project ? t('projects.given') : '',
     isUnreadable ? t('files.partly_unreadable') : '',
+  ]);
+}
+
+/** Scanned pages of a file: how many are read as images, and how many are not read. */
+export function summarizeScanned(scanned: ScannedPages, isHidden: boolean): string {
+  const { images: n, left_out } = scanned;
+  return dotted([
+    isHidden ? t('files.scanned_unseen', { n }) : t('files.scanned', { n }),
+    left_out > 0 ? t('files.scanned_left_out', { n: left_out }) : '',
   ]);
 }

@@ -60,9 +60,9 @@ export class AttachmentsState {
     return this.of(conversation).every((it) => it.state === 'ready');
   }
 
-  /** Whether a draft has something to send, in words or images, and its files are ready. */
+  /** Whether a draft has something to send, in words, images or scanned pages, and its files are ready. */
   canSend(conversation: string | null, draft: string): boolean {
-    const hasImage = this.files(conversation).some((it) => it.kind === 'image');
+    const hasImage = this.files(conversation).some((it) => it.kind === 'image' || it.scanned);
     return (draft.trim() !== '' || hasImage) && this.isReady(conversation);
   }
 

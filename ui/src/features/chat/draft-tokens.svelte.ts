@@ -55,10 +55,18 @@ export class DraftCountState {
   /** Returns the attachment with its token cost, if known. */
   withCost(file: Attachment): Attachment {
     const { count } = this;
-    const cost = count?.attachments.find((it) => it.id === file.id);
-    if (!count || !cost) return file;
+    // A file with scanned pages has a cost for its text and for each of them.
+    const costs = count?.attachments.filter((it) => it.id === file.id) ?? [];
+    if (!count || costs.length === 0) return file;
     const is_about = count.is_about ?? false;
-    return { ...file, whole: cost.whole, tokens: cost.tokens_whole, is_about };
+    const tokens = costs.reduce((sum, it) => sum + it.tokens_whole, 0);
+    return { ...file, whole: costs.every((it) => it.whole), tokens, is_about };
+  }
+
+  /** Whether the model is not shown the scanned pages of an attachment, as far as that is known. */
+  hidesPages(file: Attachment): boolean {
+    const costs = this.count?.attachments.filter((it) => it.id === file.id) ?? [];
+    return costs.slice(1).some((it) => it.tokens === 0);
   }
 
   async #count(): Promise<void> {

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { DraftCountState } from './draft-tokens.svelte';
 import { FakeBackend } from '../../test/fake-backend';
+import { attachment } from '../../test/fixtures';
 
 const counted = (tokens: number) => ({
   tokens,
@@ -39,6 +40,24 @@ describe('the count of a draft', () => {
     await vi.advanceTimersByTimeAsync(1000);
     expect(state.withCost(known)).toMatchObject({ tokens: 70, whole: false, is_about: false });
     expect(state.withCost(other)).toBe(other);
+  });
+
+  it('adds what scanned pages cost to their file, and tells where they are not shown', async () => {
+    const backend = new FakeBackend();
+    const cost = (tokens: number) => ({ id: 'a', tokens, tokens_whole: tokens, whole: true });
+    const file = attachment('a', { scanned: { images: 2, left_out: 0, is_all: false } });
+    const state = new DraftCountState(backend);
+    for (const [pages, tokens, isHidden] of [
+      [[256, 100], 376, false],
+      [[0, 0], 20, true],
+    ] as const) {
+      const attachments = [cost(20), ...pages.map(cost)];
+      backend.on('draft_count', () => ({ ...counted(9), attachments }));
+      state.update(draft('a'));
+      await vi.advanceTimersByTimeAsync(1000);
+      expect(state.withCost(file)).toMatchObject({ tokens, whole: true });
+      expect(state.hidesPages(file)).toBe(isHidden);
+    }
   });
 
   it('is missing where it cannot be had', async () => {

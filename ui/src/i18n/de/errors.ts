@@ -14,6 +14,11 @@ export const errors: Catalogue['errors'] = {
     message: 'Inglenook wurde geschlossen, während diese Antwort entstand.',
     remedy: 'Generiere sie neu, um eine vollständige Antwort zu erhalten.',
   },
+  'attachment.scanned': {
+    message: 'Die Seiten von {name} sind gescannt, und das Modell {model} sieht keine Bilder.',
+    remedy:
+      'Wähle ein Modell mit dem Kennzeichen „Bilder“, oder wende Texterkennung (OCR) auf die Datei an und hänge das Ergebnis an.',
+  },
   'chat.cannot_continue': {
     message:
       'Ein Modell mit anderem Vokabular hat diese Antwort begonnen. Sie lässt sich deshalb nicht exakt fortsetzen.',

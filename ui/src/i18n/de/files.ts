@@ -38,6 +38,18 @@ export const files: Messages['files'] = {
   },
   instruction: '{name} enthält Anweisungen an das Modell: „{quote}“.',
   partly_unreadable: 'teilweise unlesbar',
+  scanned: {
+    one: '{n} gescannte Seite, als Bild gelesen',
+    other: '{n} gescannte Seiten, als Bilder gelesen',
+  },
+  scanned_unseen: {
+    one: '{n} gescannte Seite, nicht gelesen: Dieses Modell sieht keine Bilder',
+    other: '{n} gescannte Seiten, nicht gelesen: Dieses Modell sieht keine Bilder',
+  },
+  scanned_left_out: {
+    one: '{n} weitere gescannte Seite nicht gelesen',
+    other: '{n} weitere gescannte Seiten nicht gelesen',
+  },
   unreadable:
     '{name} ist teilweise unlesbar: Etwa {percent} % der Buchstaben ließen sich nicht entschlüsseln. Prüfe den Text, oder wende Texterkennung (OCR) an und hänge das Ergebnis an.',
   guessed: '{name} wurde als {encoding} gelesen. Prüfe den Text, falls Zeichen falsch aussehen.',

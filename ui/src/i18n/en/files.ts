@@ -37,6 +37,18 @@ export const files = {
   },
   instruction: '{name} contains instructions for the model: “{quote}”.',
   partly_unreadable: 'partly unreadable',
+  scanned: {
+    one: '{n} scanned page, read as an image',
+    other: '{n} scanned pages, read as images',
+  },
+  scanned_unseen: {
+    one: '{n} scanned page, not read: this model can’t see images',
+    other: '{n} scanned pages, not read: this model can’t see images',
+  },
+  scanned_left_out: {
+    one: '{n} more scanned page not read',
+    other: '{n} more scanned pages not read',
+  },
   unreadable:
     '{name} is partly unreadable: about {percent} % of its letters could not be decoded. Check its text, or run text recognition (OCR) on it and attach the result.',
   guessed: '{name} was read as {encoding}. If characters look wrong, check its text.',

@@ -14,6 +14,11 @@ export const errors: Catalogue['errors'] = {
     message: '回答の生成中に Inglenook が閉じられました。',
     remedy: '完全な回答を得るには、再生成してください。',
   },
+  'attachment.scanned': {
+    message: '{name} のページはスキャン画像で、モデル {model} は画像に対応していません。',
+    remedy:
+      '「画像」の表示があるモデルを選ぶか、ファイルを文字認識（OCR）にかけた結果を添付してください。',
+  },
   'chat.cannot_continue': {
     message: 'この回答は異なる語彙を持つモデルが書き始めたため、正確には続けられません。',
     remedy: '代わりに再生成してください。',

@@ -36,6 +36,9 @@ export const files: Messages['files'] = {
   },
   instruction: '{name} にモデルへの指示が含まれています：「{quote}」',
   partly_unreadable: '一部読み取り不可',
+  scanned: { other: 'スキャンページ {n} 枚を画像として読み取り' },
+  scanned_unseen: { other: 'スキャンページ {n} 枚は未読（このモデルは画像に対応していません）' },
+  scanned_left_out: { other: 'ほかのスキャンページ {n} 枚は未読' },
   unreadable:
     '{name} は一部読み取れません（文字の約 {percent} %）。本文を確認するか、文字認識（OCR）にかけた結果を添付してください。',
   guessed: '{name} は {encoding} として読み込まれました。文字化けがないか本文を確認してください。',

@@ -6,7 +6,8 @@ use std::sync::mpsc::{self, SyncSender};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use contract::protocol::{
-    EmbeddingBatch, FitOutcome, KvStats, PassageScores, TokenCounts, VocabularyAnswer, WorkerEvent,
+    EmbeddingBatch, FitOutcome, KvStats, PageImages, PassageScores, TokenCounts, VocabularyAnswer,
+    WorkerEvent,
 };
 use contract::types::TokenAlternatives;
 use contract::{Error, ModelFacts, Result};
@@ -54,6 +55,7 @@ pub(crate) struct Replies {
     pub vocabularies: PendingReplies<Result<VocabularyAnswer>>,
     pub embeddings: PendingReplies<Result<EmbeddingBatch>>,
     pub passage_scores: PendingReplies<Result<PassageScores>>,
+    pub page_images: PendingReplies<Result<PageImages>>,
     pub fits: PendingReplies<Result<FitOutcome>>,
     pub checkpoints: PendingReplies<Result<Option<Vec<String>>>>,
     pub kv_stats: PendingReplies<KvStats>,
@@ -88,6 +90,7 @@ impl Replies {
             }
             WorkerEvent::EmbeddingBatch { request, outcome } => self.embeddings.complete(request, outcome),
             WorkerEvent::PassageScores { request, outcome } => self.passage_scores.complete(request, outcome),
+            WorkerEvent::PageImages { request, outcome } => self.page_images.complete(request, outcome),
             WorkerEvent::FitOutcome { request, outcome } => self.fits.complete(request, outcome),
             WorkerEvent::Stored { request, outcome } => self.checkpoints.complete(request, outcome),
             WorkerEvent::KvStats { request, stats } => self.kv_stats.complete(request, stats),
@@ -108,6 +111,7 @@ impl Replies {
         self.vocabularies.lock().clear();
         self.embeddings.lock().clear();
         self.passage_scores.lock().clear();
+        self.page_images.lock().clear();
         self.fits.lock().clear();
         self.checkpoints.lock().clear();
         self.kv_stats.lock().clear();

@@ -13,7 +13,6 @@ use file_search::citations;
 use file_search::images::with_thumbnails;
 use platform::Watch;
 use prompt::history::chat_prompt;
-use prompt::images::not_seen;
 use prompt::title_text;
 use session::{BranchMessage, NewTurn, Role, Session, StartedTurn};
 
@@ -22,6 +21,7 @@ use super::projects::ConversationStart;
 use crate::App;
 use crate::context::stored_compactions::{compaction_info, compression_of, own_choice};
 use crate::context::summary;
+use crate::retrieval::check_sight;
 use crate::retrieval::images::can_see;
 use crate::turns::turn::{AnswerPlace, ContinuedFrom};
 use crate::turns::turn_plan::NextAnswer;
@@ -130,7 +130,7 @@ impl App {
     /// Saves the message, then has it answered. The turn is followed by `watch_turn`.
     pub fn send(&self, mut args: SendArgs) -> Result<TurnStarted> {
         let mut files = self.pending(&args.attachments)?;
-        let image = files.iter().find(|file| file.kind == AttachmentKind::Image);
+        let image = files.iter().find(|file| file.kind == AttachmentKind::Image || !file.pages.is_empty());
         check_message(if image.is_some() && args.text.trim().is_empty() { "?" } else { &args.text })?;
         self.guard_text(&args.text)?;
         let folder = args.folder.take().filter(|_| args.conversation.is_none());
@@ -143,7 +143,8 @@ impl App {
         let start = self.start_in(folder.as_deref(), asked)?;
         (args.model, args.options, args.compression) = (start.model, start.options, start.compression);
         if image.is_some() {
-            self.check_sight(&args)?;
+            let model = self.model_of(args.model.as_deref(), args.conversation.as_deref())?;
+            check_sight(&model, || self.model_sees(&model), &files)?;
         }
         let title = match image.filter(|_| args.text.trim().is_empty()) {
             Some(image) => title_text::of_message(&image.name),
@@ -170,19 +171,6 @@ impl App {
         let started = self.start_with(conversation, args.model.as_deref(), new, None, own)?;
         self.sent(&args.attachments);
         Ok(started)
-    }
-
-    /// Refuses images for a model that can't see, before anything is stored.
-    ///
-    /// Errors: `model.no_images`.
-    fn check_sight(&self, args: &SendArgs) -> Result<()> {
-        let model = self.model_of(args.model.as_deref(), args.conversation.as_deref())?;
-        let responder = self.responder(&model)?;
-        let load = self.load_spec_for(&responder)?;
-        match can_see(&responder.reference(), &load) {
-            true => Ok(()),
-            false => Err(not_seen(&model)),
-        }
     }
 
     /// The last question again: a new version of its answer.

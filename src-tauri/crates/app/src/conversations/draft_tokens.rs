@@ -8,16 +8,15 @@ use serde_json::Value;
 use session::AttachmentRow;
 
 use crate::App;
-use crate::retrieval::images::can_see;
+use crate::retrieval::check_sight;
 use crate::retrieval::{Document, PromptGround};
 use documents::blocks;
 use file_search::injected::FilledBranch;
 
 use super::projects::ConversationStart;
 use contract::Result;
-use contract::types::{AttachmentKind, ContextParts, DraftArgs, DraftCount, MemoryShare};
+use contract::types::{ContextParts, DraftArgs, DraftCount, MemoryShare};
 use prompt::history::{history, with_system};
-use prompt::images::not_seen;
 use records::conversations::history_messages;
 
 impl App {
@@ -26,10 +25,7 @@ impl App {
     pub fn draft_count(&self, args: &DraftArgs) -> Result<DraftCount> {
         let (ground, project_files) = self.ground_of(args)?;
         let own = self.pending(&args.attachments)?;
-        let has_images = own.iter().any(|file| file.kind == AttachmentKind::Image);
-        if has_images && !can_see(&ground.model, &ground.load) {
-            return Err(not_seen(&ground.model.id));
-        }
+        check_sight(&ground.model.id, || Ok(ground.sees()), &own)?;
         let files = [project_files, own].concat();
         let planned = self.plan(&ground, &args.text, &files)?;
         let question = blocks::message(&planned.blocks, &args.text);

@@ -98,6 +98,7 @@ impl App {
 
     fn add_project_file(&self, folder: &str, document: Document) -> Result<Project> {
         let document = Arc::new(document);
+        document.check_has_text()?;
         let n_files = self.store().project_files(folder)?.len();
         if n_files >= MAX_PROJECT_FILES {
             let message = format!("The project has {n_files} files; the most is {MAX_PROJECT_FILES}.");

@@ -8,20 +8,15 @@ use std::sync::Arc;
 use contract::protocol::{LoadSpec, Location, ModelRef, PromptImage};
 use contract::types::{AttachmentImage, AttachmentKind};
 use contract::{Error, Result};
-use documents::{base64, sha256};
-use file_search::images::ImageRecord;
+use documents::base64;
+use file_search::images::{ImageRecord, place};
 use inference::vision_file::VisionSource;
-use prompt::images::{media_type, unusable};
+use prompt::images::media_type;
 use session::images::{ImageStore, image_folder};
-use vision::{DecodeLimits, ThumbnailFormat, VisionErrorKind, decode, measure, thumbnail};
+use vision::DecodeLimits;
 
 use super::Document;
 use crate::App;
-
-/// Pixels of a thumbnail's longer side: twice what is shown, for dense screens.
-const THUMBNAIL_SIDE: usize = 384;
-/// Enough for a photo of that size; about 15 KB.
-const THUMBNAIL_QUALITY: u8 = 75;
 
 /// Whether a model takes images, as far as that is known here.
 pub(crate) fn can_see(model: &ModelRef, load: &LoadSpec) -> bool {
@@ -34,38 +29,15 @@ pub(crate) fn can_see(model: &ModelRef, load: &LoadSpec) -> bool {
     }
 }
 
-/// The record and the original of a file. None: it is no image.
-///
-/// Errors: an image that is damaged or too large.
-pub(super) fn read_image(bytes: &[u8]) -> Result<Option<(ImageRecord, Arc<[u8]>)>> {
-    let limits = DecodeLimits::default();
-    match measure(bytes, &limits) {
-        Ok(_) => {}
-        // Two letters alone tell a BMP: it may be a text.
-        Err(error) if error.kind == VisionErrorKind::UnknownFormat || bytes.starts_with(b"BM") => {
-            return Ok(None);
-        }
-        Err(error) => return Err(unusable(&error)),
-    }
-    let picture = decode(bytes, &limits).map_err(|error| unusable(&error))?;
-    let format = ThumbnailFormat::Jpeg { quality: THUMBNAIL_QUALITY };
-    let small = thumbnail(&picture, THUMBNAIL_SIDE, format).map_err(|error| unusable(&error))?;
-    let side = |side: usize| u32::try_from(side).unwrap_or(u32::MAX);
-    let record = ImageRecord {
-        sha256: sha256(bytes),
-        width: side(picture.size().width),
-        height: side(picture.size().height),
-        thumbnail: format!("data:image/jpeg;base64,{}", base64::encode(&small)),
-    };
-    Ok(Some((record, bytes.into())))
-}
-
 impl App {
-    /// Images among a draft's files, for a prompt that is only counted, or whose originals are stored.
-    pub(crate) fn prompt_images(&self, files: &[Arc<Document>]) -> Vec<PromptImage> {
+    /// Images among a draft's files, for a prompt that is only counted, or whose originals are stored, with the blocks
+    /// that name pages.
+    pub(crate) fn prompt_images(&self, files: &[Arc<Document>]) -> (Vec<String>, Vec<PromptImage>) {
         let folder = image_folder(&self.dirs().data);
-        let records = files.iter().filter(|file| file.kind == AttachmentKind::Image);
-        records.filter_map(|file| Some(ImageRecord::parse(&file.text)?.in_prompt(&folder))).collect()
+        let images = files.iter().filter(|file| file.kind == AttachmentKind::Image);
+        let image =
+            |file: &Arc<Document>| Some(file.named_image(ImageRecord::parse(&file.text)?.in_prompt(&folder)));
+        place(images.filter_map(image).collect())
     }
 
     /// Stores the originals of files that are about to be stored with a message.

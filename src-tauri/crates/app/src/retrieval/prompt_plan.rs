@@ -126,8 +126,7 @@ impl App {
         question: &str,
         images: Vec<PromptImage>,
     ) -> Result<Vec<PromptMessage>> {
-        let sees = || can_see(&ground.model, &ground.load);
-        let branch = with_files(&self.store(), ground.branch.clone(), &sees)?;
+        let branch = with_files(&self.store(), ground.branch.clone(), &|| ground.sees())?;
         let mut messages = with_system(history(history_messages(branch)), ground.full_system());
         // As sending does: a blank draft is none.
         if !question.trim().is_empty() || !images.is_empty() {
@@ -141,8 +140,8 @@ impl App {
 
     /// Images of a draft, where the model takes any.
     pub(crate) fn seen_images(&self, ground: &PromptGround, files: &[Arc<Document>]) -> Vec<PromptImage> {
-        let images = self.prompt_images(files);
-        if images.is_empty() || !can_see(&ground.model, &ground.load) { Vec::new() } else { images }
+        let (_, images) = self.prompt_images(files);
+        if images.is_empty() || !ground.sees() { Vec::new() } else { images }
     }
 
     /// What becomes of a question's files, and of those of earlier ones that are searched.
@@ -157,6 +156,9 @@ impl App {
         let costs = self.image_costs(ground, &images)?;
         let n_tokens: usize = costs.iter().map(|cost| cost.tokens as usize).sum();
         let mut planned = self.plan_texts(ground, question, &texts, n_tokens)?;
+        if n_tokens > 0 {
+            planned.blocks.splice(..0, self.prompt_images(&images).0);
+        }
         for (image, cost) in images.iter().zip(costs) {
             planned.given.attachments.files.push(image.row(true, cost.tokens, false));
             planned.given.documents.push((image.sha256.clone(), Arc::clone(&image.text)));
@@ -168,21 +170,22 @@ impl App {
     /// What each image costs the model, exactly where its vocabulary is here. All 0 for one that can't see.
     fn image_costs(&self, ground: &PromptGround, images: &[Arc<Document>]) -> Result<Vec<AttachmentCost>> {
         let cost = |file: &Arc<Document>, tokens: u32| AttachmentCost {
-            id: file.id.clone(),
+            id: file.page_of.as_ref().unwrap_or(&file.id).clone(),
             tokens,
             tokens_whole: tokens,
             whole: true,
         };
-        if images.is_empty() || !can_see(&ground.model, &ground.load) {
+        if images.is_empty() || !ground.sees() {
             return Ok(images.iter().map(|file| cost(file, 0)).collect());
         }
-        let counted = |images: Vec<PromptImage>| {
-            let message = PromptMessage { role: "user".into(), images, ..PromptMessage::default() };
+        let counted = |(names, images): (Vec<String>, Vec<PromptImage>)| {
+            let content = names.concat();
+            let message = PromptMessage { role: "user".into(), content, images, ..PromptMessage::default() };
             let mut request = ground.count(vec![message], Vec::new());
             (request.conversation, request.compression) = (None, None);
             self.counted(request)
         };
-        let base = counted(Vec::new())?.tokens;
+        let base = counted((Vec::new(), Vec::new()))?.tokens;
         let mut costs = Vec::with_capacity(images.len());
         for file in images {
             let image = self.prompt_images(std::slice::from_ref(file));
@@ -351,6 +354,11 @@ impl App {
 }
 
 impl PromptGround {
+    /// Whether the model takes images.
+    pub(crate) fn sees(&self) -> bool {
+        can_see(&self.model, &self.load)
+    }
+
     /// The system prompt with the notes.
     pub fn full_system(&self) -> Option<String> {
         with_memory(self.system.clone(), self.memory.clone())

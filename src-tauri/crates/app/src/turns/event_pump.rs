@@ -163,6 +163,7 @@ impl TurnEventPump<'_> {
                 | WorkerEvent::VocabularyAnswer { .. }
                 | WorkerEvent::EmbeddingBatch { .. }
                 | WorkerEvent::PassageScores { .. }
+                | WorkerEvent::PageImages { .. }
                 | WorkerEvent::Stored { .. }
                 | WorkerEvent::KvStats { .. },
             )

@@ -76,6 +76,7 @@ fn the_worker_runs_over_a_pipe() {
             | WorkerEvent::VocabularyAnswer { .. }
             | WorkerEvent::EmbeddingBatch { .. }
             | WorkerEvent::PassageScores { .. }
+            | WorkerEvent::PageImages { .. }
             | WorkerEvent::FitOutcome { .. }
             | WorkerEvent::Stored { .. }
             | WorkerEvent::MeasuredAnswer(_)

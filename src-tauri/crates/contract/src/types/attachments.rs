@@ -88,6 +88,34 @@ pub struct Attachment {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub image: Option<ImageInfo>,
+    /// Of a PDF with scanned pages that has not been sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub scanned: Option<ScannedPages>,
+}
+
+/// Pages of a PDF that are images without text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+pub struct ScannedPages {
+    /// Those that a model which sees is shown.
+    pub images: u32,
+    /// Those that are too many, or damaged.
+    pub left_out: u32,
+    /// No page has text.
+    pub is_all: bool,
+}
+
+impl ScannedPages {
+    /// Such as `4 scanned pages, read as images by models that see`.
+    pub fn told(&self) -> String {
+        let plural = |n: u32| if n == 1 { "page" } else { "pages" };
+        let images =
+            format!("{} scanned {}, read as images by models that see", self.images, plural(self.images));
+        match self.left_out {
+            0 => images,
+            n => format!("{images}; {n} more scanned {} not read", plural(n)),
+        }
+    }
 }
 
 /// An image as lists show it.

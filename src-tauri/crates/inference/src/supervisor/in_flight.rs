@@ -91,6 +91,11 @@ impl InFlight {
             | WorkerRequest::KvStats { request: id } => {
                 self.questions.insert(*id, Question { request: request.clone(), n_worker_ends: 0 });
             }
+            // A file that ended a process is not tried again: answers run there.
+            WorkerRequest::RenderPages { request: id, .. } => {
+                let n_worker_ends = MAX_WORKER_ENDS - 1;
+                self.questions.insert(*id, Question { request: request.clone(), n_worker_ends });
+            }
             WorkerRequest::Unload { .. }
             | WorkerRequest::Forget { .. }
             | WorkerRequest::Prefetch(_)
@@ -122,6 +127,7 @@ impl InFlight {
             | WorkerEvent::VocabularyAnswer { request, .. }
             | WorkerEvent::EmbeddingBatch { request, .. }
             | WorkerEvent::PassageScores { request, .. }
+            | WorkerEvent::PageImages { request, .. }
             | WorkerEvent::FitOutcome { request, .. }
             | WorkerEvent::Stored { request, .. }
             | WorkerEvent::KvStats { request, .. } => {
@@ -253,6 +259,9 @@ fn unanswered(request: WorkerRequest, error: &Error) -> Option<WorkerEvent> {
         }
         WorkerRequest::Rank { request, .. } => {
             Some(WorkerEvent::PassageScores { request, outcome: Err(error.clone()) })
+        }
+        WorkerRequest::RenderPages { request, .. } => {
+            Some(WorkerEvent::PageImages { request, outcome: Err(error.clone()) })
         }
         WorkerRequest::Fit { request, .. } => {
             Some(WorkerEvent::FitOutcome { request, outcome: Err(error.clone()) })

@@ -90,6 +90,7 @@ fn interrupts(request: &WorkerRequest) -> bool {
         | WorkerRequest::Vocabulary { .. }
         | WorkerRequest::Embed { .. }
         | WorkerRequest::Rank { .. }
+        | WorkerRequest::RenderPages { .. }
         | WorkerRequest::Fit { .. } => false,
     }
 }

@@ -428,3 +428,48 @@ fn images_are_fetched_by_their_addresses_only_where_that_is_allowed() {
     let n = png.len() as u64;
     assert_eq!(images.map(|it| it.received).collect::<Vec<_>>(), [n, n, n, 0, 0, 0]);
 }
+
+/// A PDF whose page is scanned is the page's image behind its name, in every interface that takes files.
+#[test]
+fn scanned_pdfs_are_seen() {
+    let server = Fixture::new("scanned-parts");
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let vision = folder.join("../../../tests/reference/vision/gemma3").display().to_string();
+    let model = server.app.model_add(&vision).unwrap().id;
+    let read = |name: &str| {
+        documents::base64::encode(&std::fs::read(folder.join("../pdf-pages/tests/files").join(name)).unwrap())
+    };
+    let (pdf, page) = (read("jpeg.pdf"), read("jpeg-page.jpg"));
+    let text = |text: &str| json!({ "type": "text", "text": text });
+    let named = "File: page 1 of a.pdf";
+    let whole = "\n\nFile: a.pdf\n```\n[page 1]\n(This page is scanned. It is an image.)\n```\n\n";
+    let chat = |model: &str, content: serde_json::Value| {
+        json!({ "model": model, "max_tokens": 6, "temperature": 0,
+            "messages": [{ "role": "user", "content": content }] })
+    };
+    let file = json!({ "type": "file", "file": { "filename": "a.pdf", "file_data": pdf } });
+    let image =
+        json!({ "type": "image_url", "image_url": { "url": format!("data:image/jpeg;base64,{page}") } });
+    let document = json!({ "type": "document", "title": "a.pdf",
+        "source": { "type": "base64", "media_type": "application/pdf", "data": pdf } });
+    let source = json!({ "type": "base64", "media_type": "image/jpeg", "data": page });
+    let block = json!({ "type": "image", "source": source });
+    for (path, part, image) in [("/v1/chat/completions", &file, image), ("/v1/messages", &document, block)] {
+        let given = json!([part, text("What is it?")]);
+        let written = json!([text(named), image, text(whole), text("What is it?")]);
+        let [given, written] =
+            [given, written].map(|content| server.ask("POST", path, &chat(&model, content)));
+        assert_eq!((given.status, written.status), (200, 200), "{given:?}");
+        let said = |answer: &Answer| {
+            let json = answer.json();
+            let places = ["/choices/0/message/content", "/content/0/text"];
+            let text = places.iter().find_map(|place| json.pointer(place)).cloned();
+            let counts = ["/usage/prompt_tokens", "/usage/input_tokens"];
+            (text, counts.iter().find_map(|place| json.pointer(place)).cloned())
+        };
+        assert!(said(&given).0.is_some() && said(&given).1.is_some());
+        assert_eq!(said(&given), said(&written), "{path}");
+        let blind = server.ask("POST", path, &chat("starter", json!([part, text("What is it?")])));
+        assert!(blind.status == 400 && blind.body.contains("its pages are images"), "{blind:?}");
+    }
+}
