@@ -41,8 +41,11 @@ pub fn read(
     Ok((read, drawn))
 }
 
-/// Names, records and originals of the pages of `file`.
-pub fn page_records(file: &str, pages: &PageImages) -> Result<Vec<(String, ImageRecord, Arc<[u8]>)>> {
+/// Name, record and original of a page.
+pub type PageRecord = (String, ImageRecord, Arc<[u8]>);
+
+/// The pages of `file` as they are kept.
+pub fn page_records(file: &str, pages: &PageImages) -> Result<Vec<PageRecord>> {
     let record = |page: &contract::protocol::PageImage| {
         let bytes = base64::decode(&page.file.0).unwrap_or_default();
         let image = read_image(&bytes)?.ok_or_else(|| Error::bug("a page is no image"))?;

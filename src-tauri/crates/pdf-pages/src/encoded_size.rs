@@ -24,7 +24,7 @@ fn own_pixels(stream: &Stream<'_>) -> u64 {
     let own = match (filters.last().map(String::as_str), filters.len()) {
         (Some("JpxDecode"), 1) => jpx_size(&stream.raw_data()),
         (Some("Jbig2Decode"), 1) => jbig2_size(&stream.raw_data()),
-        // A coded image inside a compressed stream: nobody writes that.
+        // A coded image inside a compressed stream: no program writes that.
         (Some("JpxDecode" | "Jbig2Decode"), _) => Some((u32::MAX, u32::MAX)),
         (Some("CcittFaxDecode"), _) => fax_size(stream),
         // The decoder takes no more than the dictionary announces.

@@ -1,4 +1,5 @@
 //! Pages that become images: which they are, what they show, and what limits hold.
+#![allow(clippy::unwrap_used)] // a test
 
 use std::path::Path;
 use std::time::Duration;

@@ -24,6 +24,7 @@ mod profile;
 mod projects;
 mod remote;
 mod residency;
+mod scanned_pages;
 mod tools;
 mod tree;
 mod tunes;

@@ -80,9 +80,7 @@ fn the_worker_runs_over_a_pipe() {
             | WorkerEvent::FitOutcome { .. }
             | WorkerEvent::Stored { .. }
             | WorkerEvent::MeasuredAnswer(_)
-            | WorkerEvent::KvStats { .. } => {
-                panic!("nobody asked")
-            }
+            | WorkerEvent::KvStats { .. } => panic!("nobody asked"),
             WorkerEvent::Checkpoints(told) => panic!("nothing is stored without a folder: {told:?}"),
             WorkerEvent::Inspected { request: _, outcome } => {
                 inspected += 1;

@@ -6,7 +6,7 @@ use crate::readability::unreadable_percent;
 /// In the place of a page that is an image.
 const NOTE: &str = "(This page is scanned. It is an image.)";
 
-/// In the place of a scanned page that nobody sees.
+/// In the place of a scanned page that is no image of the message.
 const LEFT_OUT: &str = "(This page is scanned, and could not be read.)";
 
 /// Whether a text has no letter: that of a PDF whose pages are images.
@@ -36,7 +36,7 @@ pub fn has_text(noted: &str) -> bool {
     noted.split(PAGE_BREAK).any(|page| !is_blank(page) && page != NOTE && page != LEFT_OUT)
 }
 
-/// Scanned pages of a text with notes that nobody sees.
+/// Scanned pages of a text with notes that are no images of the message.
 pub fn count_left_out(noted: &str) -> usize {
     noted.split(PAGE_BREAK).filter(|page| *page == LEFT_OUT).count()
 }
