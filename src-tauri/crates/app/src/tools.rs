@@ -183,21 +183,21 @@ impl ToolServers {
             Some(ToolServer::Starting(waiting)) => *waiting = Some(Arc::clone(&core)),
             Some(ToolServer::Ready(_) | ToolServer::Failed(_)) | None => return Err(left(&row.name)),
         }
-        let client =
-            match (kept.launch(&secrets, self.ctx.environment.0, self.program_path()), &kept.spec.url) {
-                (Some(launch), _) => Client::launch(&launch, core)?,
-                (None, Some(_)) => {
-                    let (site, headers) = (self.sign_in_site(&row)?, secrets.headers());
-                    let http =
-                        Http::new(site.gate.clone(), site.runtime.clone(), site.server.clone(), &headers)?;
-                    let tokens = match kept.signed_in {
-                        true => TokenSource::signed_in(&site)?,
-                        false => TokenSource::signed_out(&site),
-                    };
-                    Client::reach(http.with_tokens(tokens), core)?
-                }
-                (None, None) => return Err(Error::bug("a server of tools is nowhere")),
-            };
+        // The shell is not asked for a server that no command starts.
+        let path = kept.spec.command.as_ref().and_then(|_| self.program_path());
+        let client = match (kept.launch(&secrets, self.ctx.environment.0, path), &kept.spec.url) {
+            (Some(launch), _) => Client::launch(&launch, core)?,
+            (None, Some(_)) => {
+                let (site, headers) = (self.sign_in_site(&row)?, secrets.headers());
+                let http = Http::new(site.gate.clone(), site.runtime.clone(), site.server.clone(), &headers)?;
+                let tokens = match kept.signed_in {
+                    true => TokenSource::signed_in(&site)?,
+                    false => TokenSource::signed_out(&site),
+                };
+                Client::reach(http.with_tokens(tokens), core)?
+            }
+            (None, None) => return Err(Error::bug("a server of tools is nowhere")),
+        };
         self.keep_tools(id, &client)?;
         Ok(Arc::new(client))
     }
