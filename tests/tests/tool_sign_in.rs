@@ -15,12 +15,12 @@ fn script(name: &str) -> String {
 }
 
 /// The stand-in, on a port.
-struct Protected {
+struct ProtectedServer {
     child: Child,
     port: String,
 }
 
-impl Protected {
+impl ProtectedServer {
     fn new(flags: &[&str]) -> Self {
         let mut command = Command::new("python3");
         command.arg(script("sign_in.py")).args(flags).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -49,7 +49,7 @@ impl Protected {
     }
 }
 
-impl Drop for Protected {
+impl Drop for ProtectedServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -77,12 +77,12 @@ fn run(home: &Home, args: &[&str]) -> Result<Value, Value> {
     tools(home, &script("browser.py"), args, "")
 }
 
-fn added(home: &Home, server: &Protected) -> Value {
+fn added(home: &Home, server: &ProtectedServer) -> Value {
     run(home, &["add", "lab", "--url", &server.url()]).unwrap()
 }
 
 /// No token stands in a file of the data folder: the database and the logs, above all.
-fn assert_nothing_leaked(home: &Home, server: &Protected) {
+fn assert_nothing_leaked(home: &Home, server: &ProtectedServer) {
     let sent =
         server.log().into_iter().filter_map(|entry| entry["authorization"].as_str().map(str::to_owned));
     let bearers = sent.filter_map(|header| header.strip_prefix("Bearer ").map(str::to_owned));
@@ -121,7 +121,7 @@ fn metadata_is_found_at_each_place_of_the_specification() {
         (&["--issuer-place", "openid"], "tools.sign_in"),
     ];
     for (flags, before) in cases {
-        let (home, server) = (Home::new(), Protected::new(flags));
+        let (home, server) = (Home::new(), ProtectedServer::new(flags));
         let info = added(&home, &server);
         assert_eq!(info["state"]["error"]["code"], *before, "{flags:?}: {info}");
         assert_eq!(info["sign_in"], if *before == "tools.sign_in" { "needed" } else { "none" });
@@ -133,7 +133,7 @@ fn metadata_is_found_at_each_place_of_the_specification() {
 
 #[test]
 fn a_sign_in_lasts_until_the_user_signs_out() {
-    let (home, server) = (Home::new(), Protected::new(&[]));
+    let (home, server) = (Home::new(), ProtectedServer::new(&[]));
     added(&home, &server);
     run(&home, &["sign-in", "lab"]).unwrap();
     assert_eq!(
@@ -178,7 +178,7 @@ fn faults_of_a_sign_in_have_their_own_errors() {
         ("bad_token", "tools.sign_in_malformed", "unexpected response Content-Type"),
     ];
     let check = |(fault, code, part): (&str, &str, &str)| {
-        let (home, server) = (Home::new(), Protected::new(&["--fault", fault]));
+        let (home, server) = (Home::new(), ProtectedServer::new(&["--fault", fault]));
         added(&home, &server);
         let error = run(&home, &["sign-in", "lab"]).unwrap_err();
         assert_eq!(error["code"], code, "{fault}: {error}");
@@ -196,7 +196,7 @@ fn faults_of_a_sign_in_have_their_own_errors() {
 #[test]
 fn tokens_are_refreshed_before_they_expire_and_once_when_they_are_rejected() {
     for fault in ["short_lived", "rejected"] {
-        let (home, server) = (Home::new(), Protected::new(&["--fault", fault]));
+        let (home, server) = (Home::new(), ProtectedServer::new(&["--fault", fault]));
         added(&home, &server);
         let info = run(&home, &["sign-in", "lab"]).unwrap();
         assert_eq!(info["state"]["state"], "ready", "{fault}: {info}");
@@ -209,7 +209,7 @@ fn tokens_are_refreshed_before_they_expire_and_once_when_they_are_rejected() {
         assert_eq!(refreshes[0]["body"]["resource"], server.url());
         assert_nothing_leaked(&home, &server);
     }
-    let (home, server) = (Home::new(), Protected::new(&["--fault", "refresh_refused"]));
+    let (home, server) = (Home::new(), ProtectedServer::new(&["--fault", "refresh_refused"]));
     added(&home, &server);
     let info = run(&home, &["sign-in", "lab"]).unwrap();
     assert_eq!(info["state"]["error"]["code"], "tools.sign_in_expired", "{info}");
@@ -218,7 +218,7 @@ fn tokens_are_refreshed_before_they_expire_and_once_when_they_are_rejected() {
 
 #[test]
 fn a_request_that_needs_more_permissions_has_the_user_sign_in_again() {
-    let (home, server) = (Home::new(), Protected::new(&["--fault", "insufficient_scope"]));
+    let (home, server) = (Home::new(), ProtectedServer::new(&["--fault", "insufficient_scope"]));
     added(&home, &server);
     run(&home, &["sign-in", "lab"]).unwrap();
     let error = run(&home, &["resources", "lab"]).unwrap_err();
@@ -231,7 +231,7 @@ fn a_request_that_needs_more_permissions_has_the_user_sign_in_again() {
 
 #[test]
 fn a_client_that_the_user_has_registered_is_used() {
-    let (home, server) = (Home::new(), Protected::new(&["--client-secret", "s3cret+/="]));
+    let (home, server) = (Home::new(), ProtectedServer::new(&["--client-secret", "s3cret+/="]));
     added(&home, &server);
     assert_eq!(run(&home, &["sign-in", "lab"]).unwrap_err()["code"], "tools.sign_in_client_id");
     let args = ["sign-in", "lab", "--client-id", "given", "--client-secret-stdin"];
@@ -244,7 +244,7 @@ fn a_client_that_the_user_has_registered_is_used() {
 
 #[test]
 fn offline_mode_allows_no_sign_in() {
-    let (home, server) = (Home::new(), Protected::new(&[]));
+    let (home, server) = (Home::new(), ProtectedServer::new(&[]));
     added(&home, &server);
     let n = server.log().len();
     home.lines(&["settings", "set", "offline", "true"]);

@@ -3,26 +3,24 @@
 //! previous revision's transport (two addresses, `/sse`) is not supported.
 
 use std::collections::HashMap;
-use std::error::Error as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
 use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
 mod access;
-mod client;
 mod server_url;
 
-use client::CONNECT_WITHIN;
-pub(crate) use client::client;
 pub use server_url::ServerUrl;
 
 use super::core::{Core, words};
 use super::{malformed, stateless};
 use crate::authorization::TokenSource;
+use crate::http_client::{CONNECT_WITHIN, cause, client, is_event_stream};
+use crate::redirects::{MAX_REDIRECTS, location, redirect_within};
 use contract::types::ConnectionPurpose;
 use contract::{Error, ErrorKind, Result};
 use documents::lenient_json;
@@ -34,9 +32,6 @@ use secrets::Secret;
 const MAX_BODY_BYTES: usize = 16 << 20;
 /// Bytes of a refusal's body that are read.
 const MAX_REFUSAL_BYTES: usize = 8 << 10;
-
-/// Redirects of one message that are followed: a missing slash at the end takes one.
-pub(crate) const MAX_REDIRECTS: usize = 5;
 
 const SESSION: &str = "mcp-session-id";
 const REVISION: &str = "mcp-protocol-version";
@@ -401,57 +396,5 @@ impl EventStream {
     /// The id of its last event.
     pub fn last_id(&self) -> Option<String> {
         self.events.last_id().map(str::to_owned)
-    }
-}
-
-pub(crate) fn is_event_stream(response: &Response) -> bool {
-    let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    kind.is_some_and(|kind| kind.to_ascii_lowercase().starts_with("text/event-stream"))
-}
-
-/// Where a redirect leads.
-pub(crate) fn location(response: &Response) -> Option<Url> {
-    let to = response.headers().get(LOCATION)?.to_str().ok()?;
-    response.url().join(to).ok().filter(|_| response.status().is_redirection())
-}
-
-/// Where a redirect leads that keeps the message and stays within the origin: a key goes nowhere else.
-pub(crate) fn redirect_within(response: &Response) -> Option<Url> {
-    let keeps_method = matches!(response.status().as_u16(), 301 | 302 | 307 | 308);
-    location(response).filter(|to| keeps_method && is_same_origin(response.url(), to))
-}
-
-fn is_same_origin(from: &Url, to: &Url) -> bool {
-    let is_anonymous = to.username().is_empty() && to.password().is_none();
-    is_anonymous && from.origin() == to.origin()
-}
-
-/// The innermost reason. What lies around it repeats addresses.
-pub(crate) fn cause(error: &reqwest::Error) -> String {
-    let mut cause = error.source();
-    while let Some(inner) = cause.and_then(|it| it.source()) {
-        cause = Some(inner);
-    }
-    cause.map_or_else(|| "the request failed".into(), ToString::to_string)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn redirects_stay_within_the_origin() {
-        let from = Url::parse("https://example.org/mcp").unwrap();
-        for (to, expected) in [
-            ("/mcp/", true),
-            ("https://example.org:443/other?x=1", true),
-            ("http://example.org/mcp", false),
-            ("https://example.org:8443/mcp", false),
-            ("https://evil.example.org/mcp", false),
-            ("//evil.org/mcp", false),
-            ("https://me:secret@example.org/mcp", false),
-        ] {
-            assert_eq!(is_same_origin(&from, &from.join(to).unwrap()), expected, "{to}");
-        }
     }
 }

@@ -1,11 +1,12 @@
 //! The client of requests: the system's certificates, the user's proxy, and no redirects by itself.
 
+use std::error::Error as _;
 use std::time::Duration;
 
+use reqwest::header::CONTENT_TYPE;
 use reqwest::redirect::Policy;
-use reqwest::{Client, NoProxy, Proxy};
+use reqwest::{Client, NoProxy, Proxy, Response};
 
-use super::cause;
 use contract::{Error, Result};
 use net::ConnectionGate;
 
@@ -37,4 +38,19 @@ pub fn client(gate: &ConnectionGate, is_here: bool) -> Result<Client> {
         (false, None) => builder,
     };
     builder.build().map_err(|error| unusable(cause(&error)))
+}
+
+/// Whether a response is a stream of events.
+pub fn is_event_stream(response: &Response) -> bool {
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    kind.is_some_and(|kind| kind.to_ascii_lowercase().starts_with("text/event-stream"))
+}
+
+/// The innermost reason. What lies around it repeats addresses.
+pub fn cause(error: &reqwest::Error) -> String {
+    let mut cause = error.source();
+    while let Some(inner) = cause.and_then(|it| it.source()) {
+        cause = Some(inner);
+    }
+    cause.map_or_else(|| "the request failed".into(), ToString::to_string)
 }

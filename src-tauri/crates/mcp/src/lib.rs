@@ -10,11 +10,13 @@ mod core;
 mod descendants;
 mod event_stream;
 mod http;
+mod http_client;
 mod login_path;
 pub mod pasted_config;
 pub mod plugin_manifest;
 mod program_path;
 mod prompts;
+mod redirects;
 mod resources;
 pub mod server_spec;
 mod stateless;
@@ -228,7 +230,7 @@ fn wait_for(replies: &Receiver<Reply>, within: Duration) -> Result<Reply, RecvTi
     }
 }
 
-/// Starts what connections run on. Its owner must not be one of its own threads.
+/// Starts what connections run on. None of its threads may own it.
 pub fn connection_runtime() -> Result<Runtime> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let builder = builder.worker_threads(RUNTIME_THREADS).enable_all().thread_name("inglenook-tools");

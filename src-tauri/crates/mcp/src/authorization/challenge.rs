@@ -103,7 +103,9 @@ mod tests {
     #[test]
     fn challenges_are_parsed() {
         let address = Some("https://a.example/.well-known/oauth-protected-resource");
-        let cases: &[(&str, Option<&str>, &[&str], Option<&str>)] = &[
+        // Header, address of the metadata, scopes, error.
+        type Case = (&'static str, Option<&'static str>, &'static [&'static str], Option<&'static str>);
+        let cases: &[Case] = &[
             (
                 r#"Bearer resource_metadata="https://a.example/.well-known/oauth-protected-resource""#,
                 address,

@@ -47,127 +47,142 @@ pub enum SignInFault {
     NoListener,
 }
 
-/// Code behind the prefix, kind, cause, remedy. `{name}` is the tool server; `{detail}` says more.
-type FaultText = (&'static str, ErrorKind, &'static str, &'static str);
+/// Kind of fault, code behind the prefix, kind of error, cause, remedy. `{name}` is the tool server; `{detail}` says more.
+type FaultText = (SignInFault, &'static str, ErrorKind, &'static str, &'static str);
 
 const REPORT: &str = "Report this to the operator of the server.";
 const AGAIN: &str = "Sign in again.";
 
-impl SignInFault {
-    const fn text(self) -> FaultText {
-        use ErrorKind::{Conflict, Device, Input, Limit};
-        match self {
-            Self::Needed => (
-                "",
-                Conflict,
-                "{name} requires you to sign in.",
-                "Sign in under Settings > Tools, or with `nook tools sign-in`.",
-            ),
-            Self::Expired => ("_expired", Conflict, "Your sign-in to {name} has expired.", AGAIN),
-            Self::MoreScopes => (
-                "_scope",
-                Conflict,
-                "{name} requires more permissions for this request: {detail}.",
-                "Sign in again to grant them.",
-            ),
-            Self::Insecure => (
-                "_insecure",
-                Input,
-                "Signing in to {name} is not possible: {detail} is not encrypted, or is on your own computer.",
-                "Use an address that starts with https://.",
-            ),
-            Self::WrongResource => (
-                "_resource",
-                Input,
-                "The sign-in metadata of {name} belongs to another server: {detail}.",
-                "Check the address of the server.",
-            ),
-            Self::NoMetadata => (
-                "_metadata",
-                Input,
-                "{name} does not say where to sign in: {detail} has no valid metadata.",
-                "If the server uses a key, add it as a header instead.",
-            ),
-            Self::WrongIssuer => (
-                "_issuer",
-                Input,
-                "The response for {name} comes from another authorization server: {detail}.",
-                REPORT,
-            ),
-            Self::NoPkce => (
-                "_pkce",
-                Input,
-                "The authorization server {detail} of {name} does not support PKCE with S256.",
-                REPORT,
-            ),
-            Self::NoRegistration => (
-                "_client_id",
-                Input,
-                "The authorization server {detail} of {name} does not register applications by itself.",
-                "Register Inglenook there with the redirect address http://127.0.0.1/callback and enter its client ID.",
-            ),
-            Self::RegistrationRefused => (
-                "_client_id",
-                Input,
-                "The authorization server of {name} refused to register Inglenook: {detail}.",
-                "Register Inglenook there with the redirect address http://127.0.0.1/callback and enter its client ID.",
-            ),
-            Self::Denied => ("_denied", Conflict, "You did not allow access to {name}.", AGAIN),
-            Self::Refused => (
-                "_refused",
-                Input,
-                "The authorization server of {name} refused the request: {detail}.",
-                AGAIN,
-            ),
-            Self::WrongState => (
-                "_state",
-                Input,
-                "The response in the browser does not belong to this sign-in to {name}.",
-                AGAIN,
-            ),
-            Self::TimedOut => (
-                "_timeout",
-                Conflict,
-                "The sign-in to {name} was not completed within {detail} minutes.",
-                AGAIN,
-            ),
-            Self::Canceled => ("_canceled", Conflict, "The sign-in to {name} was canceled.", AGAIN),
-            Self::Moved => (
-                "_moved",
-                Input,
-                "A sign-in address of {name} redirects to another address: {detail}.",
-                "Check the address of the server.",
-            ),
-            Self::Malformed => (
-                "_malformed",
-                Input,
-                "The authorization server of {name} sent an invalid response: {detail}.",
-                REPORT,
-            ),
-            Self::TooLarge => (
-                "_too_large",
-                Limit,
-                "A sign-in address of {name} sent a response that is too large: {detail}.",
-                REPORT,
-            ),
-            Self::Unreachable => (
-                "_unreachable",
-                Device,
-                "A sign-in address of {name} can't be reached: {detail}.",
-                "Check your connection and try again.",
-            ),
-            Self::NoListener => (
-                "_listener",
-                Device,
-                "No port of this computer could be opened for the sign-in to {name}: {detail}.",
-                "Check your firewall and try again.",
-            ),
-        }
-    }
+/// In the order of the kinds.
+const TEXTS: &[FaultText] = &[
+    (
+        SignInFault::Needed,
+        "",
+        ErrorKind::Conflict,
+        "{name} requires you to sign in.",
+        "Sign in under Settings > Tools, or with `nook tools sign-in`.",
+    ),
+    (SignInFault::Expired, "_expired", ErrorKind::Conflict, "Your sign-in to {name} has expired.", AGAIN),
+    (
+        SignInFault::MoreScopes,
+        "_scope",
+        ErrorKind::Conflict,
+        "{name} requires more permissions for this request: {detail}.",
+        "Sign in again to grant them.",
+    ),
+    (
+        SignInFault::Insecure,
+        "_insecure",
+        ErrorKind::Input,
+        "Signing in to {name} is not possible: {detail} is not encrypted, or is on your own computer.",
+        "Use an address that starts with https://.",
+    ),
+    (
+        SignInFault::WrongResource,
+        "_resource",
+        ErrorKind::Input,
+        "The sign-in metadata of {name} belongs to another server: {detail}.",
+        "Check the address of the server.",
+    ),
+    (
+        SignInFault::NoMetadata,
+        "_metadata",
+        ErrorKind::Input,
+        "{name} does not say where to sign in: {detail} has no valid metadata.",
+        "If the server uses a key, add it as a header instead.",
+    ),
+    (
+        SignInFault::WrongIssuer,
+        "_issuer",
+        ErrorKind::Input,
+        "The response for {name} comes from another authorization server: {detail}.",
+        REPORT,
+    ),
+    (
+        SignInFault::NoPkce,
+        "_pkce",
+        ErrorKind::Input,
+        "The authorization server {detail} of {name} does not support PKCE with S256.",
+        REPORT,
+    ),
+    (
+        SignInFault::NoRegistration,
+        "_client_id",
+        ErrorKind::Input,
+        "The authorization server {detail} of {name} does not register applications by itself.",
+        "Register Inglenook there with the redirect address http://127.0.0.1/callback and enter its client ID.",
+    ),
+    (
+        SignInFault::RegistrationRefused,
+        "_client_id",
+        ErrorKind::Input,
+        "The authorization server of {name} refused to register Inglenook: {detail}.",
+        "Register Inglenook there with the redirect address http://127.0.0.1/callback and enter its client ID.",
+    ),
+    (SignInFault::Denied, "_denied", ErrorKind::Conflict, "You did not allow access to {name}.", AGAIN),
+    (
+        SignInFault::Refused,
+        "_refused",
+        ErrorKind::Input,
+        "The authorization server of {name} refused the request: {detail}.",
+        AGAIN,
+    ),
+    (
+        SignInFault::WrongState,
+        "_state",
+        ErrorKind::Input,
+        "The response in the browser does not belong to this sign-in to {name}.",
+        AGAIN,
+    ),
+    (
+        SignInFault::TimedOut,
+        "_timeout",
+        ErrorKind::Conflict,
+        "The sign-in to {name} was not completed within {detail} minutes.",
+        AGAIN,
+    ),
+    (SignInFault::Canceled, "_canceled", ErrorKind::Conflict, "The sign-in to {name} was canceled.", AGAIN),
+    (
+        SignInFault::Moved,
+        "_moved",
+        ErrorKind::Input,
+        "A sign-in address of {name} redirects to another address: {detail}.",
+        "Check the address of the server.",
+    ),
+    (
+        SignInFault::Malformed,
+        "_malformed",
+        ErrorKind::Input,
+        "The authorization server of {name} sent an invalid response: {detail}.",
+        REPORT,
+    ),
+    (
+        SignInFault::TooLarge,
+        "_too_large",
+        ErrorKind::Limit,
+        "A sign-in address of {name} sent a response that is too large: {detail}.",
+        REPORT,
+    ),
+    (
+        SignInFault::Unreachable,
+        "_unreachable",
+        ErrorKind::Device,
+        "A sign-in address of {name} can't be reached: {detail}.",
+        "Check your connection and try again.",
+    ),
+    (
+        SignInFault::NoListener,
+        "_listener",
+        ErrorKind::Device,
+        "No port of this computer could be opened for the sign-in to {name}: {detail}.",
+        "Check your firewall and try again.",
+    ),
+];
 
+impl SignInFault {
     /// The error of the tool server `name`. `detail` must not contain a token.
     pub fn error(self, name: &str, detail: &str) -> Error {
-        let (code, kind, cause, remedy) = self.text();
+        let (_, code, kind, cause, remedy) = TEXTS[self as usize];
         let message = cause.replace("{detail}", detail).replace("{name}", name);
         Error::new(kind, format!("{CODE_PREFIX}{code}"), message, remedy)
     }
@@ -176,6 +191,12 @@ impl SignInFault {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_kind_has_its_text() {
+        assert!(TEXTS.iter().enumerate().all(|(at, text)| text.0 as usize == at));
+        assert_eq!(TEXTS.len(), SignInFault::NoListener as usize + 1);
+    }
 
     #[test]
     fn texts_name_server_cause_and_remedy() {

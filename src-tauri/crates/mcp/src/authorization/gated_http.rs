@@ -10,7 +10,8 @@ use reqwest::{Method, Request, Response, Url};
 use serde_json::{Map, Value};
 
 use super::fault::SignInFault;
-use crate::http::{self, MAX_REDIRECTS, cause};
+use crate::http_client::{cause, client, is_event_stream};
+use crate::redirects::{MAX_REDIRECTS, location, redirect_within};
 use crate::{ServerUrl, client_info};
 use contract::types::ConnectionPurpose;
 use contract::{Error, Result};
@@ -127,7 +128,7 @@ impl GatedHttp {
 
     async fn send_untimed(&self, mut request: Request, policy: RedirectPolicy) -> Result<BoundedResponse> {
         let place = ServerUrl::parse(request.url().as_str())?;
-        let client = http::client(&self.gate, place.is_here)?;
+        let client = client(&self.gate, place.is_here)?;
         let connection = self.gate.connect(&place.host, ConnectionPurpose::Tool)?;
         for _ in 0..=MAX_REDIRECTS {
             let next = request.try_clone().ok_or_else(|| Error::bug("a request that can't be repeated"))?;
@@ -139,9 +140,9 @@ impl GatedHttp {
             if !response.status().is_redirection() {
                 return self.read(&mut response, &connection).await;
             }
-            let to = http::redirect_within(&response).filter(|_| policy == RedirectPolicy::WithinOrigin);
+            let to = redirect_within(&response).filter(|_| policy == RedirectPolicy::WithinOrigin);
             let Some(to) = to else {
-                let to = http::location(&response).map_or_else(|| place.host.clone(), |to| origin_of(&to));
+                let to = location(&response).map_or_else(|| place.host.clone(), |to| origin_of(&to));
                 return Err(self.fault(SignInFault::Moved, &to));
             };
             request = next;
@@ -164,7 +165,7 @@ impl GatedHttp {
             if body.len() > MAX_RESPONSE_BYTES {
                 return Err(self.fault(SignInFault::TooLarge, &place));
             }
-            if http::is_event_stream(response) {
+            if is_event_stream(response) {
                 break;
             }
         }

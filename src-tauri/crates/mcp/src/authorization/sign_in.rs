@@ -67,7 +67,7 @@ impl SignIn {
         let address = pending.request.address.to_string();
         let (send, outcome) = sync_channel(1);
         let task = site.runtime.spawn(async move {
-            // Whoever began it may have gone.
+            // The one who began it may have gone.
             let _ = send.send(complete(pending).await);
         });
         let (name, store) = (site.name.clone(), site.store.clone());
