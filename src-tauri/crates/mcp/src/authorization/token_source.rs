@@ -81,7 +81,7 @@ impl TokenSource {
             // A token that still holds is used where its refresh does not work now.
             let still_holds = !current.expires_within(Duration::ZERO, self.clock.now_utc_ms());
             if let Err(error) = refreshed
-                && !(still_holds && !current.tokens.access.is_empty())
+                && (!still_holds || current.tokens.access.is_empty())
             {
                 return Err(error);
             }
