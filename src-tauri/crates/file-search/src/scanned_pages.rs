@@ -25,13 +25,14 @@ pub fn read(
         return Ok((read, PageImages::default()));
     }
     let is_blank = scanned::is_blank(&read.text);
-    let drawn = match draw(RenderRequest { file: Base64Text(base64::encode(bytes).into()), pages }) {
+    let file = Base64Text(base64::encode(bytes).into());
+    let drawn = match draw(RenderRequest { file, pages: pages.clone() }) {
         Err(error) if is_blank => {
             let why = error.message().trim_end_matches('.');
             return Err(refused(name, &ExtractError::new(why, error.remedy())));
         }
-        // It has text as well.
-        drawn => drawn.unwrap_or_default(),
+        // The file has text as well, which says which pages are missing.
+        drawn => drawn.unwrap_or(PageImages { images: Vec::new(), left_out: pages }),
     };
     if is_blank && drawn.images.is_empty() {
         return Err(refused(name, &ExtractError::no_text()));
@@ -119,6 +120,8 @@ mod tests {
             assert!(error.code() == "attachment.refused" && error.message().contains(why), "{error}");
         }
         let failed = super::read("a.pdf", &pdf("mixed.pdf"), |_| Err(Error::bug("it panicked")));
-        assert_eq!(describe(&failed.unwrap().0.text, 0), None, "its text is there");
+        let (mixed, _) = failed.unwrap();
+        assert_eq!(mixed.text.matches("could not be read").count(), 3, "{}", mixed.text);
+        assert!(mixed.text.contains("The contract begins on page one."));
     }
 }

@@ -1,7 +1,8 @@
 //! Reuse of large vectors: fresh ones cost page faults.
 
-/// Share of a buffer that may be unused: what is kept until the backward pass in a much larger one wastes memory.
-const MAX_UNUSED: (usize, usize) = (1, 8);
+/// A buffer is used again if it is larger by an eighth at most: what is kept until the backward pass in a much larger one
+/// wastes memory.
+const MAX_EXCESS_DIVISOR: usize = 8;
 
 /// Vectors that are not in use.
 #[derive(Default)]
@@ -13,7 +14,7 @@ impl Buffers {
     /// Returns a vector of `len` arbitrary numbers: the smallest free one that is large enough and hardly larger, or a
     /// new one.
     pub fn take(&mut self, len: usize) -> Vec<f32> {
-        let fits = len..=len + len / MAX_UNUSED.1 * MAX_UNUSED.0;
+        let fits = len..=len + len / MAX_EXCESS_DIVISOR;
         let fitting = self.free.iter().enumerate().filter(|(_, buffer)| fits.contains(&buffer.capacity()));
         match fitting.min_by_key(|(_, buffer)| buffer.capacity()).map(|(i, _)| i) {
             Some(i) => {

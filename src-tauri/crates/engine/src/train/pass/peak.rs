@@ -1,5 +1,7 @@
 //! What a pass allocates at most, found from the graph without running it.
 
+use std::ops::Range;
+
 use kernels::Op;
 
 use super::attention::QUERIES;
@@ -25,7 +27,7 @@ impl TrainingPass {
         self.kept_bytes(n_rows, memory) + 4 * floats as u64 + MAX_PACKED_BYTES
     }
 
-    fn widths(&self, nodes: std::ops::Range<usize>) -> impl Iterator<Item = usize> + '_ {
+    fn widths(&self, nodes: Range<usize>) -> impl Iterator<Item = usize> + '_ {
         let graph = &self.state.graph;
         graph.nodes()[nodes].iter().filter_map(|node| Some(graph.value(node.output?).width))
     }
@@ -39,7 +41,7 @@ impl TrainingPass {
     /// Width of the values of a segment that its gradients need, the largest of all segments.
     fn widest_saved(&self) -> usize {
         let PassState { graph, plan, .. } = &self.state;
-        let of = |segment: &std::ops::Range<usize>| -> usize {
+        let of = |segment: &Range<usize>| -> usize {
             let outputs = graph.nodes()[segment.clone()].iter().filter_map(|node| node.output);
             outputs.filter(|v| plan.is_saved[v.index()]).map(|v| graph.value(v).width).sum()
         };
