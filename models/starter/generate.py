@@ -1,16 +1,22 @@
-"""Training dialogues, made from the topics in data/.
+"""Training dialogues, made from the user guide's articles and questions, and the small talk in data/.
 
 Guarantees: the same seed gives the same dialogues, and no user line equals a
-held-out paraphrase. Knows nothing of tokens.
+held-out question. Knows nothing of tokens.
 """
 
 import random
 import re
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
+from articles import DECLINED, ROOT, load_articles, load_questions
 from phrases import HERE, noise, normal, parse, sample
+
+HELD_OUT_FILE = ROOT / "src-tauri/crates/guide/examples/questions.tsv"
+DECLINE = "I only know this app, so I can't answer that; a downloaded model can."
+OTHER_LANGUAGE = "I only speak English here. The user guide also speaks German, Japanese and Arabic: open **Help** in the app, or run `nook guide QUESTION`."
 
 PREFIXES = ["hi, ", "hi! ", "hey, ", "hello, ", "hello! ", "please ", "ok, ", "okay, ", "so ", "um, ", "quick question: ", "sorry, ", "excuse me, ", "tell me, ", "i was wondering, ", "another question: ", "and ", "also, ", "one more thing: ", "good morning, ", "dear inglenook, ", "well, ", "now ", "a question: ", "maybe a silly question, but ", "hmm, ", "just wondering: ", "i have a question: ", "next question: ", "alright, "]
 SUFFIXES = [" please", " in inglenook", " in this app", " here", ", thanks", " exactly", " now", ", please", " in the app", " with inglenook", " again", " then", " in this program", " today", " actually", ", any idea", " on my computer", ", can you tell me", " by the way", ", i wonder", " for me"]
@@ -31,60 +37,40 @@ SMALL = {"the", "a", "an", "my", "is", "are", "do", "does", "to", "of", "in", "i
 SYSTEMS = ["You are a helpful assistant.", "You are Inglenook's guide.", "Be brief.", "Answer in short sentences.", "You are a friendly assistant in a desktop app.", "Help the user with the app.", "You are a kind helper.", "Please be polite and short.", "You are an assistant. Answer truthfully.", "Be concise and warm.", "You're an expert in local language models.", "Reply in English.", "Keep it simple.", "You are a large language model.", "You are a helpful AI assistant named SmolLM.", "Act as a patient teacher."]
 
 
-@dataclass
-class Follow:
-    ask: list
-    answers: list[str]
-
-
-@dataclass
+@dataclass(frozen=True)
 class Topic:
     id: str
-    facts: list[str]
-    answers: list[str]
-    ask: list  # the topic's own patterns
-    framed: list  # its words in frames that fit any topic
-    group: str
-    patterns: list[str]
-    follows: list[Follow] = field(default_factory=list)
+    answers: tuple[str, ...]
+    questions: tuple[str, ...] = ()
+    patterns: tuple[str, ...] = ()  # of phrases; a topic has either these or questions
+    weight: float = 1.0  # how often it is asked about, an article being 1
 
 
 def load_topics() -> dict[str, Topic]:
-    words = tomllib.loads((HERE / "data/about.toml").read_text())
-    more = tomllib.loads((HERE / "data/more.toml").read_text())
-    frames = tomllib.loads((HERE / "data/frames.toml").read_text())
-    rows = [row for path in sorted((HERE / "data/topics").glob("*.toml")) for row in tomllib.loads(path.read_text())["topic"]]
-    topics: dict[str, Topic] = {}
-    for row in rows:
-        assert row["id"] not in topics, row["id"]
-        framed = [
-            frame.replace("{it}", "(" + "|".join(words[row["id"]][kind]) + ")")
-            for kind, asks in frames.items() if words.get(row["id"], {}).get(kind) for frame in asks
-        ]
-        row["ask"] += more[row["id"]]
-        topics[row["id"]] = Topic(
-            row["id"], row["facts"], row["answers"], [parse(p) for p in row["ask"]], [parse(p) for p in framed],
-            row.get("group", row["id"]), row["ask"] + framed,
-        )
-    for row in rows:
-        for follow in row.get("follow", []):
-            answers = topics[follow["to"]].answers if "to" in follow else follow["answers"]
-            topics[row["id"]].follows.append(Follow([parse(p) for p in follow["ask"]], answers))
-            topics[row["id"]].patterns = topics[row["id"]].patterns + follow["ask"]
-    return topics
+    """Everything that the starter answers: the guide's articles, small talk, and what it declines."""
+    small_talk = tomllib.loads((HERE / "data/small-talk.toml").read_text())["topic"]
+    declined = tomllib.loads((HERE / "data/out-of-scope.toml").read_text())
+    patterns = tuple(pattern for each in declined.values() for pattern in each)
+    foreign = tuple(question for code in ("de", "ja", "ar") for each in load_questions(code).values() for question in each)
+    topics = [Topic(a.id, (a.answer,), a.questions) for a in load_articles()]
+    topics += [Topic(row["id"], tuple(row["answers"]), patterns=tuple(row["ask"])) for row in small_talk]
+    topics += [
+        Topic(DECLINED, (DECLINE,), tuple(load_questions("en")[DECLINED]), weight=14.0),
+        Topic("other-subjects", (DECLINE,), patterns=patterns, weight=5.0),
+        Topic("other-language", (OTHER_LANGUAGE,), foreign, weight=4.0),
+    ]
+    found = {topic.id: topic for topic in topics}
+    assert len(found) == len(topics), "an id occurs twice"
+    return found
 
 
-def load_heldout() -> dict[str, list[str]]:
-    return tomllib.loads((HERE / "eval/heldout.toml").read_text())
+def load_heldout(path: Path = HELD_OUT_FILE) -> list[tuple[str, list[str]]]:
+    """English questions that were never trained on, each with the ids of the right articles (`-`: none)."""
+    rows = [line.split("\t") for line in path.read_text().splitlines() if line.startswith("en\t")]
+    return [(question, articles.split(",")) for _, articles, question in rows]
 
 
-def load_heldout_dialogues() -> list[list[str]]:
-    return [d["turns"] for d in tomllib.loads((HERE / "eval/dialogues.toml").read_text())["dialogue"]]
-
-
-HELD_OUT = {normal(line) for lines in load_heldout().values() for line in lines} | {
-    normal(turn) for turns in load_heldout_dialogues() for turn in turns[::2]
-}
+HELD_OUT = {normal(question) for question, _ in load_heldout()}
 
 
 def tidy(text: str) -> str:
@@ -145,17 +131,22 @@ def dress(text: str, rng: random.Random) -> str:
     return tidy(text) + rng.choice(ends)
 
 
-def say(ask: list, rng: random.Random) -> str:
+@cache
+def parsed(pattern: str):
+    return parse(pattern)
+
+
+def say(topic: Topic, rng: random.Random) -> str:
+    """One of the topic's questions, as somebody might type it."""
     while True:
-        text = tidy(sample(rng.choice(ask), rng))
-        dressed = dress(text, rng)
-        if text and normal(text) not in HELD_OUT and normal(dressed) not in HELD_OUT:
-            return dressed
+        text = rng.choice(topic.questions) if topic.questions else tidy(sample(parsed(rng.choice(topic.patterns)), rng))
+        said = dress(text, rng) if text.isascii() else text
+        # A mark of the template, such as <|im_end|>, would be one of its tokens here.
+        if text and "<|" not in said and normal(text) not in HELD_OUT and normal(said) not in HELD_OUT:
+            return said
 
 
-WEIGHTS = {"add-model": 1.6, "world": 2.2, "bigger-model": 1.2, "code": 1.3, "write-text": 1.3, "translate": 1.3, "maths": 1.2, "images": 1.2, "web": 1.2, "unknown": 0.7, "bye": 0.7, "joke": 0.8, "mac": 0.8, "nook-devices": 0.8, "min-p": 0.8}
-FRAMED = 0.4  # of the questions come from data/frames.toml
-TURNS = [1] * 50 + [2] * 22 + [3] * 12 + [4] * 7 + [6] * 5 + [9] * 3 + [20] * 1
+TURNS = [1] * 55 + [2] * 25 + [3] * 10 + [4] * 5 + [6] * 4 + [8]
 
 
 def dialogue(topics: dict[str, Topic], rng: random.Random, turns: list[int] = TURNS) -> list[tuple[str, str]]:
@@ -163,17 +154,11 @@ def dialogue(topics: dict[str, Topic], rng: random.Random, turns: list[int] = TU
     messages = []
     if rng.random() < 0.12:
         messages.append(("system", rng.choice(SYSTEMS) if rng.random() < 0.8 else f"You are {noise(rng)}."))
-    names = list(topics)
-    weights = [WEIGHTS.get(name, 1.0) for name in names]
-    last = None
+    each = list(topics.values())
+    weights = [topic.weight for topic in each]
     for _ in range(rng.choice(turns)):
-        if last is not None and last.follows and rng.random() < 0.5:
-            follow = rng.choice(last.follows)
-            messages += [("user", say(follow.ask, rng)), ("assistant", rng.choice(follow.answers))]
-            last = None
-            continue
-        last = topics[rng.choices(names, weights)[0]]
-        messages += [("user", say(last.framed if last.framed and rng.random() < FRAMED else last.ask, rng)), ("assistant", rng.choice(last.answers))]
+        topic = rng.choices(each, weights)[0]
+        messages += [("user", say(topic, rng)), ("assistant", rng.choice(topic.answers))]
     return messages
 
 

@@ -1,7 +1,6 @@
 """Patterns of phrases: `(a|b)` is a choice, `{name}` a shared word list or a small generator.
 
-Guarantees: everything `sample` can say, `matcher` recognises (up to case, punctuation
-and spaces). Knows nothing of topics or models.
+Knows nothing of topics or models.
 """
 
 import random
@@ -88,20 +87,3 @@ def sample(node, rng: random.Random) -> str:
 def normal(text: str) -> str:
     """Text for comparison: lower case, letters and digits only, single spaces."""
     return " ".join(re.sub(r"[^a-z0-9]+", " ", text.lower().replace("'", "")).split())
-
-
-def regex(node) -> str:
-    """A regular expression over normal text; spaces are optional, so it errs towards a match."""
-    if isinstance(node, str):
-        return r"\s*".join(["", *map(re.escape, normal(node).split()), ""])
-    kind, *rest = node
-    if kind == "seq":
-        return "".join(map(regex, rest))
-    if kind == "alt":
-        return "(?:" + "|".join(map(regex, rest)) + ")"
-    name = rest[0]
-    if name == "number":
-        return r"\s*[0-9]+(?:\s[0-9]+)?\s*"
-    if name in GENERATORS:  # invented words: only literal equality can be checked, and is
-        return r"(?!)"
-    return "(?:" + "|".join(regex(parse(word)) for word in dict.fromkeys(MACROS[name])) + ")"

@@ -1,9 +1,11 @@
 """The starter's vocabulary: byte-level BPE with GPT-2's pre-tokeniser, and its ChatML template.
 
-Writes build/tokenizer.json. The pre-tokeniser must stay GPT-2's, because the GGUF
-file says `tokenizer.ggml.pre = gpt-2`.
+Writes build/tokenizer.json: the vocabulary of the shipped file, which tests and stored chats count tokens with, or
+with `--new` one that is made from the present data. The pre-tokeniser must stay GPT-2's, because the GGUF file says
+`tokenizer.ggml.pre = gpt-2`.
 """
 
+import argparse
 import random
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -23,7 +25,7 @@ TEMPLATE = (
 PATH = HERE / "build/tokenizer.json"
 
 
-def train() -> None:
+def train() -> Tokenizer:
     rng, topics = random.Random(7), load_topics()
 
     def lines():
@@ -41,10 +43,13 @@ def train() -> None:
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(vocab_size=VOCAB, special_tokens=SPECIAL, initial_alphabet=alphabet, min_frequency=2, show_progress=False)
     tokenizer.train_from_iterator(lines(), trainer)
-    assert tokenizer.get_vocab_size() == VOCAB, tokenizer.get_vocab_size()
-    assert tokenizer.decode(tokenizer.encode(SYMBOLS).ids) == SYMBOLS
-    PATH.parent.mkdir(exist_ok=True)
-    tokenizer.save(str(PATH))
+    return tokenizer
+
+
+def shipped() -> Tokenizer:
+    from export import load_vocabulary  # which imports this module
+
+    return load_vocabulary()
 
 
 def load(dropout: float | None = None) -> Tokenizer:
@@ -62,5 +67,11 @@ def render(messages: list[tuple[str, str]], generation_prompt: bool) -> str:
 
 
 if __name__ == "__main__":
-    train()
+    options = argparse.ArgumentParser()
+    options.add_argument("--new", action="store_true", help="make it from the data, instead of taking the shipped file's")
+    tokenizer = train() if options.parse_args().new else shipped()
+    assert tokenizer.get_vocab_size() == VOCAB, tokenizer.get_vocab_size()
+    assert tokenizer.decode(tokenizer.encode(SYMBOLS).ids) == SYMBOLS
+    PATH.parent.mkdir(exist_ok=True)
+    tokenizer.save(str(PATH))
     print(f"vocabulary of {VOCAB} in {PATH.relative_to(HERE)}")
