@@ -21,11 +21,12 @@ use crate::body::read;
 use crate::fault::json_response;
 use crate::guard::CallerState;
 use crate::running_turn::{RunningTurn, blocking};
+use crate::whole_answer::AnswerBuilder;
 pub use batches::MessageBatches;
 use fault::AnthropicFault;
 pub use models::{model, models};
 use request::MessagesRequest;
-use response::{EventWriter, MessageBuilder, MessageHead};
+use response::{EventWriter, MessageHead, message_of};
 
 pub fn routes() -> Router<RouteState> {
     Router::new()
@@ -87,11 +88,11 @@ async fn message(app: App, body: &[u8]) -> Result<Value> {
 
 async fn whole_message(app: App, request: MessagesRequest) -> Result<Value> {
     let (mut running, head) = started(app, request).await?;
-    let mut whole = MessageBuilder::default();
+    let mut answer = AnswerBuilder::default();
     while let Some(events) = running.next().await {
-        events.into_iter().try_for_each(|kind| whole.take(kind))?;
+        events.into_iter().try_for_each(|kind| answer.take(kind))?;
     }
-    whole.into_value(&head)
+    Ok(message_of(&answer.build()?, &head))
 }
 
 async fn count(shared: RouteState, body: &[u8]) -> Result<Value> {

@@ -36,6 +36,7 @@ mod server_control;
 mod source_check;
 mod stream;
 mod tunes;
+mod whole_answer;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;

@@ -27,13 +27,14 @@ use crate::fault::{full_text, json_response, status, with_retry_after};
 use crate::guard::CallerState;
 use crate::request_fields::{RequestFields, object};
 use crate::running_turn::{RunningTurn, blocking};
+use crate::whole_answer::AnswerBuilder;
 use context_window::ContextWindow;
 use contract::types::TurnEventKind;
 use keep_alive::KeepAlive;
 pub use keep_alive::ModelExpiries;
 use pull::PullRequest;
 use request::{AnswerKind, OllamaRequest};
-use response::{AnswerHead, LineWriter, OllamaAnswer};
+use response::{AnswerHead, LineWriter, object_of};
 
 /// The version of Ollama's interface that these routes follow; clients compare it.
 const INTERFACE_VERSION: &str = "0.12.0";
@@ -181,12 +182,12 @@ async fn answer(shared: &RouteState, kind: AnswerKind, body: &[u8]) -> Result<Re
         let writer = LineWriter::new(head);
         return Ok(lines(running.into_body(before, writer, shared)));
     }
-    let mut whole = OllamaAnswer::default();
-    before.into_iter().try_for_each(|kind| whole.take(kind))?;
+    let mut answer = AnswerBuilder::default();
+    before.into_iter().try_for_each(|kind| answer.take(kind))?;
     while let Some(events) = running.next().await {
-        events.into_iter().try_for_each(|kind| whole.take(kind))?;
+        events.into_iter().try_for_each(|kind| answer.take(kind))?;
     }
-    let value = whole.into_value(&head)?;
+    let value = object_of(&answer.build()?, &head);
     match keep_alive.is_unload() {
         true => {
             let app = shared.app.clone();

@@ -100,7 +100,7 @@ impl RunningTurn {
 }
 
 /// Whether the event shows that the model accepted the prompt.
-fn is_answer(kind: &TurnEventKind) -> bool {
+pub fn is_answer(kind: &TurnEventKind) -> bool {
     match kind {
         TurnEventKind::Queued { .. }
         | TurnEventKind::Loading { .. }

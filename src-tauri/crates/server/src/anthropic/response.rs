@@ -1,13 +1,14 @@
 //! Converts a turn's events to Anthropic's format, as one message or as a stream of events.
 
+use contract::Error;
 use contract::types::{ErrorInfo, Finish, ToolCall, TurnEventKind, TurnStats};
-use contract::{Error, Result};
 use serde_json::{Value, json};
 
 use super::fault::AnthropicFault;
 use super::request::ShownBlocks;
 use crate::partial_json::arguments_object;
 use crate::running_turn::StreamFormat;
+use crate::whole_answer::WholeAnswer;
 
 /// Fields of the message that are known before its content.
 #[derive(Debug, Clone)]
@@ -59,53 +60,23 @@ fn input(call: &ToolCall) -> Value {
     arguments_object(&call.arguments).map_or_else(|| json!({ "arguments": call.arguments }), Value::Object)
 }
 
-/// Collects an answer that is sent as one message.
-#[derive(Debug, Default)]
-pub struct MessageBuilder {
-    text: String,
-    thinking: String,
-    calls: Vec<ToolCall>,
-    stats: Option<TurnStats>,
-}
-
-impl MessageBuilder {
-    pub fn take(&mut self, kind: TurnEventKind) -> Result<()> {
-        match kind {
-            TurnEventKind::Text { text, .. } => self.text.push_str(&text),
-            TurnEventKind::Reasoning { text, .. } => self.thinking.push_str(&text),
-            TurnEventKind::Revised { text, reasoning } => (self.text, self.thinking) = (text, reasoning),
-            TurnEventKind::ToolCall { call } => self.calls.push(call),
-            TurnEventKind::Done { stats } => self.stats = Some(stats),
-            TurnEventKind::Failed { error } => return Err(error.into()),
-            TurnEventKind::Queued { .. }
-            | TurnEventKind::Loading { .. }
-            | TurnEventKind::Prefill { .. }
-            | TurnEventKind::Compacting { .. }
-            | TurnEventKind::Compacted { .. }
-            | TurnEventKind::Logprobs { .. }
-            | TurnEventKind::Notice { .. } => {}
-        }
-        Ok(())
+/// An answer as one message.
+pub fn message_of(answer: &WholeAnswer, head: &MessageHead) -> Value {
+    let mut content = Vec::new();
+    if !answer.thinking.is_empty() {
+        let thinking = if head.show.thinking { answer.thinking.as_str() } else { "" };
+        content.push(json!({ "type": "thinking", "thinking": thinking, "signature": "" }));
     }
-
-    pub fn into_value(self, head: &MessageHead) -> Result<Value> {
-        let stats = self.stats.ok_or_else(|| Error::bug("an answer ended without an end"))?;
-        let mut content = Vec::new();
-        if !self.thinking.is_empty() {
-            let thinking = if head.show.thinking { self.thinking.as_str() } else { "" };
-            content.push(json!({ "type": "thinking", "thinking": thinking, "signature": "" }));
-        }
-        // Clients expect at least one block.
-        if !self.text.is_empty() || (self.calls.is_empty() && content.is_empty()) {
-            content.push(json!({ "type": "text", "text": self.text, "citations": null }));
-        }
-        let n_calls = if head.show.parallel_calls { self.calls.len() } else { 1 };
-        let calls = self.calls.iter().take(n_calls);
-        content.extend(
-            calls.map(|it| json!({ "type": "tool_use", "id": it.id, "name": it.name, "input": input(it) })),
-        );
-        Ok(head.message(&content.into(), &head.stop(&stats), &usage_of(&stats)))
+    // Clients expect at least one block.
+    if !answer.text.is_empty() || (answer.calls.is_empty() && content.is_empty()) {
+        content.push(json!({ "type": "text", "text": answer.text, "citations": null }));
     }
+    let n_calls = if head.show.parallel_calls { answer.calls.len() } else { 1 };
+    let calls = answer.calls.iter().take(n_calls);
+    content.extend(
+        calls.map(|it| json!({ "type": "tool_use", "id": it.id, "name": it.name, "input": input(it) })),
+    );
+    head.message(&content.into(), &head.stop(&answer.stats), &usage_of(&answer.stats))
 }
 
 /// The kind of the block that is open in a stream.

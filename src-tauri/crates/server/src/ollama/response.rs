@@ -1,7 +1,7 @@
 //! Converts a turn's events to Ollama's format: a JSON object per line, or one for the whole answer.
 
+use contract::Error;
 use contract::types::{ErrorInfo, Finish, TokenAlternatives, ToolCall, TurnEventKind, TurnStats};
-use contract::{Error, Result};
 use serde_json::{Value, json};
 
 use super::request::AnswerKind;
@@ -10,6 +10,7 @@ use crate::fault::full_text;
 use crate::openai::logprobs_value;
 use crate::partial_json::arguments_object;
 use crate::running_turn::StreamFormat;
+use crate::whole_answer::WholeAnswer;
 
 const NS_PER_MS: f64 = 1e6;
 const NS_PER_S: f64 = 1e9;
@@ -82,44 +83,12 @@ fn whole(ns: f64) -> Value {
     (ns.max(0.0) as u64).into()
 }
 
-/// Collects an answer that is sent as one object.
-#[derive(Debug, Default)]
-pub struct OllamaAnswer {
-    text: String,
-    thinking: String,
-    calls: Vec<ToolCall>,
-    /// Probabilities of the tokens so far, where they were asked for.
-    logprobs: Vec<TokenAlternatives>,
-    stats: Option<TurnStats>,
-}
-
-impl OllamaAnswer {
-    pub fn take(&mut self, kind: TurnEventKind) -> Result<()> {
-        match kind {
-            TurnEventKind::Text { text, .. } => self.text.push_str(&text),
-            TurnEventKind::Reasoning { text, .. } => self.thinking.push_str(&text),
-            TurnEventKind::Revised { text, reasoning } => (self.text, self.thinking) = (text, reasoning),
-            TurnEventKind::ToolCall { call } => self.calls.push(call),
-            TurnEventKind::Logprobs { tokens } => self.logprobs.extend(tokens),
-            TurnEventKind::Done { stats } => self.stats = Some(stats),
-            TurnEventKind::Failed { error } => return Err(error.into()),
-            TurnEventKind::Queued { .. }
-            | TurnEventKind::Loading { .. }
-            | TurnEventKind::Prefill { .. }
-            | TurnEventKind::Compacting { .. }
-            | TurnEventKind::Compacted { .. }
-            | TurnEventKind::Notice { .. } => {}
-        }
-        Ok(())
-    }
-
-    pub fn into_value(self, head: &AnswerHead) -> Result<Value> {
-        let stats = self.stats.ok_or_else(|| Error::bug("an answer ended without an end"))?;
-        let mut value = head.piece(&self.text, &self.thinking, &self.calls);
-        put_logprobs(&mut value, &self.logprobs);
-        end(&mut value, &stats);
-        Ok(value)
-    }
+/// An answer as one object.
+pub fn object_of(answer: &WholeAnswer, head: &AnswerHead) -> Value {
+    let mut value = head.piece(&answer.text, &answer.thinking, &answer.calls);
+    put_logprobs(&mut value, &answer.logprobs);
+    end(&mut value, &answer.stats);
+    value
 }
 
 /// Writes a line for each piece of an answer.

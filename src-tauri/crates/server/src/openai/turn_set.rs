@@ -11,6 +11,7 @@ use platform::Watch;
 use super::answer_values::fault_of_turn;
 use super::blocking;
 use super::fields::Result;
+use crate::running_turn::is_answer;
 use crate::stream::{CancelOnDrop, EventSource};
 
 /// An event of one choice.
@@ -101,24 +102,5 @@ impl EventSource for TurnSet {
             (true, true) => Poll::Pending,
             (true, false) => Poll::Ready(None),
         }
-    }
-}
-
-/// Whether the event shows that the model accepted the prompt.
-fn is_answer(kind: &TurnEventKind) -> bool {
-    match kind {
-        TurnEventKind::Queued { .. }
-        | TurnEventKind::Loading { .. }
-        | TurnEventKind::Compacting { .. }
-        | TurnEventKind::Compacted { .. }
-        | TurnEventKind::Notice { .. } => false,
-        TurnEventKind::Prefill { .. }
-        | TurnEventKind::Logprobs { .. }
-        | TurnEventKind::Text { .. }
-        | TurnEventKind::Reasoning { .. }
-        | TurnEventKind::Revised { .. }
-        | TurnEventKind::ToolCall { .. }
-        | TurnEventKind::Done { .. }
-        | TurnEventKind::Failed { .. } => true,
     }
 }
