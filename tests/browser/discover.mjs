@@ -34,6 +34,11 @@ export async function modelsAreChosenWithoutUnfolding() {
     assert((await rows(page).count()) === 2, `${await rows(page).count()} models with tools fit`);
     await page.locator(byId('hub-filter-clear')).click();
     await known.waitFor();
+    await page.locator(byId('hub-language')).selectOption('it');
+    await known.waitFor({ state: 'detached' });
+    assert((await rows(page).count()) === 1, `${await rows(page).count()} models name Italian`);
+    await page.locator(byId('hub-filter-clear')).click();
+    await known.waitFor();
     await page.locator(byId('hub-sort')).selectOption('smallest');
     await page.locator(byId('hub-size')).selectOption('large');
     await known.waitFor();

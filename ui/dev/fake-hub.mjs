@@ -11,14 +11,14 @@ export const fitOf = (bytes) => {
   return fit(tok_s < 8 ? 'slow' : 'runs_well', tok_s, `Needs ${(bytes / GB + 0.6).toFixed(1)} GB of 11.2 GB free; about ${tok_s.toFixed(0)} tokens a second.`, bytes);
 };
 
-const offer = (id, name, family, repository, licence, good_at, capabilities) => ({ id, name, family, architecture: family, repository, files: '*.gguf', licence, good_at, capabilities });
+const offer = (id, name, family, repository, licence, good_at, capabilities) => ({ id, name, family, architecture: family, repository, files: '*.gguf', licence, good_at, capabilities, languages: [] });
 const model = (repository, parameters, context_length, downloads, more = {}) => ({
-  repository, format: 'gguf', architecture: 'llama', parameters, context_length, licence: 'apache-2.0', modality: 'text', downloads, likes: Math.round(downloads / 90),
+  repository, format: 'gguf', architecture: 'llama', parameters, context_length, licence: 'apache-2.0', languages: ['en'], modality: 'text', downloads, likes: Math.round(downloads / 90),
   updated_ms: Date.now() - 9e9, gated: false, url: `https://hub.example/${repository}`, runs: true, offer: null, ...more,
 });
 
 const MODELS = [
-  model('ggml-org/SmolLM3-3B-GGUF', 3_075_098_624, 65_536, 81_400, { offer: offer('smollm3-3b', 'SmolLM3 3B', 'smollm3', 'ggml-org/SmolLM3-3B-GGUF', 'Apache-2.0', 'Everyday questions in six European languages, long texts', ['thinking', 'tools']) }),
+  model('ggml-org/SmolLM3-3B-GGUF', 3_075_098_624, 65_536, 81_400, { languages: ['en', 'fr', 'es', 'de', 'it', 'pt'], offer: offer('smollm3-3b', 'SmolLM3 3B', 'smollm3', 'ggml-org/SmolLM3-3B-GGUF', 'Apache-2.0', 'Everyday questions in six European languages, long texts', ['thinking', 'tools']) }),
   model('ggml-org/gpt-oss-20b-GGUF', 20_900_000_000, 131_072, 402_000, { offer: offer('gpt-oss-20b', 'gpt-oss 20B', 'gpt-oss', 'ggml-org/gpt-oss-20b-GGUF', 'Apache-2.0', 'Reasoning and tools, quick for its size', ['thinking', 'tools', 'code']) }),
   model('bartowski/Llama-3.2-3B-Instruct-GGUF', 3_212_749_888, 131_072, 233_000, { gated: true, licence: 'llama3.2', offer: offer('llama-3.2-3b', 'Llama 3.2 3B', 'llama', 'bartowski/Llama-3.2-3B-Instruct-GGUF', 'Llama 3.2', 'Talking and summarising', ['tools']) }),
   model('unsloth/Qwen3-4B-Instruct-2507-GGUF', 4_022_468_096, 262_144, 190_200),

@@ -2215,6 +2215,10 @@ good_at: string,
  */
 capabilities: Array<Capability>, 
 /**
+ * Languages that its maker names: codes of two letters, or `multilingual`. Empty: unknown.
+ */
+languages: Array<string>, 
+/**
  * SHA-256 of its files, if listed: others are refused if the catalogue is signed.
  */
 sha256?: Array<string>, 
@@ -2283,7 +2287,11 @@ architecture: string | null, parameters: number | null,
 /**
  * In tokens.
  */
-context_length: number | null, licence: string | null, modality: Modality, 
+context_length: number | null, licence: string | null, 
+/**
+ * Languages that its page names: codes of two letters, or `multilingual`. Empty: it names none.
+ */
+languages: Array<string>, modality: Modality, 
 /**
  * Of the last month.
  */

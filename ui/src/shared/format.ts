@@ -124,6 +124,10 @@ export const about = (text: string, isAbout: boolean | undefined): string =>
 export const joinList = (parts: readonly string[]): string =>
   new Intl.ListFormat(i18n.locale, { type: 'unit', style: 'long' }).format(parts);
 
+/** Name of a language by its code of two letters; undefined if the code is none. */
+export const languageName = (code: string): string | undefined =>
+  new Intl.DisplayNames(i18n.locale, { type: 'language', fallback: 'none' }).of(code);
+
 export const date = (ms: number): string =>
   new Intl.DateTimeFormat(i18n.locale, { dateStyle: 'medium' }).format(ms);
 

@@ -41,6 +41,9 @@ pub struct CatalogOffer {
     pub good_at: String,
     /// What it was trained for besides chat.
     pub capabilities: Vec<ModelStrength>,
+    /// Languages that its maker names: codes of two letters, or `multilingual`. Empty: unknown.
+    #[serde(default)]
+    pub languages: Vec<String>,
     /// SHA-256 of its files, if listed: others are refused if the catalogue is signed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[ts(optional, as = "Option<Vec<String>>")]

@@ -95,6 +95,8 @@ pub struct RepositoryInfo {
     pub context_length: Option<u32>,
     /// Licence identifier.
     pub licence: Option<String>,
+    /// Languages that the page names: codes of two letters, or `multilingual`.
+    pub languages: Vec<String>,
     /// Task assigned by the hub, such as `text-generation`.
     pub task: Option<String>,
     /// Number of downloads.
@@ -226,6 +228,7 @@ fn parse_info(row: &Value) -> Option<RepositoryInfo> {
         parameters: gguf["total"].as_u64().or_else(|| row["safetensors"]["total"].as_u64()),
         context_length: gguf["context_length"].as_u64().and_then(|n| u32::try_from(n).ok()),
         licence: licence.or_else(|| text(&row["cardData"]["license"])),
+        languages: tags().filter(|tag| is_language(tag)).map(str::to_owned).collect(),
         task: text(&row["pipeline_tag"]),
         downloads: row["downloads"].as_u64(),
         likes: row["likes"].as_u64(),
@@ -234,6 +237,15 @@ fn parse_info(row: &Value) -> Option<RepositoryInfo> {
         trending: row["trendingScore"].as_f64().map_or(0, |score| score.max(0.0) as u32),
     })
 }
+
+/// The hub mixes languages with other tags, of which only few have two letters.
+fn is_language(tag: &str) -> bool {
+    let is_code = tag.len() == 2 && tag.bytes().all(|byte| byte.is_ascii_lowercase());
+    (is_code && !NOT_LANGUAGES.contains(&tag)) || tag == "multilingual"
+}
+
+/// Tags of two letters with another meaning: TensorFlow.
+const NOT_LANGUAGES: &[&str] = &["tf"];
 
 #[cfg(test)]
 mod tests {
@@ -246,13 +258,14 @@ mod tests {
         let full = parse_info(&json!({
             "id": "ggml-org/SmolLM3-3B-GGUF", "sha": "0123456789abcdef0123456789abcdef01234567",
             "downloads": 12, "likes": 3, "gated": "auto", "lastModified": "2026-01-02T03:04:05.000Z",
-            "pipeline_tag": "text-generation", "tags": ["gguf", "license:apache-2.0"],
+            "pipeline_tag": "text-generation", "tags": ["gguf", "tf", "en", "de", "license:apache-2.0", "region:us", "multilingual"],
             "gguf": {"total": 3075098624_u64, "architecture": "smollm3", "context_length": 65536}
         }))
         .unwrap();
         assert_eq!(full.architecture.as_deref(), Some("smollm3"));
         assert_eq!((full.parameters, full.context_length), (Some(3_075_098_624), Some(65536)));
         assert_eq!(full.licence.as_deref(), Some("apache-2.0"));
+        assert_eq!(full.languages, ["en", "de", "multilingual"]);
         assert!(full.is_gated && full.is_gguf && full.commit.is_some());
         let bare = parse_info(&json!({"id": "a/b", "gated": false, "sha": "../x"})).unwrap();
         assert_eq!((bare.commit, bare.is_gguf, bare.is_gated), (None, false, false));

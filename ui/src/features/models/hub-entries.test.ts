@@ -2,6 +2,8 @@ import { describe, expect, it } from 'vitest';
 import type { HubModel, ModelFit, Offer } from '../../backend/bindings';
 import {
   estimateBytes,
+  isMultilingual,
+  languageNames,
   NO_FILTER,
   passes,
   sortEntries,
@@ -17,6 +19,7 @@ const model = (repository: string, over: Partial<HubModel> = {}): HubModel => ({
   parameters: 3e9,
   context_length: 8192,
   licence: 'apache-2.0',
+  languages: [],
   modality: 'text',
   downloads: null,
   likes: null,
@@ -47,8 +50,8 @@ const entry = (
 
 const offer = { licence: 'Llama 3.2', capabilities: ['tools', 'thinking'] } as unknown as Offer;
 const ENTRIES = [
-  entry('a/large', 12, 4),
-  entry('a/known', 2, 30, { offer }),
+  entry('a/large', 12, 4, { languages: ['multilingual'] }),
+  entry('a/known', 2, 30, { offer, languages: ['en', 'de'] }),
   entry('a/unknown', null, null, { licence: null }),
   entry('a/seeing', 5, 12, { modality: 'text_and_images' }),
 ];
@@ -64,6 +67,8 @@ describe('filters', () => {
     [{ size: 'medium' }, ['a/seeing']],
     [{ size: 'large' }, ['a/large']],
     [{ open: true }, ['a/large', 'a/seeing']],
+    [{ language: 'de' }, ['a/large', 'a/known']],
+    [{ language: 'ja' }, ['a/large']],
   ])('%j', (filter, names) => {
     const found = ENTRIES.filter((it) => passes(it, { ...NO_FILTER, ...filter }));
     expect(found.map((it) => it.model.repository)).toEqual(names);
@@ -75,6 +80,16 @@ it('takes the catalogue at its word for images', () => {
   const filter: HubFilter = { ...NO_FILTER, abilities: ['images'] };
   expect(passes(entry('a/offered', 2, 30, { offer: sees }), filter)).toBe(true);
   expect(passes(entry('a/offered', 2, 30, { offer }), filter)).toBe(false);
+});
+
+it('names the languages of a model', () => {
+  const names = new Map([
+    ['en', 'English'],
+    ['de', 'German'],
+  ]);
+  const it = model('a/b', { languages: ['de', 'xx', 'multilingual', 'en'] });
+  expect(languageNames(it, (code) => names.get(code))).toEqual(['English', 'German']);
+  expect(isMultilingual(it)).toBe(true);
 });
 
 describe('order', () => {

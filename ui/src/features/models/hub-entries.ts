@@ -36,17 +36,33 @@ export const MEDIUM_BYTES = 8e9;
 export const ABILITIES = ['tools', 'thinking', 'code', 'images'] as const;
 export type Ability = Capability;
 
+/** Languages that the filter offers: the interface's own, and those that most models name. */
+export const LANGUAGES: readonly string[] = [
+  ...['ar', 'de', 'en', 'es', 'fr', 'hi', 'id', 'it', 'ja', 'ko'],
+  ...['nl', 'pl', 'pt', 'ru', 'sv', 'th', 'tr', 'uk', 'vi', 'zh'],
+];
+/** What makers of models write instead of a long list of languages. */
+const MANY_LANGUAGES = 'multilingual';
+
 export interface HubFilter {
   /** Only models that fit this computer. */
   readonly fits: boolean;
   /** The model has all of these. */
   readonly abilities: readonly Ability[];
   readonly size: SizeFilter;
+  /** The model's maker names this language, as a code of two letters; empty: any. */
+  readonly language: string;
   /** Only licences without conditions of the vendor: Apache, MIT, BSD. */
   readonly open: boolean;
 }
 
-export const NO_FILTER: HubFilter = { fits: false, abilities: [], size: 'any', open: false };
+export const NO_FILTER: HubFilter = {
+  fits: false,
+  abilities: [],
+  size: 'any',
+  language: '',
+  open: false,
+};
 
 const OPEN_LICENCE = /apache|\bmit\b|bsd/i;
 
@@ -56,6 +72,20 @@ function hasAbility({ modality, offer }: HubModel, ability: Ability): boolean {
   if (offer?.capabilities.includes(ability)) return true;
   return ability === 'images' && (modality === 'text_and_images' || modality === 'anything');
 }
+
+const speaks = ({ languages }: HubModel, language: string): boolean =>
+  language === '' || languages.includes(language) || languages.includes(MANY_LANGUAGES);
+
+/** The languages that a model's page names, by their names; codes without a name are left out. */
+export function languageNames({ languages }: HubModel, nameOf: NameOfLanguage): string[] {
+  const names = languages.filter((it) => it !== MANY_LANGUAGES).map(nameOf);
+  return names.filter((it) => it !== undefined).toSorted((a, b) => a.localeCompare(b));
+}
+
+type NameOfLanguage = (code: string) => string | undefined;
+
+export const isMultilingual = ({ languages }: HubModel): boolean =>
+  languages.includes(MANY_LANGUAGES);
 
 function hasSize(bytes: number | undefined, size: SizeFilter): boolean {
   if (size === 'any') return true;
@@ -69,6 +99,7 @@ function hasSize(bytes: number | undefined, size: SizeFilter): boolean {
 export function passes({ model, figures }: HubEntry, filter: HubFilter): boolean {
   if (filter.fits && (figures === null || figures.fit.verdict === 'wont_fit')) return false;
   if (filter.open && !OPEN_LICENCE.test(licenceOf(model))) return false;
+  if (!speaks(model, filter.language)) return false;
   return (
     hasSize(figures?.bytes, filter.size) &&
     filter.abilities.every((ability) => hasAbility(model, ability))

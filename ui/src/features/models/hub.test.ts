@@ -12,6 +12,7 @@ const model = (repository: string): HubModel => ({
   parameters: 1e9,
   context_length: 8192,
   licence: null,
+  languages: [],
   modality: 'text',
   downloads: null,
   likes: null,

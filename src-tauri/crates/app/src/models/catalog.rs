@@ -125,7 +125,7 @@ pub(crate) fn check(name: &str, offers: &[CatalogOffer]) -> Result<()> {
         if texts.iter().any(|text| text.trim().is_empty()) {
             return Err(wrong(format!("{id} has an empty field")));
         }
-        if !is_repository(repository) || !files.ends_with(".gguf") {
+        if hub::Repository::parse(repository).is_none() || !files.ends_with(".gguf") {
             return Err(wrong(format!("{id} has no Hugging Face repository")));
         }
         if !ids.insert(id) || !places.insert((repository, files)) {
@@ -141,14 +141,6 @@ pub(crate) fn check(name: &str, offers: &[CatalogOffer]) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// `OWNER/NAME`, in the characters that the hub allows.
-fn is_repository(text: &str) -> bool {
-    let is_name = |name: &str| {
-        !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
-    };
-    text.split_once('/').is_some_and(|(owner, name)| is_name(owner) && is_name(name))
 }
 
 #[cfg(test)]

@@ -140,6 +140,10 @@ impl App {
             parameters: found.parameters,
             context_length: found.context_length,
             licence: found.licence.clone().or_else(|| offer.map(|offer| offer.licence.clone())),
+            languages: match offer {
+                Some(offer) if found.languages.is_empty() => offer.languages.clone(),
+                _ => found.languages.clone(),
+            },
             modality: modality(found.task.as_deref()),
             downloads: found.downloads,
             likes: found.likes,
@@ -161,6 +165,7 @@ impl App {
             parameters: None,
             context_length: None,
             licence: Some(offer.licence.clone()),
+            languages: offer.languages.clone(),
             modality: match offer.capabilities.contains(&ModelStrength::Images) {
                 true => Modality::TextAndImages,
                 false => Modality::Text,

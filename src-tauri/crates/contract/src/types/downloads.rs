@@ -78,6 +78,8 @@ pub struct HubModel {
     /// In tokens.
     pub context_length: Option<u32>,
     pub licence: Option<String>,
+    /// Languages that its page names: codes of two letters, or `multilingual`. Empty: it names none.
+    pub languages: Vec<String>,
     pub modality: Modality,
     /// Of the last month.
     #[ts(type = "number | null")]
