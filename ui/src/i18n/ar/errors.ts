@@ -101,6 +101,30 @@ export const errors: Catalogue['errors'] = {
       'القرص ممتلئ أو لا يمكن الكتابة في مجلد البيانات. يمكنك قراءة دردشاتك، لكن لن يُحفظ أي جديد.',
     remedy: 'حرّر مساحة على القرص أو تحقّق من أذونات مجلد البيانات، ثم أعد تشغيل Inglenook.',
   },
+  'shell.link': {
+    message: 'تعذّر فتح برنامج لهذا العنوان.',
+    remedy: 'انسخ العنوان وافتحه بنفسك.',
+  },
+  'tools.sign_in': {
+    message: 'يتطلب {name} تسجيل الدخول.',
+    remedy: 'سجّل الدخول من الإعدادات > الأدوات، أو بالأمر `nook tools sign-in`.',
+  },
+  'tools.sign_in_canceled': {
+    message: 'أُلغي تسجيل الدخول إلى {name}.',
+    remedy: 'سجّل الدخول مجددًا.',
+  },
+  'tools.sign_in_denied': {
+    message: 'لم تسمح بالوصول إلى {name}.',
+    remedy: 'سجّل الدخول مجددًا.',
+  },
+  'tools.sign_in_expired': {
+    message: 'انتهت صلاحية تسجيل دخولك إلى {name}.',
+    remedy: 'سجّل الدخول مجددًا.',
+  },
+  'tools.sign_in_timeout': {
+    message: 'لم يكتمل تسجيل الدخول إلى {name} خلال {minutes} من الدقائق.',
+    remedy: 'سجّل الدخول مجددًا.',
+  },
   'turn.unknown': { message: 'لا تُكتب هذه الإجابة هنا.', remedy: 'افتح دردشتها لترى ما كُتب.' },
   'worker.file_gone': {
     message: 'اقتُطع ملف النموذج أو تعذّرت قراءته أثناء الإجابة.',

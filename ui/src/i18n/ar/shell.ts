@@ -3,9 +3,9 @@ import type { Messages } from '../types';
 export const shell: Messages['shell'] = {
   let_go: 'أفلت للإضافة إلى نماذجك',
   link_to: 'رابط إلى {host}',
-  link_note: 'كتب النموذج هذا العنوان. لم يُحمَّل منه شيء.',
+  link_note: 'تحقق من العنوان قبل فتحه. لم يُحمَّل منه شيء.',
   link_copy: 'نسخ العنوان',
-  link_open: 'فتح في لسان جديد',
+  link_open: 'فتح الرابط',
 
   find_anything: 'البحث في كل شيء',
   find_what: 'ابحث في الدردشات والرسائل والنماذج والأوامر',

@@ -121,6 +121,30 @@ export const errors: Catalogue['errors'] = {
     remedy:
       'Gib Speicherplatz frei oder prüf die Zugriffsrechte des Datenordners. Starte Inglenook dann neu.',
   },
+  'shell.link': {
+    message: 'Für diese Adresse ließ sich kein Programm öffnen.',
+    remedy: 'Kopiere die Adresse und öffne sie selbst.',
+  },
+  'tools.sign_in': {
+    message: '{name} verlangt eine Anmeldung.',
+    remedy: 'Melde dich unter Einstellungen > Tools an oder mit `nook tools sign-in`.',
+  },
+  'tools.sign_in_canceled': {
+    message: 'Die Anmeldung bei {name} wurde abgebrochen.',
+    remedy: 'Melde dich noch einmal an.',
+  },
+  'tools.sign_in_denied': {
+    message: 'Du hast den Zugriff auf {name} nicht erlaubt.',
+    remedy: 'Melde dich noch einmal an.',
+  },
+  'tools.sign_in_expired': {
+    message: 'Deine Anmeldung bei {name} ist abgelaufen.',
+    remedy: 'Melde dich noch einmal an.',
+  },
+  'tools.sign_in_timeout': {
+    message: 'Die Anmeldung bei {name} wurde nicht innerhalb von {minutes} Minuten abgeschlossen.',
+    remedy: 'Melde dich noch einmal an.',
+  },
   'turn.unknown': {
     message: 'Diese Antwort entsteht hier nicht.',
     remedy: 'Öffne ihren Chat, um zu sehen, was geschrieben wurde.',

@@ -3,9 +3,9 @@ import type { Messages } from '../types';
 export const shell: Messages['shell'] = {
   let_go: 'Loslassen, um es zu deinen Modellen hinzuzufügen',
   link_to: 'Link zu {host}',
-  link_note: 'Diese Adresse stammt von einem Modell. Es wurde nichts von dort geladen.',
+  link_note: 'Prüfe die Adresse, bevor du sie öffnest. Es wurde nichts von dort geladen.',
   link_copy: 'Adresse kopieren',
-  link_open: 'In neuem Tab öffnen',
+  link_open: 'Link öffnen',
 
   find_anything: 'Alles durchsuchen',
   find_what: 'Chats, Nachrichten, Modelle und Befehle suchen',

@@ -2,9 +2,9 @@
 export const shell = {
   let_go: 'Release to add to your models',
   link_to: 'Link to {host}',
-  link_note: 'This address was written by a model. Nothing has been loaded from it.',
+  link_note: 'Check the address before you open it. Nothing has been loaded from it.',
   link_copy: 'Copy address',
-  link_open: 'Open in new tab',
+  link_open: 'Open link',
 
   find_anything: 'Search everything',
   find_what: 'Search chats, messages, models and commands',

@@ -116,6 +116,30 @@ export const errors: Catalogue['errors'] = {
     remedy:
       '空き容量を増やすか、データフォルダーのアクセス権を確認してから、Inglenook を再起動してください。',
   },
+  'shell.link': {
+    message: 'このアドレスを開くプログラムを起動できませんでした。',
+    remedy: 'アドレスをコピーして、ご自分で開いてください。',
+  },
+  'tools.sign_in': {
+    message: '{name} はサインインが必要です。',
+    remedy: '設定 > ツール、または `nook tools sign-in` でサインインしてください。',
+  },
+  'tools.sign_in_canceled': {
+    message: '{name} へのサインインは中止されました。',
+    remedy: 'もう一度サインインしてください。',
+  },
+  'tools.sign_in_denied': {
+    message: '{name} へのアクセスは許可されませんでした。',
+    remedy: 'もう一度サインインしてください。',
+  },
+  'tools.sign_in_expired': {
+    message: '{name} へのサインインの有効期限が切れました。',
+    remedy: 'もう一度サインインしてください。',
+  },
+  'tools.sign_in_timeout': {
+    message: '{name} へのサインインは {minutes} 分以内に完了しませんでした。',
+    remedy: 'もう一度サインインしてください。',
+  },
   'turn.unknown': {
     message: 'この回答はここでは生成されていません。',
     remedy: 'チャットを開くと、書かれた内容を確認できます。',

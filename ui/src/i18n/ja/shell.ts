@@ -3,9 +3,9 @@ import type { Messages } from '../types';
 export const shell: Messages['shell'] = {
   let_go: '離すとモデルに追加されます',
   link_to: '{host} へのリンク',
-  link_note: 'このアドレスはモデルが書いたものです。まだ何も読み込まれていません。',
+  link_note: '開く前にアドレスを確かめてください。まだ何も読み込まれていません。',
   link_copy: 'アドレスをコピー',
-  link_open: '新しいタブで開く',
+  link_open: 'リンクを開く',
 
   find_anything: 'すべてを検索',
   find_what: 'チャット、メッセージ、モデル、コマンドを検索',

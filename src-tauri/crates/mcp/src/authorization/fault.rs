@@ -47,7 +47,7 @@ pub enum SignInFault {
     NoListener,
 }
 
-/// Kind of fault, code behind the prefix, kind of error, cause, remedy. `{name}` is the tool server; `{detail}` says more.
+/// Kind of fault, code, kind of error, cause, remedy. `{name}` is the tool server; `{detail}` says more.
 type FaultText = (SignInFault, &'static str, ErrorKind, &'static str, &'static str);
 
 const REPORT: &str = "Report this to the operator of the server.";
@@ -57,122 +57,140 @@ const AGAIN: &str = "Sign in again.";
 const TEXTS: &[FaultText] = &[
     (
         SignInFault::Needed,
-        "",
+        "tools.sign_in",
         ErrorKind::Conflict,
         "{name} requires you to sign in.",
         "Sign in under Settings > Tools, or with `nook tools sign-in`.",
     ),
-    (SignInFault::Expired, "_expired", ErrorKind::Conflict, "Your sign-in to {name} has expired.", AGAIN),
+    (
+        SignInFault::Expired,
+        "tools.sign_in_expired",
+        ErrorKind::Conflict,
+        "Your sign-in to {name} has expired.",
+        AGAIN,
+    ),
     (
         SignInFault::MoreScopes,
-        "_scope",
+        "tools.sign_in_scope",
         ErrorKind::Conflict,
         "{name} requires more permissions for this request: {detail}.",
         "Sign in again to grant them.",
     ),
     (
         SignInFault::Insecure,
-        "_insecure",
+        "tools.sign_in_insecure",
         ErrorKind::Input,
         "Signing in to {name} is not possible: {detail} is not encrypted, or is on your own computer.",
         "Use an address that starts with https://.",
     ),
     (
         SignInFault::WrongResource,
-        "_resource",
+        "tools.sign_in_resource",
         ErrorKind::Input,
         "The sign-in metadata of {name} belongs to another server: {detail}.",
         "Check the address of the server.",
     ),
     (
         SignInFault::NoMetadata,
-        "_metadata",
+        "tools.sign_in_metadata",
         ErrorKind::Input,
         "{name} does not say where to sign in: {detail} has no valid metadata.",
         "If the server uses a key, add it as a header instead.",
     ),
     (
         SignInFault::WrongIssuer,
-        "_issuer",
+        "tools.sign_in_issuer",
         ErrorKind::Input,
         "The response for {name} comes from another authorization server: {detail}.",
         REPORT,
     ),
     (
         SignInFault::NoPkce,
-        "_pkce",
+        "tools.sign_in_pkce",
         ErrorKind::Input,
         "The authorization server {detail} of {name} does not support PKCE with S256.",
         REPORT,
     ),
     (
         SignInFault::NoRegistration,
-        "_client_id",
+        "tools.sign_in_client_id",
         ErrorKind::Input,
         "The authorization server {detail} of {name} does not register applications by itself.",
         "Register Inglenook there with the redirect address http://127.0.0.1/callback and enter its client ID.",
     ),
     (
         SignInFault::RegistrationRefused,
-        "_client_id",
+        "tools.sign_in_client_id",
         ErrorKind::Input,
         "The authorization server of {name} refused to register Inglenook: {detail}.",
         "Register Inglenook there with the redirect address http://127.0.0.1/callback and enter its client ID.",
     ),
-    (SignInFault::Denied, "_denied", ErrorKind::Conflict, "You did not allow access to {name}.", AGAIN),
+    (
+        SignInFault::Denied,
+        "tools.sign_in_denied",
+        ErrorKind::Conflict,
+        "You did not allow access to {name}.",
+        AGAIN,
+    ),
     (
         SignInFault::Refused,
-        "_refused",
+        "tools.sign_in_refused",
         ErrorKind::Input,
         "The authorization server of {name} refused the request: {detail}.",
         AGAIN,
     ),
     (
         SignInFault::WrongState,
-        "_state",
+        "tools.sign_in_state",
         ErrorKind::Input,
         "The response in the browser does not belong to this sign-in to {name}.",
         AGAIN,
     ),
     (
         SignInFault::TimedOut,
-        "_timeout",
+        "tools.sign_in_timeout",
         ErrorKind::Conflict,
         "The sign-in to {name} was not completed within {detail} minutes.",
         AGAIN,
     ),
-    (SignInFault::Canceled, "_canceled", ErrorKind::Conflict, "The sign-in to {name} was canceled.", AGAIN),
+    (
+        SignInFault::Canceled,
+        "tools.sign_in_canceled",
+        ErrorKind::Conflict,
+        "The sign-in to {name} was canceled.",
+        AGAIN,
+    ),
     (
         SignInFault::Moved,
-        "_moved",
+        "tools.sign_in_moved",
         ErrorKind::Input,
         "A sign-in address of {name} redirects to another address: {detail}.",
         "Check the address of the server.",
     ),
     (
         SignInFault::Malformed,
-        "_malformed",
+        "tools.sign_in_malformed",
         ErrorKind::Input,
         "The authorization server of {name} sent an invalid response: {detail}.",
         REPORT,
     ),
     (
         SignInFault::TooLarge,
-        "_too_large",
+        "tools.sign_in_too_large",
         ErrorKind::Limit,
         "A sign-in address of {name} sent a response that is too large: {detail}.",
         REPORT,
     ),
     (
         SignInFault::Unreachable,
-        "_unreachable",
+        "tools.sign_in_unreachable",
         ErrorKind::Device,
         "A sign-in address of {name} can't be reached: {detail}.",
         "Check your connection and try again.",
     ),
     (
         SignInFault::NoListener,
-        "_listener",
+        "tools.sign_in_listener",
         ErrorKind::Device,
         "No port of this computer could be opened for the sign-in to {name}: {detail}.",
         "Check your firewall and try again.",
@@ -184,7 +202,7 @@ impl SignInFault {
     pub fn error(self, name: &str, detail: &str) -> Error {
         let (_, code, kind, cause, remedy) = TEXTS[self as usize];
         let message = cause.replace("{detail}", detail).replace("{name}", name);
-        Error::new(kind, format!("{CODE_PREFIX}{code}"), message, remedy)
+        Error::new(kind, code, message, remedy)
     }
 }
 
