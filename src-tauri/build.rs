@@ -10,6 +10,7 @@ const COMMANDS: &[&str] = &[
     "pick_save",
     "save_text",
     "open_dir",
+    "open_link",
     "set_zoom",
     "notify",
     "watch_drops",

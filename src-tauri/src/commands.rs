@@ -142,7 +142,27 @@ pub async fn open_dir(app: State<'_, OpenApp>, which: Dir) -> Result<(), ErrorIn
         Dir::Data => info.data_dir,
         Dir::Log => info.log_dir,
     };
-    blocking(move || show_folder(&dir)).await
+    blocking(move || {
+        if platform::open_outside(&dir) {
+            return Ok(());
+        }
+        let message = format!("The file manager could not be opened for {dir}.");
+        Err(contract::Error::input("shell.folder", message, "Open the folder yourself."))
+    })
+    .await
+}
+
+/// Opens an address in the user's browser or mail program; the user has seen it.
+#[tauri::command]
+pub async fn open_link(url: String) -> Result<(), ErrorInfo> {
+    blocking(move || {
+        if platform::is_link(&url) && platform::open_outside(&url) {
+            return Ok(());
+        }
+        let message = "No program could be opened for this address.";
+        Err(contract::Error::input("shell.link", message, "Copy the address and open it yourself."))
+    })
+    .await
 }
 
 /// Sets the zoom factor; 1 is the default.
@@ -188,26 +208,6 @@ pub async fn set_tray(shell: tauri::AppHandle, labels: Option<tray::Labels>) -> 
     match spawn_blocking(move || tray::set(&shell, labels)).await {
         Ok(done) => done,
         Err(panicked) => Err(contract::Error::bug(panicked).info),
-    }
-}
-
-fn show_folder(dir: &str) -> contract::Result<()> {
-    let program = if cfg!(windows) {
-        "explorer"
-    } else if cfg!(target_os = "macos") {
-        "open"
-    } else {
-        "xdg-open"
-    };
-    let status = std::process::Command::new(program).arg(dir).status();
-    // Explorer's exit status is meaningless.
-    match status {
-        Ok(status) if status.success() || cfg!(windows) => Ok(()),
-        _ => Err(contract::Error::input(
-            "shell.folder",
-            format!("The file manager could not be opened for {dir}."),
-            "Open the folder yourself.",
-        )),
     }
 }
 

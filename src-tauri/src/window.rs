@@ -35,6 +35,7 @@ pub fn run(app: app::App, mut only: desktop::SingleInstance, links: Vec<DeepLink
             commands::pick_save,
             commands::save_text,
             commands::open_dir,
+            commands::open_link,
             commands::set_zoom,
             commands::notify,
             commands::watch_drops,

@@ -65,7 +65,7 @@ export async function nothingThatAModelWritesRunsOrLeaves(origin, server) {
 }
 
 /** What the page asks for when a chat is opened, and from time to time. */
-const OPENING_CALLS = new Set(['conversation_get', 'conversation_prefetch', 'machine_memory', 'server_state']);
+const OPENING_CALLS = new Set(['conversation_get', 'conversation_prefetch', 'machine_memory', 'models_list', 'server_state']);
 
 const RUNAWAY_CHARS = 100_000;
 

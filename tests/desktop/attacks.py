@@ -13,7 +13,7 @@ RUNAWAY_CHARS = 100_000
 # Lines that take their height on the page: further ones are a long way to scroll.
 RUNAWAY_BLOCKS = 5_000
 # What a chat asks for when it is opened, and the page from time to time.
-OPENING_CALLS = {"conversation_get", "conversation_prefetch", "machine_memory", "server_state"}
+OPENING_CALLS = {"conversation_get", "conversation_prefetch", "machine_memory", "models_list", "server_state"}
 
 # Writes down whatever a payload could do. Calls of the program travel by `fetch`, which only the policy's `ipc:` lets out.
 WATCH = """

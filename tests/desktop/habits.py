@@ -1,10 +1,12 @@
 """Scenarios of the window itself: its first steps, its keys, its place, presets."""
 
+import base64
+import json
 import os
 import shutil
 import subprocess
 
-from scenario import PROGRAM, STARTER, COMPOSER, ROW, answered, ask, click, menu, zoom
+from scenario import PROGRAM, STARTER, ANSWER, COMPOSER, ROW, answered, ask, click, menu, zoom
 from webdriver import until
 
 
@@ -114,4 +116,50 @@ def what_the_desktop_asks_is_shown_in_the_one_window(room):
     refused = subprocess.run([PROGRAM, "inglenook://nowhere"], env=dict(os.environ, DISPLAY=room.display.name),
                              capture_output=True, text=True, timeout=60)
     assert refused.returncode == 2 and "can't open the link" in refused.stderr, refused
+    window.close()
+
+
+def a_link_opens_in_the_browser_when_the_user_says_so(room):
+    """BROWSER names a program that writes down what it is given."""
+    browser, opened = os.path.join(room.dir, "browser.sh"), os.path.join(room.dir, "opened")
+    with open(browser, "w") as file:
+        file.write(f'#!/bin/sh\necho "$@" >> {opened}\n')
+    os.chmod(browser, 0o755)
+    window = room.open(env={"BROWSER": browser})
+    until(lambda: window.exists(COMPOSER), "the composer is there")
+    address = "https://example.org/a?b=c&d=%20#e"
+    messages = [
+        {"id": "q", "parent": None, "role": "user", "text": "Where?", "state": "complete", "created_ms": 1},
+        {"id": "a", "parent": "q", "role": "assistant", "text": f"[Here]({address})", "state": "complete", "created_ms": 2},
+    ]
+    one = {"id": "links", "title": "Links", "model": "starter", "messages": messages, "leaf": "a"}
+    file = json.dumps({"format": "inglenook.conversations", "version": 1, "conversations": [one]})
+    window.call("import_bytes", {"base64": base64.b64encode(file.encode()).decode()})
+    click(window, ROW + " button")
+    click(window, ANSWER + " [data-url]")
+    until(lambda: window.text('[data-testid="link-url"]') == address, "the address is shown first")
+    room.look(window, "link")
+    assert not os.path.exists(opened), "nothing is opened unasked"
+    click(window, '[data-testid="link-open"]')
+    until(lambda: os.path.exists(opened) and open(opened).read() == address + "\n", "the browser has the address")
+    os.remove(browser)
+    click(window, ANSWER + " [data-url]")
+    click(window, '[data-testid="link-open"]')
+    until(lambda: "No program could be opened" in window.text("body"), "a browser that does not start is told")
+    window.close()
+
+
+def a_model_that_nook_adds_appears(room):
+    """Without a restart: the window asks again whenever it gets the focus."""
+    window = room.open()
+    until(lambda: window.exists(COMPOSER), "the composer is there")
+    window.press("Control", "2")
+    rows = '[data-testid="model-row"]'
+    until(lambda: window.count(rows) == 1, "only the built-in model is listed")
+    model = os.path.join(room.dir, "added.gguf")
+    shutil.copy(STARTER, model)
+    nook = [os.path.join(os.path.dirname(PROGRAM), "nook"), "--data-dir", os.path.join(room.dir, "data")]
+    subprocess.run([*nook, "models", "add", model], check=True, stdout=subprocess.DEVNULL, timeout=60)
+    window.run("dispatchEvent(new Event('focus'))")
+    until(lambda: window.count(rows) == 2, "the model is listed")
     window.close()

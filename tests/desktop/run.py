@@ -15,6 +15,8 @@ import traceback
 
 from attacks import a_hostile_chat_does_nothing, a_hostile_link_only_asks, a_runaway_answer_blanks_nothing
 from habits import (
+    a_model_that_nook_adds_appears,
+    a_link_opens_in_the_browser_when_the_user_says_so,
     first_steps_then_a_chat,
     keys_the_palette_and_the_window_are_kept,
     presets_and_a_first_message,
@@ -337,6 +339,8 @@ SCENARIOS = [
     keys_the_palette_and_the_window_are_kept,
     presets_and_a_first_message,
     what_the_desktop_asks_is_shown_in_the_one_window,
+    a_link_opens_in_the_browser_when_the_user_says_so,
+    a_model_that_nook_adds_appears,
     files_are_dropped_and_chosen,
     the_tray_keeps_a_closed_window,
     the_quick_window_answers_and_hands_over,

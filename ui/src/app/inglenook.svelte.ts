@@ -169,6 +169,12 @@ export class Inglenook extends Stores {
     return toButtons(this, suggestionsFor(code));
   }
 
+  /** Asks again for what other programs on this data folder may have changed: models that `nook` added, servers. */
+  lookAgain(): void {
+    void this.server.refresh();
+    void this.models.load().catch(() => undefined);
+  }
+
   /** Runs work whose failure is reported as a toast. */
   async attempt(work: () => Promise<unknown>): Promise<void> {
     try {

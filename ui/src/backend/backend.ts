@@ -86,8 +86,8 @@ export interface Backend {
   hideQuick?(): Promise<void>;
   /** From the quick window: continues in the main one, in a conversation or with a text that was not sent yet. */
   openInMain?(conversation: string | null, text: string): Promise<void>;
-  /** Opens an address outside, after the user has seen it; absent where that is impossible. */
-  openLink?(url: string): void;
+  /** Opens an address in the user's browser or mail program, after the user has seen it. */
+  openLink(url: string): Promise<void>;
 }
 
 export class BackendError extends Error {

@@ -101,8 +101,9 @@ export class HttpBackend implements Backend {
     return this.#stream('/api/events', onEvents, onOpen, signal);
   }
 
-  openLink(url: string): void {
+  openLink(url: string): Promise<void> {
     window.open(url, '_blank', 'noopener,noreferrer');
+    return Promise.resolve();
   }
 
   async #stream<E>(

@@ -84,6 +84,10 @@ class WindowBackend implements Backend {
     return convertFileSrc(scripts ? 'scripts' : 'static', 'preview');
   }
 
+  openLink(url: string): Promise<void> {
+    return invokeCommand('open_link', { url });
+  }
+
   setZoom(factor: number): Promise<void> {
     return invokeCommand('set_zoom', { factor });
   }

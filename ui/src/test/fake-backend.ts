@@ -37,6 +37,10 @@ export class FakeBackend implements Backend {
     return answer(args);
   }
 
+  openLink(): Promise<void> {
+    return Promise.resolve();
+  }
+
   previewFrame(scripts: boolean): string {
     return `/preview/${scripts ? 'scripts' : 'static'}`;
   }

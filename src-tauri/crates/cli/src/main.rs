@@ -7,7 +7,6 @@
 mod args;
 mod batch;
 mod bench;
-mod browser;
 mod chat;
 mod checkpoints;
 mod convert;

@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::args::global::Global;
 use crate::input::read_stdin;
-use crate::{browser, open_model, out};
+use crate::{open_model, out};
 
 #[derive(Debug, Args)]
 pub struct ToolsArgs {
@@ -280,7 +280,7 @@ fn variable(name: &str) -> Result<(String, String)> {
 
 fn open_sign_in(address: &str) {
     out::log(&format!("Sign in at this address:\n{address}"));
-    match browser::open(address) {
+    match platform::open_outside(address) {
         true => out::log("Waiting for the browser…"),
         false => out::log("No browser could be opened. Open the address yourself."),
     }
