@@ -86,13 +86,14 @@ impl CompositeFont {
             let (code, rest) = bytes.split_at(n);
             bytes = rest;
             let cid = self.cid(code);
-            text.push(self.text(code, cid).as_deref().unwrap_or(UNKNOWN));
-            advance.n_codes += 1;
-            advance.n_spaces += usize::from(code == b" ");
-            advance.width += match self.is_vertical {
+            let width = match self.is_vertical {
                 true => SQUARE,
                 false => self.widths.get(&cid).copied().unwrap_or(self.usual),
             };
+            text.push(self.text(code, cid).as_deref().unwrap_or(UNKNOWN), width);
+            advance.n_codes += 1;
+            advance.n_spaces += usize::from(code == b" ");
+            advance.width += width;
         }
         advance
     }

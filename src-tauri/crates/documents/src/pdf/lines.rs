@@ -2,6 +2,7 @@
 //! Positions are measured along and across the direction of writing, so that rotated text reads as well.
 //! Lines with letters that are written from right to left are put into the order in which they are read.
 
+use super::bidi;
 use super::font_source::GlyphText;
 use super::shown_line::ShownLine;
 
@@ -33,6 +34,7 @@ struct LastPiece {
     direction: (f32, f32),
     begin: f32,
     end: f32,
+    /// Of accents: that of their letter.
     across: f32,
     height: f32,
     /// Where its text begins in the page's.
@@ -61,10 +63,18 @@ impl Lines {
         if piece.is_empty() {
             if let Some(last) = &mut self.last {
                 last.end = end;
-                self.line.extend(end);
+                if (across - last.across).abs() <= height * LINE {
+                    self.line.extend((begin, end));
+                    if span.width > 0.0 {
+                        // The text was put where an accent stands; this is its letter.
+                        last.across = across;
+                    }
+                }
             }
             return;
         }
+        let is_mark = bidi::is_mark(piece);
+        let mut line_across = across;
         if let Some(last) = self.last.take() {
             let high = height.max(last.height);
             let aside = (across - last.across).abs();
@@ -91,6 +101,10 @@ impl Lines {
             {
                 self.push_space();
             }
+            if is_mark && !is_turned && aside <= high * LINE {
+                // One accent may stand high above the line and the next one deep below it.
+                line_across = last.across;
+            }
         }
         if self.line.is_empty() {
             self.line_at = self.text.len();
@@ -99,7 +113,8 @@ impl Lines {
         let at = self.text.len();
         let is_break = |c: char| matches!(c, '\r' | '\n' | super::PAGE_BREAK | '\0');
         self.text.extend(piece.chars().map(|c| if is_break(c) { ' ' } else { c }));
-        self.last = Some(LastPiece { direction: span.direction, begin, end, across, height, at });
+        self.last =
+            Some(LastPiece { direction: span.direction, begin, end, across: line_across, height, at });
     }
 
     /// A gap that the file itself makes between two letters.
