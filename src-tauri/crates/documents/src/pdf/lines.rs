@@ -63,12 +63,10 @@ impl Lines {
         if piece.is_empty() {
             if let Some(last) = &mut self.last {
                 last.end = end;
-                if (across - last.across).abs() <= height * LINE {
-                    self.line.extend((begin, end));
-                    if span.width > 0.0 {
-                        // The text was put where an accent stands; this is its letter.
-                        last.across = across;
-                    }
+                if span.width > 0.0 && (across - last.across).abs() <= height * LINE {
+                    // The text may stand where an accent was drawn before its letter: this one.
+                    self.line.extend((begin, end), height * BACK);
+                    last.across = across;
                 }
             }
             return;
@@ -158,5 +156,47 @@ impl Lines {
     pub fn into_text(mut self) -> String {
         self.order_line();
         self.text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The text of pieces of one height with their start and width.
+    fn text(pieces: &[((f32, f32), f32, &str)]) -> String {
+        let mut lines = Lines::default();
+        for (start, width, piece) in pieces {
+            let mut glyphs = GlyphText::default();
+            piece.chars().for_each(|c| glyphs.push(c.encode_utf8(&mut [0; 4]), 1.0));
+            lines.put(
+                PieceSpan { start: *start, direction: (1.0, 0.0), width: *width, height: 10.0 },
+                &glyphs,
+            );
+        }
+        lines.into_text()
+    }
+
+    #[test]
+    fn strings_without_glyphs_move_nothing() {
+        // WeasyPrint moves by empty strings between accents.
+        let pieces = [((50.0, 0.0), 10.0, "םי"), ((60.0, 0.0), 3.0, " "), ((40.0, 0.0), 0.0, "")];
+        assert_eq!(
+            text(&[&pieces[..], &[((63.0, 0.0), 5.0, "ל"), ((40.0, 0.0), 10.0, "אב")]].concat()),
+            "ל יםבא"
+        );
+    }
+
+    #[test]
+    fn accents_high_above_and_deep_below_stay_on_their_line() {
+        let pieces = [
+            ((8.0, 4.5), 0.0, "\u{64e}"),
+            ((5.0, 0.0), 5.0, "أ"),
+            ((3.0, -3.0), 0.0, "\u{650}"),
+            ((1.0, 4.0), 0.0, "\u{652}"),
+            ((0.0, 0.0), 5.0, "ت"),
+        ];
+        let shown = text(&pieces);
+        assert!(!shown.contains('\n'), "{shown:?}");
     }
 }

@@ -43,10 +43,14 @@ impl ShownLine {
         self.pieces.push(ShownPiece { glyphs: glyphs.clone(), begin, end, height });
     }
 
-    /// The last piece reaches from `begin` to `end` too: glyphs without a text of their own follow it.
-    pub fn extend(&mut self, (begin, end): (f32, f32)) {
+    /// The last piece reaches from `begin` to `end` too: glyphs without a text of their own follow it. Those that begin
+    /// more than `back` before it stand elsewhere.
+    pub fn extend(&mut self, (begin, end): (f32, f32), back: f32) {
         if let Some(last) = self.pieces.last_mut() {
-            (last.begin, last.end) = (last.begin.min(begin), last.end.max(end));
+            if begin >= last.begin - back {
+                last.begin = last.begin.min(begin);
+            }
+            last.end = last.end.max(end);
         }
     }
 
