@@ -60,6 +60,11 @@ pub fn is_right_to_left(text: &str) -> bool {
     text.chars().any(|c| Kind::of_char(c) == Kind::Right)
 }
 
+/// The text has letters that are written from left to right.
+pub fn is_left_to_right(text: &str) -> bool {
+    Kind::of(text) == Kind::Left
+}
+
 /// The text is accents alone.
 pub fn is_mark(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| Kind::of_char(c) == Kind::Mark)

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use lopdf::{Dictionary, Document, Object};
 
+use super::bidi;
 use super::cmap::{self, CMap};
 use super::font_program::FontProgram;
 use super::font_source::{Advance, FontSource, GlyphText, UNKNOWN, is_said, number};
@@ -86,13 +87,16 @@ impl CompositeFont {
             let (code, rest) = bytes.split_at(n);
             bytes = rest;
             let cid = self.cid(code);
-            text.push(self.text(code, cid).as_deref().unwrap_or(UNKNOWN));
-            advance.n_codes += 1;
-            advance.n_spaces += usize::from(code == b" ");
-            advance.width += match self.is_vertical {
+            let width = match self.is_vertical {
                 true => SQUARE,
                 false => self.widths.get(&cid).copied().unwrap_or(self.usual),
             };
+            // The map gives the text of an accent to its letter.
+            let is_part = width == 0.0 && self.to_unicode.is_some();
+            text.push(self.text(code, cid).as_deref().unwrap_or(if is_part { "" } else { UNKNOWN }), width);
+            advance.n_codes += 1;
+            advance.n_spaces += usize::from(code == b" ");
+            advance.width += width;
         }
         advance
     }
@@ -124,8 +128,16 @@ impl CompositeFont {
     fn text(&self, code: &[u8], cid: u32) -> Option<String> {
         let said = |text: &String| is_said(text);
         let map = self.to_unicode.as_ref();
-        map.and_then(|map| map.text(cmap::code(code)))
-            .filter(said)
+        let mapped = map.and_then(|map| map.text(cmap::code(code))).filter(said);
+        // WeasyPrint gives accents the text of all that stands on their letter, where they first occur.
+        if let Some(text) = mapped.as_ref().filter(|text| text.chars().count() > 1)
+            && let Some(mark) = self.of_program(cid)
+            && bidi::is_mark(&mark)
+            && text.contains(&mark)
+        {
+            return Some(mark);
+        }
+        mapped
             .or_else(|| self.form.and_then(|form| form.text(code)).filter(said))
             .or_else(|| self.collection.as_ref().and_then(|map| text_of_cid(map, cid)).filter(said))
             .or_else(|| self.of_program(cid))

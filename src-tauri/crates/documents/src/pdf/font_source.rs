@@ -76,13 +76,16 @@ pub struct GlyphText {
     pub text: String,
     /// Where the text of each glyph ends, in bytes.
     pub ends: Vec<usize>,
+    /// How far each glyph moves on, in thousandths of the font's size.
+    pub widths: Vec<f32>,
 }
 
 impl GlyphText {
     /// Appends the text of a glyph.
-    pub fn push(&mut self, letters: &str) {
+    pub fn push(&mut self, letters: &str, width: f32) {
         push_text(letters, &mut self.text);
         self.ends.push(self.text.len());
+        self.widths.push(width);
     }
 
     /// The texts of the glyphs.
@@ -93,7 +96,7 @@ impl GlyphText {
 
     /// A text that replaces those of the glyphs.
     pub fn replaced_by(text: String) -> Self {
-        Self { ends: vec![text.len()], text }
+        Self { ends: vec![text.len()], widths: vec![0.0], text }
     }
 }
 

@@ -2,6 +2,7 @@
 //! Positions are measured along and across the direction of writing, so that rotated text reads as well.
 //! Lines with letters that are written from right to left are put into the order in which they are read.
 
+use super::bidi;
 use super::font_source::GlyphText;
 use super::shown_line::ShownLine;
 
@@ -33,6 +34,7 @@ struct LastPiece {
     direction: (f32, f32),
     begin: f32,
     end: f32,
+    /// Of accents: that of their letter.
     across: f32,
     height: f32,
     /// Where its text begins in the page's.
@@ -61,10 +63,16 @@ impl Lines {
         if piece.is_empty() {
             if let Some(last) = &mut self.last {
                 last.end = end;
-                self.line.extend(end);
+                if span.width > 0.0 && (across - last.across).abs() <= height * LINE {
+                    // The text may stand where an accent was drawn before its letter: this one.
+                    self.line.extend((begin, end), height * BACK);
+                    last.across = across;
+                }
             }
             return;
         }
+        let is_mark = bidi::is_mark(piece);
+        let mut line_across = across;
         if let Some(last) = self.last.take() {
             let high = height.max(last.height);
             let aside = (across - last.across).abs();
@@ -91,6 +99,10 @@ impl Lines {
             {
                 self.push_space();
             }
+            if is_mark && !is_turned && aside <= high * LINE {
+                // One accent may stand high above the line and the next one deep below it.
+                line_across = last.across;
+            }
         }
         if self.line.is_empty() {
             self.line_at = self.text.len();
@@ -99,7 +111,8 @@ impl Lines {
         let at = self.text.len();
         let is_break = |c: char| matches!(c, '\r' | '\n' | super::PAGE_BREAK | '\0');
         self.text.extend(piece.chars().map(|c| if is_break(c) { ' ' } else { c }));
-        self.last = Some(LastPiece { direction: span.direction, begin, end, across, height, at });
+        self.last =
+            Some(LastPiece { direction: span.direction, begin, end, across: line_across, height, at });
     }
 
     /// A gap that the file itself makes between two letters.
@@ -143,5 +156,47 @@ impl Lines {
     pub fn into_text(mut self) -> String {
         self.order_line();
         self.text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The text of pieces of one height with their start and width.
+    fn text(pieces: &[((f32, f32), f32, &str)]) -> String {
+        let mut lines = Lines::default();
+        for (start, width, piece) in pieces {
+            let mut glyphs = GlyphText::default();
+            piece.chars().for_each(|c| glyphs.push(c.encode_utf8(&mut [0; 4]), 1.0));
+            lines.put(
+                PieceSpan { start: *start, direction: (1.0, 0.0), width: *width, height: 10.0 },
+                &glyphs,
+            );
+        }
+        lines.into_text()
+    }
+
+    #[test]
+    fn strings_without_glyphs_move_nothing() {
+        // WeasyPrint moves by empty strings between accents.
+        let pieces = [((50.0, 0.0), 10.0, "םי"), ((60.0, 0.0), 3.0, " "), ((40.0, 0.0), 0.0, "")];
+        assert_eq!(
+            text(&[&pieces[..], &[((63.0, 0.0), 5.0, "ל"), ((40.0, 0.0), 10.0, "אב")]].concat()),
+            "ל יםבא"
+        );
+    }
+
+    #[test]
+    fn accents_high_above_and_deep_below_stay_on_their_line() {
+        let pieces = [
+            ((8.0, 4.5), 0.0, "\u{64e}"),
+            ((5.0, 0.0), 5.0, "أ"),
+            ((3.0, -3.0), 0.0, "\u{650}"),
+            ((1.0, 4.0), 0.0, "\u{652}"),
+            ((0.0, 0.0), 5.0, "ت"),
+        ];
+        let shown = text(&pieces);
+        assert!(!shown.contains('\n'), "{shown:?}");
     }
 }

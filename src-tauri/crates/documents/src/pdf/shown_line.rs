@@ -3,14 +3,23 @@
 //! Needed where letters are written from right to left. Some programs draw such a line from left to right, some letter by
 //! letter from the right, and some draw all letters of one font before those of another.
 
+use std::borrow::Cow;
+
 use super::bidi;
 use super::font_source::GlyphText;
 
 /// A wider gap parts columns, in heights of the letters.
 const COLUMN_GAP: f32 = 2.0;
 
-/// Longest line in which accents look for their letter. Hostile files have longer ones.
-const MAX_PIECES: usize = 4096;
+/// An accent stands no farther from its letter, in heights of the letters.
+const ACCENT_REACH: f32 = 1.0;
+
+/// How much closer another letter has to be than the one that the drawing order speaks for, in heights of the letters.
+/// Fonts place the origin of accents on either side of their shape, so small distances say nothing.
+const CLEARLY_CLOSER: f32 = 0.25;
+
+/// The same where accents are drawn before their letter. DejaVu Sans places them up to 0.4 to the left of narrow letters.
+const CLEARLY_CLOSER_BEFORE: f32 = 0.6;
 
 /// Text that was drawn in one go.
 struct ShownPiece {
@@ -18,7 +27,6 @@ struct ShownPiece {
     begin: f32,
     end: f32,
     height: f32,
-    is_mark: bool,
 }
 
 /// The pieces at one height, in the order in which they were drawn.
@@ -32,13 +40,16 @@ impl ShownLine {
     /// Adds a piece from `begin` to `end`, measured in the direction of writing.
     pub fn push(&mut self, glyphs: &GlyphText, (begin, end): (f32, f32), height: f32) {
         self.has_right_to_left |= bidi::is_right_to_left(&glyphs.text);
-        let (glyphs, is_mark) = (glyphs.clone(), bidi::is_mark(&glyphs.text));
-        self.pieces.push(ShownPiece { glyphs, begin, end, height, is_mark });
+        self.pieces.push(ShownPiece { glyphs: glyphs.clone(), begin, end, height });
     }
 
-    /// The last piece reaches to `end`: glyphs without a text follow it.
-    pub fn extend(&mut self, end: f32) {
+    /// The last piece reaches from `begin` to `end` too: glyphs without a text of their own follow it. Those that begin
+    /// more than `back` before it stand elsewhere.
+    pub fn extend(&mut self, (begin, end): (f32, f32), back: f32) {
         if let Some(last) = self.pieces.last_mut() {
+            if begin >= last.begin - back {
+                last.begin = last.begin.min(begin);
+            }
             last.end = last.end.max(end);
         }
     }
@@ -50,7 +61,7 @@ impl ShownLine {
     /// A gap without a width.
     pub fn push_space(&mut self) {
         if let Some(last) = self.pieces.last_mut() {
-            last.glyphs.push(" ");
+            last.glyphs.push(" ", 0.0);
         }
     }
 
@@ -61,61 +72,147 @@ impl ShownLine {
         if !has_right_to_left {
             return None;
         }
-        let mut places: Vec<(f32, usize)> = Vec::new();
-        let bases = if pieces.len() <= MAX_PIECES { &pieces[..] } else { &[] };
-        for (at, piece) in pieces.iter().enumerate() {
-            let base = bases.iter().find(|base| piece.is_mark && !base.is_mark && base.is_around(piece));
-            places.push((base.map_or(piece.begin, |base| base.begin.min(piece.begin)), at));
-        }
-        // An accent comes before its letter, as in what is drawn from left to right.
-        places.sort_by(|(one, a), (other, b)| {
-            one.total_cmp(other).then(pieces[*b].is_mark.cmp(&pieces[*a].is_mark)).then(a.cmp(b))
-        });
+        let mut clusters = clusters(&pieces);
+        clusters.sort_by(|one, other| one.piece.begin.total_cmp(&other.piece.begin));
         let mut columns: Vec<Column> = Vec::new();
-        for (_, at) in places {
-            let piece = &pieces[at];
+        for cluster in &clusters {
             match columns.last_mut() {
-                Some(column) if piece.begin - column.end < piece.height * COLUMN_GAP => {
-                    column.push(at, piece, space);
+                Some(column) if cluster.piece.begin - column.end < cluster.piece.height * COLUMN_GAP => {
+                    column.push(cluster, space);
                 }
-                Some(_) | None => columns.push(Column::new(at, piece)),
+                Some(_) | None => columns.push(Column::new(cluster)),
             }
         }
         columns.sort_by_key(|column| column.first);
         let texts: Vec<String> =
-            columns.iter().map(|column| one_line(bidi::in_reading_order(&column.glyphs).trim())).collect();
+            columns.iter().map(|column| one_line(bidi::in_reading_order(&column.texts).trim())).collect();
         Some(texts.join("\n"))
     }
 }
 
-impl ShownPiece {
-    fn is_around(&self, mark: &Self) -> bool {
+/// One glyph of a piece.
+struct ShownGlyph<'a> {
+    text: &'a str,
+    piece: &'a ShownPiece,
+    begin: f32,
+    end: f32,
+    is_mark: bool,
+}
+
+impl<'a> ShownGlyph<'a> {
+    /// The glyphs of a piece, in the order in which they were drawn.
+    fn of_piece(piece: &'a ShownPiece) -> impl Iterator<Item = Self> {
+        let total: f32 = piece.glyphs.widths.iter().sum();
+        let scale = if total > 0.0 { (piece.end - piece.begin) / total } else { 0.0 };
+        let mut begin = piece.begin;
+        piece.glyphs.iter().zip(&piece.glyphs.widths).map(move |(text, width)| {
+            let start = begin;
+            begin += width * scale;
+            let end = if total > 0.0 { begin } else { piece.end };
+            Self { text, piece, begin: start, end, is_mark: bidi::is_mark(text) }
+        })
+    }
+
+    /// How far the middle of an accent is from this letter, in heights of the letters.
+    fn distance(&self, mark: &Self) -> f32 {
         let middle = (mark.begin + mark.end) / 2.0;
-        self.begin <= middle && middle <= self.end
+        (self.begin - middle).max(middle - self.end).max(0.0) / self.piece.height
     }
 }
 
-/// Pieces that stand close to each other.
+/// A letter with the accents on it.
+struct Cluster<'a> {
+    text: Cow<'a, str>,
+    piece: &'a ShownPiece,
+    /// Of the letter among the glyphs that were drawn.
+    at: usize,
+}
+
+/// The letters in the order in which they were drawn, each followed by its accents.
+fn clusters<'a>(pieces: &'a [ShownPiece]) -> Vec<Cluster<'a>> {
+    let glyphs: Vec<ShownGlyph<'a>> = pieces.iter().flat_map(ShownGlyph::of_piece).collect();
+    let bases = bases(&glyphs);
+    let mut texts: Vec<Cow<'a, str>> = glyphs.iter().map(|glyph| Cow::Borrowed(glyph.text)).collect();
+    let marks: Vec<(usize, usize)> =
+        bases.iter().enumerate().filter_map(|(mark, base)| Some((mark, (*base)?))).collect();
+    // What is drawn before its letter is drawn backwards: the accent next to the letter is its first one.
+    let before = marks.iter().rev().filter(|(mark, base)| mark < base);
+    let after = marks.iter().filter(|(mark, base)| mark > base);
+    for (mark, base) in before.chain(after) {
+        texts[*base].to_mut().push_str(glyphs[*mark].text);
+    }
+    let all = texts.into_iter().zip(&glyphs).zip(&bases).enumerate();
+    all.filter(|(_, (_, base))| base.is_none())
+        .map(|(at, ((text, glyph), _))| Cluster { text, piece: glyph.piece, at })
+        .collect()
+}
+
+/// Of each accent the letter that it stands on. None: no accent, or one that stands alone.
+fn bases(glyphs: &[ShownGlyph]) -> Vec<Option<usize>> {
+    let before = nearest_letters(glyphs.iter().enumerate());
+    let mut after = nearest_letters(glyphs.iter().enumerate().rev());
+    after.reverse();
+    let neighbours = before.into_iter().zip(after);
+    let base = |(mark, (before, after)): (&ShownGlyph, (Option<usize>, Option<usize>))| {
+        if !mark.is_mark {
+            return None;
+        }
+        let in_reach = |at: &usize| glyphs[*at].distance(mark) <= ACCENT_REACH;
+        match (before.filter(in_reach), after.filter(in_reach)) {
+            (Some(before), Some(after)) => {
+                let (one, other) = (&glyphs[before], &glyphs[after]);
+                // Drawn from the left, right-to-left text has its accents before their letter.
+                let is_reversed = one.begin < other.begin && !bidi::is_left_to_right(one.text);
+                let (likely, unlikely, clearly) = match is_reversed {
+                    true => (after, before, CLEARLY_CLOSER_BEFORE),
+                    false => (before, after, CLEARLY_CLOSER),
+                };
+                let closer = glyphs[likely].distance(mark) - glyphs[unlikely].distance(mark);
+                Some(if closer > clearly { unlikely } else { likely })
+            }
+            (before, after) => before.or(after),
+        }
+    };
+    glyphs.iter().zip(neighbours).map(base).collect()
+}
+
+/// The last letter that came before each glyph, within its word.
+fn nearest_letters<'a, 'b: 'a>(
+    glyphs: impl Iterator<Item = (usize, &'a ShownGlyph<'b>)>,
+) -> Vec<Option<usize>> {
+    let mut last = None;
+    let mut nearest = Vec::new();
+    for (at, glyph) in glyphs {
+        nearest.push(last);
+        if !glyph.is_mark {
+            last = Some(at).filter(|_| !glyph.text.trim().is_empty());
+        }
+    }
+    nearest
+}
+
+/// Letters that stand close to each other.
 struct Column<'a> {
     /// The first of them that was drawn.
     first: usize,
     end: f32,
-    glyphs: Vec<&'a str>,
+    texts: Vec<&'a str>,
 }
 
 impl<'a> Column<'a> {
-    fn new(at: usize, piece: &'a ShownPiece) -> Self {
-        Self { first: at, end: piece.end, glyphs: piece.glyphs.iter().collect() }
+    fn new(cluster: &'a Cluster) -> Self {
+        Self { first: cluster.at, end: cluster.piece.end, texts: vec![cluster.text.as_ref()] }
     }
 
-    fn push(&mut self, at: usize, piece: &'a ShownPiece, space: f32) {
+    fn push(&mut self, cluster: &'a Cluster, space: f32) {
+        let piece = cluster.piece;
         let is_spaced =
-            self.glyphs.last().is_some_and(|last| last.ends_with(' ')) || piece.glyphs.text.starts_with(' ');
+            self.texts.last().is_some_and(|last| last.ends_with(' ')) || cluster.text.starts_with(' ');
         if piece.begin > self.end + piece.height * space && !is_spaced {
-            self.glyphs.push(" ");
+            self.texts.push(" ");
         }
-        self.glyphs.extend(piece.glyphs.iter());
-        (self.first, self.end) = (self.first.min(at), self.end.max(piece.end));
+        self.texts.push(cluster.text.as_ref());
+        (self.first, self.end) = (self.first.min(cluster.at), self.end.max(piece.end));
     }
 }
 
@@ -128,13 +225,17 @@ fn one_line(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Pieces with the place where they begin; a letter is one wide.
+    /// Pieces with the place where they begin; a letter is one wide, an accent has no width.
     fn taken(pieces: &[(f32, &str)]) -> Option<String> {
         let mut line = ShownLine::default();
         for (begin, text) in pieces {
             let mut glyphs = GlyphText::default();
-            text.chars().for_each(|c| glyphs.push(c.encode_utf8(&mut [0; 4])));
-            line.push(&glyphs, (*begin, begin + text.chars().count() as f32), 1.0);
+            for c in text.chars() {
+                let letter = c.to_string();
+                glyphs.push(&letter, if bidi::is_mark(&letter) { 0.0 } else { 1.0 });
+            }
+            let width: f32 = glyphs.widths.iter().sum();
+            line.push(&glyphs, (*begin, begin + width), 1.0);
         }
         line.take(0.3)
     }
@@ -158,8 +259,40 @@ mod tests {
     }
 
     #[test]
-    fn an_accent_goes_with_the_letter_below_it() {
-        let dagesh = "\u{5bc}";
-        assert_eq!(taken(&[(1.0, "ב"), (1.2, dagesh), (0.0, "ר")]).unwrap(), format!("ב{dagesh}ר"));
+    fn accents_follow_their_letter_whatever_was_drawn_first() {
+        let cases: &[&[(f32, &str)]] = &[
+            // Letter by letter from the right.
+            &[(1.0, "ב"), (1.2, "\u{5bc}"), (1.3, "\u{5b0}"), (0.0, "ר")],
+            // From the left: the accents come before their letter, the last one first.
+            &[(0.0, "ר"), (1.3, "\u{5b0}"), (1.2, "\u{5bc}"), (1.0, "ב")],
+            // Their origin is left of the letter.
+            &[(0.0, "ר"), (0.6, "\u{5b0}"), (0.7, "\u{5bc}"), (1.0, "ב")],
+            // The line begins with them.
+            &[(1.3, "\u{5b0}"), (1.2, "\u{5bc}"), (1.0, "ב"), (0.0, "ר")],
+        ];
+        for case in cases {
+            assert_eq!(taken(case).unwrap(), "ב\u{5bc}\u{5b0}ר", "{case:?}");
+        }
+        let latin = [(0.0, "e"), (1.0, "\u{301}"), (1.0, "t"), (3.0, "ר")];
+        assert_eq!(taken(&latin).unwrap(), "ר e\u{301}t");
+    }
+
+    #[test]
+    fn a_line_of_many_accents_takes_no_longer_than_it_must() {
+        let mut line = ShownLine::default();
+        for at in 0..1 << 18 {
+            let mut glyphs = GlyphText::default();
+            glyphs.push(if at % 1024 == 0 { "ש" } else { "\u{5b0}" }, 0.0);
+            line.push(&glyphs, (0.0, 0.0), 1.0);
+        }
+        let began = std::time::Instant::now();
+        assert_eq!(line.take(0.3).unwrap().len(), 2 << 18);
+        assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
+    }
+
+    #[test]
+    fn an_accent_far_right_of_its_letter_begin_makes_no_space() {
+        let pieces = [(0.0, "ר"), (1.9, "\u{5b0}"), (1.0, "ב"), (2.0, "ם")];
+        assert_eq!(taken(&pieces).unwrap(), "םב\u{5b0}ר");
     }
 }

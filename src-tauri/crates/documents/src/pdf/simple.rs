@@ -49,7 +49,7 @@ impl SimpleFont {
             Some(encoding.with_symbols(text))
         });
         let widths = widths(document, font);
-        let is_measured = !widths.is_empty();
+        let is_measured = widths.values().any(|width| *width > 0.0);
         Self { texts, widths, is_measured }
     }
 
@@ -58,8 +58,10 @@ impl SimpleFont {
         let mut advance = Advance { n_codes: bytes.len(), ..Advance::default() };
         for byte in bytes {
             let letters = self.texts[usize::from(*byte)].as_deref().unwrap_or(UNKNOWN);
-            text.push(letters);
-            advance.width += self.widths.get(&u32::from(*byte)).copied().unwrap_or(USUAL_WIDTH);
+            let known = self.widths.get(&u32::from(*byte)).filter(|_| self.is_measured);
+            let width = known.copied().unwrap_or(USUAL_WIDTH);
+            text.push(letters, width);
+            advance.width += width;
             advance.n_spaces += usize::from(*byte == b' ');
         }
         advance
@@ -114,7 +116,9 @@ impl EncodingSource {
                     .map_or(is_shown_by_base, |name| glyph_names::text_of(name, self.is_dingbats).is_some())
         };
         let widths = widths(document, font);
-        let codes = widths.keys().filter_map(|code| u8::try_from(*code).ok());
+        // Programs give 0 to codes that the file does not use, beside accents.
+        let shown = widths.iter().filter(|(_, width)| **width > 0.0).map(|(code, _)| code);
+        let codes = shown.filter_map(|code| u8::try_from(*code).ok());
         codes.chain(self.differences.keys().copied()).all(known)
     }
 
@@ -286,7 +290,7 @@ fn differences(document: &Document, list: &[Object]) -> HashMap<u8, Vec<u8>> {
     names
 }
 
-/// `FirstChar` and `Widths`, in thousandths of the font's size.
+/// `FirstChar` and `Widths`, in thousandths of the font's size. Accents have 0.
 fn widths(document: &Document, font: &Dictionary) -> HashMap<u32, f32> {
     let first = font.get_deref(b"FirstChar", document).and_then(Object::as_i64);
     let list = font.get_deref(b"Widths", document).and_then(Object::as_array);
@@ -298,7 +302,7 @@ fn widths(document: &Document, font: &Dictionary) -> HashMap<u32, f32> {
     let at = |n: usize| u32::try_from(first).ok()?.checked_add(u32::try_from(n).ok()?);
     let list = list.iter().take(256).enumerate();
     let known = list.filter_map(|(n, width)| Some((at(n)?, number(document, width)? * unit)));
-    known.filter(|(_, width)| *width > 0.0).collect()
+    known.filter(|(_, width)| *width >= 0.0).collect()
 }
 
 #[cfg(test)]
