@@ -143,7 +143,7 @@ pub async fn open_dir(app: State<'_, OpenApp>, which: Dir) -> Result<(), ErrorIn
         Dir::Log => info.log_dir,
     };
     blocking(move || {
-        if platform::open_outside(&dir) {
+        if platform::open_outside(&dir, None) {
             return Ok(());
         }
         let message = format!("The file manager could not be opened for {dir}.");
@@ -156,7 +156,8 @@ pub async fn open_dir(app: State<'_, OpenApp>, which: Dir) -> Result<(), ErrorIn
 #[tauri::command]
 pub async fn open_link(url: String) -> Result<(), ErrorInfo> {
     blocking(move || {
-        if platform::is_link(&url) && platform::open_outside(&url) {
+        let browser = std::env::var(platform::BROWSER_VARIABLE).ok();
+        if platform::is_link(&url) && platform::open_outside(&url, browser.as_deref()) {
             return Ok(());
         }
         let message = "No program could be opened for this address.";

@@ -61,7 +61,7 @@ def peft(model, batch_path, adapter, steps, threads):
 
 def measured(command):
     """Output, seconds and peak memory in MB of a process."""
-    # A process of its own asks for the peak of its only child.
+    # The peak of the only child of another process.
     ask = ("import json, resource, subprocess, sys, time; began = time.perf_counter();"
            "done = subprocess.run(sys.argv[1:], stdout=subprocess.PIPE, text=True);"
            "peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss;"

@@ -280,7 +280,7 @@ fn variable(name: &str) -> Result<(String, String)> {
 
 fn open_sign_in(address: &str) {
     out::log(&format!("Sign in at this address:\n{address}"));
-    match platform::open_outside(address) {
+    match platform::open_outside(address, std::env::var(platform::BROWSER_VARIABLE).ok().as_deref()) {
         true => out::log("Waiting for the browser…"),
         false => out::log("No browser could be opened. Open the address yourself."),
     }

@@ -2,15 +2,18 @@
 
 /// Opens an address or a folder. Returns false where no program could be started; the user opens it then.
 ///
-/// `BROWSER` names the program for addresses of the web, as it does for `xdg-open`.
-pub fn open_outside(target: &str) -> bool {
-    match std::env::var("BROWSER") {
-        Ok(browser) if !browser.is_empty() && has_scheme(target, &["https://", "http://"]) => {
+/// `browser` is the user's program for addresses of the web, where the variable [`BROWSER_VARIABLE`] names one.
+pub fn open_outside(target: &str, browser: Option<&str>) -> bool {
+    match browser {
+        Some(browser) if !browser.is_empty() && has_scheme(target, &["https://", "http://"]) => {
             open::with_detached(target, browser).is_ok()
         }
         _ => open::that_detached(target).is_ok(),
     }
 }
+
+/// Names the browser, for `xdg-open` too.
+pub const BROWSER_VARIABLE: &str = "BROWSER";
 
 /// Whether a text is an address of the web or of a mailbox. Anything else could start a program.
 pub fn is_link(text: &str) -> bool {
