@@ -34,7 +34,9 @@ mod tests {
             assert!(is_link(link), "{link}");
         }
         let others = ["", "file:///etc/passwd", "/usr/bin/true", "javascript:alert(1)", "smb://host/share"];
-        for other in others.into_iter().chain(["inglenook://chat", "https://a\nb", "--help", "ftp://a", "häß"]) {
+        for other in
+            others.into_iter().chain(["inglenook://chat", "https://a\nb", "--help", "ftp://a", "häß"])
+        {
             assert!(!is_link(other), "{other:?}");
         }
     }
