@@ -5,11 +5,12 @@ Run as `python check.py`.
 
 import sys
 
-from articles import DECLINED, SMALL_TALK, load_articles, load_phrasings, load_questions
-from generate import load_heldout, load_topics
+from articles import DECLINED, ROOT, SMALL_TALK, load_articles, load_phrasings, load_questions
+from generate import DECLINE, load_heldout, load_topics
 from phrases import parse
 
 FEWEST = 20  # questions of an article
+GUIDE_REPLIES = ROOT / "src-tauri/crates/guide/src/small_talk.rs"
 
 
 def faults() -> list[str]:
@@ -20,6 +21,8 @@ def faults() -> list[str]:
     found += [f"held out: no article {id}" for _, ids in load_heldout() for id in ids if id != "-" and id not in articles]
     found += [f"{a.id}: {len(a.questions)} questions, fewer than {FEWEST}" for a in articles.values() if len(a.questions) < FEWEST]
     found += [f"{a.id}: no text" for a in articles.values() if not a.text]
+    if DECLINE not in GUIDE_REPLIES.read_text():
+        found.append(f"the guide declines in other words than: {DECLINE}")
     for topic in load_topics().values():
         for pattern in topic.patterns:
             try:

@@ -23,7 +23,7 @@ from phrases import HERE
 from train import PATH as CHECKPOINT
 
 LONGEST = 440  # tokens of an answer; the longest taught one has 412
-SMALL_TALK = ("unclear", "joke", "medical", "legal", "other-language")  # which decline as well
+ALSO_DECLINE = ("unclear", "joke", "medical", "legal", "other-language")  # topics of their own for other subjects
 GOLDEN = [
     [("user", "How do I add a model?")],
     [("system", "You are a helpful assistant."), ("user", "what is top-p")],
@@ -62,7 +62,7 @@ def questions(model: Llama, tok, topics, asked: list[tuple[str, list[str]]]) -> 
     sets, wrong = defaultdict(lambda: [0, 0]), []
     for (question, articles), (answer, ended) in zip(asked, answers):
         declined = articles == ["-"]
-        wanted = [DECLINED, "other-subjects", *SMALL_TALK] if declined else articles
+        wanted = [DECLINED, "other-subjects", *ALSO_DECLINE] if declined else articles
         given = topic_of.get(answer) if ended else None
         counts = sets["out of scope" if declined else "articles"]
         counts[0] += given in wanted

@@ -116,7 +116,7 @@ def main():
         return peft(model, batch, adapter, int(steps), int(threads))
     options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     options.add_argument("--nook", default=os.path.join(ROOT, "target/release/nook"))
-    options.add_argument("--file", help="another GGUF file; its name is the first of MODELS")
+    options.add_argument("--file", help="measure this GGUF file instead of a fetched one")
     options.add_argument("--seq", type=int, default=256, help="tokens of an example")
     options.add_argument("--examples", type=int, default=4, help="examples of a step")
     options.add_argument("--ids", type=int, default=10_000, help="token ids are below this")

@@ -29,14 +29,14 @@ function kindOf(kind: SettingKind, text: SettingText): SettingKind {
 const VALUES: Readonly<Partial<Record<ErrorCode, RegExp>>> = {
   'attachment.scanned':
     /^The pages of (?<name>.*) are scanned, and the model (?<model>.*) can't see images\.$/,
+  'session.damaged':
+    /^The chat database was damaged\. (?<chats>\d+) chats were recovered\. Missing: (?<titles>\d+) titles, at least (?<messages>\d+) messages; (?<places>\d+) places could not be read\. The damaged file is kept as (?<file>.*)\.$/,
   'tools.sign_in': /^(?<name>.*) requires you to sign in\.$/,
   'tools.sign_in_canceled': /^The sign-in to (?<name>.*) was canceled\.$/,
   'tools.sign_in_denied': /^You did not allow access to (?<name>.*)\.$/,
   'tools.sign_in_expired': /^Your sign-in to (?<name>.*) has expired\.$/,
   'tools.sign_in_timeout':
     /^The sign-in to (?<name>.*) was not completed within (?<minutes>\d+) minutes\.$/,
-  'session.damaged':
-    /^The chat database was damaged\. (?<chats>\d+) chats were recovered\. Missing: (?<titles>\d+) titles, at least (?<messages>\d+) messages; (?<places>\d+) places could not be read\. The damaged file is kept as (?<file>.*)\.$/,
 };
 
 /** A server that can't be reached: its name, and the cause in the words of the system's network code. */
