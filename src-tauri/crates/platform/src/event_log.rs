@@ -2,7 +2,7 @@
 //! watcher waits by a `Waker`: async code polls it, plain threads block on it; waiting costs
 //! nothing. A watcher that falls behind the retained events ends early instead of missing some.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
@@ -18,20 +18,30 @@ struct LogState<E> {
     n_gone: u64,
     n_kept: usize,
     is_closed: bool,
-    wakers: Vec<Waker>,
+    n_watches: u64,
+    /// Those who wait, each once, by the number of their watch.
+    wakers: BTreeMap<u64, Waker>,
+}
+
+impl<E> EventLog<E> {
+    fn lock(&self) -> MutexGuard<'_, LogState<E>> {
+        // What is behind the lock is whole after every statement.
+        self.inner.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
 }
 
 impl<E: Clone> EventLog<E> {
     /// Keeps the last `n_kept` events for those who come or read later.
     pub fn new(n_kept: usize) -> Arc<Self> {
-        let inner =
-            LogState { events: VecDeque::new(), n_gone: 0, n_kept, is_closed: false, wakers: Vec::new() };
+        let inner = LogState {
+            events: VecDeque::new(),
+            n_gone: 0,
+            n_kept,
+            is_closed: false,
+            n_watches: 0,
+            wakers: BTreeMap::new(),
+        };
         Arc::new(Self { inner: Mutex::new(inner) })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, LogState<E>> {
-        // What is behind the lock is whole after every statement.
-        self.inner.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// `make` gets the number of events before this one.
@@ -45,7 +55,7 @@ impl<E: Clone> EventLog<E> {
         }
         let wakers = std::mem::take(&mut inner.wakers);
         drop(inner);
-        wakers.into_iter().for_each(Waker::wake);
+        wakers.into_values().for_each(Waker::wake);
     }
 
     /// No more events: watchers end when they have read all.
@@ -54,7 +64,7 @@ impl<E: Clone> EventLog<E> {
         inner.is_closed = true;
         let wakers = std::mem::take(&mut inner.wakers);
         drop(inner);
-        wakers.into_iter().for_each(Waker::wake);
+        wakers.into_values().for_each(Waker::wake);
     }
 
     pub fn is_closed(&self) -> bool {
@@ -76,6 +86,8 @@ impl<E: Clone> EventLog<E> {
 /// One watcher's place in a feed.
 pub struct Watch<E> {
     feed: Arc<EventLog<E>>,
+    /// Its number in the feed.
+    id: u64,
     /// Events read or skipped.
     n_read: u64,
 }
@@ -83,7 +95,10 @@ pub struct Watch<E> {
 impl<E: Clone> Watch<E> {
     /// Follows from after the first `n_read` events.
     pub fn new(feed: &Arc<EventLog<E>>, n_read: u64) -> Self {
-        Self { feed: Arc::clone(feed), n_read }
+        let mut inner = feed.lock();
+        let id = inner.n_watches;
+        inner.n_watches += 1;
+        Self { feed: Arc::clone(feed), id, n_read }
     }
 
     /// All events since the last call; None after the last one.
@@ -99,9 +114,10 @@ impl<E: Clone> Watch<E> {
         if inner.is_closed {
             return Poll::Ready(None);
         }
-        if !inner.wakers.iter().any(|waker| waker.will_wake(context.waker())) {
-            inner.wakers.push(context.waker().clone());
-        }
+        let earlier = inner.wakers.insert(self.id, context.waker().clone());
+        drop(inner);
+        // With it a task may end that watches this feed too.
+        drop(earlier);
         Poll::Pending
     }
 
@@ -115,6 +131,16 @@ impl<E: Clone> Watch<E> {
                 Poll::Pending => std::thread::park(),
             }
         }
+    }
+}
+
+/// A feed may say nothing for as long as the program runs. The waker of a watcher that is gone must not stay in it: with
+/// the waker stays the memory of its task.
+impl<E> Drop for Watch<E> {
+    fn drop(&mut self) {
+        let waker = self.feed.lock().wakers.remove(&self.id);
+        // With it a task may end that watches this feed too.
+        drop(waker);
     }
 }
 
@@ -136,6 +162,8 @@ impl Wake for Unpark {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
     use super::*;
 
     #[test]
@@ -157,6 +185,42 @@ mod tests {
             assert_eq!(thread.join().unwrap(), (after as u64 + 1..=101).collect::<Vec<_>>());
         }
         assert_eq!(late.flatten().count(), 100);
+    }
+
+    /// Counts how often it is woken.
+    #[derive(Default)]
+    struct WakeCount(AtomicU32);
+
+    impl Wake for WakeCount {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_watcher_that_is_gone_leaves_nothing_in_the_feed() {
+        let feed = EventLog::<u64>::new(usize::MAX);
+        let count = Arc::<WakeCount>::default();
+        for _ in 0..1000 {
+            let waker = Waker::from(Arc::clone(&count));
+            assert!(Watch::new(&feed, 0).poll_next(&mut Context::from_waker(&waker)).is_pending());
+        }
+        assert_eq!(Arc::strong_count(&count), 1);
+        feed.push(|n| n);
+        assert_eq!(count.0.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn a_watcher_that_is_polled_by_another_task_wakes_that_one_alone() {
+        let feed = EventLog::<u64>::new(usize::MAX);
+        let mut watch = Watch::new(&feed, 0);
+        let counts = [Arc::<WakeCount>::default(), Arc::default()];
+        for count in &counts {
+            let waker = Waker::from(Arc::clone(count));
+            assert!(watch.poll_next(&mut Context::from_waker(&waker)).is_pending());
+        }
+        feed.push(|n| n);
+        assert_eq!(counts.map(|count| count.0.load(Ordering::Relaxed)), [0, 1]);
     }
 
     #[test]
