@@ -19,6 +19,9 @@ const MAX_FILES: usize = 32;
 /// Longest line that is read back: the text of a whole context may be in it.
 const MAX_LINE_BYTES: u64 = 64 << 20;
 
+/// What is read of the newest file at first, from its end: most lines have some hundred bytes.
+const TAIL_BYTES: u64 = 16 << 10;
+
 /// Attempts to become the only writer, and the time between them: a writer needs the lock for milliseconds.
 const MAX_ATTEMPTS: usize = 500;
 const RETRY_DELAY: Duration = Duration::from_millis(4);
@@ -87,11 +90,23 @@ impl AuditLog {
         if !self.io.exists(path)? {
             return Ok((noted, false));
         }
-        let bytes = self.io.read_within(path, self.max_file_bytes.saturating_add(MAX_LINE_BYTES))?;
-        let is_cut_off = bytes.last().is_some_and(|byte| *byte != b'\n');
-        let text = String::from_utf8_lossy(&bytes);
-        let last = text.lines().rev().find_map(|line| parse_line(line).ok()).map(|(_, head)| head);
-        Ok((last.filter(|last| last.seq > noted.seq).unwrap_or(noted), is_cut_off))
+        let file = self.io.open_to_read(path)?;
+        let file_bytes = file.len()?;
+        let most = file_bytes.min(self.max_file_bytes.saturating_add(MAX_LINE_BYTES));
+        let mut n_bytes = most.min(TAIL_BYTES);
+        loop {
+            let mut tail = vec![0; usize::try_from(n_bytes).unwrap_or(usize::MAX)];
+            let n_read = file.read_at(file_bytes - n_bytes, &mut tail)?;
+            tail.truncate(n_read);
+            let is_cut_off = tail.last().is_some_and(|byte| *byte != b'\n');
+            // The line in which the tail begins has another hash.
+            let lines = String::from_utf8_lossy(&tail);
+            let last = lines.lines().rev().find_map(|line| parse_line(line).ok()).map(|(_, head)| head);
+            if last.is_some() || n_bytes == most {
+                return Ok((last.filter(|last| last.seq > noted.seq).unwrap_or(noted), is_cut_off));
+            }
+            n_bytes = n_bytes.saturating_mul(8).min(most);
+        }
     }
 
     /// Renames the full file after its last line, and removes the oldest beyond the limit.

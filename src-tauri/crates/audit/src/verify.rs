@@ -241,6 +241,21 @@ mod tests {
     }
 
     #[test]
+    fn a_long_line_is_found_from_the_end() {
+        let fixture = Fixture::new("long");
+        for turn in 0..3 {
+            let text = Some("ä\"".repeat(1 + turn * 70_000));
+            fixture.log(4 << 20).append(AuditRecord { text, ..record(turn) }).unwrap();
+        }
+        let checked = fixture.verify();
+        assert_eq!((checked.intact, checked.lines), (true, 3), "{checked:?}");
+        // The note beside the file is lost too: the file says how the chain goes on.
+        std::fs::remove_file(fixture.folder.join("head.json")).unwrap();
+        fixture.log(4 << 20).append(record(3)).unwrap();
+        assert_eq!((fixture.verify().intact, fixture.verify().lines), (true, 4));
+    }
+
+    #[test]
     fn writers_take_turns() {
         let fixture = Fixture::new("writers");
         std::thread::scope(|scope| {
