@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::pin::{Pin, pin};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -19,6 +19,8 @@ use platform::{EventLog, Watch};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
+
+use crate::lingering_stream::LingeringStream;
 
 /// Most connections; a browser opens six, a client with its own pool some dozens.
 const MAX_CONNECTIONS: usize = 512;
@@ -116,6 +118,7 @@ async fn run(
     stopping: Arc<EventLog<()>>,
 ) {
     let activity = Arc::clone(&connection.activity);
+    let stream = LingeringStream::new(stream, Arc::clone(&activity.has_unread_body));
     let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
         let (activity, routes) = (Arc::clone(&activity), routes.clone());
         async move { Ok::<_, std::convert::Infallible>(answer(routes, request, activity).await) }
@@ -150,7 +153,8 @@ async fn answer(routes: Router, request: hyper::Request<Incoming>, activity: Arc
             Body::new(body)
         }
         false => {
-            Body::new(WatchedBody { body: Body::new(body), running: Arc::clone(&running), is_request: true })
+            let (body, running) = (Body::new(body), Arc::clone(&running));
+            Body::new(WatchedBody { body, running, is_request: true, is_over: false })
         }
     };
     let request = Request::from_parts(head, body);
@@ -158,7 +162,7 @@ async fn answer(routes: Router, request: hyper::Request<Incoming>, activity: Arc
         Ok(response) => response,
         Err(never) => match never {},
     };
-    answered.map(|body| Body::new(WatchedBody { body, running, is_request: false }))
+    answered.map(|body| Body::new(WatchedBody { body, running, is_request: false, is_over: false }))
 }
 
 /// What a connection does.
@@ -166,6 +170,8 @@ async fn answer(routes: Router, request: hyper::Request<Incoming>, activity: Arc
 struct Activity {
     /// Requests that have arrived wholly and are being answered.
     n_running: AtomicUsize,
+    /// Whether a request was answered before its body had arrived.
+    has_unread_body: Arc<AtomicBool>,
     evicted: Notify,
 }
 
@@ -201,6 +207,16 @@ struct WatchedBody {
     body: Body,
     running: Arc<RunningRequest>,
     is_request: bool,
+    /// Whether its last frame was read.
+    is_over: bool,
+}
+
+impl Drop for WatchedBody {
+    fn drop(&mut self) {
+        if self.is_request && !self.is_over && !self.body.is_end_stream() {
+            self.running.activity.has_unread_body.store(true, Ordering::Relaxed);
+        }
+    }
 }
 
 impl HttpBody for WatchedBody {
@@ -212,7 +228,8 @@ impl HttpBody for WatchedBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let polled = Pin::new(&mut self.body).poll_frame(context);
-        if !self.is_request || matches!(polled, Poll::Ready(None)) || self.body.is_end_stream() {
+        self.is_over = matches!(polled, Poll::Ready(None));
+        if !self.is_request || self.is_over || self.body.is_end_stream() {
             self.running.has_arrived();
         }
         polled
@@ -302,6 +319,7 @@ mod tests {
             let routes = Router::new()
                 .route("/", get(|| async { "hello" }))
                 .route("/size", post(|body: Bytes| async move { body.len().to_string() }))
+                .route("/refuse", post(|| async { "no" }))
                 .route("/wait", get(wait));
             let thread = std::thread::spawn(move || runtime.block_on(serve(listener, routes, limits, stop)));
             Self { port, stopping, thread: Some(thread), n_waiting }
@@ -365,6 +383,31 @@ mod tests {
         assert!(matches!(quiet.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut));
         drop(running);
         assert!((0..5000).any(|_| server.ask(HELLO).ends_with("hello")), "there is room again");
+    }
+
+    #[test]
+    fn a_client_that_is_still_sending_gets_its_answer() {
+        let server = Fixture::new(4, Duration::from_secs(600));
+        for _ in 0..20 {
+            let mut client =
+                server.open("POST /refuse HTTP/1.1\r\nhost: localhost\r\ncontent-length: 40000000\r\n\r\n");
+            for _ in 0..64 {
+                client.write_all(&[0; 1 << 16]).unwrap();
+            }
+            client.shutdown(std::net::Shutdown::Write).unwrap();
+            let answer = read(client);
+            assert!(answer.ends_with("no"), "{answer}");
+        }
+    }
+
+    #[test]
+    fn a_whole_body_ends_its_connection_at_once() {
+        let server = Fixture::new(4, Duration::from_secs(600));
+        let began = std::time::Instant::now();
+        let chunked = "POST /size HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n\
+                       3\r\nabc\r\n0\r\n\r\n";
+        assert!(server.ask(chunked).ends_with('3'));
+        assert!(began.elapsed() < Duration::from_secs(3), "it lingers");
     }
 
     #[test]

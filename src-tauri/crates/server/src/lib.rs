@@ -16,6 +16,7 @@ mod image_urls;
 mod interface_paths;
 mod json_body;
 mod key;
+mod lingering_stream;
 mod llama_cpp;
 mod local_routes;
 mod metrics;
