@@ -217,7 +217,7 @@ pub(crate) fn salvage_in_memory(from: &Connection) -> Result<Connection> {
 /// An empty database of this version, in memory.
 fn empty() -> Result<Connection> {
     let mut db = Connection::open_in_memory()?;
-    run_migrations(&mut db)?;
+    run_migrations(&mut db, |_| Ok(()))?;
     Ok(db)
 }
 
@@ -226,6 +226,10 @@ fn try_open(path: &Path, last: LastExit, io: &dyn Io, clock: &dyn Clock) -> Resu
     step_limit::set(&mut db, bytes_with_wal(path, io))?;
     if last == LastExit::Unclean {
         quick_check(&db)?;
+    }
+    if is_unwritten(&db)? {
+        run_migrations(&mut db, describe)?;
+        return Ok(db);
     }
     repair_version(&db)?;
     let was_current = version(&db)? == current_version();
@@ -242,6 +246,18 @@ pub(crate) fn reopen(path: &Path) -> Result<Connection> {
     Ok(db)
 }
 
+/// Whether the file is new: all it has is the header page that journaling wrote. A damaged one has more pages.
+fn is_unwritten(db: &Connection) -> Result<bool> {
+    let n_pages: u32 = db.pragma_query_value(None, "page_count", |row| row.get(0))?;
+    Ok(n_pages <= 1 && version(db)? == 0)
+}
+
+/// What a database tells about itself.
+fn describe(db: &Connection) -> Result<()> {
+    schema::record(db)?;
+    foreign_wal::ensure_identity(db)
+}
+
 fn version(db: &Connection) -> Result<u32> {
     // A flipped sign bit reads as a negative number.
     Ok(db.pragma_query_value(None, "user_version", |row| row.get::<_, i32>(0))?.cast_unsigned())
@@ -250,8 +266,9 @@ fn version(db: &Connection) -> Result<u32> {
 /// Puts back a version number in which one bit was flipped.
 fn repair_version(db: &Connection) -> Result<()> {
     let version = version(db)?;
-    if version != current_version() && schema::is_flipped_version(db, version, current_version(), &empty()?)?
-    {
+    let is_one_bit_off = (version ^ current_version()).count_ones() == 1;
+    // A newer version of the program would have changed the schema.
+    if is_one_bit_off && schema::has_all(db, &empty()?)? {
         db.pragma_update(None, "user_version", current_version())?;
     }
     Ok(())
@@ -302,7 +319,7 @@ fn migrate(db: &mut Connection, path: &Path, io: &dyn Io, clock: &dyn Clock) -> 
         let folder = path.parent().unwrap_or(Path::new(""));
         backup::before_migration(db, folder, version, io, clock)?;
     }
-    run_migrations(db).map_err(|error| match error.code() {
+    run_migrations(db, |_| Ok(())).map_err(|error| match error.code() {
         "session.database" | "session.row" => SessionError::new(
             "session.migration",
             format!("The chats could not be upgraded to this version: {error} They are unchanged."),
@@ -318,7 +335,7 @@ pub(crate) fn migrate_copy(db: &mut Connection, path: &Path) -> Result<()> {
     if version > current_version() {
         return Err(newer(path, version));
     }
-    run_migrations(db)
+    run_migrations(db, |_| Ok(()))
 }
 
 fn newer(path: &Path, version: u32) -> SessionError {
@@ -334,8 +351,8 @@ fn newer(path: &Path, version: u32) -> SessionError {
     )
 }
 
-/// Runs all missing migrations in one transaction.
-fn run_migrations(db: &mut Connection) -> Result<()> {
+/// Runs all missing migrations, and then `finish`, in one transaction.
+fn run_migrations(db: &mut Connection, finish: impl FnOnce(&Connection) -> Result<()>) -> Result<()> {
     let transaction = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     // Another process may have migrated while this one waited.
     let version: u32 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
@@ -345,6 +362,7 @@ fn run_migrations(db: &mut Connection) -> Result<()> {
         }
     }
     transaction.pragma_update(None, "user_version", current_version())?;
+    finish(&transaction)?;
     transaction.commit()?;
     Ok(())
 }

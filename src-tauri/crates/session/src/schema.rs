@@ -51,7 +51,7 @@ fn columns(db: &Connection) -> Result<Vec<String>> {
 }
 
 /// Whether the schema has every column and reference of `expected`.
-fn has_all(db: &Connection, expected: &Connection) -> Result<bool> {
+pub(crate) fn has_all(db: &Connection, expected: &Connection) -> Result<bool> {
     let there = columns(db)?;
     Ok(columns(expected)?.iter().all(|column| there.binary_search(column).is_ok()))
 }
@@ -60,17 +60,6 @@ fn has_all(db: &Connection, expected: &Connection) -> Result<bool> {
 pub(crate) fn check(db: &Connection, expected: &Connection) -> Result<()> {
     let is_whole = has_all(db, expected).map_err(|error| SessionError::damaged(&error.to_string()))?;
     if is_whole { Ok(()) } else { Err(SessionError::damaged("its schema has changed")) }
-}
-
-/// Whether a version number is one bit away from `current` while the schema is that of `current`. A newer version of the
-/// program would have changed the schema.
-pub(crate) fn is_flipped_version(
-    db: &Connection,
-    version: u32,
-    current: u32,
-    expected: &Connection,
-) -> Result<bool> {
-    Ok((version ^ current).count_ones() == 1 && has_all(db, expected)?)
 }
 
 /// Whether the schema is the one that was recorded. False also where none was.
