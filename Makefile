@@ -10,7 +10,7 @@ comma := ,
 
 UI_SOURCES := $(shell find ui -type d \( -name node_modules -o -name dist -o -name tests \) -prune -o -type f -print 2>/dev/null)
 
-.PHONY: help run nook test kill9 damage disk flips io-faults isolation downloads keychain bench figures fit installed smooth gpu-full gpu-faults faults audit real tune-peers mcp neon peers peers-all types guide guide-eval \
+.PHONY: help run nook test kill9 damage disk flips io-faults isolation soak downloads keychain bench figures fit installed smooth gpu-full gpu-faults faults audit real tune-peers mcp neon peers peers-all types guide guide-eval \
 	starter bundle gallery ui setup format clean built-peers
 
 help: ## this list
@@ -90,6 +90,9 @@ io-faults: ## a fault at every file operation of opening, answering, importing, 
 isolation: ## 32 chats at once, 500 turns each, with canaries: nobody sees another's words; TURNS=n SEED=n
 	@INGLENOOK_ISOLATION_TURNS=$(or $(TURNS),500) INGLENOOK_SEED=$(or $(SEED),1) cargo test --locked --workspace \
 		--test all -- --nocapture isolation::
+
+soak: nook ## an hour of 32 clients, well-behaved and not: nothing is lost, nothing grows; SECONDS=n CLIENTS=n
+	@python3 tests/soak/run.py --nook target/release/nook --seconds $(or $(SECONDS),3600) --clients $(or $(CLIENTS),32)
 
 disk: ## a fault at every operation of SQLite on the disk, and 1,000 power cuts: nothing acknowledged is lost
 	@INGLENOOK_DISK_FAULTS=all INGLENOOK_POWER_CUTS=1000 cargo test --locked --package session --test disk_faults -- --nocapture
