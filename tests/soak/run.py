@@ -5,7 +5,7 @@ Each client does one thing after another. It reads a whole answer, or leaves in 
 sends its body slowly, sends what is malformed or too large, or says nothing at all. Of the answers, 30 % are left.
 
 Each request that is read to its end must have a whole answer, or a refusal that says when to come back. The time to the
-first token is told. Memory, file descriptors and threads must not grow. Resident memory is sampled after a warm-up of a
+first token is printed. Memory, file descriptors and threads must not grow. Resident memory is sampled after a warm-up of a
 tenth of the time. Its slope and the error of the slope are found by least squares. The last line is `N passed, M failed`.
 """
 
