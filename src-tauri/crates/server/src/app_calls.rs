@@ -1,7 +1,6 @@
 //! The application's calls and events over HTTP, with the same names and types as in the window.
 
 use axum::body::Body;
-use axum::extract::{Path, Query};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use contract::Error;
@@ -15,6 +14,7 @@ use crate::fault::{Fault, json_response};
 use crate::guard::CallerState;
 use crate::json_body;
 use crate::stream::{Sse, event};
+use crate::url_parts::{Path, Query};
 
 /// Handles `POST /api/{name}`; the body holds the arguments.
 pub async fn call(state: CallerState, Path(name): Path<String>, body: Body) -> Response {

@@ -37,6 +37,7 @@ mod server_control;
 mod source_check;
 mod stream;
 mod tunes;
+mod url_parts;
 mod whole_answer;
 
 use std::net::{IpAddr, SocketAddr};

@@ -6,11 +6,11 @@
 
 use std::sync::LazyLock;
 
-use axum::extract::Path;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 
 use crate::refusal::not_found;
+use crate::url_parts::Path;
 
 /// Writes the first document that the page sends into the frame.
 const SCRIPT: &str = include_str!("preview/frame.js");

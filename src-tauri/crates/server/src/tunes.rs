@@ -2,7 +2,6 @@
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::Path;
 use axum::response::Response;
 use axum::routing::{get, post};
 use serde_json::json;
@@ -10,6 +9,7 @@ use serde_json::json;
 use crate::RouteState;
 use crate::app_calls::{run_call, run_call_with_body};
 use crate::guard::CallerState;
+use crate::url_parts::Path;
 
 /// Routes under `/api/v1/tunes`.
 pub fn routes() -> Router<RouteState> {

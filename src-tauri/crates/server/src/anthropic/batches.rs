@@ -10,7 +10,6 @@ use std::collections::{BTreeMap, HashSet};
 use app::{ApiObject, ApiObjectKind};
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Path, Query};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -28,6 +27,7 @@ use crate::openai::new_id;
 use crate::owner::ObjectOwner;
 use crate::request_fields::{RequestFields, invalid, object};
 use crate::running_turn::blocking;
+use crate::url_parts::{Path, Query};
 pub use runner::MessageBatches;
 use values::{BatchState, batch_value};
 

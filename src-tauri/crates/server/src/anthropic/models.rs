@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use app::ServedModel;
-use axum::extract::{Path, Query};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use contract::Result;
@@ -17,6 +16,7 @@ use crate::model_time::modified_ms;
 use crate::openai;
 use crate::request_fields::invalid;
 use crate::running_turn::blocking;
+use crate::url_parts::{Path, Query};
 
 /// Models of a page where the client names no number, and the most that it may name: as in Anthropic's API.
 const DEFAULT_LIMIT: usize = 20;

@@ -2,7 +2,6 @@
 
 use app::{ApiObject, ApiObjectKind};
 use axum::body::Body;
-use axum::extract::{Path, Query};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
@@ -15,6 +14,7 @@ use crate::RouteState;
 use crate::fault::OpenAiFault;
 use crate::guard::CallerState;
 use crate::owner::ObjectOwner;
+use crate::url_parts::{Path, Query};
 
 const KIND: ApiObjectKind = ApiObjectKind::Conversation;
 const ITEM: ApiObjectKind = ApiObjectKind::ConversationItem;

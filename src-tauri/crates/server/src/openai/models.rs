@@ -1,13 +1,13 @@
 //! `GET /v1/models` and `/v1/models/{id}`: the models of this machine.
 
 use app::ServedModel;
-use axum::extract::Path;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
 use super::{answering_model, blocking, ok};
 use crate::guard::CallerState;
 use crate::model_time::modified_ms;
+use crate::url_parts::Path;
 
 /// Handles `GET /v1/models`.
 pub async fn models(CallerState(shared): CallerState) -> Response {

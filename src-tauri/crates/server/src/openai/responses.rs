@@ -13,7 +13,6 @@ use std::sync::Arc;
 
 use app::{ApiObject, ApiObjectKind, GenerateArgs};
 use axum::body::Body;
-use axum::extract::{Path, Query};
 use axum::response::{IntoResponse, Response};
 use contract::protocol::Prompt;
 use serde_json::{Value, json};
@@ -28,6 +27,7 @@ use crate::fault::OpenAiFault;
 use crate::guard::CallerState;
 use crate::owner::ObjectOwner;
 use crate::stream::{CancelOnDrop, Sse, named_event};
+use crate::url_parts::{Path, Query};
 pub use compact::compact;
 use context::{ResponseRecord, items_before};
 use items::Messages;

@@ -152,12 +152,6 @@ pub static OPERATIONS: &[Operation] = &[
         Some("RerankRequest"),
         Json("Anything"),
     ),
-    post(
-        "/tokenize",
-        "Splits a text into tokens, or counts those of messages.",
-        Some("TokenizeRequest"),
-        Json("Object"),
-    ),
     post("/v1/rerank", "Scores how well documents answer a query.", Some("RerankRequest"), Json("Anything")),
     ours(post("/api/{name}", "Runs a use case of the application.", Some("Arguments"), Json("Anything"))),
     ours(post("/api/v1/{name}", "Runs a use case of the application.", Some("Arguments"), Json("Anything"))),

@@ -84,6 +84,12 @@ pub static OTHER_OPERATIONS: &[Operation] = &[
     llama_cpp(post("/completion", "Continues a text.", Some("LlamaCppRequest"), JsonOrEvents("Anything"))),
     llama_cpp(post("/completions", "Continues a text.", Some("LlamaCppRequest"), JsonOrEvents("Anything"))),
     llama_cpp(post("/infill", "Fills a gap in a text.", Some("InfillRequest"), JsonOrEvents("Object"))),
+    llama_cpp(post(
+        "/tokenize",
+        "Splits a text into tokens, or counts those of messages.",
+        Some("TokenizeRequest"),
+        Json("Object"),
+    )),
     llama_cpp(post("/detokenize", "Writes the text of tokens.", Some("DetokenizeRequest"), Json("Object"))),
     llama_cpp(post(
         "/apply-template",

@@ -204,6 +204,24 @@ fn f65_refusals_have_openais_form() {
 }
 
 #[test]
+fn an_address_that_cannot_be_read_is_refused_in_the_clients_form() {
+    let server = Fixture::new("addresses");
+    for (path, kind) in [
+        ("/api/turns/00/events?after=", "invalid_request_error"),
+        ("/api/turns/00/events?after=-1", "invalid_request_error"),
+        ("/v1/models/%ff", "invalid_request_error"),
+        ("/v1/responses/%ff", "invalid_request_error"),
+        ("/v1/messages/batches/%ff", "invalid_request_error"),
+    ] {
+        let answer = server.ask("GET", path, &json!(null));
+        let error = answer.json()["error"].clone();
+        assert_eq!((answer.status, error["type"].as_str()), (400, Some(kind)), "{path}: {answer:?}");
+        let message = error["message"].as_str().unwrap_or_default();
+        assert!(message.starts_with("The address can't be read"), "{path}: {message}");
+    }
+}
+
+#[test]
 fn models_and_routes() {
     let server = Fixture::new("routes");
     let list = server.ask("GET", "/v1/models", &Value::Null).json();
