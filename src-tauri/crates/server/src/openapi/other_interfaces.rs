@@ -118,7 +118,7 @@ pub fn schemas() -> Value {
         "AnthropicError": object(json!({ "type": { "const": "error" }, "error": named }), &["type", "error"]),
         "OllamaError": object(json!({ "error": { "type": ["string", "object"] } }), &["error"]),
         "LlamaCppError": object(
-            json!({ "error": object(json!({ "code": { "type": ["integer", "string"] }, "message": text() }), &["message"]) }),
+            json!({ "error": object(json!({ "code": { "type": ["integer", "string", "null"] }, "message": text() }), &["message"]) }),
             &["error"],
         ),
         "MessagesRequest": messages_request(),
