@@ -58,6 +58,15 @@ export async function settingsAreFewAndFound() {
       const wide = await overflows(page);
       assert(wide.length === 0, `at ${width} px: ${wide.join('; ')}`);
     }
+
+    await page.setViewportSize({ width: 1100, height: 760 });
+    await page.locator(`${SECTIONS}[data-section="About"]`).click();
+    await page.locator(byId('whats-new')).click();
+    const notes = page.locator(byId('release-notes'));
+    await notes.getByRole('heading').first().waitFor();
+    await look(page, 'release-notes');
+    await page.keyboard.press('Escape');
+    await notes.waitFor({ state: 'detached' });
     await assertQuiet();
   } finally {
     await close();

@@ -78,6 +78,7 @@ export const settings: Messages['settings'] = {
   about_text:
     'Sprachmodelle auf deinem eigenen Computer. Chats bleiben hier; nur ein von dir gewähltes Modell auf einem anderen Server erhält Nachrichten. Kein Konto, keine Telemetrie.',
   open_data: 'Datenordner öffnen',
+  whats_new: 'Neu in dieser Version',
   first_steps: 'Einführung erneut anzeigen',
   models_page: 'Modelle und Ordner',
 

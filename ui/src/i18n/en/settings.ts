@@ -74,6 +74,7 @@ export const settings = {
   about_text:
     'Language models on your own computer. Chats are kept here; only a model on another server that you choose receives messages. No account, no telemetry.',
   open_data: 'Open data folder',
+  whats_new: 'What is new',
   first_steps: 'Show welcome tour again',
   models_page: 'Models and folders',
 

@@ -73,6 +73,7 @@ export const settings: Messages['settings'] = {
   about_text:
     'あなたのコンピューターで動く言語モデル。チャットはここに保存され、選択したほかのサーバーのモデルだけがメッセージを受け取ります。アカウントもテレメトリもありません。',
   open_data: 'データフォルダーを開く',
+  whats_new: 'このバージョンの新しい点',
   first_steps: '初回ガイドをもう一度表示',
   models_page: 'モデルとフォルダー',
 
