@@ -280,6 +280,8 @@ def over_http(server):
             self.reply(204)
 
         def do_GET(self):
+            if server.flags.polled and (after := self.headers.get("last-event-id", "")).startswith("p"):
+                return self.reply_later(after)
             # The first stream ends at once; the second says that there is another tool.
             if not server.flags.events or self.headers.get("mcp-session-id") != Handler.session:
                 return self.reply(405)
@@ -295,6 +297,25 @@ def over_http(server):
                 time.sleep(3600)
             self.wfile.write(b"id: e1\ndata: \n\n")
             self.close_connection = True
+
+        def begin_stream(self):
+            self.send_response(200)
+            self.send_header("content-type", "text/event-stream")
+            self.send_header("mcp-session-id", Handler.session)
+            self.send_header("connection", "close")
+            self.end_headers()
+            self.close_connection = True
+
+        def reply_later(self, after):
+            """The first stream after the one of the request ends without the answer too; the next one has it."""
+            if time.monotonic() - server.ended_at < server.flags.polled / 1000:
+                return self.reply(429, b"too early")
+            self.begin_stream()
+            if after == "p1":
+                self.wfile.write(f"id: p2\nretry: {server.flags.polled}\ndata: \n\n".encode())
+                server.ended_at = time.monotonic()
+            else:
+                self.wfile.write(b"id: p3\ndata: " + json.dumps(server.later).encode() + b"\n\n")
 
         def reply_alone(self, message):
             """Of the revision without sessions: headers repeat what the message says."""
@@ -335,14 +356,16 @@ def over_http(server):
             if message.get("id") is None or method is None:
                 server.answer(message, None)
                 return self.reply(202)
+            if server.flags.polled and method == "tools/call":
+                server.later = server.answer(message, lambda _: None)
+                self.begin_stream()
+                self.wfile.write(f"id: p1\nretry: {server.flags.polled}\ndata: \n\n".encode())
+                server.ended_at = time.monotonic()
+                return
             if not server.flags.stream:
                 body = written(server.answer(message, lambda _: None), server.flags.habit).encode()
                 return self.reply(200, body, content_type="application/json", mcp_session_id=Handler.session)
-            self.send_response(200)
-            self.send_header("content-type", "text/event-stream")
-            self.send_header("mcp-session-id", Handler.session)
-            self.send_header("connection", "close")
-            self.end_headers()
+            self.begin_stream()
 
             def say(message):
                 self.wfile.write(b": a comment\nevent: message\ndata: " + written(message, server.flags.habit).encode() + b"\n\n")
@@ -350,7 +373,6 @@ def over_http(server):
 
             say({"jsonrpc": "2.0", "method": "notifications/progress", "params": {}})
             say(server.answer(message, say))
-            self.close_connection = True
 
     http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     print(http.server_port, flush=True)
@@ -376,6 +398,7 @@ def main():
     parser.add_argument("--redirect", help="where every address but /mcp/ leads")
     parser.add_argument("--redirect-status", type=int, default=307)
     parser.add_argument("--progress", action="store_true", help="the tool sleep says that it is still at it")
+    parser.add_argument("--polled", type=int, help="calls are answered on another stream, after so many ms each time")
     parser.add_argument("--events", action="store_true", help="has a stream of its own")
     parser.add_argument("--deaf", action="store_true", help="never answers the greeting")
     parser.add_argument("--chatty", action="store_true", help="prints a greeting that is no message")

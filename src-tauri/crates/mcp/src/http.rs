@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
@@ -12,8 +13,10 @@ use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
 mod access;
+mod event_stream;
 mod server_url;
 
+pub use event_stream::follow;
 pub use server_url::ServerUrl;
 
 use super::core::{Core, words};
@@ -273,14 +276,16 @@ impl Http {
                 }
             }
         }
-        match events.end() {
-            Some(data) if is_stream => {
-                Self::hear_event(this, core, &data, id);
-                Ok(())
-            }
-            None if is_stream => Ok(()),
-            _ => Self::hear(this, core, &String::from_utf8_lossy(&whole)),
+        if !is_stream {
+            return Self::hear(this, core, &String::from_utf8_lossy(&whole));
         }
+        if let Some(data) = events.end() {
+            Self::hear_event(this, core, &data, id);
+        }
+        if let Some(id) = id {
+            event_stream::resume(this, core, id, &events).await;
+        }
+        Ok(())
     }
 
     /// One broken event of a stream fails the request that it answers. The next events are still heard.
@@ -396,5 +401,10 @@ impl EventStream {
     /// The id of its last event.
     pub fn last_id(&self) -> Option<String> {
         self.events.last_id().map(str::to_owned)
+    }
+
+    /// How long the server asks to wait before it is opened again.
+    pub fn retry(&self) -> Option<Duration> {
+        self.events.retry()
     }
 }

@@ -8,7 +8,6 @@ pub mod authorization;
 mod broken_message;
 mod core;
 mod descendants;
-mod event_stream;
 mod http;
 mod http_client;
 mod login_path;
@@ -112,7 +111,7 @@ impl Client {
         }
         self.transport.send(&self.core, note("notifications/initialized", json!({})), None)?;
         if let Transport::Http(http) = &self.transport {
-            event_stream::follow(http, &self.core);
+            http::follow(http, &self.core);
         }
         Ok(self)
     }

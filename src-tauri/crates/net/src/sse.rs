@@ -2,6 +2,8 @@
 //! endless line is an error, not memory. `Events::lenient` also reads what model servers write
 //! beside the specification.
 
+use std::time::Duration;
+
 /// Longest event: a piece of an answer has a few hundred bytes, an answer sent as one a few hundred thousand.
 const MAX_EVENT_BYTES: usize = 8 << 20;
 
@@ -25,6 +27,8 @@ pub struct Events {
     has_data: bool,
     /// The id of the last event that had one.
     last_id: Option<String>,
+    /// The last time that the server named to wait before the stream is opened again.
+    retry: Option<Duration>,
 }
 
 /// An event that is longer than any may be.
@@ -62,6 +66,11 @@ impl Events {
         self.last_id.as_deref()
     }
 
+    /// How long the server asks to wait before the stream is opened again.
+    pub fn retry(&self) -> Option<Duration> {
+        self.retry
+    }
+
     /// The bytes have ended: an event whose empty line was left out counts all the same. Lenient events are read by
     /// calls until there is none.
     pub fn end(&mut self) -> Option<String> {
@@ -92,6 +101,12 @@ impl Events {
         if let Some(id) = line.strip_prefix(b"id:").filter(|id| !id.contains(&0)) {
             let id = id.strip_prefix(b" ").unwrap_or(id);
             self.last_id = Some(String::from_utf8_lossy(id).into_owned());
+        }
+        if let Some(ms) = line.strip_prefix(b"retry:") {
+            let ms = std::str::from_utf8(ms.trim_ascii()).ok();
+            let is_digits = |ms: &&str| ms.bytes().all(|byte| byte.is_ascii_digit());
+            self.retry =
+                ms.filter(is_digits).and_then(|ms| ms.parse().ok()).map(Duration::from_millis).or(self.retry);
         }
         if self.is_lenient {
             if let Some(name) = line.strip_prefix(b"event:") {
@@ -164,6 +179,20 @@ mod tests {
         ] {
             events.push(bytes.as_bytes()).unwrap();
             assert_eq!(events.last_id(), expected, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn the_last_time_to_wait_is_kept() {
+        let mut events = Events::default();
+        for (bytes, expected) in [
+            ("retry: soon\n", None),
+            ("retry: 250\ndata: x\n\n", Some(250)),
+            ("retry:-1\nretry: 1e3\nretry: 99999999999999999999999\n", Some(250)),
+            ("retry:0\n", Some(0)),
+        ] {
+            events.push(bytes.as_bytes()).unwrap();
+            assert_eq!(events.retry(), expected.map(Duration::from_millis), "{bytes:?}");
         }
     }
 

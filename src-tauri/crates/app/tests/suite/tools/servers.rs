@@ -92,6 +92,18 @@ fn f75_a_server_without_sessions_is_called_over_either_transport() {
 }
 
 #[test]
+fn an_answer_that_goes_on_in_another_stream_is_heard() {
+    let behind = Behind::new(&["--polled", "200"]);
+    let home = Home::new("polled");
+    let spec = ToolServerSpec { url: Some(behind.url.clone()), ..Default::default() };
+    let info = home.app().tool_server_add(ToolServerAddArgs { name: "t".into(), spec }).unwrap();
+    home.allow(&info);
+    let fake = calling(&[("echo", json!({ "text": "in its own time" }))]);
+    let (_, message) = home.send(&fake, "Say it");
+    assert!(results(&home.answered(&message).0)[0].contains("in its own time"));
+}
+
+#[test]
 fn a_pasted_configuration_is_added_and_its_secrets_are_sealed() {
     let mut home = Home::new("pasted");
     let good = json!({ "command": "python3", "args": [script()], "env": { "TOKEN": "s3cret-value" } });
