@@ -3,7 +3,9 @@
 //! is ignored; words come in the order in which the file draws them.
 
 mod annotations;
+mod arabic_ligatures;
 mod bidi;
+mod brackets;
 mod cmap;
 mod composite;
 mod content_stream;

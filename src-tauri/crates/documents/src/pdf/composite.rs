@@ -6,9 +6,10 @@ use std::rc::Rc;
 use lopdf::{Dictionary, Document, Object};
 
 use super::bidi;
+use super::brackets;
 use super::cmap::{self, CMap};
 use super::font_program::FontProgram;
-use super::font_source::{Advance, FontSource, GlyphText, UNKNOWN, is_said, number};
+use super::font_source::{Advance, FontSource, GlyphText, Mirroring, UNKNOWN, is_said, number};
 use super::predefined_cmaps::{UnicodeForm, text_of_cid};
 
 /// Of a font with codes of two bytes: a whole square, unless it says otherwise.
@@ -93,7 +94,12 @@ impl CompositeFont {
             };
             // The map gives the text of an accent to its letter.
             let is_part = width == 0.0 && self.to_unicode.is_some();
-            text.push(self.text(code, cid).as_deref().unwrap_or(if is_part { "" } else { UNKNOWN }), width);
+            let letters = self.text(code, cid);
+            let is_mirrored = letters.as_deref().and_then(brackets::mirror).is_some();
+            if is_mirrored && self.of_program(cid).is_none() {
+                text.mirroring = Mirroring::Unknown;
+            }
+            text.push(letters.as_deref().unwrap_or(if is_part { "" } else { UNKNOWN }), width);
             advance.n_codes += 1;
             advance.n_spaces += usize::from(code == b" ");
             advance.width += width;
@@ -136,6 +142,12 @@ impl CompositeFont {
             && text.contains(&mark)
         {
             return Some(mark);
+        }
+        // The map has the bracket that was meant; how it looks tells more.
+        if let Some(other) = mapped.as_deref().and_then(brackets::mirror)
+            && let Some(shown) = self.of_program(cid).filter(|shown| shown.chars().eq([other]))
+        {
+            return Some(shown);
         }
         mapped
             .or_else(|| self.form.and_then(|form| form.text(code)).filter(said))
