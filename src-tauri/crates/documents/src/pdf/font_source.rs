@@ -107,6 +107,16 @@ impl GlyphText {
         starts.zip(&self.ends).filter_map(|(start, end)| self.text.get(start..*end))
     }
 
+    /// The same glyphs with other texts. None: a glyph keeps its text.
+    pub fn with_texts(&self, texts: &[Option<String>]) -> Self {
+        let mut glyphs = Self { mirroring: self.mirroring, ..Self::default() };
+        let texts = texts.iter().map(Option::as_deref).chain(std::iter::repeat(None));
+        for ((own, width), text) in self.iter().zip(&self.widths).zip(texts) {
+            glyphs.push(text.unwrap_or(own), *width);
+        }
+        glyphs
+    }
+
     /// A text that replaces those of the glyphs.
     pub fn replaced_by(text: String) -> Self {
         Self { ends: vec![text.len()], widths: vec![0.0], text, mirroring: Mirroring::Meant }
