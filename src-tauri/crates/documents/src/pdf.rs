@@ -3,7 +3,12 @@
 //! is ignored; words come in the order in which the file draws them.
 
 mod annotations;
+mod arabic_ligatures;
 mod bidi;
+mod brackets;
+mod brahmic;
+mod brahmic_letters;
+mod cluster_texts;
 mod cmap;
 mod composite;
 mod content_stream;
@@ -12,8 +17,10 @@ mod font_program;
 mod font_source;
 mod fonts;
 mod glyph_names;
+mod glyph_shape;
 mod lines;
 mod marked_content;
+mod page_clusters;
 mod predefined_cmaps;
 pub mod scanned;
 mod shown_line;

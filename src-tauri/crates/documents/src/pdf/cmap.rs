@@ -1,6 +1,8 @@
 //! Reads CMaps: what a font's codes mean as text (`ToUnicode`) and which glyphs (CIDs) they stand for.
 //! What can't be read of one costs that entry. Entries are bounded.
 
+use std::collections::HashSet;
+
 use super::glyph_names;
 
 /// Entries of one map: each code of two bytes has one.
@@ -46,6 +48,8 @@ pub struct CMap {
     spaces: Vec<CodeSpace>,
     texts: Vec<CodeRange<String>>,
     cids: Vec<CodeRange<u32>>,
+    /// Codes of which the map says that they have no text.
+    empty: HashSet<u32>,
     /// A map that this one completes.
     pub base: Option<Vec<u8>>,
     pub is_vertical: bool,
@@ -145,6 +149,9 @@ impl CMap {
             Token::Name(name) => glyph_names::text_of(name, false),
             Token::Number(_) | Token::Open | Token::Close | Token::Operator(_) => None,
         };
+        if first == last && *target == Token::Bytes(Vec::new()) && self.empty.len() < MAX_ENTRIES {
+            self.empty.insert(first);
+        }
         if let Some(target) = text
             && first <= last
             && self.texts.len() < MAX_ENTRIES
@@ -174,6 +181,21 @@ impl CMap {
     /// It says what codes mean as text.
     pub fn has_texts(&self) -> bool {
         !self.texts.is_empty()
+    }
+
+    /// Codes of which the map says that they have no text.
+    pub fn has_empty_texts(&self) -> bool {
+        !self.empty.is_empty()
+    }
+
+    /// The map says that this code has no text.
+    pub fn is_empty_text(&self, code: u32) -> bool {
+        self.empty.contains(&code)
+    }
+
+    /// Texts that the map holds, each of a code or of the first one of a range.
+    pub fn texts(&self) -> impl Iterator<Item = (u32, &str)> {
+        self.texts.iter().map(|range| (range.first, range.target.as_str()))
     }
 
     /// What a code means. None: the map doesn't say.
@@ -337,6 +359,7 @@ mod tests {
             assert_eq!(map.text(*code).as_deref(), *expected, "{code:x}");
         }
         assert_eq!(map.code_bytes(b"\x10\x11"), Some(1));
+        assert_eq!((map.is_empty_text(4), map.is_empty_text(3)), (true, false));
     }
 
     #[test]

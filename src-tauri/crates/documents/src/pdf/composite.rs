@@ -1,14 +1,16 @@
 //! Fonts whose codes stand for glyphs of a collection (CIDs): Type 0.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use lopdf::{Dictionary, Document, Object};
 
-use super::bidi;
+use super::brackets;
+use super::brahmic_letters;
+use super::cluster_texts::{self, ClusterGlyph};
 use super::cmap::{self, CMap};
 use super::font_program::FontProgram;
-use super::font_source::{Advance, FontSource, GlyphText, UNKNOWN, is_said, number};
+use super::font_source::{Advance, FontSource, GlyphText, Mirroring, UNKNOWN, is_said, number};
 use super::predefined_cmaps::{UnicodeForm, text_of_cid};
 
 /// Of a font with codes of two bytes: a whole square, unless it says otherwise.
@@ -43,6 +45,8 @@ pub struct CompositeFont {
     usual: f32,
     /// Lines run downwards.
     pub is_vertical: bool,
+    /// Glyphs beside each other say what each of them means.
+    pub has_clusters: bool,
 }
 
 impl CompositeFont {
@@ -76,7 +80,57 @@ impl CompositeFont {
             CodeMap::Embedded(map, _) => map.is_vertical,
             CodeMap::Identity | CodeMap::Predefined(_) => name == b"V" || name.ends_with(b"-V"),
         };
-        Self { codes, form, to_unicode, collection, program, glyphs, widths, usual, is_vertical }
+        let mut font = Self {
+            codes,
+            form,
+            to_unicode,
+            collection,
+            program,
+            glyphs,
+            widths,
+            usual,
+            is_vertical,
+            has_clusters: false,
+        };
+        font.has_clusters = !is_vertical && font.is_mapped_by_clusters();
+        font
+    }
+
+    /// The map has texts of clusters, or of letters that pages show in another order.
+    fn is_mapped_by_clusters(&self) -> bool {
+        let Some(map) = &self.to_unicode else { return false };
+        let is_part = |code: u32, text: &str| {
+            let nominal = if text.chars().count() > 1 { self.of_program(self.cid_of(code, 2)) } else { None };
+            nominal.is_some_and(|nominal| cluster_texts::is_part(&nominal, text))
+        };
+        map.has_empty_texts() && self.program.is_some()
+            || map.texts().any(|(code, text)| brahmic_letters::is_reordered(text) || is_part(code, text))
+    }
+
+    /// The glyphs that the bytes draw.
+    pub fn cluster_glyphs(&self, mut bytes: &[u8]) -> Vec<ClusterGlyph> {
+        let mut glyphs = Vec::new();
+        while !bytes.is_empty() {
+            let n = self.code_bytes(bytes).clamp(1, bytes.len());
+            let (code, rest) = bytes.split_at(n);
+            bytes = rest;
+            let (cid, code) = (self.cid(code), cmap::code(code));
+            let map = self.to_unicode.as_ref();
+            let mapped = map.and_then(|map| map.text(code)).filter(|text| is_said(text));
+            let empty = map.filter(|map| map.is_empty_text(code)).map(|_| String::new());
+            let in_set = |set: fn(&FontProgram) -> &HashSet<u16>| {
+                let glyph = self.glyph(cid).zip(self.program.as_ref());
+                glyph.is_some_and(|(glyph, program)| set(program).contains(&glyph))
+            };
+            glyphs.push(ClusterGlyph {
+                code,
+                mapped: mapped.or(empty),
+                nominal: self.of_program(cid),
+                is_mark: in_set(|program| &program.marks) || self.width(cid) == 0.0,
+                is_ligature: in_set(|program| &program.ligatures),
+            });
+        }
+        glyphs
     }
 
     /// Appends what the bytes say.
@@ -87,18 +141,27 @@ impl CompositeFont {
             let (code, rest) = bytes.split_at(n);
             bytes = rest;
             let cid = self.cid(code);
-            let width = match self.is_vertical {
-                true => SQUARE,
-                false => self.widths.get(&cid).copied().unwrap_or(self.usual),
-            };
+            let width = self.width(cid);
             // The map gives the text of an accent to its letter.
             let is_part = width == 0.0 && self.to_unicode.is_some();
-            text.push(self.text(code, cid).as_deref().unwrap_or(if is_part { "" } else { UNKNOWN }), width);
+            let letters = self.text(code, cid);
+            let is_mirrored = letters.as_deref().and_then(brackets::mirror).is_some();
+            if is_mirrored && self.of_program(cid).is_none() {
+                text.mirroring = Mirroring::Unknown;
+            }
+            text.push(letters.as_deref().unwrap_or(if is_part { "" } else { UNKNOWN }), width);
             advance.n_codes += 1;
             advance.n_spaces += usize::from(code == b" ");
             advance.width += width;
         }
         advance
+    }
+
+    fn width(&self, cid: u32) -> f32 {
+        match self.is_vertical {
+            true => SQUARE,
+            false => self.widths.get(&cid).copied().unwrap_or(self.usual),
+        }
     }
 
     fn code_bytes(&self, bytes: &[u8]) -> usize {
@@ -114,8 +177,11 @@ impl CompositeFont {
     }
 
     fn cid(&self, bytes: &[u8]) -> u32 {
-        let code = cmap::code(bytes);
-        let of = |map: &hayro_cmap::CMap| map.lookup_cid_code(code, u8::try_from(bytes.len()).unwrap_or(0));
+        self.cid_of(cmap::code(bytes), u8::try_from(bytes.len()).unwrap_or(0))
+    }
+
+    fn cid_of(&self, code: u32, n_bytes: u8) -> u32 {
+        let of = |map: &hayro_cmap::CMap| map.lookup_cid_code(code, n_bytes);
         match &self.codes {
             CodeMap::Identity => code,
             CodeMap::Predefined(map) => of(map).unwrap_or(0),
@@ -129,13 +195,11 @@ impl CompositeFont {
         let said = |text: &String| is_said(text);
         let map = self.to_unicode.as_ref();
         let mapped = map.and_then(|map| map.text(cmap::code(code))).filter(said);
-        // WeasyPrint gives accents the text of all that stands on their letter, where they first occur.
-        if let Some(text) = mapped.as_ref().filter(|text| text.chars().count() > 1)
-            && let Some(mark) = self.of_program(cid)
-            && bidi::is_mark(&mark)
-            && text.contains(&mark)
+        // The map has the bracket that was meant; how it looks tells more.
+        if let Some(other) = mapped.as_deref().and_then(brackets::mirror)
+            && let Some(shown) = self.of_program(cid).filter(|shown| shown.chars().eq([other]))
         {
-            return Some(mark);
+            return Some(shown);
         }
         mapped
             .or_else(|| self.form.and_then(|form| form.text(code)).filter(said))
@@ -145,7 +209,11 @@ impl CompositeFont {
 
     /// By the font file: which character leads to the glyph of this CID.
     fn of_program(&self, cid: u32) -> Option<String> {
-        let program = self.program.as_ref()?;
+        self.program.as_ref()?.by_glyph.get(&self.glyph(cid)?).cloned()
+    }
+
+    /// The glyph of a CID in the font file.
+    fn glyph(&self, cid: u32) -> Option<u16> {
         let cid = u16::try_from(cid).ok()?;
         let glyph = match &self.glyphs {
             Some(glyphs) => {
@@ -154,7 +222,7 @@ impl CompositeFont {
             }
             None => cid,
         };
-        program.by_glyph.get(&glyph).filter(|_| glyph > 0).cloned()
+        Some(glyph).filter(|glyph| *glyph > 0)
     }
 }
 

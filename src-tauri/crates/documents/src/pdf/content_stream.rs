@@ -7,10 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use lopdf::content::{Content, Operation};
 use lopdf::{Dictionary, Document, Object, ObjectId};
 
+use super::cluster_texts::ClusterTexts;
 use super::font_source::{FontSource, GlyphText, number};
 use super::fonts::Font;
 use super::lines::{Lines, PieceSpan};
 use super::marked_content::MarkedContent;
+use super::page_clusters::{PageClusters, PageGlyphs};
 use super::{MAX_UNPACKED, streams, strings};
 use crate::extract_error::TEXT_MOST;
 
@@ -91,11 +93,18 @@ impl TextState {
     }
 }
 
+/// What a page shows.
+#[derive(Default)]
+struct PageText {
+    lines: Lines,
+    clusters: PageClusters,
+}
+
 /// Where letters go that are shown.
 struct ShownText<'t> {
     at: &'t mut Text,
     marks: &'t mut MarkedContent,
-    lines: &'t mut Lines,
+    page: &'t mut PageText,
 }
 
 /// Reads pages of one document.
@@ -107,6 +116,8 @@ pub struct Walker<'a> {
     /// By the number of their object, or by where they stand in the resources.
     known: HashMap<Result<ObjectId, usize>, Option<usize>>,
     n_forms: usize,
+    /// What the pages so far say of the glyphs of a font.
+    cluster_texts: HashMap<usize, ClusterTexts>,
 }
 
 /// What draws, and what it names.
@@ -124,7 +135,15 @@ struct Text {
 impl<'a> Walker<'a> {
     pub fn new(document: &'a Document, stop: &'a AtomicBool) -> Self {
         let source = FontSource::new(document);
-        Self { document, source, stop, fonts: Vec::new(), known: HashMap::new(), n_forms: 0 }
+        Self {
+            document,
+            source,
+            stop,
+            fonts: Vec::new(),
+            known: HashMap::new(),
+            n_forms: 0,
+            cluster_texts: HashMap::new(),
+        }
     }
 
     /// The text of a page.
@@ -143,33 +162,59 @@ impl<'a> Walker<'a> {
             stretch: 1.0,
             leading: 0.0,
         };
-        let mut lines = Lines::default();
-        self.n_forms = 0;
-        self.draw(content, &Drawing { resources, level: 0 }, state, &mut lines);
-        lines.into_text()
+        let drawing = Drawing { resources, level: 0 };
+        let page = self.draw_page(content, &drawing, state, PageClusters::default());
+        if !matches!(page.clusters, PageClusters::Needed) {
+            return page.lines.into_text();
+        }
+        let recording = PageClusters::Recording(PageGlyphs::default());
+        let recorded = self.draw_page(content, &drawing, state, recording);
+        let PageClusters::Recording(glyphs) = recorded.clusters else { return page.lines.into_text() };
+        let texts = glyphs.read(&mut self.cluster_texts);
+        self.draw_page(content, &drawing, state, PageClusters::Reading(texts)).lines.into_text()
     }
 
-    fn draw(&mut self, content: &[u8], drawing: &Drawing<'a>, mut state: TextState, lines: &mut Lines) {
+    /// One pass over a page.
+    fn draw_page(
+        &mut self,
+        content: &[u8],
+        drawing: &Drawing<'a>,
+        state: TextState,
+        clusters: PageClusters,
+    ) -> PageText {
+        let mut page = PageText { clusters, lines: Lines::default() };
+        self.n_forms = 0;
+        self.draw(content, drawing, state, &mut page);
+        page
+    }
+
+    fn draw(&mut self, content: &[u8], drawing: &Drawing<'a>, mut state: TextState, page: &mut PageText) {
         let mut text = Text { at: Matrix::ONE, line: Matrix::ONE };
         let mut kept = Vec::new();
         let mut marks = MarkedContent::default();
         for operation in Content::decode_iter(content) {
             let Ok(Operation { operator, operands }) = operation else { return };
-            if self.stop.load(Ordering::Relaxed) || lines.len() > TEXT_MOST {
+            let is_over = page.lines.len() > TEXT_MOST || matches!(page.clusters, PageClusters::Needed);
+            if is_over || self.stop.load(Ordering::Relaxed) {
                 return;
             }
             match operator.as_str() {
                 "q" if kept.len() < MAX_KEPT => kept.push(state),
                 "Q" => state = kept.pop().unwrap_or(state),
                 "cm" => state.page = self.matrix(&operands).map_or(state.page, |it| it.then(state.page)),
-                "Do" => self.form(&operands, drawing, state, lines),
+                "Do" => self.form(&operands, drawing, state, page),
                 "BMC" | "BDC" => marks.begin(self.actual_text(&operands, drawing)),
                 "EMC" => marks.end(),
-                "BT" => text = Text { at: Matrix::ONE, line: Matrix::ONE },
+                "BT" => {
+                    text = Text { at: Matrix::ONE, line: Matrix::ONE };
+                    page.clusters.end_run();
+                }
                 _ => {
                     self.set(&operator, &operands, drawing, &mut state);
-                    self.place(&operator, &operands, &mut state, &mut text);
-                    let mut target = ShownText { at: &mut text, marks: &mut marks, lines };
+                    if self.place(&operator, &operands, &mut state, &mut text) {
+                        page.clusters.end_run();
+                    }
+                    let mut target = ShownText { at: &mut text, marks: &mut marks, page };
                     self.show(&operator, &operands, &state, &mut target);
                 }
             }
@@ -197,8 +242,8 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Where letters stand from now on.
-    fn place(&self, operator: &str, operands: &[Object], state: &mut TextState, text: &mut Text) {
+    /// Where letters stand from now on. False: the operator does not say it.
+    fn place(&self, operator: &str, operands: &[Object], state: &mut TextState, text: &mut Text) -> bool {
         let value = |at: usize| operands.get(at).and_then(|it| number(self.document, it)).unwrap_or(0.0);
         let line = match operator {
             "Td" => text.line.moved(value(0), value(1)),
@@ -208,9 +253,10 @@ impl<'a> Walker<'a> {
             }
             "Tm" => self.matrix(operands).unwrap_or(text.line),
             "T*" | "'" | "\"" => text.line.moved(0.0, -state.leading),
-            _ => return,
+            _ => return false,
         };
         *text = Text { at: line, line };
+        true
     }
 
     fn show(&self, operator: &str, operands: &[Object], state: &TextState, target: &mut ShownText) {
@@ -219,7 +265,8 @@ impl<'a> Walker<'a> {
             "\"" => operands.get(2),
             _ => None,
         };
-        let Some(font) = state.font.and_then(|at| self.fonts.get(at)) else { return };
+        let Some(font_at) = state.font else { return };
+        let Some(font) = self.fonts.get(font_at) else { return };
         let pieces = match shown {
             Some(Object::Array(pieces)) => pieces.as_slice(),
             Some(piece) => std::slice::from_ref(piece),
@@ -238,14 +285,16 @@ impl<'a> Walker<'a> {
                         + state.letters * advance.n_codes as f32
                         + state.words * advance.n_spaces as f32;
                     let span = state.span(target.at.at, width, font.is_vertical());
+                    let is_replaced = target.marks.is_replaced();
+                    target.page.clusters.show((font_at, font), bytes, is_replaced, &mut glyphs);
                     target.marks.with_actual_text(&mut glyphs);
-                    target.lines.put(span, &glyphs);
+                    target.page.lines.put(span, &glyphs);
                     target.at.at = moved(target.at.at, width);
                 }
                 gap => {
                     let Some(back) = number(self.document, gap) else { continue };
                     if !font.is_measured() && back < -MOVED && !target.marks.is_replaced() {
-                        target.lines.space();
+                        target.page.lines.space();
                     }
                     target.at.at = moved(target.at.at, -back / 1000.0 * state.size);
                 }
@@ -287,7 +336,7 @@ impl<'a> Walker<'a> {
     }
 
     /// A drawing that is drawn in this one.
-    fn form(&mut self, operands: &[Object], drawing: &Drawing<'a>, state: TextState, lines: &mut Lines) {
+    fn form(&mut self, operands: &[Object], drawing: &Drawing<'a>, state: TextState, page: &mut PageText) {
         self.n_forms += 1;
         if drawing.level >= MAX_LEVELS || self.n_forms > MAX_FORMS {
             return;
@@ -311,7 +360,7 @@ impl<'a> Walker<'a> {
         let matrix = form.dict.get_deref(b"Matrix", document).and_then(Object::as_array).ok();
         let matrix = matrix.and_then(|list| self.matrix(list)).unwrap_or(Matrix::ONE);
         let state = TextState { page: matrix.then(state.page), ..state };
-        self.draw(&content, &Drawing { resources, level: drawing.level + 1 }, state, lines);
+        self.draw(&content, &Drawing { resources, level: drawing.level + 1 }, state, page);
     }
 
     fn matrix(&self, operands: &[Object]) -> Option<Matrix> {

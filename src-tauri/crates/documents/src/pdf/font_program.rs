@@ -1,14 +1,19 @@
 //! What an embedded font file says of its glyphs: their names, their characters, and which glyph a code stands for.
 //! It is asked where the PDF itself says nothing.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
+use ttf_parser::gdef::GlyphClass;
 use ttf_parser::{Face, GlyphId, PlatformId, cff};
 
-use super::glyph_names;
+use super::glyph_shape::{GlyphShape, SAME_SHAPE};
+use super::{brahmic_letters, glyph_names};
 
 /// Characters of one font that are looked at; larger fonts are not embedded whole.
 const MAX_CHARACTERS: usize = 70_000;
+
+/// Accents of one font whose shapes are compared.
+const MAX_MARKS: usize = 512;
 
 /// Codes of Microsoft's symbol fonts begin here.
 const SYMBOL_CODES: u32 = 0xF000;
@@ -22,6 +27,10 @@ pub struct FontProgram {
     pub by_glyph: HashMap<u16, String>,
     /// Glyphs by name.
     pub glyph_of_name: HashMap<Vec<u8>, u16>,
+    /// Glyphs that stand on others.
+    pub marks: HashSet<u16>,
+    /// Glyphs of several letters.
+    pub ligatures: HashSet<u16>,
 }
 
 impl FontProgram {
@@ -50,6 +59,12 @@ impl FontProgram {
             if let Some(name) = face.glyph_name(GlyphId(glyph)) {
                 program.name_glyph(glyph, name.as_bytes());
             }
+            let class = tables.gdef.and_then(|table| table.glyph_class(GlyphId(glyph)));
+            match class {
+                Some(GlyphClass::Mark) => drop(program.marks.insert(glyph)),
+                Some(GlyphClass::Ligature) => drop(program.ligatures.insert(glyph)),
+                Some(GlyphClass::Base | GlyphClass::Component) | None => {}
+            }
         }
         let subtables = || tables.cmap.iter().flat_map(|cmap| cmap.subtables);
         for subtable in subtables().filter(ttf_parser::cmap::Subtable::is_unicode) {
@@ -62,6 +77,7 @@ impl FontProgram {
                 }
             });
         }
+        program.add_shifted_marks(face);
         for code in 0..=u8::MAX {
             let glyph = subtables().find_map(|it| match (it.platform_id, it.encoding_id) {
                 (PlatformId::Windows, 0) => {
@@ -76,6 +92,27 @@ impl FontProgram {
             }
         }
         program
+    }
+
+    /// Thai and Lao fonts draw tone marks in several sizes and heights, and only one of them is a character of the font.
+    fn add_shifted_marks(&mut self, face: &Face) {
+        let (known, unknown): (Vec<u16>, Vec<u16>) =
+            self.marks.iter().take(MAX_MARKS).partition(|glyph| self.by_glyph.contains_key(glyph));
+        let known = known.into_iter().filter(|glyph| brahmic_letters::is_thai_tone(&self.by_glyph[glyph]));
+        let shapes: Vec<(u16, GlyphShape)> =
+            known.filter_map(|glyph| Some((glyph, GlyphShape::of(face, glyph)?))).collect();
+        if shapes.is_empty() {
+            return;
+        }
+        for glyph in unknown {
+            let Some(shape) = GlyphShape::of(face, glyph) else { continue };
+            let distances = shapes.iter().map(|(known, other)| (shape.distance(other), *known));
+            let closest = distances.min_by(|one, other| one.0.total_cmp(&other.0));
+            if let Some((_, known)) = closest.filter(|(distance, _)| *distance < SAME_SHAPE) {
+                let text = self.by_glyph[&known].clone();
+                self.by_glyph.insert(glyph, text);
+            }
+        }
     }
 
     fn of_cff(table: &cff::Table, n_glyphs: Option<u16>) -> Self {

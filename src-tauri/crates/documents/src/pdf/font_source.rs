@@ -78,6 +78,19 @@ pub struct GlyphText {
     pub ends: Vec<usize>,
     /// How far each glyph moves on, in thousandths of the font's size.
     pub widths: Vec<f32>,
+    pub mirroring: Mirroring,
+}
+
+/// What the text of a bracket says among right-to-left letters, where pages show the other one of its pair.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Mirroring {
+    /// How the bracket looks.
+    #[default]
+    Shown,
+    /// Which one is meant.
+    Meant,
+    /// One of both: the map of the font was made by the program, and nothing else tells.
+    Unknown,
 }
 
 impl GlyphText {
@@ -94,9 +107,19 @@ impl GlyphText {
         starts.zip(&self.ends).filter_map(|(start, end)| self.text.get(start..*end))
     }
 
+    /// The same glyphs with other texts. None: a glyph keeps its text.
+    pub fn with_texts(&self, texts: &[Option<String>]) -> Self {
+        let mut glyphs = Self { mirroring: self.mirroring, ..Self::default() };
+        let texts = texts.iter().map(Option::as_deref).chain(std::iter::repeat(None));
+        for ((own, width), text) in self.iter().zip(&self.widths).zip(texts) {
+            glyphs.push(text.unwrap_or(own), *width);
+        }
+        glyphs
+    }
+
     /// A text that replaces those of the glyphs.
     pub fn replaced_by(text: String) -> Self {
-        Self { ends: vec![text.len()], widths: vec![0.0], text }
+        Self { ends: vec![text.len()], widths: vec![0.0], text, mirroring: Mirroring::Meant }
     }
 }
 

@@ -33,6 +33,14 @@ impl Font {
         }
     }
 
+    /// Glyphs beside each other say what each of them means. None: each says it alone.
+    pub fn of_clusters(&self) -> Option<&CompositeFont> {
+        match self {
+            Self::Simple(_) => None,
+            Self::Composite(font) => Some(font.as_ref()).filter(|font| font.has_clusters),
+        }
+    }
+
     /// Widths come from the file.
     pub fn is_measured(&self) -> bool {
         match self {

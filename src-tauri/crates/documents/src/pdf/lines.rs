@@ -49,6 +49,8 @@ pub struct Lines {
     /// Where the text of `line` begins.
     line_at: usize,
     line: ShownLine,
+    /// The line before it is read from right to left, and no paragraph begins after it.
+    is_rtl: bool,
 }
 
 impl Lines {
@@ -58,12 +60,12 @@ impl Lines {
         let (ux, uy) = span.direction;
         let (x, y) = span.start;
         let (begin, across) = (x * ux + y * uy, y * ux - x * uy);
-        let end = begin + span.width;
+        let mut end = begin + span.width;
         let height = span.height.abs().max(0.1);
         if piece.is_empty() {
-            if let Some(last) = &mut self.last {
+            if let Some(last) = self.last.as_mut().filter(|_| span.width > 0.0) {
                 last.end = end;
-                if span.width > 0.0 && (across - last.across).abs() <= height * LINE {
+                if (across - last.across).abs() <= height * LINE {
                     // The text may stand where an accent was drawn before its letter: this one.
                     self.line.extend((begin, end), height * BACK);
                     last.across = across;
@@ -93,6 +95,7 @@ impl Lines {
             if is_turned || aside > high * PARAGRAPH {
                 self.end_line();
                 self.end_paragraph();
+                self.is_rtl = false;
             } else if aside > high * LINE || begin <= last.begin && !is_accent && !is_left_neighbour {
                 self.end_line();
             } else if begin > last.end + high * SPACE || is_left_neighbour && end < last.begin - high * SPACE
@@ -102,12 +105,14 @@ impl Lines {
             if is_mark && !is_turned && aside <= high * LINE {
                 // One accent may stand high above the line and the next one deep below it.
                 line_across = last.across;
+                // It may have been drawn by going back over its letter.
+                end = end.max(last.end);
             }
         }
         if self.line.is_empty() {
             self.line_at = self.text.len();
         }
-        self.line.push(glyphs, (begin, end), height);
+        self.line.push(glyphs, (begin, begin + span.width), height);
         let at = self.text.len();
         let is_break = |c: char| matches!(c, '\r' | '\n' | super::PAGE_BREAK | '\0');
         self.text.extend(piece.chars().map(|c| if is_break(c) { ' ' } else { c }));
@@ -129,9 +134,11 @@ impl Lines {
 
     /// Puts a line with right-to-left letters into reading order, now that all of it is known.
     fn order_line(&mut self) {
-        if let Some(line) = self.line.take(SPACE) {
+        let line = self.line.take(SPACE, self.is_rtl);
+        self.is_rtl = line.as_ref().is_some_and(|line| line.is_rtl);
+        if let Some(line) = line {
             self.text.truncate(self.line_at);
-            self.text.push_str(&line);
+            self.text.push_str(&line.text);
         }
     }
 
@@ -185,6 +192,12 @@ mod tests {
             text(&[&pieces[..], &[((63.0, 0.0), 5.0, "ל"), ((40.0, 0.0), 10.0, "אב")]].concat()),
             "ל יםבא"
         );
+    }
+
+    #[test]
+    fn accents_drawn_back_over_their_letter_make_no_space() {
+        let pieces = [((0.0, 0.0), 6.0, "ป"), ((-1.0, 0.0), 0.0, "\u{e47}"), ((6.0, 0.0), 6.0, "น")];
+        assert_eq!(text(&pieces), "ป\u{e47}น");
     }
 
     #[test]

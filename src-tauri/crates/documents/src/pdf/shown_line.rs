@@ -4,9 +4,12 @@
 //! letter from the right, and some draw all letters of one font before those of another.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
-use super::bidi;
-use super::font_source::GlyphText;
+use super::arabic_ligatures;
+use super::bidi::{self, OrderedLine};
+use super::brackets::LineGlyph;
+use super::font_source::{GlyphText, Mirroring};
 
 /// A wider gap parts columns, in heights of the letters.
 const COLUMN_GAP: f32 = 2.0;
@@ -17,9 +20,6 @@ const ACCENT_REACH: f32 = 1.0;
 /// How much closer another letter has to be than the one that the drawing order speaks for, in heights of the letters.
 /// Fonts place the origin of accents on either side of their shape, so small distances say nothing.
 const CLEARLY_CLOSER: f32 = 0.25;
-
-/// The same where accents are drawn before their letter. DejaVu Sans places them up to 0.4 to the left of narrow letters.
-const CLEARLY_CLOSER_BEFORE: f32 = 0.6;
 
 /// Text that was drawn in one go.
 struct ShownPiece {
@@ -34,12 +34,14 @@ struct ShownPiece {
 pub struct ShownLine {
     pieces: Vec<ShownPiece>,
     has_right_to_left: bool,
+    has_letters: bool,
 }
 
 impl ShownLine {
     /// Adds a piece from `begin` to `end`, measured in the direction of writing.
     pub fn push(&mut self, glyphs: &GlyphText, (begin, end): (f32, f32), height: f32) {
         self.has_right_to_left |= bidi::is_right_to_left(&glyphs.text);
+        self.has_letters |= bidi::is_left_to_right(&glyphs.text);
         self.pieces.push(ShownPiece { glyphs: glyphs.clone(), begin, end, height });
     }
 
@@ -67,9 +69,10 @@ impl ShownLine {
 
     /// Takes all pieces out and returns the line in reading order, columns parted by line breaks. None: it has no
     /// right-to-left letters, so that it was drawn in reading order. A gap of more than `space` heights stands for a space.
-    pub fn take(&mut self, space: f32) -> Option<String> {
-        let Self { pieces, has_right_to_left } = std::mem::take(self);
-        if !has_right_to_left {
+    /// `is_after_rtl`: so has the line before it, and a line without letters goes on like that.
+    pub fn take(&mut self, space: f32, is_after_rtl: bool) -> Option<OrderedLine> {
+        let Self { pieces, has_right_to_left, has_letters } = std::mem::take(self);
+        if !has_right_to_left && (has_letters || !is_after_rtl) {
             return None;
         }
         let mut clusters = clusters(&pieces);
@@ -84,9 +87,11 @@ impl ShownLine {
             }
         }
         columns.sort_by_key(|column| column.first);
-        let texts: Vec<String> =
-            columns.iter().map(|column| one_line(bidi::in_reading_order(&column.texts).trim())).collect();
-        Some(texts.join("\n"))
+        let lines: Vec<OrderedLine> =
+            columns.iter().map(|column| bidi::in_reading_order(&column.glyphs, is_after_rtl)).collect();
+        let is_rtl = lines.last().is_some_and(|line| line.is_rtl);
+        let texts: Vec<String> = lines.into_iter().map(|line| one_line(line.text.trim())).collect();
+        Some(OrderedLine { text: texts.join("\n"), is_rtl })
     }
 }
 
@@ -138,8 +143,12 @@ fn clusters<'a>(pieces: &'a [ShownPiece]) -> Vec<Cluster<'a>> {
     // What is drawn before its letter is drawn backwards: the accent next to the letter is its first one.
     let before = marks.iter().rev().filter(|(mark, base)| mark < base);
     let after = marks.iter().filter(|(mark, base)| mark > base);
+    let mut accents: HashMap<usize, Vec<&str>> = HashMap::new();
     for (mark, base) in before.chain(after) {
-        texts[*base].to_mut().push_str(glyphs[*mark].text);
+        accents.entry(*base).or_default().push(glyphs[*mark].text);
+    }
+    for (base, accents) in accents {
+        texts[base] = arabic_ligatures::with_accents(&texts[base], &accents).into();
     }
     let all = texts.into_iter().zip(&glyphs).zip(&bases).enumerate();
     all.filter(|(_, (_, base))| base.is_none())
@@ -162,13 +171,11 @@ fn bases(glyphs: &[ShownGlyph]) -> Vec<Option<usize>> {
             (Some(before), Some(after)) => {
                 let (one, other) = (&glyphs[before], &glyphs[after]);
                 // Drawn from the left, right-to-left text has its accents before their letter.
-                let is_reversed = one.begin < other.begin && !bidi::is_left_to_right(one.text);
-                let (likely, unlikely, clearly) = match is_reversed {
-                    true => (after, before, CLEARLY_CLOSER_BEFORE),
-                    false => (before, after, CLEARLY_CLOSER),
-                };
-                let closer = glyphs[likely].distance(mark) - glyphs[unlikely].distance(mark);
-                Some(if closer > clearly { unlikely } else { likely })
+                if one.begin < other.begin && !bidi::is_left_to_right(one.text) {
+                    return Some(after);
+                }
+                let closer = one.distance(mark) - other.distance(mark);
+                Some(if closer > CLEARLY_CLOSER { after } else { before })
             }
             (before, after) => before.or(after),
         }
@@ -196,23 +203,29 @@ struct Column<'a> {
     /// The first of them that was drawn.
     first: usize,
     end: f32,
-    texts: Vec<&'a str>,
+    glyphs: Vec<LineGlyph<'a>>,
 }
 
 impl<'a> Column<'a> {
     fn new(cluster: &'a Cluster) -> Self {
-        Self { first: cluster.at, end: cluster.piece.end, texts: vec![cluster.text.as_ref()] }
+        let mut column = Self { first: cluster.at, end: cluster.piece.end, glyphs: Vec::new() };
+        column.push_text(cluster);
+        column
     }
 
     fn push(&mut self, cluster: &'a Cluster, space: f32) {
         let piece = cluster.piece;
         let is_spaced =
-            self.texts.last().is_some_and(|last| last.ends_with(' ')) || cluster.text.starts_with(' ');
+            self.glyphs.last().is_some_and(|last| last.text.ends_with(' ')) || cluster.text.starts_with(' ');
         if piece.begin > self.end + piece.height * space && !is_spaced {
-            self.texts.push(" ");
+            self.glyphs.push(LineGlyph::new(" ", Mirroring::Shown));
         }
-        self.texts.push(cluster.text.as_ref());
+        self.push_text(cluster);
         (self.first, self.end) = (self.first.min(cluster.at), self.end.max(piece.end));
+    }
+
+    fn push_text(&mut self, cluster: &'a Cluster) {
+        self.glyphs.push(LineGlyph::new(&cluster.text, cluster.piece.glyphs.mirroring));
     }
 }
 
@@ -237,7 +250,7 @@ mod tests {
             let width: f32 = glyphs.widths.iter().sum();
             line.push(&glyphs, (*begin, begin + width), 1.0);
         }
-        line.take(0.3)
+        line.take(0.3, false).map(|line| line.text)
     }
 
     #[test]
@@ -286,7 +299,7 @@ mod tests {
             line.push(&glyphs, (0.0, 0.0), 1.0);
         }
         let began = std::time::Instant::now();
-        assert_eq!(line.take(0.3).unwrap().len(), 2 << 18);
+        assert_eq!(line.take(0.3, false).unwrap().text.len(), 2 << 18);
         assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
     }
 

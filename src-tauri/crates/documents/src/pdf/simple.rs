@@ -8,7 +8,7 @@ use lopdf::{Dictionary, Document, Encoding, Object, dictionary};
 
 use super::cmap::CMap;
 use super::font_program::FontProgram;
-use super::font_source::{Advance, FontSource, GlyphText, UNKNOWN, base_name, is_said, number};
+use super::font_source::{Advance, FontSource, GlyphText, Mirroring, UNKNOWN, base_name, is_said, number};
 use super::glyph_names;
 
 /// A thousandth of the font's size: of letters whose width isn't told.
@@ -32,6 +32,7 @@ pub struct SimpleFont {
     widths: HashMap<u32, f32>,
     /// Widths come from the file.
     pub is_measured: bool,
+    mirroring: Mirroring,
 }
 
 impl SimpleFont {
@@ -50,12 +51,14 @@ impl SimpleFont {
         });
         let widths = widths(document, font);
         let is_measured = widths.values().any(|width| *width > 0.0);
-        Self { texts, widths, is_measured }
+        let mirroring = if map.is_some() { Mirroring::Unknown } else { Mirroring::Shown };
+        Self { texts, widths, is_measured, mirroring }
     }
 
     /// Appends what the bytes say.
     pub fn read(&self, bytes: &[u8], text: &mut GlyphText) -> Advance {
         let mut advance = Advance { n_codes: bytes.len(), ..Advance::default() };
+        text.mirroring = self.mirroring;
         for byte in bytes {
             let letters = self.texts[usize::from(*byte)].as_deref().unwrap_or(UNKNOWN);
             let known = self.widths.get(&u32::from(*byte)).filter(|_| self.is_measured);

@@ -27,7 +27,7 @@ fn files_of_many_programs_give_the_text_they_were_made_from() {
         assert_eq!(letters(&found), letters(&expected), "{}", path.display());
         n += 1;
     }
-    assert_eq!(n, 23);
+    assert_eq!(n, 27);
 }
 
 /// A page that draws `bytes` with `font`, and a stream that the font may refer to as object 1.
