@@ -9,6 +9,8 @@ mod broken_message;
 mod core;
 mod descendants;
 mod event_stream;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod http;
 mod http_client;
 mod login_path;
