@@ -10,7 +10,7 @@ comma := ,
 
 UI_SOURCES := $(shell find ui -type d \( -name node_modules -o -name dist -o -name tests \) -prune -o -type f -print 2>/dev/null)
 
-.PHONY: help run nook test kill9 damage disk flips io-faults isolation soak downloads keychain bench figures fit installed smooth gpu-full gpu-faults faults audit real tune-peers mcp neon peers peers-all types guide guide-eval \
+.PHONY: help run nook test kill9 damage disk flips fuzz io-faults isolation soak downloads keychain bench figures fit installed smooth gpu-full gpu-faults faults audit real tune-peers mcp neon peers peers-all types guide guide-eval \
 	starter bundle gallery ui setup format clean built-peers
 
 help: ## this list
@@ -83,6 +83,9 @@ damage: ## 2,000 databases with flipped bits and cut ends: each opens, and how m
 flips: ## every kept file damaged alone, 10,000 times: what is lost is named, and nothing else changes; ROUNDS=n SEED=n
 	@INGLENOOK_FLIP_ROUNDS=$(or $(ROUNDS),10000) INGLENOOK_SEED=$(or $(SEED),1) cargo test --locked --workspace \
 		--test all -- --nocapture damaged_files::
+
+fuzz: ## mutated inputs for everything that reads bytes of others, guided by coverage; ONLY=gguf,pdf SECONDS=n for each
+	@python3 .make/fuzz.py $(if $(ONLY),--only $(ONLY)) $(if $(SECONDS),--seconds $(SECONDS))
 
 io-faults: ## a fault at every file operation of opening, answering, importing, exporting, storing and downloading
 	@INGLENOOK_IO_FAULTS=all cargo test --locked --workspace --test all -- --nocapture io_faults::

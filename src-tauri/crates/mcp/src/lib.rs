@@ -8,6 +8,8 @@ pub mod authorization;
 mod broken_message;
 mod core;
 mod descendants;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod http;
 mod http_client;
 mod login_path;

@@ -119,7 +119,7 @@ impl Drop for Stdio {
     }
 }
 
-type Outbox = Mutex<Option<SyncSender<String>>>;
+pub type Outbox = Mutex<Option<SyncSender<String>>>;
 
 fn send(outbox: &Outbox, core: &Core, message: &Value) -> Result<()> {
     let outbox = outbox.lock().unwrap_or_else(PoisonError::into_inner);
@@ -147,7 +147,7 @@ fn write(mut stdin: impl Write, lines: &Receiver<String>) {
 }
 
 /// Until its stdout ends. Some: it can't be listened to any longer.
-fn read(stdout: impl Read, core: &Core, outbox: &Outbox) -> Option<Error> {
+pub fn read(stdout: impl Read, core: &Core, outbox: &Outbox) -> Option<Error> {
     let mut stdout = BufReader::new(stdout);
     let mut line = Vec::new();
     loop {

@@ -13,6 +13,8 @@ mod dialect;
 mod directory;
 mod fault;
 mod finish_reason;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod http;
 mod image_fetch;
 mod list_models;

@@ -35,7 +35,7 @@ enum Framing {
 
 /// Takes the bytes of an answer, and gives the data of its events.
 #[derive(Debug, Default)]
-struct AnswerReader {
+pub struct AnswerReader {
     framing: Framing,
     /// What isn't read as events, or not yet.
     head: Vec<u8>,
@@ -44,7 +44,7 @@ struct AnswerReader {
 }
 
 impl AnswerReader {
-    fn push(&mut self, bytes: &[u8]) -> Result<Vec<String>, TooLong> {
+    pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<String>, TooLong> {
         if self.framing == Framing::Events {
             return self.events.push(bytes);
         }
@@ -67,7 +67,7 @@ impl AnswerReader {
     }
 
     /// Ends the answer: the data of the events that have not been given yet.
-    fn end(&mut self) -> Result<Vec<String>, TooLong> {
+    pub fn end(&mut self) -> Result<Vec<String>, TooLong> {
         let mut events = std::mem::take(&mut self.events);
         let mut data = Vec::new();
         if self.framing == Framing::Objects {

@@ -1,10 +1,10 @@
 //! Anthropic's Messages API: messages, whole or streamed, in batches, counts of their tokens, and the models.
 
-mod batches;
+pub mod batches;
 mod fault;
 mod messages;
 mod models;
-mod request;
+pub mod request;
 mod response;
 
 use app::App;

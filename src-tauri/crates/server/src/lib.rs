@@ -11,6 +11,8 @@ mod body;
 mod connections;
 mod embedding_vector;
 mod fault;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod guard;
 mod image_urls;
 mod interface_paths;

@@ -1,7 +1,7 @@
 //! llama.cpp's own routes: completions of raw prompts, tokens and their texts, rendered prompts, properties.
 
 mod fault;
-mod request;
+pub mod request;
 mod response;
 mod vocabulary;
 

@@ -6,8 +6,8 @@ mod context_window;
 mod embed;
 mod keep_alive;
 mod library;
-mod pull;
-mod request;
+pub mod pull;
+pub mod request;
 mod response;
 
 use app::{App, GenerateArgs, SamplingArgs};

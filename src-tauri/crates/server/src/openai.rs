@@ -3,17 +3,17 @@
 //! Rejects known but unsupported fields by name; ignores unknown fields.
 
 mod answer_values;
-mod chat;
-mod completions;
+pub mod chat;
+pub mod completions;
 mod conversations;
-mod embeddings;
+pub mod embeddings;
 mod fields;
 mod format;
 mod models;
 mod not_offered;
 mod pages;
-mod rerank;
-mod responses;
+pub mod rerank;
+pub mod responses;
 mod running_timings;
 mod sampling_fields;
 mod stored_completions;

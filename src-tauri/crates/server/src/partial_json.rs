@@ -12,12 +12,9 @@ fn whole_members(text: &str) -> Map<String, Value> {
     if let Ok(Value::Object(object)) = serde_json::from_str(text) {
         return object;
     }
-    let mut scan = PartialScan::default();
-    for (at, byte) in text.bytes().enumerate() {
-        scan.take(at, byte);
-    }
-    let closed = format!("{}{}", &text[..scan.safe], scan.safe_closers);
-    match serde_json::from_str(&closed) {
+    let safe = PartialScan::of(text).safe;
+    let closers: String = PartialScan::of(&text[..safe]).closers.into_iter().rev().collect();
+    match serde_json::from_str(&format!("{}{closers}", &text[..safe])) {
         Ok(Value::Object(object)) => object,
         Ok(_) | Err(_) => Map::new(),
     }
@@ -28,16 +25,21 @@ fn whole_members(text: &str) -> Map<String, Value> {
 struct PartialScan {
     in_string: bool,
     is_escaped: bool,
-    /// What closes the objects and lists that are open, from the inside.
-    closers: String,
-    /// Bytes up to that place, and what closes the text there.
+    /// What closes the objects and lists that are open, the innermost last.
+    closers: Vec<char>,
+    /// Bytes up to that place.
     safe: usize,
-    safe_closers: String,
     /// A colon came since the last comma: what follows is a value, not a name.
     has_colon: bool,
 }
 
 impl PartialScan {
+    fn of(text: &str) -> Self {
+        let mut scan = Self::default();
+        text.bytes().enumerate().for_each(|(at, byte)| scan.take(at, byte));
+        scan
+    }
+
     fn take(&mut self, at: usize, byte: u8) {
         if self.in_string {
             match byte {
@@ -45,8 +47,8 @@ impl PartialScan {
                 b'\\' => self.is_escaped = true,
                 b'"' => {
                     self.in_string = false;
-                    if self.has_colon || self.closers.starts_with(']') {
-                        self.keep(at + 1);
+                    if self.has_colon || self.closers.last() == Some(&']') {
+                        self.safe = at + 1;
                     }
                 }
                 _ => {}
@@ -56,27 +58,22 @@ impl PartialScan {
         match byte {
             b'"' => self.in_string = true,
             b'{' | b'[' => {
-                self.closers.insert(0, if byte == b'{' { '}' } else { ']' });
+                self.closers.push(if byte == b'{' { '}' } else { ']' });
                 self.has_colon = false;
-                self.keep(at + 1);
+                self.safe = at + 1;
             }
             b'}' | b']' if !self.closers.is_empty() => {
-                self.closers.remove(0);
-                self.keep(at + 1);
+                self.closers.pop();
+                self.safe = at + 1;
             }
             b':' => self.has_colon = true,
             // A number or a word before it is whole.
             b',' => {
-                self.keep(at);
+                self.safe = at;
                 self.has_colon = false;
             }
             _ => {}
         }
-    }
-
-    fn keep(&mut self, end: usize) {
-        self.safe = end;
-        self.safe_closers.clone_from(&self.closers);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Files to pictures, within limits of bytes, pixels and memory. Time is bounded by these.
 
+mod tiff_lists;
 mod to_rgb;
 
 use std::io::Cursor;
@@ -65,6 +66,9 @@ fn open<'a>(
         return Err(too_large(format!("The picture's file has {mb} MB; the maximum is {max_mb} MB.")));
     }
     let format = known_format(bytes)?;
+    if format == ImageFormat::Tiff {
+        check_tiff_lists(bytes, limits)?;
+    }
     let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
     let mut of_decoder = Limits::default();
     of_decoder.max_alloc = Some(limits.max_memory_bytes as u64);
@@ -77,6 +81,14 @@ fn open<'a>(
         return Err(too_large(format!("The picture has {size} pixels; the maximum is {max} megapixels.")));
     }
     Ok((decoder, format))
+}
+
+fn check_tiff_lists(bytes: &[u8], limits: &DecodeLimits) -> Result<(), VisionError> {
+    match tiff_lists::n_list_bytes(bytes) {
+        Some(n_bytes) if n_bytes <= limits.max_memory_bytes => Ok(()),
+        Some(_) => Err(too_large("The Tiff file needs more memory than a picture may take.".to_owned())),
+        None => Err(damaged(ImageFormat::Tiff, "it ends before its lists do")),
+    }
 }
 
 fn known_format(bytes: &[u8]) -> Result<ImageFormat, VisionError> {
@@ -184,9 +196,13 @@ fn unreadable(format: ImageFormat, error: &ImageError) -> VisionError {
     if let ImageError::Limits(_) = error {
         return too_large(format!("The {format:?} file needs more memory than a picture may take."));
     }
+    damaged(format, error)
+}
+
+fn damaged(format: ImageFormat, why: impl std::fmt::Display) -> VisionError {
     VisionError::new(
         VisionErrorKind::UnreadableFile,
-        format!("The {format:?} file cannot be read: {error}."),
+        format!("The {format:?} file cannot be read: {why}."),
         "Open it in another program and save it again as PNG or JPEG.",
     )
 }

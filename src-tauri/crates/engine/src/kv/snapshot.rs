@@ -20,6 +20,8 @@ use crate::TokenId;
 use crate::error::{EngineError, Result};
 
 mod format;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod key;
 
 pub use format::HEAD_PREVIEW_BYTES;

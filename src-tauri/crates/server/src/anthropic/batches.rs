@@ -85,7 +85,7 @@ async fn create(CallerState(shared): CallerState, owner: ObjectOwner, body: Body
 }
 
 /// The requests of a batch. Their names are unique.
-fn requests(body: &[u8]) -> Result<Vec<Value>> {
+pub fn requests(body: &[u8]) -> Result<Vec<Value>> {
     let object = object(body)?;
     let list = RequestFields(&object).list("requests")?.map(Vec::as_slice).unwrap_or_default();
     if list.is_empty() || list.len() > MAX_REQUESTS {

@@ -1,6 +1,6 @@
 //! `POST /v1/completions`: continuations of texts, at once or as a stream.
 
-mod request;
+pub mod request;
 mod response;
 
 use app::{App, GenerateArgs};

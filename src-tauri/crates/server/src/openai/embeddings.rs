@@ -26,7 +26,7 @@ enum VectorEncoding {
 }
 
 #[derive(Debug)]
-struct EmbeddingsRequest {
+pub struct EmbeddingsRequest {
     /// Library id.
     model: Option<String>,
     inputs: Vec<EmbeddedText>,
@@ -94,7 +94,7 @@ fn about_input(fault: OpenAiFault) -> OpenAiFault {
 }
 
 impl EmbeddingsRequest {
-    fn parse(body: &[u8]) -> Result<Self> {
+    pub fn parse(body: &[u8]) -> Result<Self> {
         let object = object(body)?;
         let fields = Fields(&object);
         let encoding = match fields.get("encoding_format").map(Value::as_str) {

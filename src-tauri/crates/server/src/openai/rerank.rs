@@ -25,7 +25,7 @@ enum RankingForm {
 }
 
 #[derive(Debug)]
-struct RerankRequest {
+pub struct RerankRequest {
     /// None: the first model of the library that ranks.
     model: Option<String>,
     query: String,
@@ -88,7 +88,7 @@ fn about_query(fault: OpenAiFault) -> OpenAiFault {
 }
 
 impl RerankRequest {
-    fn parse(body: &[u8]) -> Result<Self> {
+    pub fn parse(body: &[u8]) -> Result<Self> {
         let object = object(body)?;
         let fields = Fields(&object);
         let wanted = |name: &'static str| {

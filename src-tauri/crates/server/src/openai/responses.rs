@@ -5,7 +5,7 @@ mod context;
 pub mod items;
 mod live;
 mod replay;
-mod request;
+pub mod request;
 mod summary_item;
 mod writer;
 

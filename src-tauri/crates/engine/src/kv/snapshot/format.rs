@@ -38,7 +38,7 @@ impl RecordKind {
 
 /// Header fields in file order, after the magic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct PieceHeader {
+pub(super) struct PieceHeader {
     version: u64,
     model: u64,
     spec: u64,
@@ -50,9 +50,9 @@ struct PieceHeader {
     state_bytes: u64,
     kind: u64,
     /// Tokens before the piece.
-    base: u64,
+    pub base: u64,
     /// Tokens up to its end.
-    end: u64,
+    pub end: u64,
     first_window_page: u64,
     /// In a head: requantization mode, requantized chunks, and number of views.
     requantize: u64,
@@ -60,8 +60,8 @@ struct PieceHeader {
     n_views: u64,
     /// Key of the tokens before.
     before: [u64; 2],
-    token_hash: u64,
-    checksum: u64,
+    pub token_hash: u64,
+    pub checksum: u64,
 }
 
 const N_WORDS: usize = 20;
@@ -73,7 +73,7 @@ pub(super) const MAX_VIEWS: usize = 512;
 pub(super) const HEADER_LEN: usize = MAGIC.len() + N_WORDS * 8;
 
 impl PieceHeader {
-    fn encode(&self) -> [u8; HEADER_LEN] {
+    pub fn encode(&self) -> [u8; HEADER_LEN] {
         let mut out = [0; HEADER_LEN];
         out[..8].copy_from_slice(&MAGIC);
         let h = *self;
@@ -106,7 +106,7 @@ impl PieceHeader {
     }
 
     /// Decodes a header. `bytes` begin with the magic.
-    fn decode(bytes: &[u8; HEADER_LEN]) -> Self {
+    pub fn decode(bytes: &[u8; HEADER_LEN]) -> Self {
         let mut words = bytes[8..]
             .chunks_exact(8)
             .map(|field| u64::from_le_bytes(field.try_into().expect("chunks of 8 bytes")));
@@ -199,7 +199,7 @@ pub(super) fn seal(
 }
 
 /// Hash of the header with checksum 0, chained with the hash of the body.
-fn checksum(header: &PieceHeader, body: &[u8]) -> u64 {
+pub(super) fn checksum(header: &PieceHeader, body: &[u8]) -> u64 {
     let head = xxh64(&PieceHeader { checksum: 0, ..*header }.encode());
     xxh64(&[head.to_le_bytes(), xxh64(body).to_le_bytes()].concat())
 }

@@ -1,0 +1,31 @@
+//! Entry points for fuzz targets.
+
+use crate::anthropic::batches;
+use crate::anthropic::request::MessagesRequest;
+use crate::llama_cpp::request::LlamaCppRequest;
+use crate::ollama::pull::PullRequest;
+use crate::ollama::request::{AnswerKind, OllamaRequest};
+use crate::openai::chat::request::ChatRequest;
+use crate::openai::completions::request::CompletionRequest;
+use crate::openai::embeddings::EmbeddingsRequest;
+use crate::openai::rerank::RerankRequest;
+use crate::openai::responses::request::ResponseRequest;
+use crate::partial_json;
+
+/// Parses a body as every kind of request. Returns which of them accept it, in the order of the code.
+pub fn parse_body(body: &[u8]) -> Vec<bool> {
+    vec![
+        ChatRequest::parse(body).is_ok(),
+        CompletionRequest::parse(body).is_ok(),
+        EmbeddingsRequest::parse(body).is_ok(),
+        RerankRequest::parse(body).is_ok(),
+        ResponseRequest::parse(body).is_ok(),
+        MessagesRequest::parse(body).is_ok(),
+        batches::requests(body).is_ok(),
+        OllamaRequest::parse(AnswerKind::Chat, body).is_ok(),
+        OllamaRequest::parse(AnswerKind::Generate, body).is_ok(),
+        PullRequest::parse(body).is_ok(),
+        LlamaCppRequest::parse(body).is_ok(),
+        std::str::from_utf8(body).is_ok_and(|text| partial_json::arguments_object(text).is_some()),
+    ]
+}

@@ -1,0 +1,5 @@
+//! Fuzzes the target `checkpoint`.
+
+#![no_main]
+
+fuzz::fuzz_main!(CHECKPOINT);

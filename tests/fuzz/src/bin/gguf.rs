@@ -1,0 +1,5 @@
+//! Fuzzes the target `gguf`.
+
+#![no_main]
+
+fuzz::fuzz_main!(GGUF);

@@ -1,0 +1,5 @@
+//! Fuzzes the target `http`.
+
+#![no_main]
+
+fuzz::fuzz_main!(HTTP);

@@ -1,0 +1,5 @@
+//! Fuzzes the target `image`.
+
+#![no_main]
+
+fuzz::fuzz_main!(IMAGE);

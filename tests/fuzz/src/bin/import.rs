@@ -1,0 +1,5 @@
+//! Fuzzes the target `import`.
+
+#![no_main]
+
+fuzz::fuzz_main!(IMPORT);

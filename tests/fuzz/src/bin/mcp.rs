@@ -1,0 +1,5 @@
+//! Fuzzes the target `mcp`.
+
+#![no_main]
+
+fuzz::fuzz_main!(MCP);

@@ -1,0 +1,5 @@
+//! Fuzzes the target `office`.
+
+#![no_main]
+
+fuzz::fuzz_main!(OFFICE);

@@ -1,0 +1,5 @@
+//! Fuzzes the target `pdf`.
+
+#![no_main]
+
+fuzz::fuzz_main!(PDF);

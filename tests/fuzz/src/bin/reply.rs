@@ -1,0 +1,5 @@
+//! Fuzzes the target `reply`.
+
+#![no_main]
+
+fuzz::fuzz_main!(REPLY);

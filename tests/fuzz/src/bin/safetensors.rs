@@ -1,0 +1,5 @@
+//! Fuzzes the target `safetensors`.
+
+#![no_main]
+
+fuzz::fuzz_main!(SAFETENSORS);

@@ -1,0 +1,5 @@
+//! Fuzzes the target `schema`.
+
+#![no_main]
+
+fuzz::fuzz_main!(SCHEMA);

@@ -1,0 +1,5 @@
+//! Fuzzes the target `sse`.
+
+#![no_main]
+
+fuzz::fuzz_main!(SSE);

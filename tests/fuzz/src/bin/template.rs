@@ -1,0 +1,5 @@
+//! Fuzzes the target `template`.
+
+#![no_main]
+
+fuzz::fuzz_main!(TEMPLATE);

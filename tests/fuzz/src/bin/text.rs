@@ -1,0 +1,5 @@
+//! Fuzzes the target `text`.
+
+#![no_main]
+
+fuzz::fuzz_main!(TEXT);

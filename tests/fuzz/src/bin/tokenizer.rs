@@ -1,0 +1,5 @@
+//! Fuzzes the target `tokenizer`.
+
+#![no_main]
+
+fuzz::fuzz_main!(TOKENIZER);
