@@ -39,6 +39,8 @@ pub struct AnswerReader {
     framing: Framing,
     /// What isn't read as events, or not yet.
     head: Vec<u8>,
+    /// White space at the start of the head, so that each byte of it is looked at once.
+    n_blank: usize,
     events: Events,
     opening: String,
 }
@@ -50,7 +52,9 @@ impl AnswerReader {
         }
         self.head.extend_from_slice(bytes);
         if self.framing == Framing::Unknown {
-            self.framing = framing_of(&self.head);
+            self.n_blank +=
+                self.head[self.n_blank..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+            self.framing = framing_of(&self.head[self.n_blank..]);
         }
         match self.framing {
             Framing::Events => {
@@ -167,6 +171,17 @@ mod tests {
             got.extend(reader.end().unwrap());
             assert_eq!(got, expected, "{answer:?} by {n}");
         }
+    }
+
+    #[test]
+    fn white_space_that_trickles_in_is_looked_at_once() {
+        let mut reader = AnswerReader::default();
+        let began = std::time::Instant::now();
+        for _ in 0..1_000_000 {
+            assert!(reader.push(b"\n").unwrap().is_empty());
+        }
+        assert_eq!(reader.push(b"data: x\n\n").unwrap(), ["x"]);
+        assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
     }
 
     #[test]
