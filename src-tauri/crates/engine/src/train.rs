@@ -23,6 +23,6 @@ pub use dataset::{Dataset, LabelledExample, SkippedItem};
 pub use encode::ExampleEncoder;
 pub use lora::{LoraShape, PairNames};
 pub use optimizer::{AdamW, LearningRate};
-pub use pass::Parameter;
+pub use pass::{Parameter, ProductPrecision};
 pub use run::{RunSettings, StepReport, TuneRun};
 pub use trainer::{Trainer, TrainerOptions, TrainingExample};

@@ -3,8 +3,8 @@
 use crate::cpu::isa::IsaLevel;
 use crate::graph::{Activation, RopeStyle};
 use crate::ops::{
-    Kernels, activate, add, attention, delta_net, dot, expert_sum, glu, layer_norm, panel, rms_norm, rope,
-    scale, softcap, ssm,
+    Kernels, activate, add, attention, cross_entropy, delta_net, dot, expert_sum, glu, layer_norm, panel,
+    rms_norm, rope, scale, softcap, ssm,
 };
 
 /// Lengths around register widths.
@@ -195,10 +195,24 @@ fn rotations() {
     }
 }
 
+#[test]
+fn cross_entropies() {
+    for (n, target) in [(1, 0), (17, 16), (1500, 7), (2100, 1024)] {
+        for level in IsaLevel::present() {
+            let logits: Vec<f32> = numbers(n, 1).iter().map(|x| 4.0 * x).collect();
+            let (mut want, mut got) = (logits.clone(), logits);
+            let loss = cross_entropy::scalar(&mut want, target, 0.5);
+            let found = (Kernels::at(level).cross_entropy)(&mut got, target, 0.5);
+            assert!((found - loss).abs() < 1e-6, "{level}: {found}, not {loss}");
+            assert_close("cross_entropy", level, &want, &got, 1e-7);
+        }
+    }
+}
+
 /// Sums of up to 100 products, fused or not: a few units in the last place.
 #[test]
 fn panels() {
-    for n_a in [1, 2, 3, 4, 5, 7, 9] {
+    for n_a in [1, 2, 3, 4, 5, 7, 9, 25] {
         for (k, n) in [(1, 1), (8, 32), (33, 40), (100, 64), (17, 73), (5, 20)] {
             let shape = panel::PanelShape { n_a, k, n, a_stride: k + 3, b_stride: n + 1, c_stride: n + 2 };
             let (a, b) = (numbers(n_a * (k + 3), 1), numbers(k * (n + 1), 2));

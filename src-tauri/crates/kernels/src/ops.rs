@@ -11,6 +11,7 @@ pub mod add;
 pub mod attention;
 pub mod clamp;
 pub mod columns;
+pub mod cross_entropy;
 pub mod delta_net;
 pub mod dot;
 pub mod embed;
@@ -22,6 +23,7 @@ pub mod expert_sum;
 pub mod given;
 pub mod glu;
 pub mod hadamard;
+pub mod integer_panel;
 pub mod join_columns;
 pub mod kv_rows;
 pub mod kv_write;
@@ -90,6 +92,8 @@ pub struct Kernels {
     pub activate: activate::Activate,
     /// addition
     pub add: add::Add,
+    /// cross-entropy and its gradient
+    pub cross_entropy: cross_entropy::CrossEntropy,
     /// gated delta rule
     pub delta: delta_net::AdvanceState,
     /// dot product
@@ -132,6 +136,7 @@ impl Kernels {
             level,
             activate: activate::LEVELS.at(level),
             add: add::LEVELS.at(level),
+            cross_entropy: cross_entropy::LEVELS.at(level),
             delta: delta_net::LEVELS.at(level),
             dot: dot::LEVELS.at(level),
             expert_sum: expert_sum::LEVELS.at(level),

@@ -15,8 +15,9 @@ use kernels::{Graph, Interrupt, KernelError, Op, RopeShape, Tensor};
 mod attention;
 mod backward;
 mod buffers;
-mod cross_entropy;
 mod forward;
+mod integer_matrix;
+mod integer_product;
 mod matrix;
 mod peak;
 mod product;
@@ -28,14 +29,13 @@ mod tests;
 mod workers;
 
 use buffers::Buffers;
-use cross_entropy::cross_entropy;
 use forward::{RowsInWork, Values};
 use product::Products;
 use segments::PassPlan;
 use workers::Workers;
 
 /// Rows whose logits are computed at a time.
-const HEAD_ROWS: usize = 128;
+const HEAD_ROWS: usize = 256;
 
 /// The numbers of a trained matrix, row-major.
 pub type Parameter = Vec<f32>;
@@ -58,6 +58,16 @@ pub enum MemoryUse {
     RecomputeLayers,
 }
 
+/// How products with frozen matrices are computed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ProductPrecision {
+    /// in float32
+    Float32,
+    /// in integers of 16 bits where a matrix is quantized and the processor is faster with them; else in float32
+    #[default]
+    Integer16,
+}
+
 /// How to run passes.
 #[derive(Clone, Debug, Default)]
 pub struct PassOptions {
@@ -65,6 +75,8 @@ pub struct PassOptions {
     pub threads: Option<usize>,
     /// ends a pass between two nodes
     pub interrupt: Option<Interrupt>,
+    /// of products with frozen matrices
+    pub precision: ProductPrecision,
 }
 
 /// Sequences side by side. Each starts at position 0 and sees itself only.
@@ -185,7 +197,7 @@ impl TrainingPass {
             weights: graph.nodes().iter().map(|node| node_weights(&node.op)).collect(),
             graph,
             plan,
-            products: Products::new(Workers::new(n_threads)?, kernels),
+            products: Products::new(Workers::new(n_threads)?, kernels, options.precision),
             buffers: Buffers::default(),
             trained: matrices,
             angles,
@@ -355,7 +367,11 @@ impl PassState {
             if !exists {
                 self.forward_node(i, values, rows)?;
             }
-            for v in self.plan.inputs(&node.op) {
+            let mut inputs = self.plan.inputs(&node.op);
+            if let Some(product) = self.plan.product_of_sum.get(&i) {
+                inputs.extend(self.plan.inputs(&graph.nodes()[*product].op));
+            }
+            for v in inputs {
                 let v = v.index();
                 let is_needed = self.plan.is_pinned[v] || (saves && self.plan.is_saved[v]);
                 if self.plan.last_use[v] == i && !is_needed {
@@ -441,6 +457,7 @@ impl PassState {
         let mut losses = vec![0.0; part.len()];
         let rows: Vec<_> = logits.chunks_exact_mut(n_vocab).zip(&mut losses).collect();
         let mut rows: Vec<_> = rows.into_iter().zip(part).collect();
+        let cross_entropy = self.products.kernels.cross_entropy;
         self.products.workers.chunks(&mut rows, 1, &|_, rows| {
             for ((logits, loss), (_, target)) in rows {
                 **loss = cross_entropy(logits, *target as usize, scale);

@@ -9,7 +9,9 @@ use weights::{Container, WeightFile};
 use super::adapter_file;
 use super::lora::{self, LoraPair, LoraShape, PairNames};
 use super::optimizer::{self, AdamW, Moments};
-use super::pass::{GradientSums, MemoryUse, Parameter, PassOptions, TrainingBatch, TrainingPass};
+use super::pass::{
+    GradientSums, MemoryUse, Parameter, PassOptions, ProductPrecision, TrainingBatch, TrainingPass,
+};
 use super::weight_source::TrainedWeights;
 use crate::adapter::{Adapter, AdapterBase};
 use crate::arch::{self, ContextFit, Family};
@@ -18,6 +20,9 @@ use crate::decoder::{self, Placement};
 use crate::error::{EngineError, Result};
 use crate::spec::ModelSpec;
 use crate::tokenizer::TokenId;
+
+#[cfg(test)]
+mod tests;
 
 /// Tokens of a training text, and which of them are learned.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,11 +53,20 @@ pub struct TrainerOptions {
     pub pass_tokens: usize,
     /// Ends a pass early.
     pub interrupt: Option<Interrupt>,
+    /// How products with the model's matrices are computed. Those of floats are always exact.
+    pub precision: ProductPrecision,
 }
 
 impl Default for TrainerOptions {
     fn default() -> Self {
-        Self { threads: None, n_ctx: 2048, max_kept_bytes: 1 << 30, pass_tokens: 1024, interrupt: None }
+        Self {
+            threads: None,
+            n_ctx: 2048,
+            max_kept_bytes: 1 << 30,
+            pass_tokens: 1024,
+            interrupt: None,
+            precision: ProductPrecision::default(),
+        }
     }
 }
 
@@ -114,7 +128,11 @@ impl Trainer {
         let mut source = TrainedWeights::new(&placed, &pairs);
         let placement = Placement::single(spec.layers.len());
         let graph = decoder::build(&spec, &placement, KvDType::F32.both(), &mut source)?;
-        let pass_options = PassOptions { threads: options.threads, interrupt: options.interrupt.clone() };
+        let pass_options = PassOptions {
+            threads: options.threads,
+            interrupt: options.interrupt.clone(),
+            precision: options.precision,
+        };
         let pass = TrainingPass::new(Arc::new(graph), &source.trained, &pass_options)?;
         let gradients = parameters.iter().map(|p| vec![0.0; p.len()]).collect();
         let moments = Moments::new(&parameters);

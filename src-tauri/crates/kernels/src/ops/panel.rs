@@ -1,7 +1,12 @@
 //! A small matrix multiplication in registers: c (n_a, n) += a (n_a, k) · b (k, n). Scores and weighted sums of
 //! attention have this form. Every element is summed over k in rising order, independent of tiling.
 
-use crate::cpu::isa::{Mac, levels};
+use crate::cpu::isa::{Levels, Mac, levels};
+
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)] // SIMD: each block argues its safety
+#[allow(clippy::needless_range_loop)] // counted loops over registers unroll
+mod avx512;
 
 /// Shape and strides: `a` row i at `i * a_stride`, `b` row j at `j * b_stride`, `c` row i at `i * c_stride`.
 #[derive(Clone, Copy, Debug)]
@@ -98,5 +103,12 @@ fn block<M: Mac, const R: usize, const N: usize>(
 }
 
 levels!(
-    /// The kernel at each instruction-set level.
-    pub LEVELS = body(shape: PanelShape, a: &[f32], b: &[f32], c: &mut [f32]));
+    /// One loop for all levels.
+    COMPILED = body(shape: PanelShape, a: &[f32], b: &[f32], c: &mut [f32]));
+
+/// The kernel at each instruction-set level.
+pub static LEVELS: Levels<MultiplyPanel> = Levels {
+    #[cfg(target_arch = "x86_64")]
+    avx512: avx512::multiply,
+    ..COMPILED
+};

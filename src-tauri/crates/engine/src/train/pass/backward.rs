@@ -1,5 +1,6 @@
 //! The backward pass of one node: from the gradient of its output to those of its operands.
 
+use kernels::ops::integer_panel::PanelOutput;
 use kernels::ops::scale;
 use kernels::{Activation, AttentionShape, KernelError, Op, RopeShape, Tensor, ValueId};
 
@@ -7,7 +8,7 @@ use super::attention::{self, HeadGradients};
 use super::forward::{RowsInWork, Values, head_rows};
 use super::matrix::Matrix;
 use super::product::Direction;
-use super::rows::{each_part_of_two, each_row};
+use super::rows::{each_part, each_part_of_two, each_row, each_row_of_sequences};
 use super::slopes;
 use super::{NodeWeights, PassState};
 
@@ -30,8 +31,15 @@ impl PassState {
             return Ok(());
         }
         match &node.op {
+            Op::Add { a, .. } if self.plan.product_of_sum.contains_key(&i) => {
+                let product = self.plan.product_of_sum[&i];
+                if let Op::MatMul { x, weight, .. } = &graph.nodes()[product].op {
+                    self.matmul_backward(product, (*x, weight), values, &dy, gradients, trained)?;
+                }
+                return self.add_gradient(gradients, *a, dy);
+            }
             Op::Add { a, b } => {
-                let copy = self.has_gradient(*b).then(|| self.copied(&dy));
+                let copy = if self.has_gradient(*b) { Some(self.copied(&dy)?) } else { None };
                 self.add_gradient(gradients, *a, dy)?;
                 return copy.map_or(Ok(()), |copy| self.add_gradient(gradients, *b, copy));
             }
@@ -59,10 +67,10 @@ impl PassState {
         self.plan.has_gradient[v.index()]
     }
 
-    fn copied(&mut self, x: &[f32]) -> Vec<f32> {
+    fn copied(&mut self, x: &[f32]) -> Result<Vec<f32>, KernelError> {
         let mut copy = self.buffers.take(x.len());
-        copy.copy_from_slice(x);
-        copy
+        each_part(&mut self.products.workers, x, x, &mut copy, &|x, _, copy| copy.copy_from_slice(x))?;
+        Ok(copy)
     }
 
     fn add_gradient(&mut self, gradients: &mut Values, v: ValueId, dx: Vec<f32>) -> Result<(), KernelError> {
@@ -161,17 +169,20 @@ impl PassState {
         if !self.has_gradient(x) {
             return Ok(());
         }
-        let w = match self.trained.get(&i) {
-            Some(matrix) => Matrix::Dense { values: &matrix.values, n_cols: n_x },
-            None => Matrix::Stored(weight),
-        };
         let n_rows = dy.len() / n_y;
         // The sum is continued where there is one already.
         let mut dx = std::mem::take(&mut gradients[x.index()]);
+        let output = if dx.is_empty() { PanelOutput::Overwrite } else { PanelOutput::Add };
         if dx.is_empty() {
-            dx = self.buffers.take_zeroed(n_rows * n_x);
+            dx = self.buffers.take(n_rows * n_x);
         }
-        self.products.add(dy, w, Direction::Backward, &mut dx)?;
+        match self.trained.get(&i) {
+            Some(matrix) => {
+                let w = Matrix::Dense { values: &matrix.values, n_cols: n_x };
+                self.products.multiply(dy, w, Direction::Backward, output, &mut dx)?;
+            }
+            None => self.products.multiply_frozen(dy, weight, Direction::Backward, output, &mut dx)?,
+        }
         gradients[x.index()] = dx;
         Ok(())
     }
@@ -214,18 +225,27 @@ impl PassState {
         })?;
         let (group, n_kv) = (n_heads / shape.n_kv_heads, shape.n_kv_heads);
         let mut dq = self.buffers.take(rows.n_rows * width);
-        let mut dk = self.buffers.take_zeroed(rows.n_rows * n_kv * d);
-        let mut dv = self.buffers.take_zeroed(rows.n_rows * n_kv * d);
-        for (task, HeadGradients { dq: from_q, dk: from_k, dv: from_v }) in heads.iter().enumerate() {
-            let (sequence, head) = (sequences[task / n_heads].clone(), task % n_heads);
-            for (i, row) in sequence.enumerate() {
-                let from = i * d..(i + 1) * d;
-                dq[(row * n_heads + head) * d..][..d].copy_from_slice(&from_q[from.clone()]);
-                let at = (row * n_kv + head / group) * d;
-                for (sum, part) in [(&mut dk, from_k), (&mut dv, from_v)] {
-                    sum[at..at + d].iter_mut().zip(&part[from.clone()]).for_each(|(sum, x)| *sum += x);
-                }
+        let mut dk = self.buffers.take(rows.n_rows * n_kv * d);
+        let mut dv = self.buffers.take(rows.n_rows * n_kv * d);
+        let workers = &mut self.products.workers;
+        let of = |at: (usize, usize), head: usize| (&heads[at.0 * n_heads + head], at.1 * d..(at.1 + 1) * d);
+        each_row_of_sequences(workers, sequences, (&mut dq, width), &|at, dq| {
+            for (head, dq) in dq.chunks_exact_mut(d).enumerate() {
+                let (gradients, row) = of(at, head);
+                dq.copy_from_slice(&gradients.dq[row]);
             }
+        })?;
+        let add = |sum: &mut [f32], x: &[f32]| sum.iter_mut().zip(x).for_each(|(sum, x)| *sum += x);
+        for (sums, is_key) in [(&mut dk, true), (&mut dv, false)] {
+            each_row_of_sequences(workers, sequences, (sums, n_kv * d), &|at, sums| {
+                for (kv_head, sum) in sums.chunks_exact_mut(d).enumerate() {
+                    sum.fill(0.0);
+                    for head in kv_head * group..(kv_head + 1) * group {
+                        let (HeadGradients { dk, dv, .. }, row) = of(at, head);
+                        add(sum, if is_key { &dk[row] } else { &dv[row] });
+                    }
+                }
+            })?;
         }
         self.add_gradient(gradients, q, dq)?;
         self.add_gradient(gradients, k, dk)?;

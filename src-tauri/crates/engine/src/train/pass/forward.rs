@@ -2,13 +2,14 @@
 
 use std::ops::Range;
 
+use kernels::ops::integer_panel::PanelOutput;
 use kernels::ops::{Kernels, embed, scale};
 use kernels::{AttentionShape, KernelError, Op, Tensor, ValueId};
 
 use super::attention::{self, HeadRows};
 use super::matrix::Matrix;
 use super::product::Direction;
-use super::rows::{each_part, each_row};
+use super::rows::{each_part, each_row, each_row_of_sequences};
 use super::{NodeWeights, PassState, TrainingBatch};
 
 /// Values of the rows in work, by `ValueId`; an absent value is empty.
@@ -31,6 +32,17 @@ impl PassState {
         let graph = self.graph.clone();
         let node = &graph.nodes()[i];
         let Some(output) = node.output else { return Ok(()) };
+        if self.plan.is_joined(i) {
+            return Ok(());
+        }
+        if let (Op::Add { a, .. }, Some(product)) = (&node.op, self.plan.product_of_sum.get(&i).copied()) {
+            let mut out = std::mem::take(&mut values[a.index()]);
+            if let Op::MatMul { x, weight, .. } = &graph.nodes()[product].op {
+                self.multiply(product, &values[x.index()], weight, PanelOutput::Add, &mut out)?;
+            }
+            values[output.index()] = out;
+            return Ok(());
+        }
         let n_out = graph.value(output).width;
         let mut out = self.buffers.take(rows.n_rows * n_out);
         self.compute(i, &node.op, (&mut out, n_out), values, rows)?;
@@ -66,7 +78,13 @@ impl PassState {
                     layer_norm_groups(&kernels, x, [vector, bias], (*eps, *width), out);
                 })
             }
-            Op::MatMul { x, weight, .. } => self.multiply(i, operand(x).0, weight, out),
+            Op::MatMul { x, weight, .. } if bias.is_empty() => {
+                self.multiply(i, operand(x).0, weight, PanelOutput::Overwrite, out)
+            }
+            Op::MatMul { x, weight, .. } => {
+                out.chunks_exact_mut(n_out).for_each(|out| out.copy_from_slice(bias));
+                self.multiply(i, operand(x).0, weight, PanelOutput::Add, out)
+            }
             Op::Rope { x, rope } => {
                 let angles = &self.angles[self.angles_of[&i]];
                 each_row(workers, operand(x), (out, n_out), &|row, x, out| {
@@ -109,18 +127,23 @@ impl PassState {
         }
     }
 
-    /// x · Wᵀ + bias
-    fn multiply(&mut self, i: usize, x: &[f32], weight: &Tensor, out: &mut [f32]) -> Result<(), KernelError> {
-        let NodeWeights { bias, .. } = &self.weights[i];
-        match bias.is_empty() {
-            true => out.fill(0.0),
-            false => out.chunks_exact_mut(weight.n_rows()).for_each(|out| out.copy_from_slice(bias)),
+    /// x · Wᵀ
+    fn multiply(
+        &mut self,
+        i: usize,
+        x: &[f32],
+        weight: &Tensor,
+        output: PanelOutput,
+        out: &mut [f32],
+    ) -> Result<(), KernelError> {
+        let products = &mut self.products;
+        match self.trained.get(&i) {
+            Some(trained) => {
+                let w = Matrix::Dense { values: &trained.values, n_cols: weight.n_cols() };
+                products.multiply(x, w, Direction::Forward, output, out)
+            }
+            None => products.multiply_frozen(x, weight, Direction::Forward, output, out),
         }
-        let w = match self.trained.get(&i) {
-            Some(trained) => Matrix::Dense { values: &trained.values, n_cols: weight.n_cols() },
-            None => Matrix::Stored(weight),
-        };
-        self.products.add(x, w, Direction::Forward, out)
     }
 
     fn attend(
@@ -136,13 +159,12 @@ impl PassState {
             let sequence = sequences[task / n_heads].clone();
             attention::forward(kernels, &head_rows([q, k, v], shape, &sequence, task % n_heads))
         })?;
-        for (task, head) in heads.iter().enumerate() {
-            let (sequence, head_index) = (&sequences[task / n_heads], task % n_heads);
-            for (row, head) in sequence.clone().zip(head.chunks_exact(d)) {
-                out[(row * n_heads + head_index) * d..][..d].copy_from_slice(head);
+        each_row_of_sequences(&mut self.products.workers, sequences, (out, n_heads * d), &|at, out| {
+            let heads = &heads[at.0 * n_heads..(at.0 + 1) * n_heads];
+            for (out, head) in out.chunks_exact_mut(d).zip(heads) {
+                out.copy_from_slice(&head[at.1 * d..(at.1 + 1) * d]);
             }
-        }
-        Ok(())
+        })
     }
 }
 

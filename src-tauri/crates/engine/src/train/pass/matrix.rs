@@ -34,7 +34,7 @@ impl Matrix<'_> {
     }
 
     /// Decodes columns of a row. They start at a multiple of `MAX_BLOCK` and end at one or with the row.
-    fn decode(&self, row: usize, columns: &Range<usize>, out: &mut [f32]) {
+    pub fn decode(&self, row: usize, columns: &Range<usize>, out: &mut [f32]) {
         match self {
             Self::Stored(tensor) => {
                 let (dtype, n_bytes) = (tensor.dtype(), tensor.row_bytes());

@@ -5,6 +5,7 @@ use std::ops::Range;
 use kernels::Op;
 
 use super::attention::QUERIES;
+use super::integer_product::IntegerProducts;
 use super::product::MAX_PACKED_BYTES;
 use super::{HEAD_ROWS, MemoryUse, PassState, TrainingPass};
 
@@ -24,7 +25,10 @@ impl TrainingPass {
         let per_row = again + self.widest_segment() + self.widest_value() * WIDE_COPIES + self.rope_width();
         let head_rows = n_rows.min(HEAD_ROWS);
         let floats = n_rows * per_row + head_rows * self.head_width() * 2 + self.attention_floats(n_rows);
-        self.kept_bytes(n_rows, memory) + 4 * floats as u64 + MAX_PACKED_BYTES
+        self.kept_bytes(n_rows, memory)
+            + 4 * floats as u64
+            + MAX_PACKED_BYTES
+            + IntegerProducts::max_bytes(n_rows)
     }
 
     fn widths(&self, nodes: Range<usize>) -> impl Iterator<Item = usize> + '_ {

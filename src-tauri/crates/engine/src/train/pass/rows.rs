@@ -8,6 +8,8 @@ use super::workers::Workers;
 
 /// Work on a row: `(row, x, out)`.
 pub(super) type RowWork<'a> = dyn Fn(usize, &[f32], &mut [f32]) + Sync + 'a;
+/// Work on a row of a sequence: `((sequence, row), out)`.
+pub(super) type SequenceRowWork<'a> = dyn Fn((usize, usize), &mut [f32]) + Sync + 'a;
 /// Work on parts of two inputs and an output: `(a, b, out)`.
 pub(super) type PartWork<'a> = dyn Fn(&[f32], &[f32], &mut [f32]) + Sync + 'a;
 /// Work on parts of two outputs: `(range, a, b)`.
@@ -33,6 +35,23 @@ pub(super) fn each_row(
         for (i, out) in out.chunks_exact_mut(n_out).enumerate() {
             let row = task * rows + i;
             f(row, &x[row * n_x..(row + 1) * n_x], out);
+        }
+    })
+}
+
+/// Calls `f((sequence, row within it), out)` for every row of `out` (rows, n_out).
+pub(super) fn each_row_of_sequences(
+    workers: &mut Workers,
+    sequences: &[Range<usize>],
+    (out, n_out): (&mut [f32], usize),
+    f: &SequenceRowWork<'_>,
+) -> Result<(), KernelError> {
+    let rows = task_rows(n_out);
+    workers.chunks(out, rows * n_out, &|task, out| {
+        for (i, out) in out.chunks_exact_mut(n_out).enumerate() {
+            let row = task * rows + i;
+            let sequence = sequences.partition_point(|sequence| sequence.end <= row);
+            f((sequence, row - sequences[sequence].start), out);
         }
     })
 }

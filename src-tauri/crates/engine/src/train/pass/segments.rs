@@ -23,6 +23,8 @@ pub(super) struct PassPlan {
     pub is_pinned: Vec<bool>,
     /// (n_values) last node that reads it
     pub last_use: Vec<usize>,
+    /// The trained product that a sum adds to its other operand in place, by the sum.
+    pub product_of_sum: HashMap<usize, usize>,
 }
 
 impl PassPlan {
@@ -47,6 +49,7 @@ impl PassPlan {
             is_saved: vec![false; graph.values().len()],
             is_pinned: vec![false; graph.values().len()],
             last_use: vec![0; graph.values().len()],
+            product_of_sum: HashMap::new(),
         };
         for (i, node) in nodes.iter().enumerate() {
             check(&node.name, &node.op, i >= at)?;
@@ -62,8 +65,34 @@ impl PassPlan {
                 plan.save_operands(&node.op, is_trained(i));
             }
         }
+        plan.join_products(graph, is_trained);
         plan.cut(graph);
         Ok(plan)
+    }
+
+    /// Returns whether a node is computed by the sum that it is joined with.
+    pub fn is_joined(&self, product: usize) -> bool {
+        self.product_of_sum.values().any(|joined| *joined == product)
+    }
+
+    /// Finds the sums y + low · B whose operands nothing else reads. They need no memory for low · B.
+    fn join_products(&mut self, graph: &Graph, is_trained: &dyn Fn(usize) -> bool) {
+        let nodes = graph.nodes();
+        let mut n_uses = vec![0; graph.values().len()];
+        nodes.iter().flat_map(|node| self.inputs(&node.op)).for_each(|v| n_uses[v.index()] += 1);
+        for (i, node) in nodes[..self.head.start].iter().enumerate() {
+            let Op::Add { a, b } = node.op else { continue };
+            let is_only_added = |v: ValueId| n_uses[v.index()] == 1 && !self.is_saved[v.index()];
+            let product = nodes[..i].iter().position(|node| node.output == Some(b));
+            let Some(product) = product.filter(|p| is_trained(*p) && is_only_added(a) && is_only_added(b))
+            else {
+                continue;
+            };
+            if let Op::MatMul { x, bias: None, .. } = nodes[product].op {
+                self.product_of_sum.insert(i, product);
+                self.last_use[x.index()] = self.last_use[x.index()].max(i);
+            }
+        }
     }
 
     /// The values an operation reads; attention also reads keys and values.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use kernels::cpu::isa::IsaLevel;
 use kernels::ops::Kernels;
+use kernels::ops::integer_panel::{self, PanelOutput};
 use kernels::{
     Activation, AttentionShape, GraphBuilder, KvDType, KvLayerLayout, KvLayout, Mask, PAGE_LEN, RopeShape,
     RopeStyle, Tensor, ValueId,
@@ -13,11 +14,11 @@ use kernels::{
 use weights::{DType, SharedBytes, TensorView};
 
 use super::attention::{self as head, HeadRows};
-use super::matrix::Matrix;
 use super::product::{Direction, Products};
 use super::workers::Workers;
 use super::{
-    GradientSums, MemoryUse, Parameter, PassOptions, TrainedRows, TrainingBatch, TrainingPass, slopes,
+    GradientSums, MemoryUse, Parameter, PassOptions, ProductPrecision, TrainedRows, TrainingBatch,
+    TrainingPass, slopes,
 };
 
 /// A reproducible number between -1 and 1.
@@ -188,8 +189,8 @@ fn attention_over_sequences() {
     }
 }
 
-fn products(n_threads: usize) -> Products {
-    Products::new(Workers::new(n_threads).expect("threads"), Kernels::at(IsaLevel::detect()))
+fn products(n_threads: usize, precision: ProductPrecision) -> Products {
+    Products::new(Workers::new(n_threads).expect("threads"), Kernels::at(IsaLevel::detect()), precision)
 }
 
 fn tensor(name: &str, shape: &[usize], dtype: DType, values: &[f32]) -> Tensor {
@@ -199,37 +200,78 @@ fn tensor(name: &str, shape: &[usize], dtype: DType, values: &[f32]) -> Tensor {
     Tensor::host(&TensorView { name, dtype, shape, data }).expect("a valid tensor")
 }
 
-#[test]
-fn products_in_both_directions() {
-    for (dtype, n_out, n_in) in
-        [(DType::F32, 45, 70), (DType::BF16, 3, 513), (DType::Q8_0, 300, 320), (DType::Q4_K, 33, 512)]
-    {
+/// Largest difference of a product from that in double precision.
+fn product_error(found: &[f32], a: &[f32], b: &dyn Fn(usize, usize) -> f32, k: usize, before: f64) -> f64 {
+    let n = found.len() * k / a.len();
+    let error = |(i, found): (usize, &f32)| {
+        let column: Vec<f32> = (0..k).map(|k| b(k, i % n)).collect();
+        (f64::from(*found) - before - weighted(&a[i / n * k..][..k], &column)).abs()
+    };
+    found.iter().enumerate().map(error).fold(0.0, f64::max)
+}
+
+/// Float32 everywhere, and integers where a matrix is quantized. Their tolerance is 1e-3 of the length of a sum.
+fn check_products(precision: ProductPrecision, tolerance: f64) {
+    for (dtype, n_out, n_in) in [
+        (DType::F32, 45, 70),
+        (DType::BF16, 3, 513),
+        (DType::Q8_0, 300, 320),
+        (DType::Q4_K, 33, 512),
+        (DType::Q8_0, 2100, 32),
+        (DType::Q8_0, 5, 2400),
+    ] {
         let w = tensor("w", &[n_out, n_in], dtype, &numbers(n_out * n_in, 1));
         let decoded = w.decode();
         for n_rows in [1, 7, 40] {
             let (x, dy) = (numbers(n_rows * n_in, 2), numbers(n_rows * n_out, 3));
             let mut all = Vec::new();
             for n_threads in [1, 3] {
-                let (mut y, mut dx) = (vec![0.5; n_rows * n_out], vec![0.0; n_rows * n_in]);
-                let mut products = products(n_threads);
-                products.add(&x, Matrix::Stored(&w), Direction::Forward, &mut y).expect("no panic");
-                products.add(&dy, Matrix::Stored(&w), Direction::Backward, &mut dx).expect("no panic");
-                for t in 0..n_rows {
-                    for o in 0..n_out {
-                        let row = &decoded[o * n_in..(o + 1) * n_in];
-                        let want = 0.5 + weighted(&x[t * n_in..(t + 1) * n_in], row);
-                        assert!((f64::from(y[t * n_out + o]) - want).abs() < 2e-4, "{dtype} y[{t}, {o}]");
-                    }
-                    for i in 0..n_in {
-                        let column: Vec<f32> = (0..n_out).map(|o| decoded[o * n_in + i]).collect();
-                        let want = weighted(&dy[t * n_out..(t + 1) * n_out], &column);
-                        assert!((f64::from(dx[t * n_in + i]) - want).abs() < 2e-4, "{dtype} dx[{t}, {i}]");
-                    }
-                }
+                // What is overwritten does not matter.
+                let (mut y, mut dx) = (vec![0.5; n_rows * n_out], vec![f32::NAN; n_rows * n_in]);
+                let mut products = products(n_threads, precision);
+                let multiplied =
+                    products.multiply_frozen(&x, &w, Direction::Forward, PanelOutput::Add, &mut y);
+                multiplied.expect("no panic");
+                let output = PanelOutput::Overwrite;
+                products.multiply_frozen(&dy, &w, Direction::Backward, output, &mut dx).expect("no panic");
                 all.push((y, dx));
             }
             assert_eq!(all[0], all[1], "the number of threads changed a bit");
+            let (y, dx) = &all[0];
+            let error = product_error(y, &x, &|k, o| decoded[o * n_in + k], n_in, 0.5);
+            assert!(error < tolerance * (n_in as f64).sqrt(), "{dtype} {n_rows} rows: y is off by {error}");
+            let error = product_error(dx, &dy, &|k, i| decoded[k * n_in + i], n_out, 0.0);
+            assert!(error < tolerance * (n_out as f64).sqrt(), "{dtype} {n_rows} rows: dx is off by {error}");
         }
+    }
+}
+
+#[test]
+fn products_in_both_directions() {
+    check_products(ProductPrecision::Float32, 1e-5);
+}
+
+#[test]
+fn products_of_integers() {
+    check_products(ProductPrecision::Integer16, 1e-3);
+}
+
+/// A matrix of floats is multiplied in float32 whatever the precision.
+#[test]
+fn integers_are_for_quantized_matrices() {
+    let (values, x) = (numbers(64 * 64, 1), numbers(9 * 64, 2));
+    for (dtype, may_differ) in [(DType::F32, false), (DType::BF16, false), (DType::Q8_0, true)] {
+        let w = tensor("w", &[64, 64], dtype, &values);
+        let [exact, rounded] = [ProductPrecision::Float32, ProductPrecision::Integer16].map(|precision| {
+            let mut y = vec![0.0; 9 * 64];
+            let output = PanelOutput::Overwrite;
+            let multiplied =
+                products(2, precision).multiply_frozen(&x, &w, Direction::Forward, output, &mut y);
+            multiplied.expect("no panic");
+            y
+        });
+        let has_integers = integer_panel::find(IsaLevel::detect()).is_some();
+        assert_eq!(exact != rounded, may_differ && has_integers, "{dtype}");
     }
 }
 
@@ -238,7 +280,9 @@ fn outer_products() {
     for (n_x, n_y) in [(5, 40), (40, 5)] {
         let (x, dy) = (numbers(300 * n_x, 1), numbers(300 * n_y, 2));
         let mut gradient = vec![1.0; n_x * n_y];
-        products(2).add_outer(&x, &dy, (n_x, n_y), &mut gradient).expect("no panic");
+        products(2, ProductPrecision::Float32)
+            .add_outer(&x, &dy, (n_x, n_y), &mut gradient)
+            .expect("no panic");
         for i in 0..n_y {
             for j in 0..n_x {
                 let terms = (0..300).map(|t| f64::from(dy[t * n_y + i]) * f64::from(x[t * n_x + j]));
@@ -346,7 +390,7 @@ impl SmallModel {
         let x = model.graph.matmul("output", x, &table, None).expect("a product");
         let x = model.graph.softcap("cap", x, 4.0).expect("a cap");
         let graph = Arc::new(model.graph.finish(x).expect("a graph"));
-        let options = PassOptions { threads: Some(n_threads), interrupt: None };
+        let options = PassOptions { threads: Some(n_threads), ..PassOptions::default() };
         let pass = TrainingPass::new(graph, &model.trained, &options).expect("a pass");
         (pass, model.parameters)
     }

@@ -6,7 +6,7 @@ use kernels::KernelError;
 use kernels::cpu::thread_pool::ThreadPool;
 
 /// Work on a pair of chunks: `(index, a, b)`.
-type PairWork<'a> = dyn Fn(usize, &mut [f32], &mut [f32]) + Sync + 'a;
+type PairWork<'a, A, B> = dyn Fn(usize, &mut [A], &mut [B]) + Sync + 'a;
 
 /// A pool of threads.
 pub(super) struct Workers {
@@ -36,11 +36,11 @@ impl Workers {
     }
 
     /// Calls `f(i, a, b)` for every pair of chunks of two outputs. Errors: a panic of `f`.
-    pub fn chunk_pairs(
+    pub fn chunk_pairs<A: Send, B: Send>(
         &mut self,
-        (a, a_len): (&mut [f32], usize),
-        (b, b_len): (&mut [f32], usize),
-        f: &PairWork<'_>,
+        (a, a_len): (&mut [A], usize),
+        (b, b_len): (&mut [B], usize),
+        f: &PairWork<'_, A, B>,
     ) -> Result<(), KernelError> {
         let pairs = a.chunks_mut(a_len.max(1)).zip(b.chunks_mut(b_len.max(1)));
         let pairs: Vec<_> = pairs.map(Mutex::new).collect();
