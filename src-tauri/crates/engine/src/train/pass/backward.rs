@@ -6,8 +6,8 @@ use kernels::{Activation, AttentionShape, KernelError, Op, RopeShape, Tensor, Va
 
 use super::attention::{self, HeadGradients};
 use super::forward::{RowsInWork, Values, head_rows};
+use super::matrix::Direction;
 use super::matrix::Matrix;
-use super::product::Direction;
 use super::rows::{each_part, each_part_of_two, each_row, each_row_of_sequences};
 use super::slopes;
 use super::{NodeWeights, PassState};

@@ -7,8 +7,8 @@ use kernels::ops::{Kernels, embed, scale};
 use kernels::{AttentionShape, KernelError, Op, Tensor, ValueId};
 
 use super::attention::{self, HeadRows};
+use super::matrix::Direction;
 use super::matrix::Matrix;
-use super::product::Direction;
 use super::rows::{each_part, each_row, each_row_of_sequences};
 use super::{NodeWeights, PassState, TrainingBatch};
 
@@ -78,13 +78,7 @@ impl PassState {
                     layer_norm_groups(&kernels, x, [vector, bias], (*eps, *width), out);
                 })
             }
-            Op::MatMul { x, weight, .. } if bias.is_empty() => {
-                self.multiply(i, operand(x).0, weight, PanelOutput::Overwrite, out)
-            }
-            Op::MatMul { x, weight, .. } => {
-                out.chunks_exact_mut(n_out).for_each(|out| out.copy_from_slice(bias));
-                self.multiply(i, operand(x).0, weight, PanelOutput::Add, out)
-            }
+            Op::MatMul { x, weight, .. } => self.multiply_and_shift(i, operand(x).0, weight, (out, n_out)),
             Op::Rope { x, rope } => {
                 let angles = &self.angles[self.angles_of[&i]];
                 each_row(workers, operand(x), (out, n_out), &|row, x, out| {
@@ -125,6 +119,22 @@ impl PassState {
             }),
             _ => unreachable!("the plan refuses other operations"),
         }
+    }
+
+    /// x · Wᵀ + bias
+    fn multiply_and_shift(
+        &mut self,
+        i: usize,
+        x: &[f32],
+        weight: &Tensor,
+        (out, n_out): (&mut [f32], usize),
+    ) -> Result<(), KernelError> {
+        let bias = &self.weights[i].bias;
+        let output = if bias.is_empty() { PanelOutput::Overwrite } else { PanelOutput::Add };
+        if output == PanelOutput::Add {
+            out.chunks_exact_mut(n_out).for_each(|out| out.copy_from_slice(bias));
+        }
+        self.multiply(i, x, weight, output, out)
     }
 
     /// x · Wᵀ

@@ -5,8 +5,7 @@ use std::ops::Range;
 use kernels::cpu::isa::IsaLevel;
 use kernels::ops::integer_panel::{K_TILE, PAIR, QUANTIZE_B, QUANTIZE_COLUMNS, STRIP};
 
-use super::matrix::{MAX_BLOCK, Matrix};
-use super::product::Direction;
+use super::matrix::{Direction, MAX_BLOCK, Matrix};
 
 /// Columns packed by one task.
 pub(super) const GROUP: usize = MAX_BLOCK;

@@ -10,8 +10,7 @@ use kernels::ops::integer_panel::{
 };
 
 use super::integer_matrix::{GROUP, GroupPacker};
-use super::matrix::Matrix;
-use super::product::Direction;
+use super::matrix::{Direction, Matrix};
 use super::workers::Workers;
 
 /// Tiles of k that are packed at a time.

@@ -80,3 +80,22 @@ impl Matrix<'_> {
         }
     }
 }
+
+/// Which way a matrix W [out, in] is multiplied.
+#[derive(Clone, Copy)]
+pub(super) enum Direction {
+    /// x · Wᵀ
+    Forward,
+    /// dy · W
+    Backward,
+}
+
+impl Direction {
+    /// Returns the lengths of the sums and the number of columns of a product.
+    pub fn k_and_n(self, w: &Matrix<'_>) -> (usize, usize) {
+        match self {
+            Self::Forward => (w.n_cols(), w.n_rows()),
+            Self::Backward => (w.n_rows(), w.n_cols()),
+        }
+    }
+}

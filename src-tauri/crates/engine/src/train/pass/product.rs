@@ -10,7 +10,7 @@ use kernels::{KernelError, Tensor};
 
 use super::ProductPrecision;
 use super::integer_product::IntegerProducts;
-use super::matrix::{MAX_BLOCK, Matrix, STRIP};
+use super::matrix::{Direction, MAX_BLOCK, Matrix, STRIP};
 use super::workers::Workers;
 
 /// Columns packed by one task.
@@ -30,27 +30,8 @@ const MIN_TASK_ROWS: usize = 16;
 /// Most rows of the result for one task: their part of the left operand fits into an L2 cache.
 const MAX_TASK_ROWS: usize = 128;
 
-/// Which way a matrix W [out, in] is multiplied.
-#[derive(Clone, Copy)]
-pub(super) enum Direction {
-    /// x · Wᵀ
-    Forward,
-    /// dy · W
-    Backward,
-}
-
 /// Rows of one partial sum of an outer product.
 const OUTER_ROWS: usize = 128;
-
-impl Direction {
-    /// Returns the lengths of the sums and the number of columns of a product.
-    pub fn k_and_n(self, w: &Matrix<'_>) -> (usize, usize) {
-        match self {
-            Self::Forward => (w.n_cols(), w.n_rows()),
-            Self::Backward => (w.n_rows(), w.n_cols()),
-        }
-    }
-}
 
 /// Threads, kernels and scratch memory of products.
 pub(super) struct Products {

@@ -14,7 +14,8 @@ use kernels::{
 use weights::{DType, SharedBytes, TensorView};
 
 use super::attention::{self as head, HeadRows};
-use super::product::{Direction, Products};
+use super::matrix::Direction;
+use super::product::Products;
 use super::workers::Workers;
 use super::{
     GradientSums, MemoryUse, Parameter, PassOptions, ProductPrecision, TrainedRows, TrainingBatch,

@@ -1,3 +1,5 @@
+//! Tests of steps in integers beside those in f32.
+
 use std::sync::Arc;
 
 use weights::{SharedBytes, WeightFile};

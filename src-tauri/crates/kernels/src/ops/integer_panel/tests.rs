@@ -1,3 +1,5 @@
+//! Tests of kernels of integers against the scalar one and against products in f32.
+
 use super::*;
 
 /// A reproducible number between -1 and 1.

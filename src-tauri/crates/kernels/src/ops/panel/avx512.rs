@@ -91,8 +91,8 @@ unsafe fn rows<const R: usize, const S: usize>(
 }
 
 /// # Safety
-/// AVX-512 is present; `R` rows of `a` and `c` and `shape.k` rows of `b` are readable, and of `c` writable, in the
-/// columns of `S` registers, of which the last has those in `mask`.
+/// AVX-512 is present. `R` rows of `a` and `c` and `shape.k` rows of `b` are readable, and those of `c` writable. They
+/// have the columns of `S` registers, of which the last has those in `mask`.
 #[inline]
 #[target_feature(enable = "avx2,fma,avx512f")]
 unsafe fn block<const R: usize, const S: usize>(
