@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use engine::{Chunk, Devices, DraftBlockUse, KvDType, LoadOptions, LogitsSelection, Model};
+use engine::{Chunk, Devices, DraftBlockUse, KvDType, LoadOptions, LogitsSelection, Model, Precision};
 use serde_json::Value;
 use test_support::{Missing, difference, largest, largest_difference, skip};
 use weights::WeightFile;
@@ -88,6 +88,7 @@ fn load(path: &Path, devices: Devices, n_ctx: usize) -> Result<Model, String> {
     let file = Arc::new(WeightFile::open(path).map_err(|e| e.to_string())?);
     let options = LoadOptions {
         devices,
+        gpu_precision: Precision::F32,
         kv: KvDType::F32.both(),
         ctx: Some(n_ctx),
         threads: Some(1),

@@ -26,7 +26,7 @@ pub type Verdict = Result<String, String>;
 
 /// With room for `n_ctx` tokens: what some models compute depends on it.
 pub fn load(path: &Path, devices: Devices, n_ctx: usize) -> Result<Model, String> {
-    load_file(WeightFile::open(path).map_err(|e| e.to_string())?, devices, Precision::Auto, n_ctx)
+    load_file(WeightFile::open(path).map_err(|e| e.to_string())?, devices, Precision::F32, n_ctx)
 }
 
 /// On a GPU whose products have operands of half precision.
@@ -45,7 +45,7 @@ pub fn load_converted(dir: &Path, n_ctx: usize) -> Result<Model, String> {
     let planned = convert::plan(&source, &formats, Some(1)).map_err(|e| e.to_string())?;
     planned.write(&mut bytes).map_err(|e| e.to_string())?;
     let file = WeightFile::from_bytes("converted.gguf", SharedBytes::from_vec(bytes));
-    load_file(file.map_err(|e| e.to_string())?, Devices::Scalar, Precision::Auto, n_ctx)
+    load_file(file.map_err(|e| e.to_string())?, Devices::Scalar, Precision::F32, n_ctx)
 }
 
 fn load_file(

@@ -263,7 +263,7 @@ impl PreparedGpuGraph {
             vectors: &mut self.vectors,
             capacity: &self.capacity,
             dispatches: Vec::new(),
-            grouped: None,
+            grouped: Vec::new(),
         };
         let mut compiled = Vec::new();
         for step in steps(&self.graph, nodes.clone(), Fusion::Gpu(self.lifetime)) {

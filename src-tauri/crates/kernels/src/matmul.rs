@@ -30,6 +30,8 @@ mod parity_tests;
 #[cfg(feature = "gpu")]
 pub mod partial_sums;
 #[cfg(feature = "gpu")]
+mod staged_row;
+#[cfg(feature = "gpu")]
 pub mod tile;
 
 macro_rules! fast_paths {

@@ -32,7 +32,8 @@ fn prepare(context: &Arc<GpuContext>, dtype: DType) -> Result<(), KernelError> {
 }
 
 fn open(cache: &GpuCache) -> Arc<GpuContext> {
-    GpuContext::open_with(&GpuSelector::Any, GpuOptions::default(), cache, VerificationScope::All).unwrap()
+    let options = GpuOptions { precision: Precision::F32, ..GpuOptions::default() };
+    GpuContext::open_with(&GpuSelector::Any, options, cache, VerificationScope::All).unwrap()
 }
 
 /// The cache as the next start loads it.
@@ -197,7 +198,7 @@ fn every_shape_gives_the_same_bits_and_tuning_ends() {
     }
     let tuned = cache.get(&key).tuned_shapes;
     assert_eq!(tuned.len(), 3, "one format of products: {tuned:?}");
-    assert_eq!(tuned["product of one row of q8_0"], "64 lanes");
+    assert_eq!(tuned["product of one row of q8_0"], "256 lanes that share x");
     assert_eq!(tuned["product of many rows of q8_0"], "128 by 64");
     assert_eq!(tuned["attention of few rows"], "from 2 chunks");
     // tuned subjects are not measured again
@@ -206,8 +207,8 @@ fn every_shape_gives_the_same_bits_and_tuning_ends() {
 
     let expected = bits(&context, DType::Q8_0);
     for (subject, shape) in [
-        ("product of one row of q8_0", "128 lanes"),
-        ("product of one row of q8_0", "256 lanes"),
+        ("product of one row of q8_0", "128 lanes that share x"),
+        ("product of one row of q8_0", "64 lanes"),
         ("product of one row of q8_0", "a shape of another version"),
         ("product of many rows of q8_0", "64 by 64"),
         ("product of many rows of q8_0", "64 by 32"),

@@ -84,7 +84,7 @@ pub(super) fn next_fallback(
 /// F32 already.
 fn use_safer_precision(error: &EngineError, options: &mut LoadOptions) -> Option<GpuFallback> {
     let next = match error.code() {
-        "kernels.gpu_precision" => options.gpu_precision.in_use().safer()?,
+        "kernels.gpu_precision" => options.gpu_precision.safer()?,
         _ => options.gpu_precision.in_use().safer().map(|_| Precision::F32)?,
     };
     options.gpu_precision = next;
@@ -100,7 +100,7 @@ fn avoid_subgroups(options: &mut LoadOptions) -> Option<GpuFallback> {
             options.gpu_lane_reduction = LaneReduction::SharedMemory;
             // Cooperative matrices need subgroups.
             if options.gpu_precision == Precision::Matrices {
-                options.gpu_precision = Precision::F16;
+                options.gpu_precision = Precision::F32;
             }
             Some(GpuFallback::NoSubgroups)
         }
@@ -225,7 +225,8 @@ mod tests {
     fn a_failing_precision_is_replaced_by_a_safer_one() {
         let model = small("llama-3.2-1b", 2);
         for (requested, code, expected) in [
-            (Precision::Matrices, "kernels.gpu_precision", vec![Precision::F16, Precision::F32]),
+            (Precision::Matrices, "kernels.gpu_precision", vec![Precision::F32]),
+            (Precision::Auto, "kernels.gpu_precision", vec![Precision::F32]),
             (Precision::F16, "kernels.gpu_precision", vec![Precision::F32]),
             (Precision::Matrices, "kernels.gpu_wrong", vec![Precision::F32]),
             (Precision::Auto, "kernels.gpu_wrong", vec![]),
@@ -248,7 +249,7 @@ mod tests {
     #[test]
     fn subgroups_are_avoided_before_the_cpu_is_used() {
         let model = small("llama-3.2-1b", 2);
-        for (requested, left) in [(Precision::Auto, Precision::Auto), (Precision::Matrices, Precision::F16)] {
+        for (requested, left) in [(Precision::Auto, Precision::Auto), (Precision::Matrices, Precision::F32)] {
             let devices = Devices::Gpu { layers: None };
             let requested = LoadOptions { devices, gpu_precision: requested, ..LoadOptions::default() };
             let (mut options, health) = (requested.clone(), GpuHealth::default().or_new());
@@ -276,11 +277,7 @@ mod tests {
                     &health,
                     model.spec()
                 ),
-                if left == Precision::F16 {
-                    GpuFallback::Precision(Precision::F32)
-                } else {
-                    GpuFallback::Cpu
-                }
+                GpuFallback::Cpu
             );
             let again = next_fallback(
                 &error("kernels.gpu_subgroups"),

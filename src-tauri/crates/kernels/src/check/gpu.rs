@@ -27,6 +27,9 @@ use crate::tensor::Tensor;
 const HALF_TOLERANCE: f32 = 4e-3;
 /// Tolerance of attention over stored values: a value that rounds the other way is off by 1/15.
 const STORED_TOLERANCE: f32 = 3e-2;
+/// Tolerance of a whole layer whose operands are rounded to half precision: one of its rows, whose attention almost ties,
+/// differs by 0.026 with Q4_1. A wrong kernel is off by more than 1.
+const HALF_LAYER_TOLERANCE: f32 = 0.15;
 
 /// One group of kernels that is verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -123,7 +126,9 @@ impl GpuCheck {
             Self::Layer(kv, dtype) | Self::NormedLayer(kv, dtype) => {
                 let norms_heads = matches!(self, Self::NormedLayer(..));
                 let graph = Arc::new(layer(kv, dtype, norms_heads)?);
-                let is_wrong = self.is_wrong_as_a_whole(&graph, &mut *open())?;
+                let tolerance =
+                    if self.depends_on(precision) { HALF_LAYER_TOLERANCE } else { STORED_TOLERANCE };
+                let is_wrong = self.is_wrong_as_a_whole(&graph, &mut *open(), tolerance)?;
                 return Ok(is_wrong.then(|| self.label()));
             }
         };
@@ -140,7 +145,12 @@ impl GpuCheck {
     }
 
     /// Whether the output of the whole graph, run in one piece as a model's, differs from the reference.
-    fn is_wrong_as_a_whole(self, graph: &Arc<Graph>, device: &mut dyn Backend) -> Result<bool, KernelError> {
+    fn is_wrong_as_a_whole(
+        self,
+        graph: &Arc<Graph>,
+        device: &mut dyn Backend,
+        tolerance: f32,
+    ) -> Result<bool, KernelError> {
         let mut reference = Scalar::new();
         let lengths = [self.prefill(), &BATCH_TOKENS].concat();
         for backend in [&mut reference as &mut dyn Backend, &mut *device] {
@@ -159,7 +169,7 @@ impl GpuCheck {
                 }
                 let n_rows = batch.rows(graph.value(output).rows);
                 let (expected, found) = (reference.read(output, n_rows), device.read(output, n_rows));
-                if largest_difference(expected, found).is_some_and(|(_, off)| off > STORED_TOLERANCE) {
+                if largest_difference(expected, found).is_some_and(|(_, off)| off > tolerance) {
                     return Ok(true);
                 }
             }

@@ -12,6 +12,7 @@ use crate::error::KernelError;
 use crate::gpu_cache::GpuCache;
 use crate::gpu_selector::{GpuSelector, VerificationScope};
 use crate::lane_reduction::LaneReduction;
+use crate::precision::Precision;
 
 /// A GPU in use: device, pipelines and verification.
 pub struct GpuContext {
@@ -21,9 +22,9 @@ pub struct GpuContext {
 }
 
 impl GpuContext {
-    /// Opens a GPU with default options and an empty cache. Errors: as `open_with`.
+    /// Opens a GPU in single precision with an empty cache. Errors: as `open_with`.
     pub fn open(selector: &GpuSelector) -> Result<Arc<Self>, KernelError> {
-        Self::open_using(selector, GpuOptions::default())
+        Self::open_using(selector, GpuOptions { precision: Precision::F32, ..GpuOptions::default() })
     }
 
     /// Opens a GPU with an empty cache. Errors: as `open_with`.

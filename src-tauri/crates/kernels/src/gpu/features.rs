@@ -28,8 +28,14 @@ impl GpuOptions {
         let mut wanted = wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::PIPELINE_CACHE;
         let has_subgroups = self.lane_reduction == LaneReduction::Subgroups;
         wanted.set(wgpu::Features::SUBGROUP, has_subgroups);
-        let (halves, matrices) = match self.precision.in_use() {
-            Precision::Auto | Precision::F32 => (false, false),
+        let (halves, matrices) = match self.precision {
+            Precision::Auto => {
+                let has_all = has_subgroups
+                    && available.contains(wgpu::Features::SHADER_F16)
+                    && has_cooperative_matrices(adapter);
+                (has_all, has_all)
+            }
+            Precision::F32 => (false, false),
             Precision::F16 => (true, false),
             Precision::Matrices => (true, true),
         };
@@ -66,9 +72,9 @@ fn has_cooperative_matrices(adapter: &wgpu::Adapter) -> bool {
 pub struct GpuFeatures {
     /// reduction steps (distances 1, 2, 4 …) that stay within a subgroup of any size; 0: no subgroups
     pub shuffles: u32,
-    /// half precision
+    /// half precision of all multiplications
     pub halves: bool,
-    /// cooperative matrices
+    /// cooperative matrices, with half precision, for prompts
     pub matrices: bool,
 }
 
@@ -79,11 +85,8 @@ impl GpuFeatures {
             true => min_lanes.clamp(1, PARTIAL_SUMS).ilog2(),
             false => 0,
         };
-        Self {
-            shuffles,
-            halves: features.contains(wgpu::Features::SHADER_F16),
-            matrices: features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX),
-        }
+        let matrices = features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX);
+        Self { shuffles, halves: features.contains(wgpu::Features::SHADER_F16) && !matrices, matrices }
     }
 
     /// How lanes combine their results.
@@ -107,9 +110,9 @@ impl GpuFeatures {
     /// The precision of matrix multiplications.
     pub fn precision(&self) -> Precision {
         match (self.halves, self.matrices) {
-            (false, _) => Precision::F32,
+            (_, true) => Precision::Matrices,
             (true, false) => Precision::F16,
-            (true, true) => Precision::Matrices,
+            (false, false) => Precision::F32,
         }
     }
 

@@ -9,7 +9,7 @@ use super::device::Device;
 use crate::gpu_cache::GpuFacts;
 use crate::graph::{Graph, Op};
 use crate::matmul::gpu_packing::{Packing, packing};
-use crate::matmul::partial_sums::{ONE_ROW, ReductionLanes};
+use crate::matmul::partial_sums::{ONE_ROW, ONE_ROW_UNSTAGED, ReductionLanes};
 use crate::matmul::tile::{LARGE, MatMulTile, SMALL, SQUARE};
 
 /// A group of kernels whose shape is tuned.
@@ -25,9 +25,9 @@ pub(super) enum TuningSubject {
 
 /// Shapes for one row by name. The first shape of each subject is the default.
 pub(super) static ONE_ROWS: [(&str, ReductionLanes); 3] = [
-    ("64 lanes", ONE_ROW),
-    ("128 lanes", ReductionLanes { lanes: 128, ..ONE_ROW }),
-    ("256 lanes", ReductionLanes { lanes: 256, ..ONE_ROW }),
+    ("256 lanes that share x", ONE_ROW),
+    ("128 lanes that share x", ReductionLanes { lanes: 128, ..ONE_ROW }),
+    ("64 lanes", ONE_ROW_UNSTAGED),
 ];
 /// Tiles for many rows by name.
 pub(super) static TILES: [(&str, MatMulTile); 3] =

@@ -1,12 +1,13 @@
 //! Builds matrix operations: for each slice of a matrix, one kernel per range of row counts that has its own fastest
-//! method. All of them give a row the same bits, except cooperative matrices.
+//! method. All of them give a row the same bits, except cooperative matrices. These multiply prompts only, rows of one
+//! sequence: an answer's bits never depend on what else the batch holds.
 
 use super::buffers::BufferSpan;
 use super::cost::KernelCost;
 use super::inputs;
 use super::nodes::BuildResult;
 use super::pipeline::ShaderVariant;
-use super::program::{Binding, Extent, ProgramBuilder, RowGroups};
+use super::program::{Binding, Extent, ProgramBuilder, RowGroups, Sequences};
 use super::shader;
 use crate::error::KernelError;
 use crate::graph::{Experts, Lookup, Rows, ValueId};
@@ -19,7 +20,7 @@ use crate::tensor::Tensor;
 use Binding::Value;
 
 /// Shape of the slot-by-slot expert kernel: that of a single row.
-const SLOT: ReductionLanes = partial_sums::ONE_ROW;
+const SLOT: ReductionLanes = partial_sums::ONE_ROW_UNSTAGED;
 
 /// Consecutive rows of a matrix, and their range of a buffer.
 pub(super) struct MatrixSlice {
@@ -64,10 +65,20 @@ pub(super) fn defines(k: usize, tiled: Option<TileMethod>) -> &'static [&'static
         None => [&[], &["WHOLE"]],
         Some(TileMethod::Lanes) => [&["TILED"], &["TILED", "WHOLE"]],
         Some(TileMethod::CooperativeMatrices) => {
-            [&["TILED", "COOPERATIVE"], &["TILED", "COOPERATIVE", "WHOLE"]]
+            [&["HALVES", "TILED", "COOPERATIVE"], &["HALVES", "TILED", "COOPERATIVE", "WHOLE"]]
         }
     };
     names[usize::from(k.is_multiple_of(BLOCK))]
+}
+
+/// The tiles to build: for prompts the one of cooperative matrices, if there is one.
+fn by_sequences(
+    tile: Option<MatMulTile>,
+    cooperative: Option<MatMulTile>,
+) -> impl Iterator<Item = (MatMulTile, Sequences)> {
+    let others = if cooperative.is_some() { Sequences::Several } else { Sequences::Any };
+    let cooperative = cooperative.filter(|_| tile.is_some()).map(|tile| (tile, Sequences::One));
+    tile.map(|tile| (tile, others)).into_iter().chain(cooperative)
 }
 
 impl ProgramBuilder<'_> {
@@ -161,7 +172,11 @@ impl ProgramBuilder<'_> {
         let has_bias = u32::from(bias.is_some());
         // all slices have one packing
         let tuned = slices.first().map_or(tile::LARGE, |slice| self.shapes.tile(slice.packing));
-        let tile = self.tile(&[tile::COOPERATIVE, tuned, tile::LARGE, tile::SMALL]);
+        let tile = self.tile(&[tuned, tile::LARGE, tile::SMALL]);
+        let cooperative = match n_out as u32 >= tile::MIN_COOPERATIVE_OUTPUTS {
+            true => self.tile(&[tile::COOPERATIVE, tile::COOPERATIVE_SMALL]),
+            false => self.tile(&[tile::COOPERATIVE_SMALL]),
+        };
         let max_few = if tile.is_some() { tile::MAX_REDUCTION_ROWS } else { usize::MAX };
         for slice in slices {
             let lanes = [(self.shapes.one_row(slice.packing), 1, 1), (partial_sums::FEW_ROWS, 2, max_few)];
@@ -184,11 +199,13 @@ impl ProgramBuilder<'_> {
                 Ok(())
             };
             for (lanes, min, max) in lanes.iter().filter(|(_, _, max)| *max >= min_rows) {
-                let rows = RowGroups::Between { rows, min: *min, max: *max, each: lanes.rows };
+                let rows =
+                    RowGroups::Between { rows, min: *min, max: *max, each: lanes.rows, of: Sequences::Any };
                 add(lanes.constants(), None, lanes.outputs_per_group(), rows)?;
             }
-            if let Some(tile) = tile {
-                let rows = RowGroups::Between { rows, min: max_few + 1, max: usize::MAX, each: tile.rows };
+            for (tile, of) in by_sequences(tile, cooperative) {
+                let (min, max) = (max_few + 1, usize::MAX);
+                let rows = RowGroups::Between { rows, min, max, each: tile.rows, of };
                 add(tile.constants(), Some(tile.method), tile.outputs as usize, rows)?;
             }
         }
@@ -220,7 +237,8 @@ impl ProgramBuilder<'_> {
         let n_used = self.graph.value(route).width / 2;
         let has_slot_inputs = u32::from(self.graph.value(x).width != k);
         let bias_floats = experts.bias.as_ref().map_or_else(|| vec![0.0], Tensor::decode);
-        let tile = self.tile(&[tile::COOPERATIVE, tile::SMALL]);
+        let tile = self.tile(&[tile::SMALL]);
+        let cooperative = self.tile(&[tile::COOPERATIVE_SMALL]);
         let max_few = if tile.is_some() { tile::MAX_SLOTWISE_TOKENS } else { usize::MAX };
         for slice in self.slices(at) {
             let has_bias = u32::from(experts.bias.is_some());
@@ -235,17 +253,18 @@ impl ProgramBuilder<'_> {
             let of_expert = n_out as u64 * u64::from(row_quads) * 16;
             let row = (n_used * n_out * k) as u64;
             let groups = [n_out.div_ceil(SLOT.outputs_per_group()) as u32, used];
-            let rows = RowGroups::Between { rows: Rows::Tokens, min: 1, max: max_few, each: 1 };
+            let rows =
+                RowGroups::Between { rows: Rows::Tokens, min: 1, max: max_few, each: 1, of: Sequences::Any };
             let slots = variant(None, SLOT.constants());
             let cost = KernelCost { row, bytes: n_used as u64 * of_expert, ..KernelCost::default() };
             let worst = |n_rows: usize, n: usize| cost.upper_bound(n_rows as u64, 0, n as u64);
             let n_rows = max_few.min(self.capacity.max_rows);
             let extent = (Extent { cost, ..Extent::new(groups, rows) }, n_rows as u32, worst(n_rows, n_rows));
             self.add_split(i, (&shader::EXPERT_MATMUL, slots), &params, &bindings, extent)?;
-            if let Some(tile) = tile {
-                bindings[1] = self.grouped(i, route, n_experts, tile)?;
+            for (tile, of) in by_sequences(tile, cooperative) {
+                bindings[1] = self.grouped(i, route, n_experts, (tile.rows, of))?;
                 let groups = [n_out.div_ceil(tile.outputs as usize) as u32, 1];
-                let rows = RowGroups::Tiles { min: max_few + 1, n_used, n_experts, each: tile.rows };
+                let rows = RowGroups::Tiles { min: max_few + 1, n_used, n_experts, each: tile.rows, of };
                 let tiled = variant(Some(tile.method), tile.constants());
                 let cost = KernelCost { row, bytes: of_expert, ..KernelCost::default() };
                 let n_tiles = max_tiles(self.capacity.max_rows * n_used, n_experts, tile.rows as usize);
@@ -265,28 +284,28 @@ impl ProgramBuilder<'_> {
         i: usize,
         route: ValueId,
         n_experts: usize,
-        tile: MatMulTile,
+        (tile_rows, of): (u32, Sequences),
     ) -> Result<Binding, KernelError> {
-        if let Some((of, buffer)) = &self.grouped
-            && *of == route
-        {
+        let key = (route, tile_rows);
+        if let Some((_, buffer)) = self.grouped.iter().find(|(known, _)| *known == key) {
             return Ok(Binding::Buffer(BufferSpan::whole(buffer)));
         }
         let n_used = self.graph.value(route).width / 2;
         // the buffer may be larger than the route
         let n_tokens = self.values.buffer(route).size() as usize / (2 * n_used * size_of::<f32>());
-        let lists = GroupLists::new(n_tokens * n_used, n_experts, tile.rows as usize);
+        let lists = GroupLists::new(n_tokens * n_used, n_experts, tile_rows as usize);
         let buffer = self.matrices.scratch(self.gpu, (lists.n_words * size_of::<u32>()) as u64)?;
         let params =
-            [n_experts, n_used, tile.rows as usize, lists.list, lists.starts].map(|word| word as u32);
+            [n_experts, n_used, tile_rows as usize, lists.list, lists.starts].map(|word| word as u32);
         let bindings = [Value(route), Binding::Buffer(BufferSpan::whole(&buffer))];
         let min = tile::MAX_SLOTWISE_TOKENS + 1;
         // one workgroup for all rows
-        let rows = RowGroups::Between { rows: Rows::Tokens, min, max: usize::MAX, each: u32::MAX };
+        let (rows, max) = (Rows::Tokens, usize::MAX);
+        let rows = RowGroups::Between { rows, min, max, each: u32::MAX, of };
         let variant = ShaderVariant { defines: &["MAIN"], ..ShaderVariant::default() };
         let extent = Extent::new([1, 1], rows);
         self.add(i, (&shader::EXPERT_GROUPS, variant), &params, &bindings, extent)?;
-        self.grouped = Some((route, buffer.clone()));
+        self.grouped.push((key, buffer.clone()));
         Ok(Binding::Buffer(BufferSpan::whole(&buffer)))
     }
 }

@@ -9,6 +9,7 @@ use crate::graph::{
     Activation, Columns, ExpertChoice, ExpertScoring, GroupScore, Op, RopeShape, RopeStyle, Routing,
     RowMerge, ValueId,
 };
+use crate::ops::attention::lanes::MAX_HEAD_DIM;
 use crate::plan::step::Step;
 use crate::tensor::Tensor;
 
@@ -66,6 +67,18 @@ pub(super) fn norm_weight(weight: Option<&Tensor>, offset: f32, width: usize) ->
     }
 }
 
+/// The variant of a norm with the lanes of its workgroup. For the width of a head they are those of `ops/kv_write.wgsl`.
+/// For the width of a model they are more, since a single row has no other work for them. Equal widths give equal sums.
+fn norm_lanes(limits: &wgpu::Limits, width: usize) -> ShaderVariant {
+    let max = limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x);
+    let lanes = if width <= NARROW_NORM || max < WIDE_NORM_LANES { NORM_LANES } else { WIDE_NORM_LANES };
+    ShaderVariant { sizes: vec![("LANES", lanes)], ..ShaderVariant::default() }
+}
+
+const NORM_LANES: u32 = 128;
+const WIDE_NORM_LANES: u32 = 512;
+const NARROW_NORM: usize = MAX_HEAD_DIM;
+
 /// The only variant of a shader.
 pub(super) fn plain() -> ShaderVariant {
     ShaderVariant::default()
@@ -99,7 +112,8 @@ impl ProgramBuilder<'_> {
         let weight = self.vector(&norm_weight(weight.as_ref(), *offset, *width))?;
         let bindings = [Value(*a), Value(*b), weight, Value(sum), Value(out)];
         let extent = Extent::groups(1, self.graph.value(out).rows);
-        self.add(norm, (&shader::ADD_NORM, plain()), &[*width as u32, eps.to_bits()], &bindings, extent)
+        let variant = norm_lanes(&self.gpu.limits, *width);
+        self.add(norm, (&shader::ADD_NORM, variant), &[*width as u32, eps.to_bits()], &bindings, extent)
     }
 
     fn norm_add_norm(&mut self, before: usize, add: usize, norm: usize) -> BuildResult {
@@ -121,7 +135,8 @@ impl ProgramBuilder<'_> {
         let bindings = [Value(other), Value(*x), weight, Value(sum), Value(out), first];
         let params = [*width as u32, eps.to_bits(), first_eps.to_bits()];
         let extent = Extent::groups(1, self.graph.value(out).rows);
-        self.add(norm, (&shader::NORM_ADD_NORM, plain()), &params, &bindings, extent)
+        let variant = norm_lanes(&self.gpu.limits, *width);
+        self.add(norm, (&shader::NORM_ADD_NORM, variant), &params, &bindings, extent)
     }
 
     /// Builds one node.
@@ -269,7 +284,8 @@ impl ProgramBuilder<'_> {
         let params = [weight.len() as u32, n_groups as u32, eps.to_bits()];
         let bindings = [Value(x), self.vector(weight)?, Value(out)];
         let extent = Extent::groups(n_groups, self.graph.value(out).rows);
-        self.add(i, (&shader::RMS_NORM, plain()), &params, &bindings, extent)
+        let variant = norm_lanes(&self.gpu.limits, weight.len());
+        self.add(i, (&shader::RMS_NORM, variant), &params, &bindings, extent)
     }
 
     fn layer_norm(

@@ -40,16 +40,39 @@ pub enum RowGroups {
     Once,
     /// one per this many rows
     Each(Rows, u32),
-    /// attention: one per `rows` rows, each of which covers all chunks of positions
-    Whole { rows: u32, split: SplitRule },
+    /// attention: one per `rows` rows, each of which covers all chunks of positions; the kernel only runs for `min` to
+    /// `max` rows
+    Whole { rows: u32, min: usize, max: usize, split: SplitRule },
     /// split attention: one per row, with a workgroup per chunk in the second dimension; no row sees more than `max`
     Chunks { max: u32, split: SplitRule },
     /// the merge of split attention: one per row
     Merge { split: SplitRule },
-    /// one per `each` rows; the kernel only runs for `min` to `max` rows
-    Between { rows: Rows, min: usize, max: usize, each: u32 },
+    /// one per `each` rows; the kernel only runs for `min` to `max` rows of `of`
+    Between { rows: Rows, min: usize, max: usize, each: u32, of: Sequences },
     /// tiles of `each` expert slots (`n_used` per token), grouped by expert; the kernel only runs for `min` tokens or more
-    Tiles { min: usize, n_used: usize, n_experts: usize, each: u32 },
+    /// of `of`
+    Tiles { min: usize, n_used: usize, n_experts: usize, each: u32, of: Sequences },
+}
+
+/// Batches by the sequences that their rows are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sequences {
+    /// one or several
+    Any,
+    /// one: a prompt, whose rows no other sequence's answer waits among
+    One,
+    /// more than one
+    Several,
+}
+
+impl Sequences {
+    fn include(self, batch: &Batch) -> bool {
+        match self {
+            Self::Any => true,
+            Self::One => batch.page_tables.len() == 1,
+            Self::Several => batch.page_tables.len() > 1,
+        }
+    }
 }
 
 impl RowGroups {
@@ -95,17 +118,19 @@ impl Dispatch {
         let [y, z] = match self.rows {
             RowGroups::Once => [y, 1],
             RowGroups::Each(rows, each) => [y, (batch.rows(rows) as u32).div_ceil(each)],
-            RowGroups::Between { rows, min, max, each } => match batch.rows(rows) {
-                n if (min..=max).contains(&n) => [y, (n as u32).div_ceil(each)],
+            RowGroups::Between { rows, min, max, each, of } => match batch.rows(rows) {
+                n if (min..=max).contains(&n) && of.include(batch) => [y, (n as u32).div_ceil(each)],
                 _ => [y, 0],
             },
-            RowGroups::Tiles { min, n_used, n_experts, each } => match batch.n_rows() {
-                n if n >= min => [y, max_tiles(n * n_used, n_experts, each as usize) as u32],
+            RowGroups::Tiles { min, n_used, n_experts, each, of } => match batch.n_rows() {
+                n if n >= min && of.include(batch) => {
+                    [y, max_tiles(n * n_used, n_experts, each as usize) as u32]
+                }
                 _ => [y, 0],
             },
-            RowGroups::Whole { rows, split } => match split.chunks(batch) {
-                Some(_) => [y, 0],
-                None => [y, n_rows.div_ceil(rows)],
+            RowGroups::Whole { rows, min, max, split } => match split.chunks(batch) {
+                None if (min..=max).contains(&batch.n_rows()) => [y, n_rows.div_ceil(rows)],
+                Some(_) | None => [y, 0],
             },
             RowGroups::Chunks { max, split } => [split.chunks(batch).unwrap_or(0).min(max), n_rows],
             RowGroups::Merge { split } => [y, split.chunks(batch).map_or(0, |_| n_rows)],
@@ -168,8 +193,8 @@ pub struct ProgramBuilder<'a> {
     pub vectors: &'a mut Constants,
     pub capacity: &'a Capacity,
     pub dispatches: Vec<Dispatch>,
-    /// the route whose slots were last grouped by expert, and their lists
-    pub grouped: Option<(ValueId, wgpu::Buffer)>,
+    /// lists of slots grouped by expert, by route and rows of a tile
+    pub grouped: Vec<((ValueId, u32), wgpu::Buffer)>,
 }
 
 /// What a kernel binds after the step and its parameters.

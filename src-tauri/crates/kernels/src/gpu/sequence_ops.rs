@@ -15,18 +15,13 @@ use crate::graph::{
     AttentionShape, ConvShape, DeltaShape, HeadOrder, KvLayerLayout, Mask, Op, PAGE_LEN, Retention, Rows,
     SsmShape, ValueId,
 };
+use crate::ops::attention::lanes::{MAX_HEAD_DIM, value_strands};
 use crate::ops::attention::partials::MAX_SPLIT_ROWS;
 use crate::ops::attention::{CHUNK, GPU_QUERIES, GPU_QUERY_FLOATS, WIDE_WORKGROUP_BYTES, shader_defines};
 use crate::ops::{kv_write, short_conv};
 use crate::plan::step::Step;
 
 use Binding::Value;
-
-/// Lanes of an attention workgroup, as in its WGSL.
-const ATTENTION_LANES: usize = 128;
-
-/// Longest head of the attention kernel: four elements for each lane.
-const MAX_GPU_HEAD_DIM: usize = 4 * ATTENTION_LANES;
 
 /// The queries that a workgroup takes: heads of one KV head, and rows.
 #[derive(Clone, Copy)]
@@ -62,12 +57,6 @@ impl QueryTile {
         let heads = group.min(n);
         Self { is_wide, heads, rows: n / heads }
     }
-}
-
-/// Positions whose values are summed in parallel: as many as there are lanes for, at four elements per lane.
-fn value_strands(head_dim: usize) -> u32 {
-    let n = ATTENTION_LANES / head_dim.div_ceil(4);
-    1 << n.ilog2()
 }
 
 /// The WGSL word of a sliding window; 0: unlimited.
@@ -191,7 +180,7 @@ impl ProgramBuilder<'_> {
         (weights.concat(), all_eps[0])
     }
 
-    /// Adds three kernels, of which a batch runs the first two or the last: see `split_kv`.
+    /// Adds four kernels, of which a batch runs the first two or one of the others: see `split_kv`.
     pub(super) fn attention(
         &mut self,
         i: usize,
@@ -199,10 +188,10 @@ impl ProgramBuilder<'_> {
         shape: &AttentionShape,
         out: ValueId,
     ) -> BuildResult {
-        if shape.head_dim > MAX_GPU_HEAD_DIM {
+        if shape.head_dim > MAX_HEAD_DIM {
             let head_dim = shape.head_dim;
             let message =
-                format!("attention heads of {head_dim} elements exceed its kernel's {MAX_GPU_HEAD_DIM}");
+                format!("attention heads of {head_dim} elements exceed its kernel's {MAX_HEAD_DIM}");
             return Err(self.gpu.error(GpuFault::Invalid, message));
         }
         let split = SplitRule {
@@ -228,8 +217,15 @@ impl ProgramBuilder<'_> {
         let sinks = self.vector(shape.sinks.as_deref().unwrap_or(&[0.0]))?;
         let extent = Extent::new([n_heads as u32, 1], RowGroups::Merge { split });
         self.add(i, (&shader::MERGE, plain()), &params, &[Binding::Rows, merged, sinks, Value(out)], extent)?;
-        let tile = QueryTile::many_rows(self.gpu, shape);
-        self.attend(i, q, shape, tile, RowGroups::Whole { rows: tile.rows as u32, split }, Value(out))
+        // a row alone waits for no queries beside its own
+        for (tile, min, max) in [
+            (QueryTile::single_row(self.gpu, shape), 1, 1),
+            (QueryTile::many_rows(self.gpu, shape), 2, usize::MAX),
+        ] {
+            let rows = RowGroups::Whole { rows: tile.rows as u32, min, max, split };
+            self.attend(i, q, shape, tile, rows, Value(out))?;
+        }
+        Ok(())
     }
 
     fn attend(

@@ -87,6 +87,7 @@ macro_rules! modules {
 modules! {
     "activate" = "ops/activate";
     "add_norm" = "plan/add_norm";
+    "attention_lanes" = "ops/attention/lanes";
     "batch" = "batch";
     "blocks32" = "matmul/blocks32";
     "cooperative" = "matmul/cooperative";
@@ -97,6 +98,7 @@ modules! {
     "kv_write" = "ops/kv_write";
     "partial_sums" = "matmul/partial_sums";
     "softplus" = "ops/softplus";
+    "staged_row" = "matmul/staged_row";
     "tile" = "matmul/tile";
 }
 
@@ -339,6 +341,9 @@ mod tests {
                 &["K_F16", "V_Q4_0"],
                 &["K_Q8_0", "V_F32", "EIGHT"],
             ]),
+            "ops/rms_norm" | "plan/add_norm" | "plan/norm_add_norm" => {
+                vec![(&[], vec![("LANES", 128)]), (&[], vec![("LANES", 512)])]
+            }
             "matmul/generic" => vec![
                 (&["WHOLE"], ONE_ROWS[0].1.constants()),
                 (&["WHOLE"], ONE_ROWS[1].1.constants()),
@@ -348,14 +353,15 @@ mod tests {
                 (&["WHOLE", "TILED"], TILES[1].1.constants()),
                 (&["TILED"], TILES[2].1.constants()),
                 (&["TILED", "COOPERATIVE", "WHOLE"], tile::COOPERATIVE.constants()),
+                (&["TILED", "COOPERATIVE"], tile::COOPERATIVE_SMALL.constants()),
             ],
             "matmul/gated" => vec![(&["WHOLE"], GATED_LANES.constants()), (&[], GATED_LANES.constants())],
             "ops/expert_matmul" => vec![
-                (&["WHOLE"], partial_sums::ONE_ROW.constants()),
-                (&[], partial_sums::ONE_ROW.constants()),
+                (&["WHOLE"], partial_sums::ONE_ROW_UNSTAGED.constants()),
+                (&[], partial_sums::ONE_ROW_UNSTAGED.constants()),
                 (&["WHOLE", "TILED"], tile::SMALL.constants()),
                 (&["TILED"], tile::SMALL.constants()),
-                (&["TILED", "COOPERATIVE"], tile::COOPERATIVE.constants()),
+                (&["TILED", "COOPERATIVE"], tile::COOPERATIVE_SMALL.constants()),
             ],
             _ => plain(&[&[]]),
         }

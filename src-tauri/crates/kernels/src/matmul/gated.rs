@@ -9,10 +9,12 @@ pub struct GatedLanes {
     pub lanes: u32,
     /// Pairs for which a lane reads x once.
     pub pairs: u32,
+    /// Blocks of each lane for which x waits in workgroup memory.
+    pub stages: u32,
 }
 
-/// As many matrix rows per lane as in a single product.
-pub const GATED_LANES: GatedLanes = GatedLanes { lanes: 64, pairs: 1 };
+/// Lanes that share x.
+pub const GATED_LANES: GatedLanes = GatedLanes { lanes: 256, pairs: 1, stages: 1 };
 
 impl GatedLanes {
     /// Returns the outputs of a workgroup.
@@ -22,6 +24,11 @@ impl GatedLanes {
 
     /// Returns the constants of the shader.
     pub fn constants(&self) -> ShaderConstants {
-        vec![("LANES", self.lanes), ("LANE_PAIRS", self.pairs), ("SUMS", 2 * self.pairs)]
+        vec![
+            ("LANES", self.lanes),
+            ("LANE_PAIRS", self.pairs),
+            ("SUMS", 2 * self.pairs),
+            ("STAGES", self.stages),
+        ]
     }
 }

@@ -28,6 +28,7 @@ struct Params {
 @group(0) @binding(6) var<storage, read_write> out: array<f32>;
 #import weight
 #import partial_sums
+#import staged_row
 
 @compute @workgroup_size(LANES)
 fn main(
@@ -41,17 +42,29 @@ fn main(
   // beyond the end the last output is computed again, and not written
   let last = p.n_out - 1u;
   var sums: array<f32, SUMS>;
-  var parts: array<array<vec4<f32>, 8>, SUMS>;
-  for (var block = partial; block * 32u < p.k; block += PARTIAL_SUMS) {
+  // the weights of a stage are under way while x is brought
+  var parts: array<array<vec4<f32>, 8>, STAGES * SUMS>;
+  let last_block = (p.k + 31u) / 32u - 1u;
+  for (var first = 0u; first <= last_block; first += STAGE_BLOCKS) {
+#repeat S STAGES
 #repeat O LANE_PAIRS
-    parts[O * 2u] = weights32(min(output + O, last) * p.row_quads, block);
-    parts[O * 2u + 1u] = weights32((p.n_out + min(output + O, last)) * p.row_quads, block);
-#end
-#repeat Q 8
     {
-      let x = x_quad(0u, block * 8u + Q);
-#repeat S SUMS
-      sums[S] = multiply_add4(sums[S], operand(parts[S][Q]), x);
+      let block = min(first + S * PARTIAL_SUMS + partial, last_block);
+      parts[S * SUMS + O * 2u] = weights32(min(output + O, last) * p.row_quads, block);
+      parts[S * SUMS + O * 2u + 1u] = weights32((p.n_out + min(output + O, last)) * p.row_quads, block);
+    }
+#end
+#end
+    bring_stage(lane, 0u, first, last_block);
+#repeat S STAGES
+    if (first + S * PARTIAL_SUMS + partial <= last_block) {
+#repeat Q 8
+      {
+        let x = staged_quad(S * PARTIAL_SUMS + partial, Q);
+#repeat O SUMS
+        sums[O] = multiply_add4(sums[O], operand(parts[S * SUMS + O][Q]), x);
+#end
+      }
 #end
     }
 #end

@@ -34,6 +34,9 @@ struct Params {
 @group(0) @binding(5) var<storage, read_write> out: array<f32>;
 #import weight
 #import partial_sums
+#ifdef STAGES
+#import staged_row
+#endif
 
 fn n_rows_of_x() -> u32 {
   return select(step.n_tokens, step.n_outputs, p.of_outputs == 1u);
@@ -102,6 +105,34 @@ fn main(
   let last_output = p.n_rows - 1u;
   let last_row = n_rows_of_x() - 1u;
   var sums: array<f32, SUMS>;
+#ifdef STAGES
+  // one row; the weights of a stage are under way while x is brought
+  var parts: array<array<vec4<f32>, 8>, STAGES * LANE_OUTPUTS>;
+  let last_block = (p.k + 31u) / 32u - 1u;
+  for (var first = 0u; first <= last_block; first += STAGE_BLOCKS) {
+#repeat S STAGES
+#repeat O LANE_OUTPUTS
+    parts[S * LANE_OUTPUTS + O] = weights32(
+      min(output + O, last_output) * p.row_quads,
+      min(first + S * PARTIAL_SUMS + partial, last_block),
+    );
+#end
+#end
+    bring_stage(lane, row, first, last_block);
+#repeat S STAGES
+    if (first + S * PARTIAL_SUMS + partial <= last_block) {
+#repeat Q 8
+      {
+        let x = staged_quad(S * PARTIAL_SUMS + partial, Q);
+#repeat O LANE_OUTPUTS
+        sums[O] = multiply_add4(sums[O], operand(parts[S * LANE_OUTPUTS + O][Q]), x);
+#end
+      }
+#end
+    }
+#end
+  }
+#else
   var parts: array<array<vec4<f32>, 8>, LANE_OUTPUTS>;
   for (var block = partial; block * 32u < p.k; block += PARTIAL_SUMS) {
 #repeat O LANE_OUTPUTS
@@ -121,6 +152,7 @@ fn main(
     }
 #end
   }
+#endif
   add_partial_sums(lane, &sums);
 #repeat O LANE_OUTPUTS
 #repeat R LANE_ROWS

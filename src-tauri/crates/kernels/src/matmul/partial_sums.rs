@@ -25,12 +25,16 @@ pub struct ReductionLanes {
     pub outputs: u32,
     /// Rows for which a lane decodes a weight once.
     pub rows: u32,
+    /// Blocks of each lane for which a row of x waits in workgroup memory. 0: lanes read x from its buffer.
+    pub stages: u32,
 }
 
-/// Decoding: each weight is read once, by as many lanes as possible.
-pub const ONE_ROW: ReductionLanes = ReductionLanes { lanes: 64, outputs: 2, rows: 1 };
+/// Decoding: each weight is read once, by as many lanes as possible, which share x.
+pub const ONE_ROW: ReductionLanes = ReductionLanes { lanes: 256, outputs: 1, rows: 1, stages: 2 };
+/// A row by small workgroups whose lanes read x from its buffer: where sharing does not pay, and for experts.
+pub const ONE_ROW_UNSTAGED: ReductionLanes = ReductionLanes { lanes: 64, outputs: 2, rows: 1, stages: 0 };
 /// A few sequences, or a draft under verification.
-pub const FEW_ROWS: ReductionLanes = ReductionLanes { lanes: 64, outputs: 2, rows: 8 };
+pub const FEW_ROWS: ReductionLanes = ReductionLanes { lanes: 64, outputs: 2, rows: 8, stages: 0 };
 
 impl ReductionLanes {
     /// Returns the outputs of a workgroup.
@@ -42,6 +46,14 @@ impl ReductionLanes {
     pub fn constants(&self) -> ShaderConstants {
         let sums = self.outputs * self.rows;
         debug_assert!(sums <= PARTIAL_SUMS && self.lanes.is_multiple_of(PARTIAL_SUMS));
-        vec![("LANES", self.lanes), ("LANE_OUTPUTS", self.outputs), ("LANE_ROWS", self.rows), ("SUMS", sums)]
+        debug_assert!(self.stages == 0 || self.rows == 1);
+        let mut constants = vec![
+            ("LANES", self.lanes),
+            ("LANE_OUTPUTS", self.outputs),
+            ("LANE_ROWS", self.rows),
+            ("SUMS", sums),
+        ];
+        constants.extend((self.stages > 0).then_some(("STAGES", self.stages)));
+        constants
     }
 }

@@ -1,14 +1,17 @@
 //! The shapes of GPU kernels that compute a tile of products. Weights of some outputs are decoded once into
 //! workgroup memory and multiplied with many rows.
 
+use super::cooperative::{LANES, SIDE};
 use super::partial_sums::{BLOCK, ShaderConstants};
 
 /// Rows of x per lane, held as one vector.
 const LANE_ROWS: u32 = 4;
 /// Bytes of a tile row: a block and one more vector, so that lanes use different memory banks.
 const PITCH_BYTES: u32 = (BLOCK as u32 + 4) * 4;
-/// The same in f16, for cooperative matrices.
-const HALVED_PITCH_BYTES: u32 = (BLOCK as u32 + 8) * 2;
+/// The same for cooperative matrices: two blocks and two vectors, in f16.
+const HALVED_PITCH_BYTES: u32 = (2 * BLOCK as u32 + 8) * 2;
+/// Bytes of the sums of a cooperative matrix.
+const SUMS_BYTES: u32 = SIDE * SIDE * 4;
 
 /// How a workgroup computes its tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,9 +46,13 @@ pub const SMALL: MatMulTile =
 pub const SQUARE: MatMulTile =
     MatMulTile { outputs: 64, rows: 64, lane_outputs: 4, method: TileMethod::Lanes };
 
-/// For cooperative matrices: four subgroups of 32 lanes compute a quarter each, of two by two matrices.
+/// For cooperative matrices: each subgroup computes two by two of them.
 pub const COOPERATIVE: MatMulTile =
-    MatMulTile { outputs: 64, rows: 64, lane_outputs: 8, method: TileMethod::CooperativeMatrices };
+    MatMulTile { outputs: 128, rows: 64, lane_outputs: 8, method: TileMethod::CooperativeMatrices };
+/// The same for matrices of few rows, whose large tiles would leave part of the GPU idle, and for experts.
+pub const COOPERATIVE_SMALL: MatMulTile = MatMulTile { outputs: 64, ..COOPERATIVE };
+/// Matrices of fewer rows get the small tile.
+pub const MIN_COOPERATIVE_OUTPUTS: u32 = 6144;
 
 /// Up to this many rows, lanes share sums instead of using tiles.
 pub const MAX_REDUCTION_ROWS: usize = 32;
@@ -62,21 +69,27 @@ impl MatMulTile {
     pub fn shared_bytes(&self) -> u32 {
         match self.method {
             TileMethod::Lanes => (self.outputs + self.rows) * PITCH_BYTES,
-            // plus all sums as floats
+            // plus a matrix of sums for each subgroup
             TileMethod::CooperativeMatrices => {
-                (self.outputs + self.rows) * HALVED_PITCH_BYTES + self.outputs * self.rows * 4
+                (self.outputs + self.rows) * HALVED_PITCH_BYTES + self.lanes() / LANES * SUMS_BYTES
             }
         }
     }
 
     /// Returns the constants of the shader.
     pub fn constants(&self) -> ShaderConstants {
-        vec![
+        let mut constants = vec![
             ("LANES", self.lanes()),
             ("TILE_OUTPUTS", self.outputs),
             ("TILE_ROWS", self.rows),
             ("LANE_OUTPUTS", self.lane_outputs),
-        ]
+        ];
+        if self.method == TileMethod::CooperativeMatrices {
+            // quads of two blocks of the tile's rows that a lane reads
+            let n_quads = self.rows * 2 * BLOCK as u32 / 4;
+            constants.push(("X_READS", n_quads / self.lanes()));
+        }
+        constants
     }
 }
 
@@ -86,14 +99,15 @@ mod tests {
 
     #[test]
     fn tiles_are_shared_out_evenly() {
-        for tile in [LARGE, SQUARE, SMALL, COOPERATIVE] {
+        for tile in [LARGE, SQUARE, SMALL, COOPERATIVE, COOPERATIVE_SMALL] {
             assert!(tile.outputs.is_multiple_of(tile.lane_outputs) && tile.rows.is_multiple_of(LANE_ROWS));
             // the minimum every GPU must offer: the small tile fits everywhere
             assert!(tile.lanes() <= 256);
         }
         assert!(SMALL.shared_bytes() <= 16384 && LARGE.shared_bytes() <= 32768);
         // as divided in `cooperative.wgsl`
-        let MatMulTile { outputs, rows, .. } = COOPERATIVE;
-        assert_eq!((outputs, rows, COOPERATIVE.lanes()), (64, 64, 4 * 32));
+        for tile in [COOPERATIVE, COOPERATIVE_SMALL] {
+            assert_eq!((tile.rows, tile.lanes()), (64, 2 * tile.outputs));
+        }
     }
 }

@@ -3,6 +3,8 @@
 //! The fast path splits positions into chunks at absolute multiples of `CHUNK`, computes a softmax for each, and merges
 //! them in rising order. So the result of a row depends on its position alone.
 
+#[cfg(feature = "gpu")]
+pub mod lanes;
 mod merge;
 pub mod page_operands;
 pub mod pages;

@@ -9,12 +9,11 @@
 // groups of four queries at a time
 #ifdef EIGHT
 #define FOURS 2u
+#define N_QUERIES 8u
 #else
 #define FOURS 1u
+#define N_QUERIES 4u
 #endif
-// lanes of the second stage of a reduction, and how many inputs each of them takes
-#define FEW 16u
-#define NEIGHBOURS 8u
 #import batch
 #import exp
 struct Params {
@@ -64,22 +63,13 @@ struct Params {
 // (tokens, n_heads, head_dim); of partial results (tokens, n_heads, n_chunks, head_dim + 2): weighted sum, largest score, sum of weights
 @group(0) @binding(6) var<storage, read_write> out: array<f32>;
 #import kv_rows
+#import attention_lanes
 
 const HIDDEN: f32 = -3.4028234e38;
-const N_QUERIES = 4u * FOURS;
 // head_dim · FOURS at most
 var<workgroup> query: array<vec4<f32>, 512>;
 // (FOURS, CHUNK); later sums passed between strands
 var<workgroup> scores: array<vec4<f32>, FOURS * CHUNK>;
-#ifdef SUBGROUPS
-const N_PARTS = LANES >> SHUFFLES;
-// used alternately, so that none is written while another lane still reads it
-var<workgroup> maxima: array<vec4<f32>, FOURS * N_PARTS>;
-var<workgroup> totals: array<vec4<f32>, FOURS * N_PARTS>;
-#else
-var<workgroup> lanes: array<vec4<f32>, FOURS * LANES>;
-var<workgroup> few: array<vec4<f32>, FOURS * FEW>;
-#endif
 
 // position of the workgroup
 var<private> kv_head: u32;
@@ -152,32 +142,40 @@ fn begin(lane: u32) {
     let i = at % FOURS * 4u;
     query[at] = vec4(element(i, d), element(i + 1u, d), element(i + 2u, d), element(i + 3u, d));
   }
-  for (var v = 0u; v < FOURS; v++) {
-    most[v] = vec4<f32>(HIDDEN);
-    total[v] = vec4<f32>();
+#repeat V FOURS
+  {
+    most[V] = vec4<f32>(HIDDEN);
+    total[V] = vec4<f32>();
     if (p.has_sinks == 1u && p.is_part == 0u) {
-      for (var c = 0u; c < 4u; c++) {
-        most[v][c] = sinks[min(head_of(4u * v + c), p.n_heads - 1u)];
+#repeat C 4
+      {
+        most[V][C] = sinks[min(head_of(4u * V + C), p.n_heads - 1u)];
       }
-      total[v] = vec4<f32>(1.0);
+#end
+      total[V] = vec4<f32>(1.0);
     }
   }
-  for (var i = 0u; i < N_QUERIES; i++) {
-    sums[i] = vec4<f32>();
+#end
+#repeat I N_QUERIES
+  {
+    sums[I] = vec4<f32>();
   }
+#end
 }
 
 // Sets the visible positions of the queries of rows `row..end`; others see none.
 fn look(row: u32, end: u32) {
-  for (var i = 0u; i < N_QUERIES; i++) {
-    let its_row = row_of(i);
+#repeat I N_QUERIES
+  {
+    let its_row = row_of(I);
     var span = vec2<u32>(1u, 0u);
-    if (is_query(i) && its_row >= row && its_row < end) {
+    if (is_query(I) && its_row >= row && its_row < end) {
       span = seen(its_row);
     }
-    firsts[i / 4u][i % 4u] = span.x;
-    lasts[i / 4u][i % 4u] = span.y;
+    firsts[I / 4u][I % 4u] = span.x;
+    lasts[I / 4u][I % 4u] = span.y;
   }
+#end
 }
 
 fn is_seen(v: u32, position: u32) -> vec4<bool> {
@@ -223,165 +221,72 @@ fn values_of(block: u32, slot: u32, d: u32) -> vec4<f32> {
   return values_at(block, p.head_dim, slot, d);
 }
 
-// The maximum and the sum over lanes, for each query, as a binary tree over neighbours with both lane reductions. Acts as
-// a barrier: earlier writes are visible to all lanes afterwards.
-#ifdef SUBGROUPS
-fn largest_of(lane: u32, mine: array<vec4<f32>, FOURS>) -> array<vec4<f32>, FOURS> {
-  var found = mine;
-  for (var v = 0u; v < FOURS; v++) {
-#repeat STEP SHUFFLES
-    found[v] = max(found[v], subgroupShuffleXor(found[v], 1u << STEP));
-#end
-    if (lane % (1u << SHUFFLES) == 0u) {
-      maxima[v * N_PARTS + (lane >> SHUFFLES)] = found[v];
-    }
-  }
-  workgroupBarrier();
-  for (var v = 0u; v < FOURS; v++) {
-    for (var i = 0u; i < N_PARTS; i++) {
-      found[v] = max(found[v], maxima[v * N_PARTS + i]);
-    }
-  }
-  return found;
-}
-
-fn sum_of(lane: u32, mine: array<vec4<f32>, FOURS>) -> array<vec4<f32>, FOURS> {
-  var found = mine;
-  for (var v = 0u; v < FOURS; v++) {
-#repeat STEP SHUFFLES
-    found[v] += subgroupShuffleXor(found[v], 1u << STEP);
-#end
-    if (lane % (1u << SHUFFLES) == 0u) {
-      totals[v * N_PARTS + (lane >> SHUFFLES)] = found[v];
-    }
-  }
-  workgroupBarrier();
-  for (var v = 0u; v < FOURS; v++) {
-    var parts: array<vec4<f32>, N_PARTS>;
-    for (var i = 0u; i < N_PARTS; i++) {
-      parts[i] = totals[v * N_PARTS + i];
-    }
-    for (var n = 1u; n < N_PARTS; n *= 2u) {
-      for (var i = 0u; i < N_PARTS; i += 2u * n) {
-        parts[i] += parts[i + n];
-      }
-    }
-    found[v] = parts[0];
-  }
-  return found;
-}
-#else
-fn largest_of(lane: u32, mine: array<vec4<f32>, FOURS>) -> array<vec4<f32>, FOURS> {
-  var found = mine;
-  for (var v = 0u; v < FOURS; v++) {
-    lanes[v * LANES + lane] = mine[v];
-  }
-  workgroupBarrier();
-  if (lane < FEW * FOURS) {
-    let at = lane / FEW * LANES + lane % FEW * NEIGHBOURS;
-    var largest = lanes[at];
-    for (var i = 1u; i < NEIGHBOURS; i++) {
-      largest = max(largest, lanes[at + i]);
-    }
-    few[lane] = largest;
-  }
-  workgroupBarrier();
-  for (var v = 0u; v < FOURS; v++) {
-    for (var i = 0u; i < FEW; i++) {
-      found[v] = max(found[v], few[v * FEW + i]);
-    }
-  }
-  return found;
-}
-
-fn sum_of(lane: u32, mine: array<vec4<f32>, FOURS>) -> array<vec4<f32>, FOURS> {
-  var found = mine;
-  for (var v = 0u; v < FOURS; v++) {
-    lanes[v * LANES + lane] = mine[v];
-  }
-  workgroupBarrier();
-  if (lane < FEW * FOURS) {
-    let at = lane / FEW * LANES + lane % FEW * NEIGHBOURS;
-    var parts: array<vec4<f32>, NEIGHBOURS>;
-    for (var i = 0u; i < NEIGHBOURS; i++) {
-      parts[i] = lanes[at + i];
-    }
-    for (var n = 1u; n < NEIGHBOURS; n *= 2u) {
-      for (var i = 0u; i < NEIGHBOURS; i += 2u * n) {
-        parts[i] += parts[i + n];
-      }
-    }
-    few[lane] = parts[0];
-  }
-  workgroupBarrier();
-  for (var v = 0u; v < FOURS; v++) {
-    var parts: array<vec4<f32>, FEW>;
-    for (var i = 0u; i < FEW; i++) {
-      parts[i] = few[v * FEW + i];
-    }
-    for (var n = 1u; n < FEW; n *= 2u) {
-      for (var i = 0u; i < FEW; i += 2u * n) {
-        parts[i] += parts[i + n];
-      }
-    }
-    found[v] = parts[0];
-  }
-  return found;
-}
-#endif
-
 // Computes the softmax weights of positions `low..high` of a chunk into `scores`. Returns the largest score and the sum of
 // weights of each query.
 fn weigh(lane: u32, table: u32, chunk: u32, low: u32, high: u32) -> array<vec4<f32>, 2u * FOURS> {
   let j = chunk + 2u * lane;
   var even: array<vec4<f32>, FOURS>;
   var odd: array<vec4<f32>, FOURS>;
-  for (var v = 0u; v < FOURS; v++) {
-    even[v] = vec4<f32>();
-    odd[v] = vec4<f32>();
+#repeat V FOURS
+  {
+    even[V] = vec4<f32>();
+    odd[V] = vec4<f32>();
   }
+#end
   if (j + 1u >= low && j < high) {
     let block = block_at(table, j, false);
     for (var d = 0u; d < p.head_dim; d += 4u) {
       let keys = keys_of(block, j % PAGE_LEN, d);
-      for (var v = 0u; v < FOURS; v++) {
-        for (var e = 0u; e < 4u; e++) {
-          let four = query[(d + e) * FOURS + v];
-          even[v] = fma(four, vec4<f32>(keys.even[e]), even[v]);
-          odd[v] = fma(four, vec4<f32>(keys.odd[e]), odd[v]);
+#repeat V FOURS
+      {
+#repeat E 4
+        {
+          let four = query[(d + E) * FOURS + V];
+          even[V] = fma(four, vec4<f32>(keys.even[E]), even[V]);
+          odd[V] = fma(four, vec4<f32>(keys.odd[E]), odd[V]);
         }
+#end
       }
+#end
     }
   }
   var mine: array<vec4<f32>, FOURS>;
-  for (var v = 0u; v < FOURS; v++) {
-    even[v] = scored(v, j, even[v]);
-    odd[v] = scored(v, j + 1u, odd[v]);
-    mine[v] = max(even[v], odd[v]);
+#repeat V FOURS
+  {
+    even[V] = scored(V, j, even[V]);
+    odd[V] = scored(V, j + 1u, odd[V]);
+    mine[V] = max(even[V], odd[V]);
   }
+#end
   let largest = largest_of(lane, mine);
-  for (var v = 0u; v < FOURS; v++) {
-    let one = select(vec4<f32>(), exp(even[v] - largest[v]), is_seen(v, j));
-    let two = select(vec4<f32>(), exp(odd[v] - largest[v]), is_seen(v, j + 1u));
-    scores[v * CHUNK + 2u * lane] = one;
-    scores[v * CHUNK + 2u * lane + 1u] = two;
-    mine[v] = one + two;
+#repeat V FOURS
+  {
+    let one = select(vec4<f32>(), exp(even[V] - largest[V]), is_seen(V, j));
+    let two = select(vec4<f32>(), exp(odd[V] - largest[V]), is_seen(V, j + 1u));
+    scores[V * CHUNK + 2u * lane] = one;
+    scores[V * CHUNK + 2u * lane + 1u] = two;
+    mine[V] = one + two;
   }
+#end
   let sum = sum_of(lane, mine);
   var found: array<vec4<f32>, 2u * FOURS>;
-  for (var v = 0u; v < FOURS; v++) {
-    found[v] = largest[v];
-    found[FOURS + v] = sum[v];
+#repeat V FOURS
+  {
+    found[V] = largest[V];
+    found[FOURS + V] = sum[V];
   }
+#end
   return found;
 }
 
 // Sums the values of a chunk by the weights in `scores`. The lanes of the first strand return the result.
 fn sum_up(lane: u32, table: u32, chunk: u32, low: u32, high: u32) -> array<vec4<f32>, N_QUERIES> {
   var part: array<vec4<f32>, N_QUERIES>;
-  for (var i = 0u; i < N_QUERIES; i++) {
-    part[i] = vec4<f32>();
+#repeat I N_QUERIES
+  {
+    part[I] = vec4<f32>();
   }
+#end
   let n_lanes = (p.head_dim + 3u) / 4u;
   let strand = lane / n_lanes;
   let d = lane % n_lanes * 4u;
@@ -389,27 +294,35 @@ fn sum_up(lane: u32, table: u32, chunk: u32, low: u32, high: u32) -> array<vec4<
     let ahead = (strand + p.strands - (low - chunk) % p.strands) % p.strands;
     for (var j = low + ahead; j < high; j += p.strands) {
       let value = values_of(block_at(table, j, true), j % PAGE_LEN, d);
-      for (var v = 0u; v < FOURS; v++) {
-        let share = scores[v * CHUNK + j - chunk];
-        for (var e = 0u; e < 4u; e++) {
-          part[4u * v + e] = fma(share, vec4<f32>(value[e]), part[4u * v + e]);
+#repeat V FOURS
+      {
+        let share = scores[V * CHUNK + j - chunk];
+#repeat E 4
+        {
+          part[4u * V + E] = fma(share, vec4<f32>(value[E]), part[4u * V + E]);
         }
+#end
       }
+#end
     }
   }
   for (var half = p.strands / 2u; half > 0u; half /= 2u) {
     // weights, or an earlier half, have been read
     workgroupBarrier();
     if (strand >= half && strand < 2u * half) {
-      for (var i = 0u; i < N_QUERIES; i++) {
-        scores[i * (LANES / 2u) + lane - half * n_lanes] = part[i];
+#repeat I N_QUERIES
+      {
+        scores[I * (LANES / 2u) + lane - half * n_lanes] = part[I];
       }
+#end
     }
     workgroupBarrier();
     if (strand < half) {
-      for (var i = 0u; i < N_QUERIES; i++) {
-        part[i] += scores[i * (LANES / 2u) + lane];
+#repeat I N_QUERIES
+      {
+        part[I] += scores[I * (LANES / 2u) + lane];
       }
+#end
     }
   }
   return part;
@@ -418,41 +331,43 @@ fn sum_up(lane: u32, table: u32, chunk: u32, low: u32, high: u32) -> array<vec4<
 fn attend(lane: u32, table: u32, chunk: u32, low: u32, high: u32) {
   let found = weigh(lane, table, chunk, low, high);
   let part = sum_up(lane, table, chunk, low, high);
-  for (var v = 0u; v < FOURS; v++) {
+#repeat V FOURS
+  {
     // queries that see nothing of the chunk are unchanged
-    let stays = found[FOURS + v] == vec4<f32>();
-    let now = max(most[v], found[v]);
-    let old = exp(most[v] - now);
-    let new_ = exp(found[v] - now);
-    total[v] = select(fma(total[v], old, found[FOURS + v] * new_), total[v], stays);
-    for (var e = 0u; e < 4u; e++) {
-      let i = 4u * v + e;
-      sums[i] = select(fma(sums[i], old, part[i] * new_), sums[i], stays);
+    let stays = found[FOURS + V] == vec4<f32>();
+    let now = max(most[V], found[V]);
+    let old = exp(most[V] - now);
+    let new_ = exp(found[V] - now);
+    total[V] = select(fma(total[V], old, found[FOURS + V] * new_), total[V], stays);
+#repeat E 4
+    {
+      sums[4u * V + E] =
+        select(fma(sums[4u * V + E], old, part[4u * V + E] * new_), sums[4u * V + E], stays);
     }
-    most[v] = select(now, most[v], stays);
+#end
+    most[V] = select(now, most[V], stays);
   }
+#end
 }
 
 fn finish(lane: u32, part: u32) {
-  for (var i = 0u; i < N_QUERIES; i++) {
-    if (!is_query(i)) {
-      continue;
-    }
-    let v = i / 4u;
-    let c = i % 4u;
-    let at = row_of(i) * p.n_heads + head_of(i);
+#repeat I N_QUERIES
+  if (is_query(I)) {
+    let at = row_of(I) * p.n_heads + head_of(I);
     let base = select(at * p.head_dim, (at * step.n_chunks + part) * (p.head_dim + 2u), p.is_part == 1u);
-    for (var e = 0u; e < 4u; e++) {
-      let d = 4u * lane + e;
-      if (d < p.head_dim) {
-        out[base + d] = select(sums[4u * v + e][c] / total[v][c], sums[4u * v + e][c], p.is_part == 1u);
-      }
+    let all = total[I / 4u][I % 4u];
+#repeat E 4
+    if (4u * lane + E < p.head_dim) {
+      let sum = sums[I / 4u * 4u + E][I % 4u];
+      out[base + 4u * lane + E] = select(sum / all, sum, p.is_part == 1u);
     }
+#end
     if (p.is_part == 1u && lane == 0u) {
-      out[base + p.head_dim] = most[v][c];
-      out[base + p.head_dim + 1u] = total[v][c];
+      out[base + p.head_dim] = most[I / 4u][I % 4u];
+      out[base + p.head_dim + 1u] = all;
     }
   }
+#end
 }
 
 @compute @workgroup_size(128)

@@ -20,6 +20,13 @@ fn sum_lanes(lane: u32, value: f32) -> f32 {
   sum += subgroupShuffleXor(sum, 1u << STEP);
 #end
   bring(lane, sum);
+  if (N_PARTS <= 1u << SHUFFLES) {
+    sum = parts_[lane % N_PARTS];
+    for (var n = 1u; n < N_PARTS; n *= 2u) {
+      sum += subgroupShuffleXor(sum, n);
+    }
+    return sum;
+  }
   var parts = parts_;
   for (var n = 1u; n < N_PARTS; n *= 2u) {
     for (var i = 0u; i < N_PARTS; i += 2u * n) {

@@ -1,5 +1,4 @@
-// norm(a + b), keeping the sum; one workgroup per row. Squares are summed in the order of `ops/rms_norm.wgsl`.
-#define LANES 128u
+// norm(a + b), keeping the sum; one workgroup of LANES per row. Squares are summed in the order of `ops/rms_norm.wgsl`.
 #import batch
 #import dot
 struct Params {
@@ -22,30 +21,63 @@ struct Params {
 @group(0) @binding(7) var<storage, read> weight_before: array<f32>;
 #endif
 
-@compute @workgroup_size(128)
+// elements that a lane reads together, so that it waits for memory once
+#define READS 4u
+
+@compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) id: vec3<u32>, LANE_BUILTINS) {
   let lane = LANE;
   let base = id.z * p.width;
+  let last = p.width - 1u;
+  var v: array<f32, READS>;
+  var w: array<f32, READS>;
 #ifdef BEFORE
   var before = 0.0;
-  for (var i = lane; i < p.width; i += LANES) {
-    let v = b[base + i];
-    before = fma(v, v, before);
+  for (var first = lane; first < p.width; first += LANES * READS) {
+#repeat I READS
+    v[I] = b[base + min(first + I * LANES, last)];
+#end
+#repeat I READS
+    if (first + I * LANES <= last) {
+      before = fma(v[I], v[I], before);
+    }
+#end
   }
   let factor = 1.0 / sqrt(sum_lanes(lane, before) / f32(p.width) + p.eps_before);
 #endif
   var square = 0.0;
-  for (var i = lane; i < p.width; i += LANES) {
+  for (var first = lane; first < p.width; first += LANES * READS) {
+#repeat I READS
+    {
+      let i = min(first + I * LANES, last);
 #ifdef BEFORE
-    let v = a[base + i] + b[base + i] * factor * weight_before[i];
+      v[I] = a[base + i] + b[base + i] * factor * weight_before[i];
 #else
-    let v = a[base + i] + b[base + i];
+      v[I] = a[base + i] + b[base + i];
 #endif
-    sum[base + i] = v;
-    square = fma(v, v, square);
+      w[I] = weight[i];
+    }
+#end
+#repeat I READS
+    if (first + I * LANES <= last) {
+      sum[base + first + I * LANES] = v[I];
+      square = fma(v[I], v[I], square);
+    }
+#end
   }
   let scale = 1.0 / sqrt(sum_lanes(lane, square) / f32(p.width) + p.eps);
-  for (var i = lane; i < p.width; i += LANES) {
-    out[base + i] = sum[base + i] * scale * weight[i];
+  for (var first = lane; first < p.width; first += LANES * READS) {
+    // otherwise all elements are held already
+    if (p.width > LANES * READS) {
+#repeat I READS
+      v[I] = sum[base + min(first + I * LANES, last)];
+      w[I] = weight[min(first + I * LANES, last)];
+#end
+    }
+#repeat I READS
+    if (first + I * LANES <= last) {
+      out[base + first + I * LANES] = v[I] * scale * w[I];
+    }
+#end
   }
 }

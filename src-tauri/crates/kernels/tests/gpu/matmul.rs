@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use kernels::GpuSelector;
 use kernels::gpu::{Gpu, GpuContext, GpuOptions};
 use kernels::*;
+use test_support::{Missing, skip};
 use weights::DType;
 
 use crate::common::*;
@@ -157,6 +158,37 @@ fn a_row_has_the_same_bits_alone_among_few_and_among_many() {
             // neither subgroups nor slices change a bit; f16 changes most
             assert_eq!(many == of_floats, !is_halved(*uses), "{name}: {dtype}");
         }
+    }
+}
+
+/// Prompts are close to the specification; answers, and batches of several sequences, have the bits of single precision.
+#[test]
+fn cooperative_matrices_multiply_prompts_only() {
+    let uses = GpuOptions { precision: Precision::Matrices, ..PLAIN };
+    let context = match GpuContext::open_using(&GpuSelector::Any, uses) {
+        Ok(context) => context,
+        Err(error) => {
+            assert!(error.to_string().contains("no cooperative matrices"), "{error}");
+            skip!(Missing::Gpu, "{error}");
+        }
+    };
+    let open = || -> Box<dyn Backend> { Box::new(Gpu::new(context.clone())) };
+    let text = tokens(70, N_VOCAB, 9);
+    let run = |graph: &Graph, device: Box<dyn Backend>, chunks: &[usize]| {
+        let mut executor = Executor::new(graph.clone(), vec![device], CAPACITY).unwrap();
+        run_chunks(&mut executor, &text, &PAGES, chunks)
+    };
+    for (dtype, k, n_out) in SHAPES {
+        let graph = products(dtype, k, n_out);
+        let expected = run(&graph, Box::new(Scalar::new()), &[70]);
+        let found = run(&graph, open(), &[70]);
+        let size = (expected.iter().map(|x| x * x).sum::<f32>() / expected.len() as f32).sqrt();
+        for (a, b) in expected.iter().zip(&found) {
+            assert!((a - b).abs() <= HALVED * size, "{dtype} {n_out} x {k}: {b}, not {a}");
+        }
+        assert!(expected != found, "{dtype}: they round");
+        let few = run(&graph, open(), &[1, 5, 32, 32]);
+        assert_eq!(few, run(&graph, on(0), &[70]), "{dtype}: few rows");
     }
 }
 
