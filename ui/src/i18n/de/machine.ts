@@ -19,12 +19,12 @@ export const machine: Catalogue['settings'] = {
   },
   gpu_precision: {
     label: 'GPU-Genauigkeit',
-    help: 'Genauigkeit der Matrixmultiplikationen auf der GPU. 32 Bit ist am genauesten. 16 Bit kann Prompts schneller verarbeiten, mit weit kleinerem Fehler als die Ganzzahlen der CPU. Tensor-Kerne sind noch schneller, aber Antworten hängen dann leicht davon ab, was im selben Batch läuft. Modi, die eine GPU nicht oder falsch berechnet, werden übersprungen.',
+    help: 'Genauigkeit der Matrixmultiplikationen auf der GPU. „Automatisch“ verarbeitet Prompts mit 16 Bit auf Tensor-Kernen, wo eine GPU sie hat, und damit um ein Mehrfaches schneller. Antworten werden mit 32 Bit berechnet. „16 Bit“ rundet beides, mit weit kleinerem Fehler als die Ganzzahlen der CPU. Modi, die eine GPU nicht oder falsch berechnet, werden übersprungen.',
     options: {
-      auto: 'Automatisch (32 Bit)',
+      auto: 'Automatisch',
       f32: '32 Bit',
       f16: '16 Bit',
-      matrices: '16 Bit auf Tensor-Kernen (experimentell)',
+      matrices: 'Prompts mit 16 Bit auf Tensor-Kernen',
     },
   },
   gpu_devices: {

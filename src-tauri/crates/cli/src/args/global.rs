@@ -59,7 +59,8 @@ pub struct Global {
     /// Layers to compute on GPUs, the rest on the CPU [default: as many as fit]
     #[arg(long, global = true, value_name = "N|all|auto")]
     pub gpu_layers: Option<GpuLayers>,
-    /// Precision of GPU matrix multiplications: 32-bit, 16-bit, or 16-bit on tensor cores
+    /// Precision of GPU matrix multiplications: 32-bit, 16-bit, or prompts in 16-bit on tensor cores, which is automatic
+    /// where a GPU has them
     #[arg(long, global = true, value_enum)]
     pub gpu_precision: Option<GpuPrecisionArg>,
     /// GPUs to use, by number or part of the name as listed by `nook devices`

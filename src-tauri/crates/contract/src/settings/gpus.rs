@@ -37,13 +37,13 @@ pub static ROWS: &[Setting] = &[
         key: "gpu_precision",
         section: CARDS,
         label: "GPU precision",
-        help: "Precision of GPU matrix multiplications. 32-bit is the most exact. 16-bit can process prompts faster, still with far less error than the CPU's integers. Tensor cores are faster still, but answers then depend slightly on what else runs in the same batch. Modes that a GPU lacks or computes incorrectly are skipped.",
+        help: "Precision of GPU matrix multiplications. Automatic reads prompts in 16-bit on tensor cores where a GPU has them, which is several times faster, and computes answers in 32-bit. 16-bit rounds both, still with far less error than the CPU's integers. Modes that a GPU lacks or computes incorrectly are skipped.",
         kind: || {
             choice(&[
-                ("auto", "Automatic (32-bit)"),
+                ("auto", "Automatic"),
                 ("f32", "32-bit"),
                 ("f16", "16-bit"),
-                ("matrices", "16-bit on tensor cores (experimental)"),
+                ("matrices", "Prompts in 16-bit on tensor cores"),
             ])
         },
         default: || json!("auto"),
