@@ -293,7 +293,8 @@ mod tests {
     #[test]
     fn errors_that_shrinking_cannot_help_move_to_the_cpu() {
         let model = small("llama-3.2-1b", 2);
-        let requested = LoadOptions { devices: Devices::Gpu { layers: None }, ..LoadOptions::default() };
+        let devices = Devices::Gpu { layers: None };
+        let requested = LoadOptions { devices, gpu_precision: Precision::F32, ..LoadOptions::default() };
         for code in
             ["kernels.gpu_absent", "kernels.gpu_invalid", "kernels.gpu_wrong", "kernels.gpu_precision"]
         {

@@ -67,7 +67,17 @@ impl Device {
             experimental_features: experimental(features),
             ..wgpu::DeviceDescriptor::default()
         }))
-        .map_err(|error| KernelError::gpu_absent(&format!("{} could not be opened: {error}", info.name)))?;
+        .map_err(|error| {
+            match features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX) {
+                // it may open without
+                true => KernelError::Gpu {
+                    fault: GpuFault::Precision,
+                    adapter: info.name.clone(),
+                    message: format!("cooperative matrices: {error}"),
+                },
+                false => KernelError::gpu_absent(&format!("{} could not be opened: {error}", info.name)),
+            }
+        })?;
         let faults = FaultLog::default();
         let log = faults.clone();
         device.on_uncaptured_error(Arc::new(move |error| log.record(fault_of(&error), error.to_string())));

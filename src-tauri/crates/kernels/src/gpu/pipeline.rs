@@ -106,7 +106,16 @@ impl Pipelines {
         let defines: Vec<Define> = gpu.features().defines().into_iter().chain(variant.defines()).collect();
         let source = expand(shader.source, &defines, variant.weight.map(|packing| packing.source))
             .map_err(|message| gpu.error(GpuFault::Invalid, format!("{name}: {message}")))?;
-        gpu.scoped(|| format!("kernel {name}"), || self.compile_source(gpu, name, shader, source))
+        let compiled =
+            gpu.scoped(|| format!("kernel {name}"), || self.compile_source(gpu, name, shader, source));
+        let is_optional = variant.defines.contains(&"COOPERATIVE");
+        compiled.map_err(|error| match error {
+            // the kernels of another precision may compile
+            KernelError::Gpu { fault: GpuFault::Invalid, message, .. } if is_optional => {
+                gpu.error(GpuFault::Precision, message)
+            }
+            error => error,
+        })
     }
 
     fn compile_source(&self, gpu: &Device, name: &str, shader: &Shader, source: String) -> Pipeline {
