@@ -28,7 +28,7 @@ const HALF_TOLERANCE: f32 = 4e-3;
 /// Tolerance of attention over stored values: a value that rounds the other way is off by 1/15.
 const STORED_TOLERANCE: f32 = 3e-2;
 /// Tolerance of a whole layer whose operands are rounded to half precision: one of its rows, whose attention almost ties,
-/// differs by 0.026 with Q4_1. A wrong kernel is off by more than 1.
+/// differs by 0.026 with Q4_1. Operands that are mixed up differ by about the size of the values, which is 1.
 const HALF_LAYER_TOLERANCE: f32 = 0.15;
 
 /// One group of kernels that is verified.
