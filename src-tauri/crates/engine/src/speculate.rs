@@ -58,6 +58,8 @@ pub struct Speculation {
 /// Drafted tokens that one run checks at most. A cancellation waits for a run, and windows keep
 /// `kv::size::WINDOW_REWIND_TOKENS` positions to rewind over.
 pub const MAX_DRAFT_TOKENS: usize = 48;
+// A GPU multiplies a draft under verification as it does an answer.
+const _: () = assert!(MAX_DRAFT_TOKENS + 1 < kernels::MIN_PROMPT_ROWS);
 
 /// Default bound. Longer drafts hardly pay more, and text would arrive in bursts.
 pub const DEFAULT_DRAFT_TOKENS: usize = 32;

@@ -99,7 +99,7 @@ fn mismatch(level: IsaLevel, make: OpenBackend) -> Result<Option<KernelMismatch>
     ];
     for (graph, tolerance) in graphs {
         let mut device = make(level)?;
-        let found = compare_on(&Arc::new(graph), &mut *device, &[], tolerance)?;
+        let found = compare_on(&Arc::new(graph), &mut *device, (&[], &BATCH_TOKENS), tolerance)?;
         if let Some(kernel) = found {
             return Ok(Some(KernelMismatch { level, kernel }));
         }
@@ -118,11 +118,11 @@ const N_VOCAB: usize = 16;
 fn compare_on(
     graph: &Arc<Graph>,
     device: &mut dyn Backend,
-    before: &[usize],
+    (before, compared): (&[usize], &[usize]),
     tolerance: f32,
 ) -> Result<Option<String>, KernelError> {
     let mut reference = Scalar::new();
-    let lengths = [before, &BATCH_TOKENS].concat();
+    let lengths = [before, compared].concat();
     let capacity = capacity(&lengths);
     let found = with_batches(graph, &lengths, &mut |batches| {
         let batches = batches.split_at(before.len());
@@ -134,7 +134,8 @@ fn compare_on(
 /// The capacity for batches of these lengths.
 fn capacity(lengths: &[usize]) -> Capacity {
     let n_pages = lengths.iter().sum::<usize>().div_ceil(PAGE_LEN);
-    Capacity { n_pages, n_window_pages: 0, n_requantized_pages: 0, max_rows: 64, max_outputs: 1, n_states: 1 }
+    let max_rows = lengths.iter().copied().max().unwrap_or(0);
+    Capacity { n_pages, n_window_pages: 0, n_requantized_pages: 0, max_rows, max_outputs: 1, n_states: 1 }
 }
 
 /// Calls `run` with consecutive batches of these lengths, which form one text.

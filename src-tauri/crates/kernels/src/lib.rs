@@ -62,7 +62,7 @@ pub use interrupt::Interrupt;
 pub use lane_reduction::LaneReduction;
 pub use ops::top_k::TopKEntry;
 pub use plan::layout::ValueLifetime;
-pub use precision::Precision;
+pub use precision::{MIN_PROMPT_ROWS, Precision};
 pub use profile::{Observer, StepCost, StepProfile, TimeSpan};
 pub use scalar::Scalar;
 pub use tensor::Tensor;

@@ -1,5 +1,8 @@
 //! Precision of GPU matrix multiplications.
 
+/// Rows from which on a batch of one sequence is a prompt: more than a draft under verification has.
+pub const MIN_PROMPT_ROWS: usize = 64;
+
 /// How a GPU rounds the operands of a matrix multiplication. Sums are always f32.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Precision {
@@ -12,8 +15,8 @@ pub enum Precision {
     /// bits in any batch.
     F16,
     /// As `F32`, but prompts are multiplied by cooperative matrices, with operands rounded to half precision. A batch is a
-    /// prompt if its rows are of one sequence and more than a few. Answers, drafts and batches of several sequences keep
-    /// the bits of `F32`.
+    /// prompt if it has `MIN_PROMPT_ROWS` rows or more, all of one sequence. Answers, drafts and batches of several sequences are
+    /// multiplied as by `F32`. So a prompt's bits depend slightly on whether other sequences ran beside it.
     Matrices,
 }
 

@@ -19,7 +19,7 @@ export const machine: Catalogue['settings'] = {
   },
   gpu_precision: {
     label: 'GPU-Genauigkeit',
-    help: 'Genauigkeit der Matrixmultiplikationen auf der GPU. „Automatisch“ verarbeitet Prompts mit 16 Bit auf Tensor-Kernen, wo eine GPU sie hat, und damit um ein Mehrfaches schneller. Antworten werden mit 32 Bit berechnet. „16 Bit“ rundet beides, mit weit kleinerem Fehler als die Ganzzahlen der CPU. Modi, die eine GPU nicht oder falsch berechnet, werden übersprungen.',
+    help: 'Genauigkeit der Matrixmultiplikationen auf der GPU. „Automatisch“ verarbeitet Prompts mit 16 Bit auf Tensor-Kernen, wo eine GPU sie hat, und damit um ein Mehrfaches schneller. Antworten werden mit 32 Bit berechnet und hängen leicht davon ab, ob beim Lesen des Prompts andere Antworten liefen. „16 Bit“ rundet beides, mit weit kleinerem Fehler als die Ganzzahlen der CPU. Modi, die eine GPU nicht oder falsch berechnet, werden übersprungen.',
     options: {
       auto: 'Automatisch',
       f32: '32 Bit',

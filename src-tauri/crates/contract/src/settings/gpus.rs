@@ -37,7 +37,7 @@ pub static ROWS: &[Setting] = &[
         key: "gpu_precision",
         section: CARDS,
         label: "GPU precision",
-        help: "Precision of GPU matrix multiplications. Automatic reads prompts in 16-bit on tensor cores where a GPU has them, which is several times faster, and computes answers in 32-bit. 16-bit rounds both, still with far less error than the CPU's integers. Modes that a GPU lacks or computes incorrectly are skipped.",
+        help: "Precision of GPU matrix multiplications. Automatic reads prompts in 16-bit on tensor cores where a GPU has them, which is several times faster, and computes answers in 32-bit. They then depend slightly on whether other answers ran during the prompt. 16-bit rounds both, still with far less error than the CPU's integers. Modes that a GPU lacks or computes incorrectly are skipped.",
         kind: || {
             choice(&[
                 ("auto", "Automatic"),

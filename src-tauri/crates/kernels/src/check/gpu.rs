@@ -5,8 +5,8 @@ use std::sync::Arc;
 use weights::DType;
 
 use super::{
-    BATCH_TOKENS, CheckNoise, FLOAT_TOLERANCE, KV, MATMUL_TOLERANCE, N_VOCAB, PREFILL_TOKENS, attention,
-    capacity, compare_on, experts, finish, matmuls, matrix, recurrent, rope, row_ops, with_batches,
+    CheckNoise, FLOAT_TOLERANCE, KV, MATMUL_TOLERANCE, N_VOCAB, PREFILL_TOKENS, attention, capacity,
+    compare_on, experts, finish, matmuls, matrix, recurrent, rope, row_ops, with_batches,
 };
 use crate::backend::Backend;
 use crate::compare::{largest_difference, nodes_until_kv_write};
@@ -18,10 +18,12 @@ use crate::graph::{
 use crate::lane_reduction::LaneReduction;
 use crate::matmul::gpu_packing;
 use crate::plan::layout::ValueLifetime;
-use crate::precision::Precision;
+use crate::precision::{MIN_PROMPT_ROWS, Precision};
 use crate::scalar::Scalar;
 use crate::tensor::Tensor;
 
+/// Batch sizes in tokens: a prompt that fills a tile with a remainder, one token, a few.
+const GPU_BATCH_TOKENS: [usize; 3] = [MIN_PROMPT_ROWS + 3, 1, 5];
 /// Tolerance of weights stored in half precision: each is off by up to 5e-4 of itself, in rows of up to several times the
 /// mean.
 const HALF_TOLERANCE: f32 = 4e-3;
@@ -133,7 +135,7 @@ impl GpuCheck {
             }
         };
         let tolerance = if self.depends_on(precision) { tolerance.max(HALF_TOLERANCE) } else { tolerance };
-        compare_on(&Arc::new(graph), &mut *open(), self.prefill(), tolerance)
+        compare_on(&Arc::new(graph), &mut *open(), (self.prefill(), &GPU_BATCH_TOKENS), tolerance)
     }
 
     /// Batches that fill the KV store before checks with attention.
@@ -152,7 +154,7 @@ impl GpuCheck {
         tolerance: f32,
     ) -> Result<bool, KernelError> {
         let mut reference = Scalar::new();
-        let lengths = [self.prefill(), &BATCH_TOKENS].concat();
+        let lengths = [self.prefill(), &GPU_BATCH_TOKENS].concat();
         for backend in [&mut reference as &mut dyn Backend, &mut *device] {
             backend.prepare(graph, DeviceId(0), capacity(&lengths), ValueLifetime::Needed)?;
         }

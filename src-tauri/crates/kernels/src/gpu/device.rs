@@ -45,6 +45,11 @@ pub(super) fn fault_of(error: &wgpu::Error) -> GpuFault {
     }
 }
 
+/// The most lanes that a workgroup may have.
+pub(super) fn max_lanes(limits: &wgpu::Limits) -> u32 {
+    limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x)
+}
+
 impl Device {
     /// Opens `adapter`. Errors: it can't be opened, or lacks the requested precision.
     pub(super) fn open(

@@ -5,7 +5,7 @@ use super::cost::{COST_PER_BYTE, KernelCost};
 use super::matmul::{MatrixSlice, defines};
 use super::nodes::{BuildResult, act_words};
 use super::pipeline::ShaderVariant;
-use super::program::{Binding, Extent, ProgramBuilder, RowGroups, Sequences};
+use super::program::{Batches, Binding, Extent, ProgramBuilder, RowGroups};
 use super::shader;
 use crate::graph::{Activation, Op, ValueId};
 use crate::matmul::gated::GATED_LANES;
@@ -53,7 +53,7 @@ impl ProgramBuilder<'_> {
         };
         let groups = self.flat(n_out.div_ceil(GATED_LANES.outputs_per_group()));
         let cost = KernelCost { row: (2 * n_out * k) as u64, bytes: whole.n_bytes, ..KernelCost::default() };
-        let row_groups = RowGroups::Between { rows, min: 1, max: 1, each: 1, of: Sequences::Any };
+        let row_groups = RowGroups::Between { rows, min: 1, max: 1, each: 1, batches: Batches::Any };
         let extent = Extent { cost, ..Extent::new(groups, row_groups) };
         self.add(glu, (&shader::GATED, variant), &params, &bindings, extent)?;
         let n_bytes = whole.n_bytes / 2;
@@ -66,7 +66,7 @@ impl ProgramBuilder<'_> {
         }
         self.node(glu)?;
         if let Some(last) = self.dispatches.last_mut() {
-            last.rows = RowGroups::Between { rows, min: 2, max: usize::MAX, each: 1, of: Sequences::Any };
+            last.rows = RowGroups::Between { rows, min: 2, max: usize::MAX, each: 1, batches: Batches::Any };
         }
         Ok(())
     }

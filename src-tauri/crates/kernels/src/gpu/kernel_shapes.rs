@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use weights::DType;
 
-use super::device::Device;
+use super::device::{Device, max_lanes};
 use crate::gpu_cache::GpuFacts;
 use crate::graph::{Graph, Op};
 use crate::matmul::gpu_packing::{Packing, packing};
@@ -74,7 +74,7 @@ impl TuningSubject {
 
     /// Whether a GPU with these limits supports a shape.
     pub fn fits(self, choice: usize, limits: &wgpu::Limits) -> bool {
-        let max_lanes = limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x);
+        let max_lanes = max_lanes(limits);
         match self {
             Self::OneRow(_) => ONE_ROWS[choice].1.lanes <= max_lanes,
             Self::ManyRows(_) => {

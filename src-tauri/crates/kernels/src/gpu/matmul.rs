@@ -1,13 +1,14 @@
 //! Builds matrix operations: for each slice of a matrix, one kernel per range of row counts that has its own fastest
-//! method. All of them give a row the same bits, except cooperative matrices. These multiply prompts only, rows of one
-//! sequence: an answer's bits never depend on what else the batch holds.
+//! method. All of them give a row the same bits, except cooperative matrices. These multiply
+//! prompts only: a row of an answer has the same bits in any batch, a row of a prompt has not.
 
 use super::buffers::BufferSpan;
 use super::cost::KernelCost;
+use super::device::max_lanes;
 use super::inputs;
 use super::nodes::BuildResult;
 use super::pipeline::ShaderVariant;
-use super::program::{Binding, Extent, ProgramBuilder, RowGroups, Sequences};
+use super::program::{Batches, Binding, Extent, ProgramBuilder, RowGroups};
 use super::shader;
 use crate::error::KernelError;
 use crate::graph::{Experts, Lookup, Rows, ValueId};
@@ -72,12 +73,12 @@ pub(super) fn defines(k: usize, tiled: Option<TileMethod>) -> &'static [&'static
 }
 
 /// The tiles to build: for prompts the one of cooperative matrices, if there is one.
-fn by_sequences(
+fn by_batches(
     tile: Option<MatMulTile>,
     cooperative: Option<MatMulTile>,
-) -> impl Iterator<Item = (MatMulTile, Sequences)> {
-    let others = if cooperative.is_some() { Sequences::Several } else { Sequences::Any };
-    let cooperative = cooperative.filter(|_| tile.is_some()).map(|tile| (tile, Sequences::One));
+) -> impl Iterator<Item = (MatMulTile, Batches)> {
+    let others = if cooperative.is_some() { Batches::Others } else { Batches::Any };
+    let cooperative = cooperative.filter(|_| tile.is_some()).map(|tile| (tile, Batches::Prompts));
     tile.map(|tile| (tile, others)).into_iter().chain(cooperative)
 }
 
@@ -129,7 +130,7 @@ impl ProgramBuilder<'_> {
     /// The first of `tiles` that the GPU supports. None: it supports none.
     fn tile(&self, tiles: &[MatMulTile]) -> Option<MatMulTile> {
         let (limits, features) = (&self.gpu.limits, self.gpu.features());
-        let lanes = limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x);
+        let lanes = max_lanes(limits);
         let fits = |tile: &&MatMulTile| {
             let is_supported = match tile.method {
                 TileMethod::Lanes => true,
@@ -199,13 +200,18 @@ impl ProgramBuilder<'_> {
                 Ok(())
             };
             for (lanes, min, max) in lanes.iter().filter(|(_, _, max)| *max >= min_rows) {
-                let rows =
-                    RowGroups::Between { rows, min: *min, max: *max, each: lanes.rows, of: Sequences::Any };
+                let rows = RowGroups::Between {
+                    rows,
+                    min: *min,
+                    max: *max,
+                    each: lanes.rows,
+                    batches: Batches::Any,
+                };
                 add(lanes.constants(), None, lanes.outputs_per_group(), rows)?;
             }
-            for (tile, of) in by_sequences(tile, cooperative) {
+            for (tile, batches) in by_batches(tile, cooperative) {
                 let (min, max) = (max_few + 1, usize::MAX);
-                let rows = RowGroups::Between { rows, min, max, each: tile.rows, of };
+                let rows = RowGroups::Between { rows, min, max, each: tile.rows, batches };
                 add(tile.constants(), Some(tile.method), tile.outputs as usize, rows)?;
             }
         }
@@ -253,18 +259,23 @@ impl ProgramBuilder<'_> {
             let of_expert = n_out as u64 * u64::from(row_quads) * 16;
             let row = (n_used * n_out * k) as u64;
             let groups = [n_out.div_ceil(SLOT.outputs_per_group()) as u32, used];
-            let rows =
-                RowGroups::Between { rows: Rows::Tokens, min: 1, max: max_few, each: 1, of: Sequences::Any };
+            let rows = RowGroups::Between {
+                rows: Rows::Tokens,
+                min: 1,
+                max: max_few,
+                each: 1,
+                batches: Batches::Any,
+            };
             let slots = variant(None, SLOT.constants());
             let cost = KernelCost { row, bytes: n_used as u64 * of_expert, ..KernelCost::default() };
             let worst = |n_rows: usize, n: usize| cost.upper_bound(n_rows as u64, 0, n as u64);
             let n_rows = max_few.min(self.capacity.max_rows);
             let extent = (Extent { cost, ..Extent::new(groups, rows) }, n_rows as u32, worst(n_rows, n_rows));
             self.add_split(i, (&shader::EXPERT_MATMUL, slots), &params, &bindings, extent)?;
-            for (tile, of) in by_sequences(tile, cooperative) {
-                bindings[1] = self.grouped(i, route, n_experts, (tile.rows, of))?;
+            for (tile, batches) in by_batches(tile, cooperative) {
+                bindings[1] = self.grouped(i, route, n_experts, (tile.rows, batches))?;
                 let groups = [n_out.div_ceil(tile.outputs as usize) as u32, 1];
-                let rows = RowGroups::Tiles { min: max_few + 1, n_used, n_experts, each: tile.rows, of };
+                let rows = RowGroups::Tiles { min: max_few + 1, n_used, n_experts, each: tile.rows, batches };
                 let tiled = variant(Some(tile.method), tile.constants());
                 let cost = KernelCost { row, bytes: of_expert, ..KernelCost::default() };
                 let n_tiles = max_tiles(self.capacity.max_rows * n_used, n_experts, tile.rows as usize);
@@ -284,7 +295,7 @@ impl ProgramBuilder<'_> {
         i: usize,
         route: ValueId,
         n_experts: usize,
-        (tile_rows, of): (u32, Sequences),
+        (tile_rows, batches): (u32, Batches),
     ) -> Result<Binding, KernelError> {
         let key = (route, tile_rows);
         if let Some((_, buffer)) = self.grouped.iter().find(|(known, _)| *known == key) {
@@ -301,7 +312,7 @@ impl ProgramBuilder<'_> {
         let min = tile::MAX_SLOTWISE_TOKENS + 1;
         // one workgroup for all rows
         let (rows, max) = (Rows::Tokens, usize::MAX);
-        let rows = RowGroups::Between { rows, min, max, each: u32::MAX, of };
+        let rows = RowGroups::Between { rows, min, max, each: u32::MAX, batches };
         let variant = ShaderVariant { defines: &["MAIN"], ..ShaderVariant::default() };
         let extent = Extent::new([1, 1], rows);
         self.add(i, (&shader::EXPERT_GROUPS, variant), &params, &bindings, extent)?;

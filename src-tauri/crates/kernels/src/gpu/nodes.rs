@@ -1,6 +1,7 @@
 //! Builds the dispatches of each operation: parameters and operands in the order of its WGSL. This file has the row-wise
 //! operations; matrices and sequences have their own.
 
+use super::device::max_lanes;
 use super::pipeline::ShaderVariant;
 use super::program::{Binding, Extent, ProgramBuilder};
 use super::shader;
@@ -67,17 +68,17 @@ pub(super) fn norm_weight(weight: Option<&Tensor>, offset: f32, width: usize) ->
     }
 }
 
-/// The variant of a norm with the lanes of its workgroup. For the width of a head they are those of `ops/kv_write.wgsl`.
-/// For the width of a model they are more, since a single row has no other work for them. Equal widths give equal sums.
-fn norm_lanes(limits: &wgpu::Limits, width: usize) -> ShaderVariant {
-    let max = limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x);
-    let lanes = if width <= NARROW_NORM || max < WIDE_NORM_LANES { NORM_LANES } else { WIDE_NORM_LANES };
+/// Lanes of a norm over the width of a head, as in `ops/kv_write.wgsl`.
+const HEAD_NORM_LANES: u32 = 128;
+/// Lanes of a norm over the width of a model: more, since a single row has no other work for them.
+const MODEL_NORM_LANES: u32 = 512;
+
+/// The variant of a norm. Equal widths have equal lanes, and so equal sums.
+fn norm_variant(limits: &wgpu::Limits, width: usize) -> ShaderVariant {
+    let is_narrow = width <= MAX_HEAD_DIM || max_lanes(limits) < MODEL_NORM_LANES;
+    let lanes = if is_narrow { HEAD_NORM_LANES } else { MODEL_NORM_LANES };
     ShaderVariant { sizes: vec![("LANES", lanes)], ..ShaderVariant::default() }
 }
-
-const NORM_LANES: u32 = 128;
-const WIDE_NORM_LANES: u32 = 512;
-const NARROW_NORM: usize = MAX_HEAD_DIM;
 
 /// The only variant of a shader.
 pub(super) fn plain() -> ShaderVariant {
@@ -112,7 +113,7 @@ impl ProgramBuilder<'_> {
         let weight = self.vector(&norm_weight(weight.as_ref(), *offset, *width))?;
         let bindings = [Value(*a), Value(*b), weight, Value(sum), Value(out)];
         let extent = Extent::groups(1, self.graph.value(out).rows);
-        let variant = norm_lanes(&self.gpu.limits, *width);
+        let variant = norm_variant(&self.gpu.limits, *width);
         self.add(norm, (&shader::ADD_NORM, variant), &[*width as u32, eps.to_bits()], &bindings, extent)
     }
 
@@ -135,7 +136,7 @@ impl ProgramBuilder<'_> {
         let bindings = [Value(other), Value(*x), weight, Value(sum), Value(out), first];
         let params = [*width as u32, eps.to_bits(), first_eps.to_bits()];
         let extent = Extent::groups(1, self.graph.value(out).rows);
-        let variant = norm_lanes(&self.gpu.limits, *width);
+        let variant = norm_variant(&self.gpu.limits, *width);
         self.add(norm, (&shader::NORM_ADD_NORM, variant), &params, &bindings, extent)
     }
 
@@ -284,7 +285,7 @@ impl ProgramBuilder<'_> {
         let params = [weight.len() as u32, n_groups as u32, eps.to_bits()];
         let bindings = [Value(x), self.vector(weight)?, Value(out)];
         let extent = Extent::groups(n_groups, self.graph.value(out).rows);
-        let variant = norm_lanes(&self.gpu.limits, weight.len());
+        let variant = norm_variant(&self.gpu.limits, weight.len());
         self.add(i, (&shader::RMS_NORM, variant), &params, &bindings, extent)
     }
 

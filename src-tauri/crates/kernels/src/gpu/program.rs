@@ -19,6 +19,7 @@ use crate::capacity::Capacity;
 use crate::error::KernelError;
 use crate::graph::{Graph, Rows, ValueId};
 use crate::ops::expert_groups::max_tiles;
+use crate::precision::MIN_PROMPT_ROWS;
 
 /// One kernel with its operands bound.
 pub struct Dispatch {
@@ -47,30 +48,31 @@ pub enum RowGroups {
     Chunks { max: u32, split: SplitRule },
     /// the merge of split attention: one per row
     Merge { split: SplitRule },
-    /// one per `each` rows; the kernel only runs for `min` to `max` rows of `of`
-    Between { rows: Rows, min: usize, max: usize, each: u32, of: Sequences },
-    /// tiles of `each` expert slots (`n_used` per token), grouped by expert; the kernel only runs for `min` tokens or more
-    /// of `of`
-    Tiles { min: usize, n_used: usize, n_experts: usize, each: u32, of: Sequences },
+    /// one per `each` rows; the kernel only runs for `min` to `max` rows of `batches`
+    Between { rows: Rows, min: usize, max: usize, each: u32, batches: Batches },
+    /// tiles of `each` expert slots (`n_used` per token), grouped by expert; the kernel only runs for `min` tokens or
+    /// more of `batches`
+    Tiles { min: usize, n_used: usize, n_experts: usize, each: u32, batches: Batches },
 }
 
-/// Batches by the sequences that their rows are of.
+/// The batches that a kernel runs for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sequences {
-    /// one or several
+pub enum Batches {
+    /// all
     Any,
-    /// one: a prompt, whose rows no other sequence's answer waits among
-    One,
-    /// more than one
-    Several,
+    /// many rows of one sequence
+    Prompts,
+    /// all but prompts
+    Others,
 }
 
-impl Sequences {
+impl Batches {
     fn include(self, batch: &Batch) -> bool {
+        let is_prompt = batch.page_tables.len() == 1 && batch.n_rows() >= MIN_PROMPT_ROWS;
         match self {
             Self::Any => true,
-            Self::One => batch.page_tables.len() == 1,
-            Self::Several => batch.page_tables.len() > 1,
+            Self::Prompts => is_prompt,
+            Self::Others => !is_prompt,
         }
     }
 }
@@ -118,12 +120,12 @@ impl Dispatch {
         let [y, z] = match self.rows {
             RowGroups::Once => [y, 1],
             RowGroups::Each(rows, each) => [y, (batch.rows(rows) as u32).div_ceil(each)],
-            RowGroups::Between { rows, min, max, each, of } => match batch.rows(rows) {
-                n if (min..=max).contains(&n) && of.include(batch) => [y, (n as u32).div_ceil(each)],
+            RowGroups::Between { rows, min, max, each, batches } => match batch.rows(rows) {
+                n if (min..=max).contains(&n) && batches.include(batch) => [y, (n as u32).div_ceil(each)],
                 _ => [y, 0],
             },
-            RowGroups::Tiles { min, n_used, n_experts, each, of } => match batch.n_rows() {
-                n if n >= min && of.include(batch) => {
+            RowGroups::Tiles { min, n_used, n_experts, each, batches } => match batch.n_rows() {
+                n if n >= min && batches.include(batch) => {
                     [y, max_tiles(n * n_used, n_experts, each as usize) as u32]
                 }
                 _ => [y, 0],

@@ -217,7 +217,7 @@ impl ProgramBuilder<'_> {
         let sinks = self.vector(shape.sinks.as_deref().unwrap_or(&[0.0]))?;
         let extent = Extent::new([n_heads as u32, 1], RowGroups::Merge { split });
         self.add(i, (&shader::MERGE, plain()), &params, &[Binding::Rows, merged, sinks, Value(out)], extent)?;
-        // a row alone waits for no queries beside its own
+        // a single row needs no kernel for several
         for (tile, min, max) in [
             (QueryTile::single_row(self.gpu, shape), 1, 1),
             (QueryTile::many_rows(self.gpu, shape), 2, usize::MAX),

@@ -9,7 +9,7 @@ pub struct GatedLanes {
     pub lanes: u32,
     /// Pairs for which a lane reads x once.
     pub pairs: u32,
-    /// Blocks of each lane for which x waits in workgroup memory.
+    /// Blocks per lane of x that are in workgroup memory at a time.
     pub stages: u32,
 }
 

@@ -25,7 +25,7 @@ pub struct ReductionLanes {
     pub outputs: u32,
     /// Rows for which a lane decodes a weight once.
     pub rows: u32,
-    /// Blocks of each lane for which a row of x waits in workgroup memory. 0: lanes read x from its buffer.
+    /// Blocks per lane of a row of x that are in workgroup memory at a time. 0: lanes read x from its buffer.
     pub stages: u32,
 }
 

@@ -1,5 +1,6 @@
 // The maximum and the sum over the lanes of an attention workgroup, for each query, as a binary tree over neighbours with
 // both lane reductions. Acts as a barrier: earlier writes are visible to all lanes afterwards.
+
 // lanes of the second stage of a reduction, and how many inputs each of them takes
 #define FEW 16u
 #define NEIGHBOURS 8u
