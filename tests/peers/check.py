@@ -6,6 +6,7 @@ import os
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 import engines
 import report
@@ -132,7 +133,12 @@ class Plans(unittest.TestCase):
 
     def test_chosen_files(self):
         self.assertEqual(run.files(False, "qwen3-4b:Q8_0"), [("qwen3-4b", "Q8_0")])
-        self.assertEqual(len(run.files(False, None)), 6)
+        with mock.patch.object(run, "fits", lambda shape: True):
+            self.assertEqual(len(run.files(False, None)), 11)
+        with mock.patch.object(run.os, "sysconf", lambda name: 4096):
+            self.assertFalse(run.fits("gemma-4-26b-a4b"))
+            self.assertTrue(run.fits("qwen3.5-4b"))
+            self.assertEqual(len(run.files(False, None)), 9)
         self.assertIn(("gpt-oss-20b", "MXFP4"), run.files(True, None))
         with self.assertRaises(SystemExit):
             run.files(False, "nothing:Q8_0")

@@ -237,7 +237,7 @@ fn gguf_base(path: &Path) {
         d_ff: 96,
         n_vocab: 400,
         context_length: 128,
-        rope_scaling: None,
+        rope_divisors: engine::shape::RopeDivisors::None,
         ..engine::shape::SHAPES[0]
     };
     let mut bytes = Vec::new();

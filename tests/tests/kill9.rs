@@ -169,9 +169,10 @@ pub fn write_model(path: &Path) {
         n_vocab: 4096,
         context_length: 8192,
         rope_base: 10_000.0,
-        rope_scaling: None,
+        rope_divisors: engine::shape::RopeDivisors::None,
         eps: 1e-5,
         tied_embeddings: true,
+        stored: &[],
         more: &[],
     };
     let mut file = std::io::BufWriter::new(std::fs::File::create(path).expect("a temporary file"));

@@ -9,7 +9,7 @@ use engine::shape::{self, Shape, ShapeFact};
 use engine::{Chunk, LoadOptions, LogitsSelection, Model, WeightBudget};
 use weights::WeightFile;
 
-const EXPERTS: &[(&str, ShapeFact)] = &[
+const EXPERTS: &[&[(&str, ShapeFact)]] = &[&[
     ("expert_count", ShapeFact::Count(16)),
     ("expert_used_count", ShapeFact::Count(2)),
     ("expert_feed_forward_length", ShapeFact::Count(512)),
@@ -19,7 +19,7 @@ const EXPERTS: &[(&str, ShapeFact)] = &[
     ("rope.scaling.original_context_length", ShapeFact::Count(64)),
     ("rope.scaling.yarn_beta_fast", ShapeFact::Real(32.0)),
     ("rope.scaling.yarn_beta_slow", ShapeFact::Real(1.0)),
-];
+]];
 
 /// A file of a few dozen megabytes, removed at the end.
 struct TemporaryModel(PathBuf);

@@ -162,3 +162,32 @@ fn images_that_cannot_be_seen_are_refused_with_a_remedy() {
         assert_eq!((status, error["code"].as_str().unwrap()), (exit, code), "{error}");
     }
 }
+
+/// The program's own conversion: what it writes answers as the repository does.
+#[test]
+fn a_converted_model_sees_as_its_repository_does() {
+    let root = if reference_is_small() { small_set() } else { reference_dir().join("vision") };
+    let families: &[&str] = if reference_is_small() { &["gemma3"] } else { CONVERTED };
+    for family in families {
+        let home = Home::new();
+        let source = root.join(family).display().to_string();
+        let out = home.0.join("converted").join(format!("{family}.gguf"));
+        std::fs::create_dir_all(out.parent().unwrap()).unwrap();
+        let out = out.display().to_string();
+        home.json(&["convert", &source, "--out", &out, "--dtype", "f32"]);
+        let image = root.join("images/gradient.png").display().to_string();
+        let answer = |model: &str, size: &str| {
+            let size = home.json(&["vision", "--model", model, "--size", size]);
+            let args = ["--prompt", "What is it?", "--image", &image, "--temperature", "0", "--kv", "f32"];
+            let run = [&["run", "--model", model][..], &args, &["--max-tokens", "6"]].concat();
+            (size, home.json(&run)["ids"].clone())
+        };
+        // Small pictures, and such as become several tiles.
+        for size in ["40x30", "400x300", "1000x150"] {
+            assert_eq!(answer(&out, size), answer(&source, size), "{family}, {size}");
+        }
+    }
+}
+
+/// Repositories whose tower and language model `nook convert` writes.
+const CONVERTED: &[&str] = &["gemma3", "gemma4", "gemma4_e", "lfm2_vl", "mistral3"];

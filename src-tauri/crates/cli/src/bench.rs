@@ -4,6 +4,7 @@ mod compression;
 mod concurrent;
 mod editing;
 mod fit;
+mod image;
 mod kernel_cases;
 mod kernels;
 mod profile;
@@ -71,6 +72,9 @@ pub struct BenchArgs {
     /// duration of the test
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub sustained: Option<u32>,
+    /// With `--test image`: width and height in pixels
+    #[arg(long, value_name = "WxH", default_value = "1024x768", value_parser = crate::vision::size)]
+    pub image_size: vision::PictureSize,
     /// Keep the generated model in this file
     #[arg(long, value_name = "F.gguf", requires = "shape")]
     pub keep: Option<PathBuf>,
@@ -88,6 +92,8 @@ pub enum BenchTest {
     Compression,
     /// 32 conversations at once, compared with one after another
     Concurrent,
+    /// Time to see an image and to read its tokens, compared with as many tokens of text
+    Image,
     /// Estimated memory and speed, compared with the measured ones
     Fit,
 }
@@ -96,7 +102,7 @@ impl BenchTest {
     /// Number of sequences in memory at the same time.
     fn n_sequences(self) -> usize {
         match self {
-            Self::Speed | Self::Editing | Self::Resume | Self::Fit => 1,
+            Self::Speed | Self::Editing | Self::Resume | Self::Image | Self::Fit => 1,
             Self::Compression => 2,
             Self::Concurrent => concurrent::N_TOGETHER,
         }
@@ -119,8 +125,10 @@ pub fn bench(global: &Global, args: &BenchArgs) -> Result<()> {
         return kernels::kernels(group, global);
     }
     let file = subject(global, args)?;
-    if args.test == BenchTest::Fit {
-        return fit::fit(global, file, args);
+    match args.test {
+        BenchTest::Fit => return fit::fit(global, file, args),
+        BenchTest::Image => return image::image(global, file, args),
+        _ => {}
     }
     let context = required_context(args);
     let mut options = open_model::load_options(global, Kv::F16, context)?;
@@ -141,7 +149,7 @@ pub fn bench(global: &Global, args: &BenchArgs) -> Result<()> {
         return sustained::sustained(&mut bench, seconds);
     }
     match args.test {
-        BenchTest::Speed | BenchTest::Fit => {}
+        BenchTest::Speed | BenchTest::Image | BenchTest::Fit => {}
         BenchTest::Resume => {
             let cache = DataDirs::resolve(global.app_config()?.data_dir)?.cache;
             return resume::resume(bench, args.prompt.max(1), cache, load);
@@ -174,7 +182,9 @@ fn required_context(args: &BenchArgs) -> usize {
     let per_turn = if args.sustained.is_some() { sustained::TURN_TOKENS } else { 0 };
     let deepest = args.depth.iter().copied().max().unwrap_or(0);
     match args.test {
-        BenchTest::Speed | BenchTest::Fit => deepest + args.prompt.max(args.generate).max(per_turn) + 1,
+        BenchTest::Speed | BenchTest::Image | BenchTest::Fit => {
+            deepest + args.prompt.max(args.generate).max(per_turn) + 1
+        }
         BenchTest::Editing => editing::CONTEXT_TOKENS,
         BenchTest::Resume => args.prompt + 2,
         BenchTest::Compression => compression::CONTEXT_TOKENS,
@@ -187,7 +197,7 @@ fn context_too_short(test: BenchTest, context: usize, n_ctx: usize) -> Error {
         BenchTest::Speed | BenchTest::Fit | BenchTest::Resume => {
             "Give a smaller --depth, --prompt or --gen, or a larger --ctx."
         }
-        BenchTest::Editing | BenchTest::Compression | BenchTest::Concurrent => {
+        BenchTest::Editing | BenchTest::Compression | BenchTest::Concurrent | BenchTest::Image => {
             "Choose a model with a longer context: the size of this test is fixed."
         }
     };

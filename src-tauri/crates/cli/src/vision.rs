@@ -46,7 +46,7 @@ pub struct ImageSource {
 }
 
 /// Parses `1024x768`. Errors: a message for the user.
-fn size(text: &str) -> Result<PictureSize, String> {
+pub fn size(text: &str) -> Result<PictureSize, String> {
     let side = |text: &str| text.trim().parse::<usize>().ok().filter(|n| *n > 0);
     let sides = text.split_once(['x', '×']).and_then(|(width, height)| Some((side(width)?, side(height)?)));
     let (width, height) = sides.ok_or("write width and height in pixels, such as 1024x768")?;

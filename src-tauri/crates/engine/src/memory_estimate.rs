@@ -307,6 +307,7 @@ mod tests {
             ("llama-3.1-8b", "q4_k_m", 4921, 4625),
             ("smollm3-3b", "q4_k_m", 1915, 1915),
             ("gpt-oss-20b", "mxfp4_moe", 12_110, 2600),
+            ("qwen3.5-4b", "q4_k_m", 2730, 2730),
         ] {
             let sizes = MemoryEstimate::of(&outlined(name, mix)).unwrap();
             let near = |n: u64, expected: u64| n.abs_diff(expected * 1_000_000) * 50 < expected * 1_000_000;
@@ -314,10 +315,9 @@ mod tests {
             assert!(near(sizes.weights, whole), "{name}: {}", sizes.weights);
             assert!(n_read.abs_diff(read * 1_000_000) * 8 < read * 1_000_000, "{name}: {n_read} read");
         }
-        assert_eq!(
-            SHAPES.iter().filter(|s| MemoryEstimate::of(&outlined(s.name, "q8_0")).is_ok()).count(),
-            7
-        );
+        for shape in SHAPES {
+            assert!(MemoryEstimate::of(&outlined(shape.name, "q8_0")).is_ok(), "{}", shape.name);
+        }
     }
 
     #[test]

@@ -17,9 +17,11 @@ use crate::error::{EngineError, Result};
 use crate::spec::{Role, TensorSpec};
 
 mod published;
+mod tower;
 mod vocabulary;
 
 pub use published::SHAPES;
+pub use tower::{TowerShape, find_tower, write_tower};
 
 /// Hyperparameters of one published model.
 #[derive(Debug, Clone, Copy)]
@@ -46,14 +48,35 @@ pub struct Shape {
     pub context_length: u32,
     /// Base of the rotary frequencies.
     pub rope_base: f32,
-    /// Divisor of long rotary waves, and the original training context.
-    pub rope_scaling: Option<(f32, f32)>,
+    /// How the rotary frequencies of full attention differ from the plain ones.
+    pub rope_divisors: RopeDivisors,
     /// Epsilon of the norms.
     pub eps: f32,
     /// Whether the output matrix is the embedding table.
     pub tied_embeddings: bool,
-    /// Further GGUF pairs, keys without the architecture.
-    pub more: &'static [(&'static str, ShapeFact)],
+    /// Tensors whose presence in a layer says what no metadata does. The flags are repeated until every layer has one.
+    pub stored: &'static [(Role, &'static [bool])],
+    /// Further GGUF pairs in groups, keys without the architecture. The last of equal keys holds.
+    pub more: &'static [&'static [(&'static str, ShapeFact)]],
+}
+
+/// How rotary frequencies are changed, as a tensor of the file says.
+#[derive(Debug, Clone, Copy)]
+pub enum RopeDivisors {
+    /// They are not.
+    None,
+    /// Llama 3's ramp: long waves are divided.
+    Llama3 {
+        /// Divisor of the long waves.
+        factor: f32,
+        /// Context of the original training, in tokens.
+        context: f32,
+    },
+    /// Only the first pairs of a head are rotated.
+    FirstPairs {
+        /// Number of rotated pairs.
+        n_pairs: u32,
+    },
 }
 
 /// Value of a GGUF pair.
@@ -61,20 +84,38 @@ pub struct Shape {
 pub enum ShapeFact {
     /// An integer.
     Count(u32),
+    /// Integers.
+    Counts(&'static [u32]),
+    /// An integer for each layer, repeated from the start until every layer has one.
+    CountsByLayer(&'static [u32]),
+    /// A flag for each layer, repeated likewise.
+    FlagsByLayer(&'static [bool]),
     /// A real number.
     Real(f32),
+    /// Real numbers.
+    Reals(&'static [f32]),
     /// A string.
     Text(&'static str),
 }
 
-impl From<ShapeFact> for OwnedValue {
-    fn from(fact: ShapeFact) -> Self {
-        match fact {
-            ShapeFact::Count(n) => Self::U32(n),
-            ShapeFact::Real(x) => Self::F32(x),
-            ShapeFact::Text(text) => Self::Str(text.to_owned()),
+impl ShapeFact {
+    fn value(self, n_layers: usize) -> OwnedValue {
+        match self {
+            Self::Count(n) => OwnedValue::U32(n),
+            Self::Counts(counts) => integers(counts.iter()),
+            Self::CountsByLayer(counts) => integers(counts.iter().cycle().take(n_layers)),
+            Self::FlagsByLayer(flags) => {
+                OwnedValue::Bools(flags.iter().copied().cycle().take(n_layers).collect())
+            }
+            Self::Real(x) => OwnedValue::F32(x),
+            Self::Reals(all) => OwnedValue::F32s(all.to_vec()),
+            Self::Text(text) => OwnedValue::Str(text.to_owned()),
         }
     }
+}
+
+fn integers<'a>(counts: impl Iterator<Item = &'a u32>) -> OwnedValue {
+    OwnedValue::I32s(counts.map(|n| i32::try_from(*n).unwrap_or(i32::MAX)).collect())
 }
 
 /// Finds the mix by name: "q8_0", "f16", "q4_k_m" …
@@ -139,15 +180,18 @@ pub(crate) fn writer(shape: &Shape, mix: QuantPreset, seed: u64) -> Result<GgufW
     metadata(shape, &mut writer);
     vocabulary::write(shape.n_vocab as usize, &mut writer);
     let mut rng = SmallRng::seed_from_u64(seed);
-    let ones = BlockPool::ones();
+    let (ones, minus_ones) = (BlockPool::constant(1.0), BlockPool::constant(-1.0));
     let mut pools: Vec<(DType, BlockPool)> = Vec::new();
-    let mut named = Vec::new();
+    let (mut named, mut roles) = (Vec::new(), Vec::new());
     for (role, layer, dims) in tensors(shape)? {
         named.push((arch::gguf_tensor_name(shape.architecture, role, layer)?, dims));
+        roles.push(role);
     }
-    for ((name, dims), dtype) in named.iter().zip(dtypes(shape, mix, &named)) {
+    for (((name, dims), dtype), role) in named.iter().zip(dtypes(shape, mix, &named)).zip(roles) {
         let is_matrix = dims.len() > 1;
         let pool = match pools.iter().find(|(d, _)| *d == dtype) {
+            // A state that grew instead of fading would soon be infinite.
+            _ if matches!(role, Role::DeltaDecay | Role::SsmDecay) => minus_ones.clone(),
             _ if !is_matrix => ones.clone(),
             Some((_, pool)) => pool.clone(),
             None => {
@@ -162,8 +206,7 @@ pub(crate) fn writer(shape: &Shape, mix: QuantPreset, seed: u64) -> Result<GgufW
         let fill = move |out: &mut dyn Write| pool.write(n_bytes, seed, out);
         writer.tensor_from(name, dtype, dims, Box::new(fill));
     }
-    if let Some((factor, context)) = shape.rope_scaling {
-        let divisors = rope_divisors(shape, factor, context);
+    if let Some(divisors) = rope_divisors(shape) {
         writer.encode("rope_freqs.weight", DType::F32, &[divisors.len()], &divisors);
     }
     Ok(writer)
@@ -190,8 +233,8 @@ fn metadata(shape: &Shape, writer: &mut GgufWriter) {
     }
     writer.set(&format!("{arch}.attention.layer_norm_rms_epsilon"), OwnedValue::F32(shape.eps));
     writer.set(&format!("{arch}.rope.freq_base"), OwnedValue::F32(shape.rope_base));
-    for (key, fact) in shape.more {
-        writer.set(&format!("{arch}.{key}"), (*fact).into());
+    for (key, fact) in shape.more.iter().copied().flatten() {
+        writer.set(&format!("{arch}.{key}"), fact.value(shape.n_layers as usize));
     }
 }
 
@@ -205,6 +248,13 @@ fn tensors(shape: &Shape) -> Result<Vec<TensorSpec>> {
         let name = arch::gguf_tensor_name(shape.architecture, *role, None)?;
         writer.tensor_from(&name, DType::F16, &dims, Box::new(|_| Ok(())));
     }
+    for (role, layers) in shape.stored {
+        let is_stored = layers.iter().copied().cycle().take(shape.n_layers as usize);
+        for layer in (0..).zip(is_stored).filter(|(_, is_stored)| *is_stored).map(|(layer, _)| layer) {
+            let name = arch::gguf_tensor_name(shape.architecture, *role, Some(layer))?;
+            writer.tensor_from(&name, DType::F16, &[1, 1], Box::new(|_| Ok(())));
+        }
+    }
     let file = writer.outline(shape.name)?;
     Ok(arch::spec(&file, arch::find(&file)?)?.tensors())
 }
@@ -212,15 +262,28 @@ fn tensors(shape: &Shape) -> Result<Vec<TensorSpec>> {
 /// Tensors whose shape or presence says what no metadata does.
 const TABLES: &[Role] = &[Role::TokenEmbedding, Role::Output];
 
-/// Llama 3's divisors: short waves kept, long ones divided, with a ramp between. (head_dim / 2)
-fn rope_divisors(shape: &Shape, factor: f32, context: f32) -> Vec<f32> {
-    let pair = |pair: u32| {
-        let frequency = shape.rope_base.powf(-2.0 * pair as f32 / shape.head_dim as f32);
-        let n_waves = context * frequency / (2.0 * std::f32::consts::PI);
-        let kept = ((n_waves - 1.0) / 3.0).clamp(0.0, 1.0);
-        1.0 / (kept + (1.0 - kept) / factor)
-    };
-    (0..shape.head_dim / 2).map(pair).collect()
+/// Divisor of a frequency that does not rotate.
+const NO_ROTATION: f32 = 1e30;
+
+/// Returns the divisor of each rotary frequency. `None`: they are plain. (head_dim / 2)
+fn rope_divisors(shape: &Shape) -> Option<Vec<f32>> {
+    let pairs = 0..shape.head_dim / 2;
+    match shape.rope_divisors {
+        RopeDivisors::None => None,
+        // Short waves are kept, long ones divided, with a ramp between.
+        RopeDivisors::Llama3 { factor, context } => {
+            let pair = |pair: u32| {
+                let frequency = shape.rope_base.powf(-2.0 * pair as f32 / shape.head_dim as f32);
+                let n_waves = context * frequency / (2.0 * std::f32::consts::PI);
+                let kept = ((n_waves - 1.0) / 3.0).clamp(0.0, 1.0);
+                1.0 / (kept + (1.0 - kept) / factor)
+            };
+            Some(pairs.map(pair).collect())
+        }
+        RopeDivisors::FirstPairs { n_pairs } => {
+            Some(pairs.map(|pair| if pair < n_pairs { 1.0 } else { NO_ROTATION }).collect())
+        }
+    }
 }
 
 /// Encoded blocks that tensors are filled from: encoding every weight of a large model would take minutes.
@@ -248,9 +311,9 @@ impl BlockPool {
         Self { block_bytes: dtype.block_bytes(), bytes: bytes.into() }
     }
 
-    /// Creates norm weights.
-    fn ones() -> Self {
-        let bytes: Vec<u8> = std::iter::repeat_n(1.0f32.to_le_bytes(), Self::PIECE_BYTES).flatten().collect();
+    /// Creates a pool of one value, in float32.
+    fn constant(value: f32) -> Self {
+        let bytes: Vec<u8> = std::iter::repeat_n(value.to_le_bytes(), Self::PIECE_BYTES).flatten().collect();
         Self { block_bytes: 4, bytes: bytes.into() }
     }
 
@@ -284,7 +347,7 @@ pub(crate) fn tiny(architecture: &'static str, tied_embeddings: bool) -> Shape {
         d_ff: 512,
         n_vocab: 600,
         context_length: 512,
-        rope_scaling: Some((8.0, 64.0)),
+        rope_divisors: RopeDivisors::Llama3 { factor: 8.0, context: 64.0 },
         tied_embeddings,
         ..SHAPES[0]
     }
@@ -324,6 +387,12 @@ mod tests {
             ("gemma-3-4b", 3880),
             ("qwen3-4b", 4022),
             ("gpt-oss-20b", 20_914),
+            ("qwen3.5-4b", 4206),
+            ("qwen3.6-35b-a3b", 34_660),
+            // Its file has 7,518: it stores keys and values for 18 layers that take those of others.
+            ("gemma-4-e4b", 7463),
+            ("gemma-4-26b-a4b", 25_233),
+            ("lfm2-1.2b", 1170),
         ];
         assert_eq!(
             published.map(|(name, _)| name).as_slice(),

@@ -35,7 +35,7 @@ unsafe impl GlobalAlloc for CountingAllocator {
 static COUNTING: CountingAllocator = CountingAllocator;
 
 /// A small gpt-oss: experts, windows, sinks.
-const EXPERTS: &[(&str, ShapeFact)] = &[
+const EXPERTS: &[&[(&str, ShapeFact)]] = &[&[
     ("expert_count", ShapeFact::Count(8)),
     ("expert_used_count", ShapeFact::Count(2)),
     ("expert_feed_forward_length", ShapeFact::Count(256)),
@@ -45,7 +45,7 @@ const EXPERTS: &[(&str, ShapeFact)] = &[
     ("rope.scaling.original_context_length", ShapeFact::Count(64)),
     ("rope.scaling.yarn_beta_fast", ShapeFact::Real(32.0)),
     ("rope.scaling.yarn_beta_slow", ShapeFact::Real(1.0)),
-];
+]];
 
 fn small(like: &str) -> Shape {
     let shape = *shape::find(like).unwrap();

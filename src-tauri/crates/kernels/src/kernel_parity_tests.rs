@@ -141,39 +141,31 @@ fn sums_of_experts() {
     });
 }
 
-/// Ten tokens on one state: sums of up to 256 terms in another order, accumulated.
-#[test]
-fn state_spaces() {
-    for (d_state, n) in [(1, 1), (16, 8), (24, 41), (128, 64), (256, 129)] {
-        for level in IsaLevel::present() {
-            let (mut want, mut got) = (numbers(n * d_state, 1), numbers(n * d_state, 1));
-            for t in 0..10 {
-                let (x, b, c) = (numbers(n, 3 * t), numbers(d_state, 3 * t + 1), numbers(d_state, 3 * t + 2));
-                let token = ssm::SsmToken { x: &x, b: &b, c: &c, keep: 0.9, dt: 0.3, skip: 0.7 };
-                let (mut out, mut level_out) = (vec![0.0; n], vec![0.0; n]);
-                ssm::scalar(token, &mut want, &mut out);
-                (Kernels::at(level).ssm)(token, &mut got, &mut level_out);
-                assert_close("ssm", level, &out, &level_out, 1e-5);
-                assert_close("ssm's state", level, &want, &got, 5e-6);
-            }
-        }
-    }
-}
-
 /// Ten tokens on one state: sums of up to 130 terms in another order, accumulated.
 #[test]
 fn delta_rules() {
     for (dk, dv) in [(1, 1), (16, 8), (24, 41), (128, 128), (130, 77)] {
+        let inputs: Vec<[Vec<f32>; 3]> =
+            (0..10).map(|t| [numbers(dk, 3 * t), numbers(dk, 3 * t + 1), numbers(dv, 3 * t + 2)]).collect();
+        let tokens: Vec<_> =
+            inputs.iter().map(|[q, k, v]| delta_net::DeltaToken { q, k, v, keep: 0.9, beta: 0.7 }).collect();
+        let start = numbers(dk * dv, 1);
+        let (mut want, mut wanted_out) = (start.clone(), vec![0.0; 10 * dv]);
+        for (token, out) in tokens.iter().zip(wanted_out.chunks_exact_mut(dv)) {
+            delta_net::scalar(*token, &mut want, out);
+        }
         for level in IsaLevel::present() {
-            let (mut want, mut got) = (numbers(dk * dv, 1), numbers(dk * dv, 1));
-            for t in 0..10 {
-                let (q, k, v) = (numbers(dk, 3 * t), numbers(dk, 3 * t + 1), numbers(dv, 3 * t + 2));
-                let token = delta_net::DeltaToken { q: &q, k: &k, v: &v, keep: 0.9, beta: 0.7 };
-                let (mut out, mut level_out) = (vec![0.0; dv], vec![0.0; dv]);
-                delta_net::scalar(token, &mut want, &mut out);
-                (Kernels::at(level).delta)(token, &mut got, &mut level_out);
-                assert_close("delta_net", level, &out, &level_out, 5e-6);
+            // Runs of any length have the same bits.
+            let mut alone = None;
+            for length in [1, 2, 3, delta_net::MAX_RUN] {
+                let (mut got, mut out) = (start.clone(), vec![0.0; 10 * dv]);
+                for (run, out) in tokens.chunks(length).zip(out.chunks_mut(length * dv)) {
+                    (Kernels::at(level).delta)(run, &mut got, out);
+                }
+                assert_close("delta_net", level, &wanted_out, &out, 5e-6);
                 assert_close("delta_net's state", level, &want, &got, 5e-6);
+                let bits = (got, out);
+                assert!(*alone.get_or_insert_with(|| bits.clone()) == bits, "runs of {length} at {level:?}");
             }
         }
     }

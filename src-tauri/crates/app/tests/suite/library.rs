@@ -55,7 +55,7 @@ impl Home {
             d_ff,
             n_vocab,
             context_length: 512,
-            rope_scaling: None,
+            rope_divisors: engine::shape::RopeDivisors::None,
             ..*published
         };
         let mut bytes = Vec::new();

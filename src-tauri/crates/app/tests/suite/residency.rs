@@ -61,7 +61,7 @@ impl Bench {
             d_ff: 64,
             n_vocab: 600,
             context_length: 4096,
-            rope_scaling: None,
+            rope_divisors: engine::shape::RopeDivisors::None,
             ..*published
         };
         let mut bytes = Vec::new();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use contract::Error;
 use contract::ErrorKind;
 use contract::Result;
-use engine::shape;
+use engine::shape::{self, TowerShape};
 use io::{Io, RealIo};
 use platform::DataDirs;
 use weights::WeightFile;
@@ -26,35 +26,49 @@ pub fn random_weights(wanted: &str, keep: Option<&Path>, global: &Global) -> Res
         )
     })?;
     let (shape, mix) = (shape::find(name).map_err(usage)?, shape::mix(dtype).map_err(usage)?);
-    let io = RealIo;
     let path = match keep {
         Some(path) => path.to_owned(),
-        None => {
-            let folder = DataDirs::resolve(global.app_config()?.data_dir)?.cache;
-            io.create_dir_all(&folder)?;
-            folder.join(format!("bench-{}-{name}-{dtype}.gguf", std::process::id()))
-        }
+        None => temporary(&format!("{name}-{dtype}"), global)?,
     };
-    if keep.is_some() && io.exists(&path)? {
+    if keep.is_some() && RealIo.exists(&path)? {
         let message = format!("{} already exists.", path.display());
         return Err(Error::input("bench.exists", message, "Choose another file name, or delete the file."));
     }
-    let mut writer =
-        BufWriter::with_capacity(WRITE_BUFFER_BYTES, AppendWriter { io: &io, path: path.clone() });
-    let written = shape::write(shape, mix, SEED, &mut writer).and_then(|()| {
-        let flushed = writer.flush();
-        flushed.map_err(|error| {
-            engine::EngineError::new("bench.write", error.to_string(), "Free some disk space.")
-        })
-    });
-    let file = written.map_err(Error::from).and_then(|()| Ok(WeightFile::open(&path)?));
+    let file = generate(&path, |out| shape::write(shape, mix, SEED, out));
     if keep.is_none() || file.is_err() {
-        io.remove_file(&path)?;
+        RealIo.remove_file(&path)?;
     }
     if let (Some(path), Ok(file)) = (keep, &file) {
         out::log(&format!("{}: {}", path.display(), text::bytes(file.len_bytes())));
     }
     file
+}
+
+/// Generates and opens a vision tower. The file is unlinked at once.
+pub fn random_tower(shape: &TowerShape, global: &Global) -> Result<WeightFile> {
+    let path = temporary(&format!("{}-tower", shape.name), global)?;
+    let file = generate(&path, |out| shape::write_tower(shape, SEED, out));
+    RealIo.remove_file(&path)?;
+    file
+}
+
+/// A path in the cache folder.
+fn temporary(name: &str, global: &Global) -> Result<PathBuf> {
+    let folder = DataDirs::resolve(global.app_config()?.data_dir)?.cache;
+    RealIo.create_dir_all(&folder)?;
+    Ok(folder.join(format!("bench-{}-{name}.gguf", std::process::id())))
+}
+
+fn generate(path: &Path, write: impl FnOnce(&mut dyn Write) -> engine::Result<()>) -> Result<WeightFile> {
+    let mut writer =
+        BufWriter::with_capacity(WRITE_BUFFER_BYTES, AppendWriter { io: &RealIo, path: path.to_owned() });
+    let written = write(&mut writer).and_then(|()| {
+        let flushed = writer.flush();
+        flushed.map_err(|error| {
+            engine::EngineError::new("bench.write", error.to_string(), "Free some disk space.")
+        })
+    });
+    written.map_err(Error::from).and_then(|()| Ok(WeightFile::open(path)?))
 }
 
 const SEED: u64 = 1;

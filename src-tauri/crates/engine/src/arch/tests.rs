@@ -193,7 +193,8 @@ fn numbers_at_their_bounds_are_accepted() {
     let halved = rotary(&set("rope.scaling.factor", OwnedValue::F32(2.0)));
     assert_eq!(halved.inv_freq[5], plain.inv_freq[5] / 2.0);
     let half_turned = rotary(&{
-        let shape = crate::shape::Shape { rope_scaling: None, ..tiny("llama", false) };
+        let shape =
+            crate::shape::Shape { rope_divisors: crate::shape::RopeDivisors::None, ..tiny("llama", false) };
         let mut writer = writer(&shape, QuantPreset::F32, 1).unwrap();
         read(writer.set("llama.rope.dimension_count", OwnedValue::U32(32))).unwrap()
     });

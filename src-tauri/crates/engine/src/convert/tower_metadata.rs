@@ -1,6 +1,6 @@
 //! Metadata of an `mmproj` GGUF, under the keys of llama.cpp.
 
-use ::vision::{FamilySettings, ImageSettings};
+use ::vision::{FamilySettings, ImageSettings, Lfm2Settings};
 use kernels::Activation;
 use serde_json::Value;
 use weights::WeightFile;
@@ -36,6 +36,7 @@ pub(super) fn pairs(
         }
         _ => return Err(no_key(spec, "its layers")),
     };
+    check_lfm2(spec, settings)?;
     let vision = |key: &str, value: OwnedValue| (format!("clip.vision.{key}"), value);
     let mut pairs = vec![
         ("general.architecture".to_owned(), text("clip")),
@@ -63,6 +64,23 @@ pub(super) fn pairs(
     pairs.extend(of_family(spec, settings).into_iter().map(|(key, value)| vision(key, value)));
     pairs.push(("general.quantization_version".into(), OwnedValue::U32(super::QUANTIZATION_VERSION)));
     Ok(pairs)
+}
+
+/// Refuses settings of LFM2 that have no key and that its readers take as published.
+fn check_lfm2(spec: &TowerSpec, settings: &ImageSettings) -> Result<()> {
+    let FamilySettings::Lfm2(lfm2) = &settings.family else { return Ok(()) };
+    let published = Lfm2Settings::published();
+    let is_single = !lfm2.is_split || (lfm2.min_tiles, lfm2.max_tiles) == (1, 1);
+    if lfm2.has_markers != published.has_markers {
+        return Err(no_key(spec, "image tokens without markers (use_image_special_tokens)"));
+    }
+    if !is_single && lfm2.has_overview != published.has_overview {
+        return Err(no_key(spec, "tiles without an overview (use_thumbnail)"));
+    }
+    if !is_single && lfm2.tolerance != published.tolerance {
+        return Err(no_key(spec, "another size from which pictures are split (max_pixels_tolerance)"));
+    }
+    Ok(())
 }
 
 /// Gemma 4 names its projector per kind of input.
@@ -97,7 +115,21 @@ fn of_family(spec: &TowerSpec, settings: &ImageSettings) -> Vec<(&'static str, O
             ]
         }
         FamilySettings::Pixtral(_) => vec![("spatial_merge_size", block)],
-        FamilySettings::Lfm2(_) => vec![("projector.scale_factor", block)],
+        FamilySettings::Lfm2(lfm2) => {
+            let side = lfm2.patch.saturating_mul(lfm2.merge);
+            let pixels = |tokens: usize| number(tokens.saturating_mul(side).saturating_mul(side));
+            // A picture that is never split is one tile.
+            let (min_tiles, max_tiles) =
+                if lfm2.is_split { (lfm2.min_tiles, lfm2.max_tiles) } else { (1, 1) };
+            vec![
+                ("projector.scale_factor", block),
+                ("image_min_pixels", pixels(lfm2.min_tokens)),
+                ("image_max_pixels", pixels(lfm2.max_tokens)),
+                ("preproc_min_tiles", number(min_tiles)),
+                ("preproc_max_tiles", number(max_tiles)),
+                ("preproc_image_size", number(lfm2.tile_side)),
+            ]
+        }
         FamilySettings::Idefics3(idefics3) => {
             vec![("projector.scale_factor", block), ("preproc_image_size", number(idefics3.longest_side))]
         }

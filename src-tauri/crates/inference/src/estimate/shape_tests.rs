@@ -85,7 +85,7 @@ fn shape_of(row: &ShapeRow) -> Shape {
         context_length: thousands * 1024,
         tied_embeddings,
         more,
-        rope_scaling: None,
+        rope_divisors: engine::shape::RopeDivisors::None,
         ..base
     }
 }

@@ -258,12 +258,12 @@ fn slice(mix: &str, n_layers: u32) -> Result<Shape> {
 }
 
 /// Of the published 32, enough for caches to hold none.
-static FEW_EXPERTS: &[(&str, ShapeFact)] = &[
+static FEW_EXPERTS: &[&[(&str, ShapeFact)]] = &[&[
     ("expert_count", ShapeFact::Count(8)),
     ("expert_used_count", ShapeFact::Count(4)),
     ("expert_feed_forward_length", ShapeFact::Count(2880)),
     ("attention.sliding_window", ShapeFact::Count(128)),
-];
+]];
 
 #[cfg(test)]
 mod tests {

@@ -4,8 +4,9 @@
 
 use super::StepContext;
 use super::disjoint_slices::DisjointSlices;
-use crate::graph::{ConvShape, DeltaShape, SsmShape, ValueId};
-use crate::ops::{delta_net, ssm};
+use crate::graph::{ConvShape, DeltaShape, MAX_DELTA_HEAD_DIM, SsmShape, ValueId};
+use crate::ops::delta_net::{self, DeltaToken};
+use crate::ops::ssm;
 
 /// Channels in one task: their taps and states stay in the L1 cache.
 const TASK_CHANNELS: usize = 512;
@@ -72,19 +73,33 @@ pub fn advance(
     let (batch, kernel) = (cx.batch, cx.kernels.delta);
     let (n_heads, dv, len) = (delta.n_v_heads, delta.v_dim, delta.k_dim * delta.v_dim);
     let task = |head: usize| {
-        for row in 0..batch.n_rows() {
-            // SAFETY: this head's state and output belong to this task alone.
-            let (state, out) = unsafe {
-                let at = (row * n_heads + head) * dv;
-                (states.slice_mut(batch.state(row), head * len..(head + 1) * len), out.slice_mut(at..at + dv))
-            };
+        let mut results = [0.0; delta_net::MAX_RUN * MAX_DELTA_HEAD_DIM];
+        let mut row = 0;
+        while row < batch.n_rows() {
+            let slot = batch.state(row);
+            // SAFETY: this head's state belongs to this task alone.
+            let state = unsafe { states.slice_mut(slot, head * len..(head + 1) * len) };
             if batch.positions[row] == 0 {
                 state.fill(0.0);
             }
-            let heads = row * n_heads..(row + 1) * n_heads;
-            let qkv = &qkv[row * width..(row + 1) * width];
-            let token = delta_net::token(delta, head, qkv, &beta[heads.clone()], &alpha[heads]);
-            kernel(token, state, out);
+            let continues = |next: usize| batch.state(next) == slot && batch.positions[next] != 0;
+            let after =
+                (row + 1..batch.n_rows().min(row + delta_net::MAX_RUN)).take_while(|next| continues(*next));
+            let n = 1 + after.count();
+            let mut tokens = [DeltaToken::EMPTY; delta_net::MAX_RUN];
+            for (token, row) in tokens.iter_mut().zip(row..row + n) {
+                let heads = row * n_heads..(row + 1) * n_heads;
+                let qkv = &qkv[row * width..(row + 1) * width];
+                *token = delta_net::token(delta, head, qkv, &beta[heads.clone()], &alpha[heads]);
+            }
+            let results = &mut results[..n * dv];
+            kernel(&tokens[..n], state, results);
+            for (row, result) in (row..row + n).zip(results.chunks_exact(dv)) {
+                let at = (row * n_heads + head) * dv;
+                // SAFETY: this head's part of the output belongs to this task alone.
+                unsafe { out.slice_mut(at..at + dv) }.copy_from_slice(result);
+            }
+            row += n;
         }
     };
     if batch.n_rows() * n_heads * len <= MIN_PARALLEL_MACS {

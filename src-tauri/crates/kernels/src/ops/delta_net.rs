@@ -1,5 +1,8 @@
-//! The gated delta rule (arXiv 2412.06464), one token of one head at a time, on an f32 state S (k_dim, v_dim).
+//! The gated delta rule (arXiv 2412.06464) for one head, on an f32 state S (k_dim, v_dim).
 //! S ← S·e^g; d = β·(v − Sᵀk); S ← S + k·dᵀ; out = Sᵀq.
+//!
+//! A few consecutive tokens go through the state together, some columns at a time, so that these stay in the L1 cache.
+//! The arithmetic of a token is the same whichever tokens are beside it.
 
 use super::OpRow;
 use super::activate::single;
@@ -30,8 +33,16 @@ pub struct DeltaToken<'a> {
     pub beta: f32,
 }
 
-/// Advances state (k_dim, v_dim) by one token; out (v_dim)
-pub type AdvanceState = fn(token: DeltaToken, state: &mut [f32], out: &mut [f32]);
+impl DeltaToken<'_> {
+    /// A token without elements.
+    pub const EMPTY: Self = Self { q: &[], k: &[], v: &[], keep: 0.0, beta: 0.0 };
+}
+
+/// Tokens of one run at most.
+pub const MAX_RUN: usize = 8;
+
+/// Advances state (k_dim, v_dim) by 1 to `MAX_RUN` consecutive tokens; out (tokens, v_dim)
+pub type AdvanceState = fn(tokens: &[DeltaToken], state: &mut [f32], out: &mut [f32]);
 
 /// The inputs of value head `head` in one row: qkv (2 · n_k_heads · k_dim + n_v_heads · v_dim), beta and alpha
 /// (n_v_heads).
@@ -81,31 +92,43 @@ pub fn scalar(token: DeltaToken, state: &mut [f32], out: &mut [f32]) {
 }
 
 #[inline(always)]
-fn body<M: Mac>(token: DeltaToken, state: &mut [f32], out: &mut [f32]) {
-    let (dk, dv) = (token.k.len(), token.v.len());
-    assert!(token.q.len() == dk && dk <= MAX_DELTA_HEAD_DIM && state.len() == dk * dv && out.len() == dv);
-    let (mut q, mut k) = ([0.0; MAX_DELTA_HEAD_DIM], [0.0; MAX_DELTA_HEAD_DIM]);
-    let (q, k) = (&mut q[..dk], &mut k[..dk]);
-    normalize::<M>(token.q, 1.0 / (dk as f32).sqrt(), q);
-    normalize::<M>(token.k, 1.0, k);
+fn body<M: Mac>(tokens: &[DeltaToken], state: &mut [f32], out: &mut [f32]) {
+    let n = tokens.len();
+    assert!((1..=MAX_RUN).contains(&n), "{n} tokens are no run");
+    let (dk, dv) = (tokens[0].k.len(), tokens[0].v.len());
+    assert!(dk <= MAX_DELTA_HEAD_DIM && state.len() == dk * dv && out.len() == n * dv);
+    let (mut q, mut k) = ([[0.0; MAX_DELTA_HEAD_DIM]; MAX_RUN], [[0.0; MAX_DELTA_HEAD_DIM]; MAX_RUN]);
+    for (token, (q, k)) in tokens.iter().zip(q.iter_mut().zip(&mut k)) {
+        assert!(token.q.len() == dk && token.k.len() == dk && token.v.len() == dv);
+        normalize::<M>(token.q, 1.0 / (dk as f32).sqrt(), &mut q[..dk]);
+        normalize::<M>(token.k, 1.0, &mut k[..dk]);
+    }
+    let run = Run { tokens, q: &q, k: &k };
     let mut j = 0;
     // as many columns as the registers hold, since fewer sums would be bound by latency
-    while M::PANEL_ROWS >= 4 && j + 128 <= dv {
-        columns::<M, 128>(token, q, k, j, state, out);
-        j += 128;
+    while M::PANEL_ROWS >= 4 && j + 64 <= dv {
+        columns::<M, 64>(&run, j, state, out);
+        j += 64;
     }
     while j + 32 <= dv {
-        columns::<M, 32>(token, q, k, j, state, out);
+        columns::<M, 32>(&run, j, state, out);
         j += 32;
     }
     while j + 8 <= dv {
-        columns::<M, 8>(token, q, k, j, state, out);
+        columns::<M, 8>(&run, j, state, out);
         j += 8;
     }
     while j < dv {
-        columns::<M, 1>(token, q, k, j, state, out);
+        columns::<M, 1>(&run, j, state, out);
         j += 1;
     }
+}
+
+/// Consecutive tokens with their normalized queries and keys.
+struct Run<'a> {
+    tokens: &'a [DeltaToken<'a>],
+    q: &'a [[f32; MAX_DELTA_HEAD_DIM]; MAX_RUN],
+    k: &'a [[f32; MAX_DELTA_HEAD_DIM]; MAX_RUN],
 }
 
 /// Scales x to length `length`.
@@ -123,42 +146,61 @@ fn normalize<M: Mac>(x: &[f32], length: f32, out: &mut [f32]) {
     }
 }
 
-/// Columns j..j + N of the state; recalled values, corrections and results stay in registers.
+/// Columns j..j + N of the state; recalled values, corrections and results stay in registers. The pass that writes a
+/// token also recalls what the next one finds.
 #[inline(always)]
-fn columns<M: Mac, const N: usize>(
-    token: DeltaToken,
-    q: &[f32],
-    k: &[f32],
-    j: usize,
-    state: &mut [f32],
-    out: &mut [f32],
-) {
-    let dv = token.v.len();
+fn columns<M: Mac, const N: usize>(run: &Run, j: usize, state: &mut [f32], out: &mut [f32]) {
+    let dv = run.tokens[0].v.len();
     let mut recalled = [0.0f32; N];
-    for (row, k) in state.chunks_exact(dv).zip(k) {
+    for (row, k) in state.chunks_exact(dv).zip(&run.k[0]) {
         let row: &[f32; N] = row[j..][..N].try_into().expect("a slice of N floats");
         for n in 0..N {
             recalled[n] = M::mac(row[n], *k, recalled[n]);
         }
     }
-    let mut correction = [0.0f32; N];
-    for n in 0..N {
-        correction[n] = token.beta * (token.v[j + n] - token.keep * recalled[n]);
+    for (t, token) in run.tokens.iter().enumerate() {
+        let mut correction = [0.0f32; N];
+        for n in 0..N {
+            correction[n] = token.beta * (token.v[j + n] - token.keep * recalled[n]);
+        }
+        let (q, k) = (&run.q[t], &run.k[t]);
+        let next = run.k.get(t + 1).filter(|_| t + 1 < run.tokens.len());
+        let sum;
+        (sum, recalled) = match next {
+            Some(next) => update::<M, N, true>(token.keep, [q, k, next], &correction, j, dv, state),
+            None => update::<M, N, false>(token.keep, [q, k, k], &correction, j, dv, state),
+        };
+        out[t * dv + j..][..N].copy_from_slice(&sum);
     }
-    let mut sum = [0.0f32; N];
-    for ((row, k), q) in state.chunks_exact_mut(dv).zip(k).zip(q) {
+}
+
+/// Writes one token into the columns. Returns its results, and what the key `next` recalls afterwards if there is one.
+#[inline(always)]
+fn update<M: Mac, const N: usize, const HAS_NEXT: bool>(
+    keep: f32,
+    [q, k, next]: [&[f32; MAX_DELTA_HEAD_DIM]; 3],
+    correction: &[f32; N],
+    j: usize,
+    dv: usize,
+    state: &mut [f32],
+) -> ([f32; N], [f32; N]) {
+    let (mut sum, mut recalled) = ([0.0f32; N], [0.0f32; N]);
+    for (row, ((q, k), next)) in state.chunks_exact_mut(dv).zip(q.iter().zip(k).zip(next)) {
         let row: &mut [f32; N] = (&mut row[j..][..N]).try_into().expect("a slice of N floats");
         for n in 0..N {
-            row[n] = M::mac(*k, correction[n], row[n] * token.keep);
+            row[n] = M::mac(*k, correction[n], row[n] * keep);
             sum[n] = M::mac(row[n], *q, sum[n]);
+            if HAS_NEXT {
+                recalled[n] = M::mac(row[n], *next, recalled[n]);
+            }
         }
     }
-    out[j..][..N].copy_from_slice(&sum);
+    (sum, recalled)
 }
 
 levels!(
     /// The kernel at each instruction-set level.
-    pub LEVELS = body(token: DeltaToken, state: &mut [f32], out: &mut [f32]));
+    pub LEVELS = body(tokens: &[DeltaToken], state: &mut [f32], out: &mut [f32]));
 
 #[cfg(test)]
 mod tests {

@@ -40,7 +40,7 @@ impl Lfm2Settings {
     const OVERVIEW: &str = "<|img_thumbnail|>";
 
     /// The numbers of the published models.
-    pub(crate) fn published() -> Self {
+    pub fn published() -> Self {
         Self {
             patch: 16,
             merge: 2,

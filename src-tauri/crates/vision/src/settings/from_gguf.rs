@@ -113,11 +113,22 @@ fn family_settings(family: ImageFamily, lookup: Lookup) -> Result<FamilySettings
             break_token: PixtralSettings::BREAK_TOKEN.to_owned(),
             end_token: PixtralSettings::END_TOKEN.to_owned(),
         }),
-        ImageFamily::Lfm2 => FamilySettings::Lfm2(Lfm2Settings {
-            patch,
-            merge: number("clip.vision.projector.scale_factor", 2)?,
-            ..Lfm2Settings::published()
-        }),
+        ImageFamily::Lfm2 => {
+            let published = Lfm2Settings::published();
+            let merge = number("clip.vision.projector.scale_factor", published.merge)?;
+            let area = patch.saturating_mul(merge).saturating_pow(2).max(1);
+            let tokens = |key, usual| Ok(optional(lookup, key)?.map_or(usual, |n_pixels| n_pixels / area));
+            FamilySettings::Lfm2(Lfm2Settings {
+                patch,
+                merge,
+                min_tokens: tokens("clip.vision.image_min_pixels", published.min_tokens)?,
+                max_tokens: tokens("clip.vision.image_max_pixels", published.max_tokens)?,
+                min_tiles: number("clip.vision.preproc_min_tiles", published.min_tiles)?,
+                max_tiles: number("clip.vision.preproc_max_tiles", published.max_tiles)?,
+                tile_side: number("clip.vision.preproc_image_size", published.tile_side)?,
+                ..published
+            })
+        }
         ImageFamily::Idefics3 => {
             let tile_side = required(lookup, "clip.vision.image_size")?;
             FamilySettings::Idefics3(Idefics3Settings {
