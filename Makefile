@@ -10,7 +10,7 @@ comma := ,
 
 UI_SOURCES := $(shell find ui -type d \( -name node_modules -o -name dist -o -name tests \) -prune -o -type f -print 2>/dev/null)
 
-.PHONY: help run nook test kill9 damage disk flips fuzz io-faults isolation soak downloads keychain bench figures fit installed smooth gpu-full gpu-faults faults audit real tune-peers mcp neon peers peers-all types guide guide-eval \
+.PHONY: help run nook test kill9 damage disk flips fuzz io-faults isolation soak downloads keychain bench figures fit installed smooth gpu-full gpu-faults faults audit real tune-peers mcp mcp-conformance neon peers peers-all types guide guide-eval \
 	starter bundle gallery ui setup format clean built-peers
 
 help: ## this list
@@ -123,6 +123,12 @@ mcp: nook ## our client of the Model Context Protocol against a server by the of
 	@python3 -m venv target/mcp
 	@target/mcp/bin/pip install --quiet 'mcp>=2,<3'
 	@target/mcp/bin/python tests/mcp/sdk.py --nook target/release/nook
+
+mcp-conformance: ## our MCP server and client against the official conformance suite (from npm, into ~/.cache)
+	@cargo build --locked --package mcp-server --example conformance_server
+	@cargo build --locked --package mcp --example conformance_client
+	@python3 tests/mcp/conformance.py --install --server target/debug/examples/conformance_server \
+		--client target/debug/examples/conformance_client
 
 neon: ## the kernels' tests on 64-bit ARM, emulated
 	@.make/neon.sh

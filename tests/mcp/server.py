@@ -37,6 +37,12 @@ TOOLS = [
 ]
 
 
+# With --asks. Its form takes a text, and a number that has a default.
+BOOK = {"name": "book", "description": "Books a table once the user has given a name.", "inputSchema": schema()}
+FORM = {"message": "For whom is the table?", "requestedSchema": {"type": "object", "required": ["name"], "properties": {
+    "name": {"type": "string", "title": "Name"}, "guests": {"type": "integer", "minimum": 1, "default": 2}}}}
+
+
 RESOURCES = [
     {"uri": "note://today", "name": "today", "title": "Today's note", "mimeType": "text/markdown",
      "description": "What is to be done."},
@@ -75,13 +81,32 @@ def prompt(name, arguments):
 class Server:
     def __init__(self, flags):
         self.flags = flags
-        self.tools = list(TOOLS)
+        self.tools = list(TOOLS) + ([BOOK] if flags.asks else [])
         self.pings = {}
+        self.forms = {}
         self.cancelled = set()
         self.say = None
 
     def text(self, text, **more):
         return {"content": [{"type": "text", "text": text}], **more}
+
+    def booked(self, answer):
+        content = answer.get("content") or {}
+        return self.text(" ".join(str(it) for it in [answer["action"], *(content[key] for key in sorted(content))]))
+
+    def book(self, params, say):
+        """Asks the user: with sessions by a request, without them by a result that asks back."""
+        if not self.flags.stateless:
+            answered, answers = threading.Event(), []
+            self.forms["form"] = (answered, answers)
+            say({"jsonrpc": "2.0", "id": "form", "method": "elicitation/create", "params": FORM})
+            return self.booked(answers[0]) if answered.wait(20) else self.text("no answer", isError=True)
+        given = params.get("inputResponses")
+        if given is None:
+            return {"resultType": "input_required", "requestState": "kept as it is",
+                    "inputRequests": {"who": {"method": "elicitation/create", "params": FORM}}}
+        is_kept = params.get("requestState") == "kept as it is"
+        return self.booked(given["who"]) if is_kept else self.text("another state", isError=True)
 
     def call(self, name, arguments, request, say):
         if name == "echo":
@@ -156,6 +181,11 @@ class Server:
         """What is said to a message; None where nothing is."""
         method, request = message.get("method"), message.get("id")
         if method is None:
+            if request in self.forms:
+                answered, answers = self.forms[request]
+                answers.append(message.get("result") or {"action": str(message.get("error"))})
+                answered.set()
+                return None
             answered = self.pings.get(request)
             if answered and message.get("result") == {}:
                 answered.set()
@@ -201,6 +231,8 @@ class Server:
             result = messages and {"messages": messages}
             if result is None:
                 error = {"code": -32602, "message": "Unknown prompt, or an argument is missing"}
+        elif method == "tools/call" and message["params"]["name"] == "book" and self.flags.asks:
+            result = self.book(message["params"], say)
         elif method == "tools/call":
             result = self.call(message["params"]["name"], message["params"].get("arguments") or {}, request, say)
             if result is None:
@@ -400,6 +432,7 @@ def main():
     parser.add_argument("--progress", action="store_true", help="the tool sleep says that it is still at it")
     parser.add_argument("--polled", type=int, help="calls are answered on another stream, after so many ms each time")
     parser.add_argument("--events", action="store_true", help="has a stream of its own")
+    parser.add_argument("--asks", action="store_true", help="has a tool that asks the user")
     parser.add_argument("--deaf", action="store_true", help="never answers the greeting")
     parser.add_argument("--chatty", action="store_true", help="prints a greeting that is no message")
     parser.add_argument("--broken", action="store_true", help="ends at once")

@@ -44,6 +44,7 @@ export function toolCalls(publish) {
     return it;
   };
   return {
+    tool_forms: () => [],
     tool_servers_list: () => servers,
     tool_server_add: (a) => add(a.name, a.spec),
     tool_servers_import: (a) => ({ added: Object.entries(JSON.parse(a.text).mcpServers).map(([name, spec]) => add(name, spec)), refused: [] }),

@@ -91,6 +91,8 @@ const SUGGESTIONS: readonly (readonly [code: string, ...SuggestedAction[]])[] = 
   ['attachment.too_large', setting('attachment_megabytes')],
   ['attachment.too_many', setting('attachment_count')],
   ['tools.nothing_asked'],
+  ['tools.form'],
+  ['tools.form_closed'],
   ['tools.binary'],
   ['tools.', TOOLS],
 ];

@@ -201,6 +201,7 @@ export class Inglenook extends Stores {
       void this.attachments.verify();
       void this.performance.refreshMemory();
       void this.server.refresh();
+      void this.toolForms.load().catch(() => undefined);
     } catch (thrown) {
       this.failure = asErrorInfo(thrown);
     }
@@ -214,6 +215,7 @@ export class Inglenook extends Stores {
       this.memory,
       this.presets,
       this.settings,
+      this.toolForms,
       this.tools,
       this.tunes,
     ];

@@ -24,6 +24,7 @@ import { PerformanceState } from '../features/performance/store.svelte';
 import { LocalServerState } from '../features/server/store.svelte';
 import { SettingsState } from '../features/settings/store.svelte';
 import { TokenInspectorState } from '../features/tokens/store.svelte';
+import { ToolFormsState } from '../features/tools/forms.svelte';
 import { PromptsState } from '../features/tools/prompts.svelte';
 import { ToolsState } from '../features/tools/store.svelte';
 import { TrashState } from '../features/trash/store.svelte';
@@ -65,6 +66,7 @@ export class Stores extends BackendOwner {
   /** A second search, for the command palette. */
   readonly paletteSearch = new SearchState(this.backend);
   readonly settings = new SettingsState(this.backend);
+  readonly toolForms = new ToolFormsState(this.backend);
   readonly tools = new ToolsState(this.backend);
   readonly tunes = new TunesState(this.backend);
   readonly trash = new TrashState(this.backend);

@@ -1030,7 +1030,7 @@ over: boolean,
 /**
  * The turn that answers their results.
  */
-turn: string | null, } | { "type": "tool_server_changed", server: ToolServerInfo, } | { "type": "tool_server_removed", id: string, } | { "type": "notice", error: ErrorInfo, };
+turn: string | null, } | { "type": "tool_server_changed", server: ToolServerInfo, } | { "type": "tool_server_removed", id: string, } | { "type": "tool_form_opened", form: ToolForm, } | { "type": "tool_form_closed", id: string, } | { "type": "notice", error: ErrorInfo, };
 
 /**
  * A conversation's own options; an absent one is as the settings say.
@@ -2790,6 +2790,65 @@ message: string,
 call: string, decision: ToolDecision, };
 
 /**
+ * What a text looks like.
+ */
+export type ToolTextFormat = "email" | "uri" | "date" | "date_time";
+
+/**
+ * One option of a choice.
+ */
+export type ToolFormOption = { value: string, title: string, };
+
+/**
+ * What a field takes.
+ */
+export type ToolFieldKind = { "kind": "text", format: ToolTextFormat | null, min_chars: number | null, max_chars: number | null, } | { "kind": "number", is_integer: boolean, min: number | null, max: number | null, } | { "kind": "flag" } | { "kind": "choice", options: Array<ToolFormOption>, } | { "kind": "multiple_choice", options: Array<ToolFormOption>, };
+
+/**
+ * A field of a form.
+ */
+export type ToolFormField = { name: string, 
+/**
+ * What the user knows it by.
+ */
+label: string, description: string | null, required: boolean, kind: ToolFieldKind, 
+/**
+ * Taken where the user gives no value.
+ */
+default: unknown, };
+
+/**
+ * A form that waits for the user.
+ */
+export type ToolForm = { id: string, 
+/**
+ * Name of the server that asks.
+ */
+server_name: string, 
+/**
+ * Why it asks, in its own words.
+ */
+message: string, fields: Array<ToolFormField>, };
+
+/**
+ * What the user does with a form.
+ */
+export type ToolFormAction = "accept" | "decline" | "cancel";
+
+/**
+ * Answers a form.
+ */
+export type ToolFormAnswerArgs = { 
+/**
+ * Of the form.
+ */
+id: string, action: ToolFormAction, 
+/**
+ * By the name of the field. Fields that are missing take their defaults.
+ */
+values: Record<string, unknown>, };
+
+/**
  * A resource of a tool server.
  */
 export type ToolResource = { uri: string, name: string, description: string, 
@@ -3013,6 +3072,8 @@ export type Calls = {
   tool_servers_import: { args: TextArgs; result: ToolServersImported };
   tool_permit: { args: ToolPermitArgs; result: ToolServerInfo };
   tool_decide: { args: ToolDecideArgs; result: null };
+  tool_forms: { args: NoArgs; result: Array<ToolForm> };
+  tool_form_answer: { args: ToolFormAnswerArgs; result: null };
   tool_resources: { args: IdArgs; result: ToolResources };
   tool_resource_attach: { args: ToolResourceArgs; result: Attachment };
   tool_prompts: { args: IdArgs; result: Array<ToolPrompt> };

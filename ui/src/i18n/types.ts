@@ -72,6 +72,8 @@ export const ERROR_CODES = [
   'session.out_of_memory',
   'session.read_only',
   'shell.link',
+  'tools.form',
+  'tools.form_closed',
   'tools.sign_in',
   'tools.sign_in_canceled',
   'tools.sign_in_denied',

@@ -155,6 +155,8 @@ calls! {
     "tool_servers_import": TextArgs => ToolServersImported, |app, args| app.tool_servers_import(&args.text);
     "tool_permit": ToolPermitArgs => ToolServerInfo, |app, args| app.tool_permit(&args);
     "tool_decide": ToolDecideArgs => (), |app, args| app.tool_decide(&args);
+    "tool_forms": NoArgs => Vec<ToolForm>, |app, _| Ok(app.tool_forms());
+    "tool_form_answer": ToolFormAnswerArgs => (), |app, args| app.tool_form_answer(args);
     "tool_resources": IdArgs => ToolResources, |app, args| app.tool_resources(&args.id);
     "tool_resource_attach": ToolResourceArgs => Attachment, |app, args| app.tool_resource_attach(&args.id, &args.uri);
     "tool_prompts": IdArgs => Vec<ToolPrompt>, |app, args| app.tool_prompts(&args.id);

@@ -3,6 +3,7 @@
 //! the model sees, and no call exceeds its time limit. The servers end with the application.
 
 mod approval;
+mod forms;
 pub mod offered_tools;
 pub mod open_rounds;
 pub mod plugins;
@@ -12,7 +13,7 @@ pub mod rounds;
 mod servers;
 mod sign_in;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::IsTerminal;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
@@ -20,12 +21,14 @@ use std::time::Duration;
 use contract::types::{AppEvent, ToolServerState};
 use contract::{Error, ErrorKind, Result};
 pub use mcp::Stop as CallStop;
-use mcp::authorization::{PendingSignIns, TokenSource};
+use mcp::authorization::{ChallengeMemory, PendingSignIns, TokenSource};
 use mcp::{Client, Core, Http, connection_runtime, login_shell_path};
 use session::ToolServerRow;
 use tokio::runtime::{Handle, Runtime};
 
 use crate::context::Context;
+use crate::network::callers::Interface;
+use forms::OpenForms;
 pub use offered_tools::OfferedTools;
 pub use prompts::arguments as prompt_arguments;
 use records::tool_servers::{Secrets, StoredServer, listed};
@@ -48,6 +51,10 @@ pub(crate) struct ToolServers {
     /// Removed since the program began, with what was sealed of them: they can be had back.
     removed: Mutex<HashMap<String, (ToolServerRow, Secrets)>>,
     sign_ins: PendingSignIns,
+    forms: Arc<OpenForms>,
+    challenges: ChallengeMemory,
+    /// Ids of servers that turned out to have no sessions. They need no handshake the next time.
+    stateless: Mutex<HashSet<String>>,
 }
 
 #[derive(Default)]
@@ -68,14 +75,18 @@ enum ToolServer {
 
 impl ToolServers {
     pub fn new(ctx: Context) -> Self {
+        let forms = OpenForms::new(ctx.events.clone());
         Self {
             ctx,
+            forms,
             live: Mutex::default(),
             started: Condvar::new(),
             runtime: Mutex::default(),
             path: OnceLock::new(),
             removed: Mutex::default(),
             sign_ins: PendingSignIns::default(),
+            challenges: ChallengeMemory::default(),
+            stateless: Mutex::default(),
         }
     }
 
@@ -90,6 +101,7 @@ impl ToolServers {
             live.is_over = true;
             std::mem::take(&mut live.servers)
         };
+        self.forms.close_forms_of(None);
         let clients: Vec<_> = servers.into_values().filter_map(ToolServer::left).collect();
         clients.iter().for_each(|client| client.hang_up());
         // Each of them has been told, so that the slowest alone is waited for.
@@ -106,6 +118,7 @@ impl ToolServers {
     /// Ends one server, if it runs.
     pub fn end(&self, id: &str) {
         let server = self.live().servers.remove(id);
+        self.forms.close_forms_of(Some(id));
         if let Some(client) = server.and_then(ToolServer::left) {
             client.hang_up();
         }
@@ -178,7 +191,11 @@ impl ToolServers {
         let kept = StoredServer::of(&row);
         let secrets = Secrets::read(&self.ctx.keys, id)?;
         let (weak, of) = (Arc::downgrade(self), id.to_owned());
-        let core = Arc::new(Core::new(&row.name, move || relist(&weak, &of)));
+        let core = Core::new(&row.name, move || relist(&weak, &of));
+        let core = match self.ctx.caller.interface {
+            Interface::Window => Arc::new(core.with_elicitation(self.forms.handler(id))),
+            Interface::Http | Interface::Terminal => Arc::new(core),
+        };
         match self.live().servers.get_mut(id) {
             Some(ToolServer::Starting(waiting)) => *waiting = Some(Arc::clone(&core)),
             Some(ToolServer::Ready(_) | ToolServer::Failed(_)) | None => return Err(left(&row.name)),
@@ -194,12 +211,25 @@ impl ToolServers {
                     true => TokenSource::signed_in(&site)?,
                     false => TokenSource::signed_out(&site),
                 };
-                Client::reach(http.with_tokens(tokens), core)?
+                self.reach(id, http.with_tokens(tokens), core)?
             }
             (None, None) => return Err(Error::bug("a server of tools is nowhere")),
         };
         self.keep_tools(id, &client)?;
         Ok(Arc::new(client))
+    }
+
+    /// Greets a server the way that worked the last time.
+    fn reach(&self, id: &str, http: Http, core: Arc<Core>) -> Result<Client> {
+        let known = || self.stateless.lock().unwrap_or_else(PoisonError::into_inner);
+        let was_stateless = known().contains(id);
+        let client =
+            if was_stateless { Client::reach_stateless(http, core) } else { Client::reach(http, core) }?;
+        match client.is_stateless() {
+            true => known().insert(id.to_owned()),
+            false => known().remove(id),
+        };
+        Ok(client)
     }
 
     /// The folders of programs: the inherited ones, and those that the login shell adds. The shell is asked once. None:

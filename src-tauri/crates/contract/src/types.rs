@@ -21,6 +21,7 @@ mod sending;
 mod serving;
 mod settings;
 mod temporary;
+mod tool_forms;
 mod tools;
 mod tree;
 mod tunes;
@@ -49,6 +50,7 @@ pub use sending::SendArgs;
 pub use serving::{ListeningServer, LocalServer, ServedRequest, ServerState};
 pub use settings::*;
 pub use temporary::{TemporaryArgs, TemporaryMessage};
+pub use tool_forms::*;
 pub use tools::*;
 pub use tree::*;
 pub use tunes::*;
@@ -396,6 +398,14 @@ pub enum AppEvent {
         server: ToolServerInfo,
     },
     ToolServerRemoved {
+        id: String,
+    },
+    /// A tool server asks the user something.
+    ToolFormOpened {
+        form: ToolForm,
+    },
+    /// Answered, or no longer waiting.
+    ToolFormClosed {
         id: String,
     },
     /// Something the user should know though nothing failed.

@@ -113,6 +113,7 @@ const KINDS: &[(&str, ErrorKind)] = &[
     ("tools.off", ErrorKind::Conflict),
     ("tools.stopped", ErrorKind::Conflict),
     ("tools.nothing_asked", ErrorKind::Conflict),
+    ("tools.form_closed", ErrorKind::Conflict),
     ("tools.too_large", ErrorKind::Limit),
     ("tools.silent", ErrorKind::Device),
     ("tools.gone", ErrorKind::Device),

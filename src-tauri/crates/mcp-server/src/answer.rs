@@ -109,13 +109,13 @@ pub async fn follow(
 ) -> Result<Answer> {
     let mut watch = guard.app.watch_turn(&guard.turn, 0)?;
     let mut answer = Answer::default();
-    let CallNotifiers { progress, warnings } = notifiers;
+    let CallNotifiers { progress, log } = notifiers;
     let mut reporter = progress.map(|notifier| ProgressReporter::new(notifier, max_tokens));
     while let Some(events) = next(&mut watch).await {
         let before = answer.text.len();
         for event in events {
-            if let (TurnEventKind::Notice { error }, Some(warnings)) = (&event.kind, &warnings) {
-                warnings.send(error).await;
+            if let TurnEventKind::Notice { error } = &event.kind {
+                log.warn(error).await;
             }
             answer.take(event.kind)?;
         }

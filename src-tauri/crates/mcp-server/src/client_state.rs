@@ -5,15 +5,13 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use app::App;
-use contract::types::AppEvent;
-use platform::Watch;
+use futures_util::StreamExt;
 use rmcp::RoleServer;
 use rmcp::model::{ErrorData, LoggingLevel, ResourceUpdatedNotificationParam};
 use rmcp::service::Peer;
 use tokio::task::JoinSet;
 
-use crate::resources;
+use crate::content_change::{ContentChange, ContentChanges};
 
 /// Most resources that a client watches.
 pub const MAX_WATCHED: usize = 1024;
@@ -29,14 +27,19 @@ pub struct ClientState {
 }
 
 impl ClientState {
-    /// Watches a resource, which need not exist yet, and tells the client of its changes.
+    /// Watches a resource, which need not exist yet, and tells the client of its changes. `changes` begins to watch.
     ///
     /// Errors: too many are watched.
-    pub fn subscribe(&self, uri: String, app: &App, peer: &Peer<RoleServer>) -> Result<(), ErrorData> {
+    pub fn subscribe(
+        &self,
+        uri: String,
+        changes: impl FnOnce() -> ContentChanges,
+        peer: &Peer<RoleServer>,
+    ) -> Result<(), ErrorData> {
         self.watched.add(uri)?;
         let mut watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
         if watcher.is_empty() {
-            watcher.spawn(push_changes(app.watch_app(), Arc::clone(&self.watched), peer.clone()));
+            watcher.spawn(push_changes(changes(), Arc::clone(&self.watched), peer.clone()));
         }
         Ok(())
     }
@@ -51,10 +54,9 @@ impl ClientState {
         *self.log_level.lock().unwrap_or_else(PoisonError::into_inner) = Some(level);
     }
 
-    /// Whether the client wants messages of this severity.
-    pub fn wants_log(&self, level: LoggingLevel) -> bool {
-        let wanted = *self.log_level.lock().unwrap_or_else(PoisonError::into_inner);
-        wanted.is_some_and(|least| is_wanted(level, least))
+    /// Least severity of the messages that the client wants; `None`: it has not asked for any.
+    pub fn log_level(&self) -> Option<LoggingLevel> {
+        *self.log_level.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -82,22 +84,22 @@ impl WatchedResources {
         Ok(())
     }
 
-    /// The URI that an event changes; `None`: it concerns no resource that is watched.
-    fn changed(&self, event: &AppEvent) -> Option<String> {
-        let id = match event {
-            AppEvent::ConversationChanged { conversation } => &conversation.id,
-            AppEvent::ConversationRemoved { id } => id,
-            _ => return None,
-        };
-        let uri = resources::uri_of(id);
-        self.uris().contains(&uri).then_some(uri)
+    /// The URI that a change concerns; `None`: it concerns no resource that is watched.
+    fn changed(&self, change: ContentChange) -> Option<String> {
+        match change {
+            ContentChange::Resource(uri) if self.uris().contains(&uri) => Some(uri),
+            ContentChange::Resource(_)
+            | ContentChange::ResourceList
+            | ContentChange::PromptList
+            | ContentChange::ToolList => None,
+        }
     }
 }
 
 /// Sends a notification for every change of a watched resource, until the client leaves.
-async fn push_changes(mut watch: Watch<AppEvent>, watched: Arc<WatchedResources>, peer: Peer<RoleServer>) {
-    while let Some(events) = std::future::poll_fn(|context| watch.poll_next(context)).await {
-        for uri in events.iter().filter_map(|event| watched.changed(event)) {
+async fn push_changes(mut watch: ContentChanges, watched: Arc<WatchedResources>, peer: Peer<RoleServer>) {
+    while let Some(changes) = watch.next().await {
+        for uri in changes.into_iter().filter_map(|change| watched.changed(change)) {
             if peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri)).await.is_err() {
                 return;
             }
@@ -114,14 +116,13 @@ mod tests {
     #[test]
     fn only_watched_resources_are_told_of() {
         let watched = WatchedResources::default();
-        let removed = |id: &str| AppEvent::ConversationRemoved { id: id.into() };
-        let uri = resources::uri_of("a");
-        watched.add(uri.clone()).unwrap();
-        assert_eq!(watched.changed(&removed("a")), Some(uri.clone()));
-        assert_eq!(watched.changed(&removed("b")), None);
-        assert_eq!(watched.changed(&AppEvent::FolderRemoved { id: "a".into() }), None);
-        watched.uris().remove(&uri);
-        assert_eq!(watched.changed(&removed("a")), None);
+        let changed = |uri: &str| watched.changed(ContentChange::Resource(uri.into()));
+        watched.add("a".into()).unwrap();
+        assert_eq!(changed("a").as_deref(), Some("a"));
+        assert_eq!(changed("b"), None);
+        assert_eq!(watched.changed(ContentChange::ResourceList), None);
+        watched.uris().remove("a");
+        assert_eq!(changed("a"), None);
     }
 
     #[test]
@@ -135,10 +136,9 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_sent_from_the_wanted_severity_on() {
-        let client = ClientState::default();
-        assert!(!client.wants_log(LoggingLevel::Emergency));
-        client.set_log_level(LoggingLevel::Warning);
-        assert!(client.wants_log(LoggingLevel::Warning) && !client.wants_log(LoggingLevel::Notice));
+    fn messages_are_wanted_from_a_severity_on() {
+        let least = LoggingLevel::Warning;
+        assert!(is_wanted(LoggingLevel::Warning, least) && is_wanted(LoggingLevel::Emergency, least));
+        assert!(!is_wanted(LoggingLevel::Notice, least));
     }
 }

@@ -1,29 +1,23 @@
-//! What `rmcp` asks of this server: each method of the protocol is one use case of `app`.
+//! What `rmcp` asks of a server, whatever it has on offer.
 
-use app::App;
 #[expect(deprecated, reason = "revisions before 2026-07-28 have a log")]
 use rmcp::model::SetLevelRequestParams;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult,
-    ContentBlock, CustomRequest, CustomResult, DiscoverResult, ErrorCode, ErrorData, GetPromptRequestParams,
-    GetPromptResponse, Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestMethod,
-    SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
+    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest,
+    CustomResult, DiscoverResult, ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse,
+    InitializeRequestParams, InitializeResult, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
+    ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestMethod, SubscribeRequestParams,
+    SubscriptionFilter, Tool, UnsubscribeRequestParams,
 };
 use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::client_state::ClientState;
+use crate::content::Content;
 use crate::notifier::CallNotifiers;
 use crate::subscription::{self, EarlyWatches};
-use crate::tools::ToolName;
-use crate::{calls, prompts, resources};
-
-const INSTRUCTIONS: &str = "Language models that run on this computer, and the chats saved with them. \
-    `generate_text` and `chat` answer; `list_models` says with what. Chats are resources, read as Markdown.";
 
 /// How long clients may keep what never changes while this program runs, in milliseconds.
 const FIXED_TTL_MS: u64 = 3_600_000;
@@ -43,30 +37,26 @@ const HANDSHAKE_METHODS: [&str; 4] =
     ["initialize", "resources/subscribe", "resources/unsubscribe", "logging/setLevel"];
 
 /// Serves one client.
-pub struct McpHandler {
-    app: App,
+pub struct McpHandler<C> {
+    content: C,
     client: ClientState,
     early_watches: EarlyWatches,
     /// Cancelled once the client has closed its end.
     client_left: CancellationToken,
 }
 
-impl McpHandler {
+impl<C: Content> McpHandler<C> {
     /// A handler for a client. `client_left` ends its subscriptions; other requests may still be answered.
-    pub fn new(app: App, client_left: CancellationToken) -> Self {
-        Self { app, client: ClientState::default(), early_watches: EarlyWatches::default(), client_left }
+    pub fn new(content: C, client_left: CancellationToken) -> Self {
+        Self { content, client: ClientState::default(), early_watches: EarlyWatches::default(), client_left }
     }
 
-    /// Runs what waits for the disk away from the threads of the network.
-    async fn blocking<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&App) -> Result<T, ErrorData> + Send + 'static,
-    ) -> Result<T, ErrorData> {
-        let app = self.app.clone();
-        let joined = tokio::task::spawn_blocking(move || work(&app)).await;
-        joined.unwrap_or_else(|panic| {
-            Err(ErrorData::internal_error(format!("A bug in Inglenook: {panic}."), None))
-        })
+    /// For clients without a handshake: changes of lists come on request of `subscriptions/listen`.
+    fn capabilities() -> ServerCapabilities {
+        let builder = ServerCapabilities::builder().enable_tools().enable_completions();
+        let builder = builder.enable_resources().enable_resources_subscribe().enable_resources_list_changed();
+        let builder = builder.enable_prompts().enable_prompts_list_changed();
+        if C::HAS_CHANGING_TOOLS { builder.enable_tool_list_changed().build() } else { builder.build() }
     }
 }
 
@@ -87,14 +77,10 @@ fn handshake_capabilities() -> ServerCapabilities {
     builder.enable_resources().enable_resources_subscribe().enable_logging().build()
 }
 
-impl ServerHandler for McpHandler {
-    /// For clients without a handshake: changes of lists come on request of `subscriptions/listen`.
+impl<C: Content> ServerHandler for McpHandler<C> {
     fn get_info(&self) -> ServerConfig {
-        let builder = ServerCapabilities::builder().enable_tools().enable_completions();
-        let builder = builder.enable_resources().enable_resources_subscribe().enable_resources_list_changed();
-        let capabilities = builder.enable_prompts().enable_prompts_list_changed().build();
-        let server = Implementation::new("inglenook", env!("CARGO_PKG_VERSION")).with_title("Inglenook");
-        ServerConfig::new(capabilities).with_server_info(server).with_instructions(INSTRUCTIONS)
+        let config = ServerConfig::new(Self::capabilities()).with_server_info(self.content.server_info());
+        config.with_instructions(self.content.instructions())
     }
 
     async fn initialize(
@@ -118,13 +104,13 @@ impl ServerHandler for McpHandler {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let mut result = ListToolsResult::with_all_items(ToolName::ALL.map(ToolName::definition).to_vec());
-        result.ttl_ms = fixed_ttl_ms(&context);
+        let mut result = ListToolsResult::with_all_items(self.content.tools());
+        result.ttl_ms = fixed_ttl_ms(&context).filter(|_| !C::HAS_CHANGING_TOOLS);
         Ok(result)
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        ToolName::of_name(name).map(ToolName::definition)
+        self.content.tool(name)
     }
 
     async fn call_tool(
@@ -132,21 +118,11 @@ impl ServerHandler for McpHandler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(tool) = ToolName::of_name(&request.name) else {
-            let message = format!("There is no tool {}. `tools/list` gives their names.", request.name);
-            return Err(ErrorData::invalid_params(message, None));
-        };
-        let arguments = Value::Object(request.arguments.unwrap_or_default());
         let notifiers = CallNotifiers::of(&context, &self.client);
-        let outcome = tokio::select! {
-            outcome = calls::call(&self.app, tool, arguments, notifiers) => outcome,
-            () = context.ct.cancelled() => return Err(ErrorData::internal_error("The call was cancelled.", None)),
-        };
-        let result = outcome.unwrap_or_else(|error| {
-            let text = format!("{} {} ({})", error.message(), error.remedy(), error.code());
-            CallToolResult::error(vec![ContentBlock::text(text)])
-        });
-        Ok(result.into())
+        tokio::select! {
+            outcome = self.content.call_tool(request, notifiers, &context) => outcome,
+            () = context.ct.cancelled() => Err(ErrorData::internal_error("The call was cancelled.", None)),
+        }
     }
 
     async fn list_resources(
@@ -154,8 +130,7 @@ impl ServerHandler for McpHandler {
         request: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let cursor = request.and_then(|request| request.cursor);
-        self.blocking(move |app| resources::list(app, cursor.as_deref())).await
+        self.content.list_resources(request.and_then(|request| request.cursor)).await
     }
 
     async fn list_resource_templates(
@@ -163,7 +138,7 @@ impl ServerHandler for McpHandler {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        let mut result = resources::templates();
+        let mut result = self.content.resource_templates();
         result.ttl_ms = fixed_ttl_ms(&context);
         Ok(result)
     }
@@ -173,7 +148,7 @@ impl ServerHandler for McpHandler {
         request: ReadResourceRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        self.blocking(move |app| resources::read(app, &request.uri)).await.map(Into::into)
+        self.content.read_resource(request.uri).await.map(Into::into)
     }
 
     async fn subscribe(
@@ -181,7 +156,7 @@ impl ServerHandler for McpHandler {
         request: SubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.client.subscribe(request.uri, &self.app, &context.peer)
+        self.client.subscribe(request.uri, || self.content.changes(), &context.peer)
     }
 
     async fn unsubscribe(
@@ -194,8 +169,8 @@ impl ServerHandler for McpHandler {
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
-        self.early_watches.begin(&self.app);
-        Some(subscription::accepted(requested))
+        self.early_watches.begin(&self.content);
+        Some(subscription::accepted(requested, &Self::capabilities()))
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
@@ -215,7 +190,7 @@ impl ServerHandler for McpHandler {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        self.blocking(prompts::list).await
+        self.content.list_prompts().await
     }
 
     async fn get_prompt(
@@ -223,7 +198,7 @@ impl ServerHandler for McpHandler {
         request: GetPromptRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        self.blocking(move |app| prompts::get(app, &request.name)).await.map(Into::into)
+        self.content.get_prompt(request).await
     }
 
     async fn complete(
@@ -231,7 +206,7 @@ impl ServerHandler for McpHandler {
         request: CompleteRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        self.blocking(move |app| prompts::complete(app, &request)).await
+        self.content.complete(request).await
     }
 
     #[expect(deprecated, reason = "revisions before 2026-07-28 have a log")]

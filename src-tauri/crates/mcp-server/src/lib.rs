@@ -5,10 +5,13 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+mod app_content;
 mod arguments;
 mod bounded_transport;
 mod calls;
 mod client_state;
+mod content;
+mod content_change;
 mod handler;
 mod http;
 mod notifier;
@@ -25,6 +28,10 @@ use app::{App, Caller, Interface};
 use contract::Result;
 use server::{Options, RunningServer};
 
+use app_content::AppContent;
+pub use content::Content;
+pub use content_change::{ContentChange, ContentChanges};
+pub use notifier::{CallNotifiers, LogNotifier, ProgressNotifier};
 pub use stdio::serve_stdio;
 
 /// Path of the protocol on network transports.
@@ -49,13 +56,23 @@ pub struct ListeningMcp {
     running: RunningServer,
 }
 
-/// Starts a network transport and returns once it listens.
+/// Starts a network transport with the application's models and chats, and returns once it listens.
 pub fn listen(app: App, transport: NetworkTransport, options: Options) -> Result<ListeningMcp> {
     let caller = Caller { interface: Interface::Http, route: Some(PATH.into()), ..Caller::default() };
-    let handled = app.as_caller(caller);
+    let content = AppContent(app.as_caller(caller));
+    listen_with(app, content, transport, options)
+}
+
+/// Starts a network transport with any content, and returns once it listens. `app` keeps the key.
+pub fn listen_with(
+    app: App,
+    content: impl Content,
+    transport: NetworkTransport,
+    options: Options,
+) -> Result<ListeningMcp> {
     let routes = match transport {
-        NetworkTransport::Http => http::routes(handled),
-        NetworkTransport::WebSocket => websocket::routes(handled),
+        NetworkTransport::Http => http::routes(content),
+        NetworkTransport::WebSocket => websocket::routes(content),
     };
     let running = server::serve_router(app, options, routes)?;
     let url = match transport {

@@ -8,17 +8,15 @@ use rmcp::model::{
     RequestMetaObject,
 };
 use rmcp::service::{Peer, RequestContext};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::client_state::{ClientState, is_wanted};
 
 /// Where the notifications of a call go.
-#[derive(Default)]
 pub struct CallNotifiers {
     /// `None`: the client did not ask for progress.
     pub progress: Option<ProgressNotifier>,
-    /// `None`: the client wants no warnings.
-    pub warnings: Option<WarningNotifier>,
+    pub log: LogNotifier,
 }
 
 impl CallNotifiers {
@@ -28,29 +26,41 @@ impl CallNotifiers {
         let progress = context.meta.get_progress_token();
         Self {
             progress: progress.map(|token| ProgressNotifier { token, peer: peer.clone() }),
-            warnings: wants_warnings(&context.meta, client).then(|| WarningNotifier { peer: peer.clone() }),
+            log: LogNotifier { least: least_level(&context.meta, client), peer: peer.clone() },
         }
     }
 }
 
-/// Whether the client wants to be warned during a request.
-fn wants_warnings(meta: &RequestMetaObject, client: &ClientState) -> bool {
-    let warning = LoggingLevel::Warning;
-    client.wants_log(warning) || meta.log_level().is_some_and(|least| is_wanted(warning, least))
+/// The least severity of messages that the client wants during a request: the lower one of both levels that it set.
+fn least_level(meta: &RequestMetaObject, client: &ClientState) -> Option<LoggingLevel> {
+    match (client.log_level(), meta.log_level()) {
+        (Some(a), Some(b)) => Some(if is_wanted(a, b) { b } else { a }),
+        (a, b) => a.or(b),
+    }
 }
 
-/// Sends warnings about a request to its client's log.
-pub struct WarningNotifier {
+/// Sends messages about a request to its client's log.
+pub struct LogNotifier {
+    /// `None`: the client wants no messages.
+    least: Option<LoggingLevel>,
     peer: Peer<RoleServer>,
 }
 
-impl WarningNotifier {
-    /// Notifies the client of something that did not fail.
-    pub async fn send(&self, notice: &ErrorInfo) {
-        let data = json!({ "code": notice.code, "message": notice.message, "remedy": notice.remedy });
-        let message = LoggingMessageNotificationParam::new(LoggingLevel::Warning, data);
+impl LogNotifier {
+    /// Sends a message, if the client wants those of this severity.
+    pub async fn send(&self, level: LoggingLevel, data: Value) {
+        if self.least.is_none_or(|least| !is_wanted(level, least)) {
+            return;
+        }
+        let message = LoggingMessageNotificationParam::new(level, data);
         // A client that left is noticed by its transport, which cancels the request.
         let _ = self.peer.notify_logging_message(message.with_logger("inglenook")).await;
+    }
+
+    /// Notifies the client of something that did not fail.
+    pub async fn warn(&self, notice: &ErrorInfo) {
+        let data = json!({ "code": notice.code, "message": notice.message, "remedy": notice.remedy });
+        self.send(LoggingLevel::Warning, data).await;
     }
 }
 
@@ -76,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn warnings_are_for_those_who_asked() {
+    fn messages_are_for_those_who_asked() {
         let meta = |level: LoggingLevel| {
             let mut meta = RequestMetaObject::new();
             meta.set_log_level(level);
@@ -84,10 +94,11 @@ mod tests {
         };
         let client = ClientState::default();
         let plain = RequestMetaObject::new();
-        assert!(!wants_warnings(&plain, &client));
-        assert!(wants_warnings(&meta(LoggingLevel::Info), &client));
-        assert!(!wants_warnings(&meta(LoggingLevel::Error), &client));
-        client.set_log_level(LoggingLevel::Debug);
-        assert!(wants_warnings(&plain, &client));
+        assert_eq!(least_level(&plain, &client), None);
+        assert_eq!(least_level(&meta(LoggingLevel::Info), &client), Some(LoggingLevel::Info));
+        client.set_log_level(LoggingLevel::Warning);
+        assert_eq!(least_level(&plain, &client), Some(LoggingLevel::Warning));
+        assert_eq!(least_level(&meta(LoggingLevel::Debug), &client), Some(LoggingLevel::Debug));
+        assert_eq!(least_level(&meta(LoggingLevel::Error), &client), Some(LoggingLevel::Warning));
     }
 }

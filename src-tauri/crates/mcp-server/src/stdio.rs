@@ -13,7 +13,9 @@ use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
 use crate::MAX_MESSAGE_BYTES;
+use crate::app_content::AppContent;
 use crate::bounded_transport::BoundedTransport;
+use crate::content::Content;
 use crate::handler::McpHandler;
 
 /// Threads for messages; models compute on other threads.
@@ -28,7 +30,7 @@ pub fn serve_stdio(app: App) -> Result<()> {
     runtime.block_on(async {
         let cancelled = CancellationToken::new();
         let (input, output) = stdio_pipes();
-        let serving = serve(app, input, output, cancelled.clone());
+        let serving = serve(AppContent(app), input, output, cancelled.clone());
         tokio::pin!(serving);
         tokio::select! {
             () = &mut serving => return,
@@ -45,14 +47,14 @@ pub fn serve_stdio(app: App) -> Result<()> {
 
 /// Serves one client until it closes its end.
 async fn serve(
-    app: App,
+    content: impl Content,
     input: impl AsyncRead + Send + Unpin + 'static,
     output: impl AsyncWrite + Send + Unpin + 'static,
     cancelled: CancellationToken,
 ) {
     let client_left = CancellationToken::new();
     let transport = BoundedTransport::new(line_transport(input, output), client_left.clone());
-    match serve_server_with_ct(McpHandler::new(app, client_left), transport, cancelled).await {
+    match serve_server_with_ct(McpHandler::new(content, client_left), transport, cancelled).await {
         Ok(running) => {
             if let Err(panic) = running.waiting().await {
                 tracing::error!("a client is no longer served: {panic}");

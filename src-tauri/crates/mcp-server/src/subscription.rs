@@ -2,97 +2,73 @@
 //!
 //! Nothing is sent that the client did not ask for.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use app::App;
-use contract::types::AppEvent;
-use platform::Watch;
+use futures_util::StreamExt;
 use rmcp::model::{
     PromptListChangedNotification, ResourceListChangedNotification, ResourceUpdatedNotification,
-    ResourceUpdatedNotificationParam, ServerNotification, SubscriptionFilter,
+    ResourceUpdatedNotificationParam, ServerCapabilities, ServerNotification, SubscriptionFilter,
+    ToolListChangedNotification,
 };
 use rmcp::service::SubscriptionContext;
 
 use crate::client_state::MAX_WATCHED;
-use crate::resources;
+use crate::content::Content;
+use crate::content_change::{ContentChange, ContentChanges};
 
-/// The setting with the user's own prompts.
-const PROMPTS_SETTING: &str = "prompts";
-
-/// What this server tells of, as far as a client asks for it: the tools never change.
-pub fn accepted(requested: &SubscriptionFilter) -> SubscriptionFilter {
-    let mut accepted = requested.clone();
-    accepted.tools_list_changed = None;
+/// What the server tells of, as far as a client asks for it.
+pub fn accepted(requested: &SubscriptionFilter, capabilities: &ServerCapabilities) -> SubscriptionFilter {
+    let mut accepted = requested.supported_by(capabilities);
     if let Some(uris) = &mut accepted.resource_subscriptions {
         uris.truncate(MAX_WATCHED);
     }
     accepted
 }
 
-/// Watches of subscriptions that are about to be acknowledged: no change after the acknowledgement is missed.
+/// Changes for subscriptions that are about to be acknowledged: none after the acknowledgement is missed.
 #[derive(Default)]
-pub struct EarlyWatches(Mutex<VecDeque<Watch<AppEvent>>>);
+pub struct EarlyWatches(Mutex<VecDeque<ContentChanges>>);
 
 impl EarlyWatches {
-    fn queue(&self) -> MutexGuard<'_, VecDeque<Watch<AppEvent>>> {
+    fn queue(&self) -> MutexGuard<'_, VecDeque<ContentChanges>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Begins to watch. Never more watches than subscriptions: `rmcp` asks once for each.
-    pub fn begin(&self, app: &App) {
-        self.queue().push_back(app.watch_app());
+    pub fn begin(&self, content: &impl Content) {
+        self.queue().push_back(content.changes());
     }
 
     /// The watch that has waited longest. Watches are alike, so it fits every subscription that began after it.
-    pub fn take(&self) -> Option<Watch<AppEvent>> {
+    pub fn take(&self) -> Option<ContentChanges> {
         self.queue().pop_front()
     }
 }
 
-/// Finds what an event changes for a client.
-struct ChangeTracker {
-    filter: SubscriptionFilter,
-    /// Titles of the chats that have changed, by id. The list changes where a chat comes, goes, or has another title.
-    titles: HashMap<String, String>,
-}
-
-impl ChangeTracker {
-    /// The notifications for an event.
-    fn changes(&mut self, event: &AppEvent) -> Vec<ServerNotification> {
-        let (id, is_other_list) = match event {
-            AppEvent::ConversationChanged { conversation } => {
-                let before = self.titles.insert(conversation.id.clone(), conversation.title.clone());
-                (&conversation.id, before.as_ref() != Some(&conversation.title))
-            }
-            AppEvent::ConversationRemoved { id } => {
-                self.titles.remove(id);
-                (id, true)
-            }
-            AppEvent::SettingChanged { row }
-                if row.key == PROMPTS_SETTING && self.filter.prompts_list_changed == Some(true) =>
-            {
-                return vec![PromptListChangedNotification::default().into()];
-            }
-            _ => return Vec::new(),
-        };
-        let uri = resources::uri_of(id);
-        let is_watched = self.filter.resource_subscriptions.as_ref().is_some_and(|uris| uris.contains(&uri));
-        let updated = is_watched.then(|| {
+/// The notification of a change; `None`: the client did not ask for it.
+fn notification_of(change: ContentChange, filter: &SubscriptionFilter) -> Option<ServerNotification> {
+    match change {
+        ContentChange::ToolList => {
+            (filter.tools_list_changed == Some(true)).then(|| ToolListChangedNotification::default().into())
+        }
+        ContentChange::PromptList => (filter.prompts_list_changed == Some(true))
+            .then(|| PromptListChangedNotification::default().into()),
+        ContentChange::ResourceList => (filter.resources_list_changed == Some(true))
+            .then(|| ResourceListChangedNotification::default().into()),
+        ContentChange::Resource(uri) => {
+            let is_watched = filter.resource_subscriptions.as_ref().is_some_and(|uris| uris.contains(&uri));
             let params = ResourceUpdatedNotificationParam::new(uri);
-            ServerNotification::from(ResourceUpdatedNotification::new(params))
-        });
-        let listed = (is_other_list && self.filter.resources_list_changed == Some(true))
-            .then(|| ResourceListChangedNotification::default().into());
-        updated.into_iter().chain(listed).collect()
+            is_watched.then(|| ResourceUpdatedNotification::new(params).into())
+        }
     }
 }
 
 /// Tells the client of what it wants to know, until it leaves or the application ends.
-pub async fn tell(mut watch: Watch<AppEvent>, subscription: &SubscriptionContext) {
-    let mut tracker = ChangeTracker { filter: subscription.accepted().clone(), titles: HashMap::new() };
-    while let Some(events) = std::future::poll_fn(|context| watch.poll_next(context)).await {
-        for notification in events.iter().flat_map(|event| tracker.changes(event)) {
+pub async fn tell(mut watch: ContentChanges, subscription: &SubscriptionContext) {
+    while let Some(changes) = watch.next().await {
+        let wanted = changes.into_iter().filter_map(|it| notification_of(it, subscription.accepted()));
+        for notification in wanted {
             if subscription.sink().send(notification).await.is_err() {
                 return;
             }
@@ -110,6 +86,12 @@ mod tests {
         serde_json::from_value(value).unwrap()
     }
 
+    fn capabilities() -> ServerCapabilities {
+        let builder = ServerCapabilities::builder().enable_tools();
+        let builder = builder.enable_resources().enable_resources_subscribe().enable_resources_list_changed();
+        builder.enable_prompts().enable_prompts_list_changed().build()
+    }
+
     #[test]
     fn a_filter_accepts_what_the_server_has() {
         let all = json!({
@@ -119,29 +101,47 @@ mod tests {
         let expected = json!({
             "promptsListChanged": true, "resourcesListChanged": true, "resourceSubscriptions": ["b", "a"],
         });
-        assert_eq!(accepted(&filter(all)), filter(expected));
-        assert_eq!(accepted(&filter(json!({}))), filter(json!({})));
+        let accepted = |requested: Value| accepted(&filter(requested), &capabilities());
+        assert_eq!(accepted(all), filter(expected));
+        assert_eq!(accepted(json!({})), filter(json!({})));
         let too_many = json!({ "resourceSubscriptions": vec!["a"; MAX_WATCHED + 1] });
-        assert_eq!(accepted(&filter(too_many)).resource_subscriptions.unwrap().len(), MAX_WATCHED);
+        assert_eq!(accepted(too_many).resource_subscriptions.unwrap().len(), MAX_WATCHED);
     }
 
     #[test]
     fn only_what_was_asked_for_is_told() {
-        let methods = |tracker: &mut ChangeTracker, event: &AppEvent| {
-            let method = |it| serde_json::to_value(it).unwrap()["method"].as_str().unwrap().to_owned();
-            tracker.changes(event).into_iter().map(method).collect::<Vec<_>>()
+        let all = [
+            (
+                ContentChange::ToolList,
+                json!({ "toolsListChanged": true }),
+                "notifications/tools/list_changed",
+            ),
+            (
+                ContentChange::PromptList,
+                json!({ "promptsListChanged": true }),
+                "notifications/prompts/list_changed",
+            ),
+            (
+                ContentChange::ResourceList,
+                json!({ "resourcesListChanged": true }),
+                "notifications/resources/list_changed",
+            ),
+            (
+                ContentChange::Resource("a".into()),
+                json!({ "resourceSubscriptions": ["a"] }),
+                "notifications/resources/updated",
+            ),
+        ];
+        let method = |change: &ContentChange, wanted: &Value| {
+            let notification = notification_of(change.clone(), &filter(wanted.clone()))?;
+            Some(serde_json::to_value(notification).unwrap()["method"].as_str().unwrap().to_owned())
         };
-        let tracker = |wanted: Value| ChangeTracker { filter: filter(wanted), titles: HashMap::new() };
-        let removed = |id: &str| AppEvent::ConversationRemoved { id: id.into() };
-        assert!(methods(&mut tracker(json!({})), &removed("a")).is_empty());
-        let mut both = tracker(json!({
-            "resourcesListChanged": true, "resourceSubscriptions": [resources::uri_of("a")],
-        }));
-        let expected = ["notifications/resources/updated", "notifications/resources/list_changed"];
-        assert_eq!(methods(&mut both, &removed("a")), expected);
-        assert_eq!(methods(&mut both, &removed("b")), expected[1..]);
-        let changed = AppEvent::ConversationChanged { conversation: resources::test_chat(1) };
-        assert_eq!(methods(&mut both, &changed), expected[1..]);
-        assert!(methods(&mut both, &changed).is_empty(), "it has the same title");
+        for (change, wanted, expected) in &all {
+            assert_eq!(method(change, wanted).as_deref(), Some(*expected));
+            for (_, other, _) in all.iter().filter(|(it, ..)| it != change) {
+                assert_eq!(method(change, other), None, "{change:?} {other}");
+            }
+        }
+        assert_eq!(method(&ContentChange::Resource("b".into()), &all[3].1), None);
     }
 }

@@ -4,7 +4,6 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use app::App;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
@@ -25,6 +24,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::bounded_transport::{BoundedTransport, PendingReply};
+use crate::content::Content;
 use crate::handler::McpHandler;
 use crate::{MAX_MESSAGE_BYTES, PATH};
 
@@ -40,18 +40,18 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 const SUBPROTOCOL: &str = "mcp";
 
 #[derive(Clone)]
-struct WebSocketState {
-    app: App,
+struct WebSocketState<C> {
+    content: C,
     clients: Arc<Semaphore>,
 }
 
 /// The routes of the transport.
-pub fn routes(app: App) -> Router {
-    let state = WebSocketState { app, clients: Arc::new(Semaphore::new(MAX_CLIENTS)) };
-    Router::new().route(PATH, any(upgrade)).with_state(state)
+pub fn routes<C: Content>(content: C) -> Router {
+    let state = WebSocketState { content, clients: Arc::new(Semaphore::new(MAX_CLIENTS)) };
+    Router::new().route(PATH, any(upgrade::<C>)).with_state(state)
 }
 
-async fn upgrade(State(state): State<WebSocketState>, upgrade: WebSocketUpgrade) -> Response {
+async fn upgrade<C: Content>(State(state): State<WebSocketState<C>>, upgrade: WebSocketUpgrade) -> Response {
     let Ok(permit) = Arc::clone(&state.clients).try_acquire_owned() else {
         let wait = [(header::RETRY_AFTER, "5")];
         return (StatusCode::SERVICE_UNAVAILABLE, wait, "Too many clients are connected.").into_response();
@@ -62,17 +62,17 @@ async fn upgrade(State(state): State<WebSocketState>, upgrade: WebSocketUpgrade)
         .max_frame_size(MAX_MESSAGE_BYTES)
         .on_failed_upgrade(|error| tracing::debug!("a WebSocket did not begin: {error}"))
         .on_upgrade(move |socket| async move {
-            serve(state.app, socket).await;
+            serve(state.content, socket).await;
             drop(permit);
         })
 }
 
 /// Serves a client until it leaves.
-async fn serve(app: App, socket: WebSocket) {
+async fn serve(content: impl Content, socket: WebSocket) {
     // Ends the requests too: their answers reach no client.
     let client_left = CancellationToken::new();
     let transport = BoundedTransport::new(WebSocketTransport::new(socket), client_left.clone());
-    let handler = McpHandler::new(app, client_left.clone());
+    let handler = McpHandler::new(content, client_left.clone());
     match serve_server_with_ct(handler, transport, client_left).await {
         Ok(running) => {
             if let Err(panic) = running.waiting().await {

@@ -2,6 +2,7 @@
 //! OAuth 2.1 with discovery. Tokens lie among the keys, are sent to their own server only, and never appear in a log.
 
 mod challenge;
+mod challenge_memory;
 mod credentials;
 mod fault;
 mod gated_http;
@@ -16,6 +17,7 @@ mod token_source;
 mod well_known;
 
 pub(crate) use challenge::BearerChallenge;
+pub use challenge_memory::ChallengeMemory;
 pub use credentials::CredentialStore;
 pub(crate) use fault::SignInFault;
 pub use fault::{is_sign_in_error, was_canceled};

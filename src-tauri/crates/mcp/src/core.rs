@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
 
+use super::elicitation::{Answer, ElicitationHandler, ElicitationRequest, OpenElicitations};
 use super::{broken_message, malformed};
 use contract::{Error, Result};
 
@@ -21,6 +22,7 @@ const MAX_WORDS: usize = 500;
 pub struct RpcError {
     pub code: i64,
     pub message: String,
+    pub data: Value,
 }
 
 impl RpcError {
@@ -30,7 +32,7 @@ impl RpcError {
         let message = error.as_str().or_else(|| error["message"].as_str()).filter(|it| !it.trim().is_empty());
         let message = message.unwrap_or_else(|| error["data"].as_str().unwrap_or_default());
         let message = if message.is_empty() { "it doesn't say why" } else { message };
-        Self { code: code.unwrap_or_default(), message: words(message) }
+        Self { code: code.unwrap_or_default(), message: words(message), data: error["data"].clone() }
     }
 }
 
@@ -66,6 +68,9 @@ pub struct Core {
     name: String,
     /// Its list of tools has changed.
     changed: Box<dyn Fn() + Send + Sync>,
+    /// Shows forms to the user. `None`: there is no user to ask.
+    elicitation: Option<ElicitationHandler>,
+    open_elicitations: OpenElicitations,
     state: Mutex<CoreState>,
 }
 
@@ -80,7 +85,30 @@ struct CoreState {
 
 impl Core {
     pub fn new(name: &str, changed: impl Fn() + Send + Sync + 'static) -> Self {
-        Self { name: name.into(), changed: Box::new(changed), state: Mutex::default() }
+        let open_elicitations = OpenElicitations::default();
+        let (name, changed, state) = (name.into(), Box::new(changed), Mutex::default());
+        Self { name, changed, elicitation: None, open_elicitations, state }
+    }
+
+    /// Offers the server to ask the user.
+    pub fn with_elicitation(mut self, handler: ElicitationHandler) -> Self {
+        self.elicitation = Some(handler);
+        self
+    }
+
+    /// Shows forms to the user.
+    pub(crate) fn elicitation(&self) -> Option<&ElicitationHandler> {
+        self.elicitation.as_ref()
+    }
+
+    /// Whether a form waits for the user.
+    pub(crate) fn is_asking_user(&self) -> bool {
+        self.open_elicitations.any()
+    }
+
+    /// What this client offers its servers.
+    pub(crate) fn capabilities(&self) -> Value {
+        if self.elicitation.is_some() { json!({ "elicitation": { "form": {} } }) } else { json!({}) }
     }
 
     pub fn name(&self) -> &str {
@@ -142,6 +170,7 @@ impl Core {
         let waiting = std::mem::take(&mut state.waiting);
         let error = state.over.get_or_insert(error).clone();
         drop(state);
+        self.open_elicitations.withdraw_all();
         for sender in waiting.into_values() {
             // As above.
             let _ = sender.send(Reply::Failed(error.clone()));
@@ -172,7 +201,7 @@ impl Core {
     }
 
     /// A message, or several as one; what is to be said back.
-    pub fn heard(&self, message: Value) -> Vec<Value> {
+    pub(crate) fn heard(&self, message: Value) -> Vec<Answer> {
         match message {
             Value::Array(batch) => batch.into_iter().filter_map(|message| self.heard_one(message)).collect(),
             message => self.heard_one(message).into_iter().collect(),
@@ -204,7 +233,7 @@ impl Core {
         }
     }
 
-    fn heard_one(&self, mut message: Value) -> Option<Value> {
+    fn heard_one(&self, mut message: Value) -> Option<Answer> {
         if !message.is_object() {
             return None;
         }
@@ -225,17 +254,26 @@ impl Core {
                 self.progress(&message["params"]);
                 None
             }
+            (Some("notifications/cancelled"), Value::Null) => {
+                self.open_elicitations.withdraw(&message["params"]["requestId"]);
+                None
+            }
             (Some("notifications/message"), Value::Null) => {
                 let (level, data) = (&message["params"]["level"], &message["params"]["data"]);
                 tracing::debug!(server = self.name, "{level}: {}", words(&data.to_string()));
                 None
             }
             (Some(_), Value::Null) => None,
-            (Some("ping"), id) => Some(json!({ "jsonrpc": "2.0", "id": id, "result": {} })),
+            (Some("ping"), id) => Some(Answer::Ready(json!({ "jsonrpc": "2.0", "id": id, "result": {} }))),
+            (Some("elicitation/create"), id) if self.elicitation.is_some() => {
+                let (params, open) = (&message["params"], &self.open_elicitations);
+                let handler = self.elicitation.as_ref()?;
+                Some(ElicitationRequest::begin(&self.name, id, params, handler, open))
+            }
             (Some(other), id) => {
                 let error =
                     json!({ "code": -32601, "message": format!("{other} is nothing that this client does") });
-                Some(json!({ "jsonrpc": "2.0", "id": id, "error": error }))
+                Some(Answer::Ready(json!({ "jsonrpc": "2.0", "id": id, "error": error })))
             }
         }
     }
@@ -290,6 +328,15 @@ mod tests {
         let n_changes = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&n_changes);
         (Core::new("lab", move || _ = counted.fetch_add(1, Ordering::Relaxed)), n_changes)
+    }
+
+    /// What is answered at once.
+    fn ready(answers: Vec<Answer>) -> Vec<Value> {
+        let value = |answer| match answer {
+            Answer::Ready(value) => value,
+            Answer::Elicitation(_) => panic!("it asks the user"),
+        };
+        answers.into_iter().map(value).collect()
     }
 
     #[test]
@@ -394,9 +441,9 @@ mod tests {
             (json!(3), None),
         ];
         for (said, expected) in cases {
-            assert_eq!(core.heard(said.clone()), Vec::from_iter(expected), "{said}");
+            assert_eq!(ready(core.heard(said.clone())), Vec::from_iter(expected), "{said}");
         }
-        let refusal = core.heard(json!({ "id": "a", "method": "sampling/createMessage" })).remove(0);
+        let refusal = ready(core.heard(json!({ "id": "a", "method": "sampling/createMessage" }))).remove(0);
         assert_eq!((&refusal["id"], &refusal["error"]["code"]), (&json!("a"), &json!(-32601)));
         assert_eq!(n_changes.load(Ordering::Relaxed), 1);
     }

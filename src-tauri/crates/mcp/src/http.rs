@@ -23,6 +23,7 @@ use super::core::{Core, words};
 use super::{malformed, stateless};
 use crate::authorization::TokenSource;
 use crate::http_client::{CONNECT_WITHIN, cause, client, is_event_stream};
+use crate::param_headers::ParamHeaders;
 use crate::redirects::{MAX_REDIRECTS, location, redirect_within};
 use contract::types::ConnectionPurpose;
 use contract::{Error, ErrorKind, Result};
@@ -59,6 +60,8 @@ struct Session {
     running: HashMap<u64, AbortHandle>,
     /// Listens to the server's own stream.
     events: Option<AbortHandle>,
+    /// Arguments of calls that headers repeat.
+    param_headers: ParamHeaders,
 }
 
 impl Http {
@@ -88,9 +91,14 @@ impl Http {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The revision that server and client speak from now on.
-    pub fn agreed(&self, revision: &str) {
-        self.session().revision = HeaderValue::try_from(revision).ok();
+    /// The revision that server and client speak from now on; `None`: it is not yet known.
+    pub fn agreed(&self, revision: Option<&str>) {
+        self.session().revision = revision.and_then(|revision| HeaderValue::try_from(revision).ok());
+    }
+
+    /// Takes over which arguments headers repeat.
+    pub fn set_param_headers(&self, headers: ParamHeaders) {
+        self.session().param_headers = headers;
     }
 
     /// Sends a message. What comes of a request (`id`) the core hears.
@@ -184,8 +192,18 @@ impl Http {
             None => sent,
         };
         if !response.status().is_success() {
-            let error = this.refused(core, response, &connection, had_session).await;
-            return Err(error);
+            let (status, headers) = (response.status(), response.headers().clone());
+            let place = location(&response);
+            let body = refusal_body(response, &connection).await;
+            let is_denied = matches!(status.as_u16(), 300..=399 | 401 | 403);
+            let said = id.filter(|_| !had_session && !is_denied).and_then(|id| rpc_error(&body, id));
+            return match said {
+                Some(said) => {
+                    core.heard(said);
+                    Ok(())
+                }
+                None => Err(this.refused(core, Refusal { status, headers, place, body, had_session }).await),
+            };
         }
         if let Some(id) = response.headers().get(SESSION) {
             this.session().id = Some(id.clone());
@@ -204,6 +222,9 @@ impl Http {
         let body = message.to_string();
         let mut headers = self.headers_with(token);
         stateless::headers_of(message).into_iter().for_each(|(name, value)| _ = headers.insert(name, value));
+        if stateless::is_stateless(message) {
+            headers.extend(self.session().param_headers.of(message));
+        }
         let mut url = self.session().moved.clone().unwrap_or_else(|| self.place.url.clone());
         let mut sent = self.deliver_to(core, &url, &body, &headers, connection).await?;
         for _ in 0..MAX_REDIRECTS {
@@ -303,7 +324,8 @@ impl Http {
         let message =
             lenient_json::parse_value(text).map_err(|error| malformed(core.name(), &error.to_string()))?;
         for answer in core.heard(message) {
-            Self::post(this, core, answer, None);
+            let (http, core) = (Arc::clone(this), Arc::clone(core));
+            answer.deliver(move |answer| Self::post(&http, &core, answer, None));
         }
         Ok(())
     }
@@ -323,23 +345,9 @@ impl Http {
         Error::new(ErrorKind::Limit, "tools.too_large", message, "Request less data at once.")
     }
 
-    async fn refused(
-        &self,
-        core: &Core,
-        mut response: Response,
-        connection: &Connection,
-        had_session: bool,
-    ) -> Error {
-        let status = response.status();
-        let mut body = Vec::new();
-        while let Ok(Some(bytes)) = response.chunk().await {
-            connection.received(bytes.len());
-            body.extend_from_slice(&bytes);
-            if body.len() > MAX_REFUSAL_BYTES {
-                break;
-            }
-        }
-        if let Some(error) = self.sign_in_error(core, status, response.headers()).await {
+    async fn refused(&self, core: &Core, refusal: Refusal) -> Error {
+        let Refusal { status, headers, place, body, had_session } = refusal;
+        if let Some(error) = self.sign_in_error(core, status, &headers).await {
             return error;
         }
         let said = words(&String::from_utf8_lossy(&body));
@@ -365,7 +373,7 @@ impl Http {
                 "tools.moved",
                 format!(
                     "{name} redirects to another address ({status}){}. Only redirects within one server are followed.",
-                    location(&response).map_or_else(String::new, |to| format!(": {to}"))
+                    place.map_or_else(String::new, |to| format!(": {to}"))
                 ),
                 "Enter the new address if you trust it.",
             ),
@@ -381,6 +389,37 @@ impl Http {
             ),
         }
     }
+}
+
+/// A response that is no success.
+struct Refusal {
+    status: StatusCode,
+    headers: HeaderMap,
+    /// Where it redirects to.
+    place: Option<Url>,
+    body: Vec<u8>,
+    had_session: bool,
+}
+
+/// The beginning of a refusal's body.
+async fn refusal_body(mut response: Response, connection: &Connection) -> Vec<u8> {
+    let mut body = Vec::new();
+    while let Ok(Some(bytes)) = response.chunk().await {
+        connection.received(bytes.len());
+        body.extend_from_slice(&bytes);
+        if body.len() > MAX_REFUSAL_BYTES {
+            break;
+        }
+    }
+    body
+}
+
+/// The answer to the request `id`, where a body holds an error of JSON-RPC.
+fn rpc_error(body: &[u8], id: u64) -> Option<Value> {
+    let mut message: Value = serde_json::from_slice(body).ok()?;
+    let is_error = message["jsonrpc"] == "2.0" && message["error"]["code"].is_i64();
+    message["id"] = id.into();
+    Some(message).filter(|_| is_error)
 }
 
 impl Drop for Http {
@@ -406,5 +445,25 @@ impl EventStream {
     /// How long the server asks to wait before it is opened again.
     pub fn retry(&self) -> Option<Duration> {
         self.events.retry()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_error_of_json_rpc_answers_the_request_of_its_status() {
+        let error = json!({ "code": -32022, "message": "no", "data": { "supported": ["2026-07-28"] } });
+        for id in [json!(7), Value::Null] {
+            let body = json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string();
+            let expected = json!({ "jsonrpc": "2.0", "id": 7, "error": error });
+            assert_eq!(rpc_error(body.as_bytes(), 7), Some(expected));
+        }
+        for other in ["", "Not Found", r#"{"error":{"code":1}}"#, r#"{"jsonrpc":"2.0","id":7,"result":{}}"#] {
+            assert_eq!(rpc_error(other.as_bytes(), 7), None, "{other}");
+        }
     }
 }

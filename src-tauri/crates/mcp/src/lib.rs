@@ -1,5 +1,5 @@
-//! A client of the Model Context Protocol (revisions 2025-06-18 and, without sessions, 2026-07-28): JSON-RPC 2.0 with a
-//! child process or over HTTP. Covers the handshake, tools, resources, prompts and notifications. Plain threads
+//! A client of the Model Context Protocol (revisions 2025-11-25 and, without sessions, 2026-07-28): JSON-RPC 2.0 with a
+//! child process or over HTTP. Covers the handshake, tools, resources, prompts, forms and notifications. Plain threads
 //! wait, each for one answer, with a timeout. Not the official `rmcp`: that reads lines of any
 //! length, connects outside our gate, and covers far more of the protocol.
 #![forbid(unsafe_code)]
@@ -8,11 +8,14 @@ pub mod authorization;
 mod broken_message;
 mod core;
 mod descendants;
+pub mod elicitation;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod http;
 mod http_client;
+mod input_required;
 mod login_path;
+mod param_headers;
 pub mod pasted_config;
 pub mod plugin_manifest;
 mod program_path;
@@ -40,9 +43,9 @@ pub use login_path::login_shell_path;
 pub use stdio::{Launch, Stdio};
 
 /// What we speak.
-const REVISION: &str = "2025-06-18";
+const REVISION: &str = "2025-11-25";
 /// What else a server may answer with: what we use of them is the same.
-const REVISIONS: &[&str] = &[REVISION, "2025-11-25", "2025-03-26", "2024-11-05"];
+const REVISIONS: &[&str] = &[REVISION, "2025-06-18", "2025-03-26", "2024-11-05"];
 
 /// A server that is fetched over the network at its first start takes a while.
 const GREET_WITHIN: Duration = Duration::from_secs(60);
@@ -82,22 +85,53 @@ impl Client {
     /// Starts a process and greets it.
     pub fn launch(launch: &Launch, core: Arc<Core>) -> Result<Self> {
         let transport = Transport::Stdio(Stdio::start(launch, &core)?);
-        Self { core, transport, has_resources: false, has_prompts: false, is_stateless: false }.greeted()
+        let mut client = Self::ungreeted(core, transport);
+        client.greet()?;
+        Ok(client)
     }
 
     /// Greets a server behind an address.
     pub fn reach(http: Http, core: Arc<Core>) -> Result<Self> {
-        let transport = Transport::Http(Arc::new(http));
-        Self { core, transport, has_resources: false, has_prompts: false, is_stateless: false }.greeted()
+        let mut client = Self::ungreeted(core, Transport::Http(Arc::new(http)));
+        client.greet()?;
+        Ok(client)
     }
 
-    fn greeted(mut self) -> Result<Self> {
-        let params = json!({ "protocolVersion": REVISION, "capabilities": {}, "clientInfo": client_info() });
-        let said = match self.ask("initialize", params, GREET_WITHIN, None) {
-            Ok(said) => said,
-            Err(error) if stateless::may_be_meant(&error) => return self.discovered(error),
-            Err(error) => return Err(error),
-        };
+    /// As `reach`, for a server that has no sessions as far as is known: the handshake comes second.
+    pub fn reach_stateless(http: Http, core: Arc<Core>) -> Result<Self> {
+        let mut client = Self::ungreeted(core, Transport::Http(Arc::new(http)));
+        match client.discover() {
+            Err(error) if stateless::may_be_meant(&error) => client.shake_hands()?,
+            other => other?,
+        }
+        Ok(client)
+    }
+
+    /// Whether every request says all about itself. Servers don't change that.
+    pub fn is_stateless(&self) -> bool {
+        self.is_stateless
+    }
+
+    fn ungreeted(core: Arc<Core>, transport: Transport) -> Self {
+        Self { core, transport, has_resources: false, has_prompts: false, is_stateless: false }
+    }
+
+    /// Shakes hands, or asks a server that does not what it has.
+    fn greet(&mut self) -> Result<()> {
+        match self.shake_hands() {
+            Err(refused) if stateless::may_be_meant(&refused) => match self.discover() {
+                Err(error) if error.code() != "tools.revision" => Err(refused),
+                other => other,
+            },
+            other => other,
+        }
+    }
+
+    fn shake_hands(&mut self) -> Result<()> {
+        let capabilities = self.core.capabilities();
+        let params =
+            json!({ "protocolVersion": REVISION, "capabilities": capabilities, "clientInfo": client_info() });
+        let said = self.ask("initialize", params, GREET_WITHIN, None)?;
         let revision = said["protocolVersion"].as_str().unwrap_or_default();
         if !REVISIONS.contains(&revision) {
             let message = format!(
@@ -109,13 +143,13 @@ impl Client {
         }
         self.take_capabilities(&said);
         if let Transport::Http(http) = &self.transport {
-            http.agreed(revision);
+            http.agreed(Some(revision));
         }
         self.transport.send(&self.core, note("notifications/initialized", json!({})), None)?;
         if let Transport::Http(http) = &self.transport {
             http::follow(http, &self.core);
         }
-        Ok(self)
+        Ok(())
     }
 
     /// What a server has, as it said.
@@ -158,10 +192,34 @@ impl Client {
         }
     }
 
-    fn ask(&self, method: &str, mut params: Value, within: Duration, stop: Option<&Stop>) -> Result<Value> {
+    /// Asks, and gives the server what it requires in return.
+    fn ask(&self, method: &str, params: Value, within: Duration, stop: Option<&Stop>) -> Result<Value> {
+        let name = self.core.name();
+        let is_withdrawn = || self.core.over().is_some() || stop.is_some_and(Stop::is_pressed);
+        let mut round = params.clone();
+        for _ in 0..input_required::MAX_ROUNDS {
+            let said = self.request(method, round, within, stop)?;
+            let said = said.map_err(|error| refused(name, method, &error))?;
+            match input_required::next_round(name, method, &said, self.core.elicitation(), &is_withdrawn)? {
+                None => return Ok(said),
+                Some(next) => round = next.params(&params),
+            }
+        }
+        let message = format!("{name} did not complete {method}: it keeps asking back.");
+        Err(Error::input("tools.incomplete", message, "See the documentation of the server."))
+    }
+
+    /// Sends one request and waits for its answer.
+    fn request(
+        &self,
+        method: &str,
+        mut params: Value,
+        within: Duration,
+        stop: Option<&Stop>,
+    ) -> Result<Result<Value, RpcError>> {
         let (id, sender, replies) = self.core.expect()?;
         if self.is_stateless {
-            params["_meta"] = stateless::meta();
+            params["_meta"] = stateless::meta(self.core.capabilities());
         }
         if method == "tools/call" {
             params["_meta"]["progressToken"] = json!(id);
@@ -172,13 +230,12 @@ impl Client {
         let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
         let sent = self.transport.send(&self.core, request, Some(id));
         let reply = match sent {
-            Ok(()) => wait_for(&replies, within),
+            Ok(()) => wait_for(&replies, within, || self.core.is_asking_user()),
             Err(error) => Ok(Reply::Failed(error)),
         };
         self.core.forget(id);
         match reply {
-            Ok(Reply::Said(Ok(value))) => stateless::check_complete(self.core.name(), method, value),
-            Ok(Reply::Said(Err(error))) => Err(refused(self.core.name(), method, &error)),
+            Ok(Reply::Said(said)) => Ok(said),
             Ok(Reply::Failed(error)) => Err(error),
             Ok(Reply::Progress) => Err(Error::bug("progress was taken for an answer")),
             Ok(Reply::Stopped) => {
@@ -197,6 +254,10 @@ impl Client {
     fn withdraw(&self, id: u64, why: &str) {
         if let Transport::Http(http) = &self.transport {
             http.abort(id);
+            if self.is_stateless {
+                // Without sessions, a closed connection says that.
+                return;
+            }
         }
         let note = note("notifications/cancelled", json!({ "requestId": id, "reason": why }));
         if let Err(error) = self.transport.send(&self.core, note, None) {
@@ -218,15 +279,22 @@ impl Transport {
     }
 }
 
-/// Waits for what a request brings. Progress starts the timeout again, up to `MAX_TIMEOUTS` times as long.
-fn wait_for(replies: &Receiver<Reply>, within: Duration) -> Result<Reply, RecvTimeoutError> {
+/// Waits for what a request brings. Progress starts the timeout again, up to `MAX_TIMEOUTS` times as long. While the user
+/// is asked something, no time passes.
+fn wait_for(
+    replies: &Receiver<Reply>,
+    within: Duration,
+    is_asking_user: impl Fn() -> bool,
+) -> Result<Reply, RecvTimeoutError> {
     let clock = RealClock::new();
-    let end = clock.monotonic() + within.saturating_mul(MAX_TIMEOUTS);
+    let cap = within.saturating_mul(MAX_TIMEOUTS);
+    let mut end = clock.monotonic() + cap;
     loop {
         let left = end.saturating_sub(clock.monotonic());
-        match replies.recv_timeout(within.min(left))? {
-            Reply::Progress => {}
-            other => return Ok(other),
+        match replies.recv_timeout(within.min(left)) {
+            Ok(Reply::Progress) => {}
+            Err(RecvTimeoutError::Timeout) if is_asking_user() => end = clock.monotonic() + cap,
+            other => return other,
         }
     }
 }
@@ -300,16 +368,19 @@ mod tests {
             sender.send(Reply::Said(Ok(json!(1)))).unwrap();
             sender
         });
-        assert!(matches!(wait_for(&replies, within), Ok(Reply::Said(Ok(value))) if value == 1));
+        assert!(matches!(wait_for(&replies, within, || false), Ok(Reply::Said(Ok(value))) if value == 1));
         let _sender = server.join().unwrap();
-        assert!(matches!(wait_for(&replies, within), Err(RecvTimeoutError::Timeout)));
+        assert!(matches!(wait_for(&replies, within, || false), Err(RecvTimeoutError::Timeout)));
     }
 
     #[test]
     fn endless_progress_ends_too() {
         let (sender, replies) = std::sync::mpsc::sync_channel(1);
         let server = std::thread::spawn(move || while sender.send(Reply::Progress).is_ok() {});
-        assert!(matches!(wait_for(&replies, Duration::from_millis(5)), Err(RecvTimeoutError::Timeout)));
+        assert!(matches!(
+            wait_for(&replies, Duration::from_millis(5), || false),
+            Err(RecvTimeoutError::Timeout)
+        ));
         drop(replies);
         server.join().unwrap();
     }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Client, LIST_WITHIN, MAX_PAGES, malformed};
+use super::param_headers::ParamHeaders;
+use super::{Client, LIST_WITHIN, MAX_PAGES, Transport, malformed};
 use contract::Result;
 
 /// Of one list; far more than anybody looks through.
@@ -13,7 +14,11 @@ const MAX_LISTED: usize = 2048;
 impl Client {
     /// Every tool that it has, as it describes them.
     pub fn tools(&self) -> Result<Vec<Value>> {
-        self.pages("tools/list", "tools", super::MAX_TOOLS)
+        let mut tools = self.pages("tools/list", "tools", super::MAX_TOOLS)?;
+        if let (Transport::Http(http), true) = (&self.transport, self.is_stateless) {
+            http.set_param_headers(ParamHeaders::read(self.core.name(), &mut tools));
+        }
+        Ok(tools)
     }
 
     /// Every resource that it has, as it describes them; none, where it says that it has no such thing.

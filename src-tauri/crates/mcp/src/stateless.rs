@@ -4,7 +4,8 @@
 use reqwest::header::HeaderValue;
 use serde_json::{Value, json};
 
-use super::{Client, GREET_WITHIN, Transport, client_info};
+use super::core::RpcError;
+use super::{Client, GREET_WITHIN, Transport, client_info, refused};
 use contract::{Error, Result};
 use documents::base64;
 
@@ -14,6 +15,9 @@ const STATELESS: &str = "2026-07-28";
 const REVISION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
 const CLIENT_KEY: &str = "io.modelcontextprotocol/clientInfo";
+
+/// The code of a refusal of the request's revision.
+const UNSUPPORTED_REVISION: i64 = -32022;
 
 /// Headers that repeat the method of a request, and the name of what it is about.
 const METHOD: &str = "mcp-method";
@@ -25,25 +29,19 @@ pub(crate) fn may_be_meant(error: &Error) -> bool {
 }
 
 /// What every request says about itself.
-pub(crate) fn meta() -> Value {
-    json!({ REVISION_KEY: STATELESS, CAPABILITIES_KEY: {}, CLIENT_KEY: client_info() })
+pub(crate) fn meta(capabilities: Value) -> Value {
+    json!({ REVISION_KEY: STATELESS, CAPABILITIES_KEY: capabilities, CLIENT_KEY: client_info() })
 }
 
-/// Errors: the server wants something in return that this client does not give.
-pub(crate) fn check_complete(name: &str, method: &str, said: Value) -> Result<Value> {
-    match said["resultType"].as_str() {
-        None | Some("complete") => Ok(said),
-        Some(kind) => {
-            let message = format!("{name} did not complete {method}: its result is of the kind \"{kind}\".");
-            Err(Error::input("tools.incomplete", message, "See whether the tool works without asking back."))
-        }
-    }
+/// Whether a message is one of this revision.
+pub(crate) fn is_stateless(message: &Value) -> bool {
+    message["params"]["_meta"][REVISION_KEY] == STATELESS
 }
 
 /// The headers of a request of this revision; none of others.
 pub(crate) fn headers_of(message: &Value) -> Vec<(&'static str, HeaderValue)> {
     let params = &message["params"];
-    if params["_meta"][REVISION_KEY] != STATELESS {
+    if !is_stateless(message) {
         return Vec::new();
     }
     let method = message["method"].as_str().unwrap_or_default();
@@ -57,7 +55,7 @@ pub(crate) fn headers_of(message: &Value) -> Vec<(&'static str, HeaderValue)> {
 }
 
 /// Plain where a header can hold it, else as `=?base64?…?=`.
-fn header_value(text: &str) -> Option<HeaderValue> {
+pub(crate) fn header_value(text: &str) -> Option<HeaderValue> {
     let is_plain = text.bytes().all(|byte| matches!(byte, b'!'..=b'~' | b' '))
         && text.trim() == text
         && !text.starts_with("=?base64?");
@@ -67,29 +65,62 @@ fn header_value(text: &str) -> Option<HeaderValue> {
 }
 
 impl Client {
-    /// Greets a server of this revision. If that fails, too, `refused` is the error: most servers have sessions.
-    pub(crate) fn discovered(mut self, refused: Error) -> Result<Self> {
-        self.is_stateless = true;
-        if let Transport::Http(http) = &self.transport {
-            http.agreed(STATELESS);
-        }
-        let Ok(said) = self.ask("server/discover", json!({}), GREET_WITHIN, None) else {
-            return Err(refused);
+    /// Asks a server of this revision what it has. The revision is taken back where there is none.
+    ///
+    /// Errors: `tools.revision` where it has another revision only; others, where it may have sessions.
+    pub(crate) fn discover(&mut self) -> Result<()> {
+        self.set_stateless(true);
+        let discovered = self.discover_once().and_then(|said| match said {
+            // It has this revision, but not in this request: once more.
+            Err(error) if error.code == UNSUPPORTED_REVISION && names_revision(&error.data["supported"]) => {
+                self.discover_once()
+            }
+            other => Ok(other),
+        });
+        let said = match discovered {
+            Ok(Ok(said)) => said,
+            Ok(Err(error)) => {
+                self.set_stateless(false);
+                return Err(refused(self.core.name(), "server/discover", &error));
+            }
+            Err(error) => {
+                self.set_stateless(false);
+                return Err(error);
+            }
         };
-        let versions: Vec<&str> =
-            said["supportedVersions"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        if !versions.contains(&STATELESS) {
+        if !names_revision(&said["supportedVersions"]) {
+            let named: Vec<&str> = said["supportedVersions"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .collect();
             let message = format!(
                 "{} uses protocol revisions \"{}\", none of which is supported.",
                 self.core.name(),
-                versions.join(", ")
+                named.join(", ")
             );
             let remedy = format!("Install a version of it that supports {STATELESS}.");
             return Err(Error::input("tools.revision", message, remedy));
         }
         self.take_capabilities(&said);
-        Ok(self)
+        Ok(())
     }
+
+    fn discover_once(&self) -> Result<Result<Value, RpcError>> {
+        self.request("server/discover", json!({}), GREET_WITHIN, None)
+    }
+
+    fn set_stateless(&mut self, is_stateless: bool) {
+        self.is_stateless = is_stateless;
+        if let Transport::Http(http) = &self.transport {
+            http.agreed(is_stateless.then_some(STATELESS));
+        }
+    }
+}
+
+fn names_revision(list: &Value) -> bool {
+    list.as_array().into_iter().flatten().any(|name| name == STATELESS)
 }
 
 #[cfg(test)]
@@ -99,7 +130,7 @@ mod tests {
     #[test]
     fn headers_repeat_the_method_and_the_name() {
         let request = |name: &str| {
-            let params = json!({ "name": name, "_meta": meta() });
+            let params = json!({ "name": name, "_meta": meta(json!({})) });
             json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params })
         };
         let texts = |message: &Value| -> Vec<String> {

@@ -147,7 +147,7 @@ fn write(mut stdin: impl Write, lines: &Receiver<String>) {
 }
 
 /// Until its stdout ends. Some: it can't be listened to any longer.
-pub fn read(stdout: impl Read, core: &Core, outbox: &Outbox) -> Option<Error> {
+pub fn read(stdout: impl Read, core: &Arc<Core>, outbox: &Arc<Outbox>) -> Option<Error> {
     let mut stdout = BufReader::new(stdout);
     let mut line = Vec::new();
     loop {
@@ -166,9 +166,12 @@ pub fn read(stdout: impl Read, core: &Core, outbox: &Outbox) -> Option<Error> {
         match message_in(&text) {
             Ok(message @ (Value::Object(_) | Value::Array(_))) => {
                 for answer in core.heard(message) {
-                    if let Err(error) = send(outbox, core, &answer) {
-                        tracing::debug!("{} was not answered: {error}", core.name());
-                    }
+                    let (core, outbox) = (Arc::clone(core), Arc::clone(outbox));
+                    answer.deliver(move |answer| {
+                        if let Err(error) = send(&outbox, &core, &answer) {
+                            tracing::debug!("{} was not answered: {error}", core.name());
+                        }
+                    });
                 }
             }
             Err(error) if core.heard_broken(&text, &error.to_string()) => {}

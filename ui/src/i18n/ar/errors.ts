@@ -105,6 +105,14 @@ export const errors: Catalogue['errors'] = {
     message: 'تعذّر فتح برنامج لهذا العنوان.',
     remedy: 'انسخ العنوان وافتحه بنفسك.',
   },
+  'tools.form': {
+    message: 'قيمة في النموذج المطلوب تعبئته ناقصة أو غير مسموح بها.',
+    remedy: 'صحّح القيمة وأرسلها مجددًا.',
+  },
+  'tools.form_closed': {
+    message: 'لم يعد هذا الطلب في انتظار إجابة.',
+    remedy: 'أرسل الرسالة مجددًا.',
+  },
   'tools.sign_in': {
     message: 'يتطلب {name} تسجيل الدخول.',
     remedy: 'سجّل الدخول من الإعدادات > الأدوات، أو بالأمر `nook tools sign-in`.',

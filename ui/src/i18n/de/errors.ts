@@ -125,6 +125,14 @@ export const errors: Catalogue['errors'] = {
     message: 'Für diese Adresse ließ sich kein Programm öffnen.',
     remedy: 'Kopiere die Adresse und öffne sie selbst.',
   },
+  'tools.form': {
+    message: 'Ein Wert im Formular fehlt oder ist nicht erlaubt.',
+    remedy: 'Korrigiere den Wert und sende das Formular noch einmal.',
+  },
+  'tools.form_closed': {
+    message: 'Dieses Formular wartet nicht mehr.',
+    remedy: 'Sende die Nachricht noch einmal.',
+  },
   'tools.sign_in': {
     message: '{name} verlangt eine Anmeldung.',
     remedy: 'Melde dich unter Einstellungen > Tools an oder mit `nook tools sign-in`.',

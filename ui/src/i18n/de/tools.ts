@@ -77,6 +77,11 @@ export const tools: Messages['tools'] = {
     'Dieses Ergebnis enthält Anweisungen an das Modell: „{quote}“. Prüfe die Antwort, bevor du dich auf sie verlässt.',
   unknown: 'unbekanntes Tool',
 
+  form_title: '{name} fragt dich etwas',
+  form_note: 'Die Antwort geht an {name}. Gib hier nie ein Passwort oder einen Schlüssel ein.',
+  form_decline: 'Nicht antworten',
+  form_send: 'Senden',
+
   for_chat: 'Tools',
   for_chat_none: 'Kein Tool-Server ist eingeschaltet.',
   choose: 'Tools für diesen Chat…',

@@ -75,6 +75,11 @@ export const tools = {
     'This result contains instructions for the model: “{quote}”. Check the answer before you rely on it.',
   unknown: 'unknown tool',
 
+  form_title: '{name} asks you something',
+  form_note: 'The answer goes to {name}. Never enter a password or a key here.',
+  form_decline: 'Don’t answer',
+  form_send: 'Send',
+
   for_chat: 'Tools',
   for_chat_none: 'No tool server is turned on.',
   choose: 'Tools for this chat…',

@@ -120,6 +120,14 @@ export const errors: Catalogue['errors'] = {
     message: 'このアドレスを開くプログラムを起動できませんでした。',
     remedy: 'アドレスをコピーして、ご自分で開いてください。',
   },
+  'tools.form': {
+    message: 'フォームの値が不足しているか、許可されていません。',
+    remedy: '値を修正して、もう一度送信してください。',
+  },
+  'tools.form_closed': {
+    message: 'このフォームはすでに閉じられています。',
+    remedy: 'メッセージをもう一度送信してください。',
+  },
   'tools.sign_in': {
     message: '{name} はサインインが必要です。',
     remedy: '設定 > ツール、または `nook tools sign-in` でサインインしてください。',

@@ -75,6 +75,11 @@ export const tools: Messages['tools'] = {
     'この結果にモデルへの指示が含まれています：「{quote}」。回答をよく確認してください。',
   unknown: '不明なツール',
 
+  form_title: '{name} からの質問',
+  form_note: '回答は {name} に送信されます。パスワードやキーは入力しないでください。',
+  form_decline: '回答しない',
+  form_send: '送信',
+
   for_chat: 'ツール',
   for_chat_none: 'オンになっているツールサーバーはありません。',
   choose: 'このチャットのツール…',

@@ -71,7 +71,8 @@ impl ToolServers {
         let url = StoredServer::of(row).spec.url.unwrap_or_default();
         let (server, runtime) = (ServerUrl::parse(&url)?, self.runtime()?);
         let (gate, store) = (self.ctx.gate.clone(), self.credentials(row)?);
-        Ok(SignInSite { gate, runtime, name: row.name.clone(), server, store })
+        let (name, challenges) = (row.name.clone(), self.challenges.clone());
+        Ok(SignInSite { gate, runtime, name, server, store, challenges })
     }
 
     fn credentials(&self, row: &ToolServerRow) -> Result<CredentialStore> {

@@ -2,6 +2,7 @@
 //! scripted model that makes the calls it is given.
 #![allow(clippy::unwrap_used)] // a test
 
+mod forms;
 mod home;
 mod prompts;
 mod resources;

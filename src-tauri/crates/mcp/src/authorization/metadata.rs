@@ -45,6 +45,7 @@ pub struct ServerMetadata {
     scopes_supported: Option<Vec<String>>,
     code_challenge_methods_supported: Option<Vec<String>>,
     authorization_response_iss_parameter_supported: Option<bool>,
+    client_id_metadata_document_supported: Option<bool>,
 }
 
 impl ServerMetadata {
@@ -52,12 +53,21 @@ impl ServerMetadata {
     pub fn names_issuer(&self) -> bool {
         self.authorization_response_iss_parameter_supported == Some(true)
     }
+
+    /// Whether it takes the address of a metadata document for a client ID (SEP-991).
+    pub fn fetches_client_metadata(&self) -> bool {
+        self.client_id_metadata_document_supported == Some(true)
+    }
 }
 
-/// Finds out where to sign in to a server.
-pub async fn discover(http: &GatedHttp, server: &ServerUrl) -> Result<SignInTarget> {
+/// Finds out where to sign in to a server. `remembered`: its last challenge, for a server that greets everyone.
+pub async fn discover(
+    http: &GatedHttp,
+    server: &ServerUrl,
+    remembered: BearerChallenge,
+) -> Result<SignInTarget> {
     let greeting = http.greet_without_token(&server.url).await?;
-    let challenge = BearerChallenge::of(&greeting.headers).unwrap_or_default();
+    let challenge = BearerChallenge::of(&greeting.headers).unwrap_or(remembered);
     let found = find_resource_metadata(http, server, challenge.resource_metadata.as_deref()).await?;
     let is_found = found.is_some();
     let resource: ResourceMetadata = found.map(|(_, object)| parse(object)).unwrap_or_default();

@@ -35,6 +35,12 @@ impl OauthClient {
         Self { id: id.trim().to_owned(), secret, is_given: true, ..Self::default() }
     }
 
+    /// Whether an authorization server can know this client: the address of a metadata document (SEP-991) is an ID only
+    /// where the server fetches such documents.
+    pub fn is_known_to(&self, server: &ServerMetadata) -> bool {
+        !self.id.starts_with("https://") || server.fetches_client_metadata()
+    }
+
     /// Takes the way to authenticate that the server supports.
     pub fn suited_to(mut self, server: &ServerMetadata) -> Self {
         let supported = server.token_endpoint_auth_methods_supported.as_deref().unwrap_or_default();
@@ -92,4 +98,25 @@ pub async fn register(
     };
     let secret = registration.client_secret.filter(|secret| !secret.is_empty());
     Ok(OauthClient { id: registration.client_id, secret, authentication, is_given: false })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_of_a_document_is_an_id_where_it_is_fetched() {
+        let server = |fetches: Option<bool>| {
+            serde_json::from_value::<ServerMetadata>(
+                json!({ "client_id_metadata_document_supported": fetches }),
+            )
+            .unwrap()
+        };
+        let (document, plain) =
+            (OauthClient::given("https://a.example/client.json", None), OauthClient::given("abc", None));
+        for (fetches, is_known) in [(Some(true), true), (Some(false), false), (None, false)] {
+            assert_eq!(document.is_known_to(&server(fetches)), is_known, "{fetches:?}");
+            assert!(plain.is_known_to(&server(fetches)));
+        }
+    }
 }

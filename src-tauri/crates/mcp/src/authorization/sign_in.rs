@@ -8,6 +8,8 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
+use super::challenge::BearerChallenge;
+use super::challenge_memory::ChallengeMemory;
 use super::credentials::{CredentialStore, Credentials, TokenSet};
 use super::fault::SignInFault;
 use super::gated_http::GatedHttp;
@@ -33,6 +35,8 @@ pub struct SignInSite {
     pub name: String,
     pub server: ServerUrl,
     pub store: CredentialStore,
+    /// What servers have demanded since their last sign-in.
+    pub challenges: ChallengeMemory,
 }
 
 /// A sign-in that waits for the browser. Dropping it cancels it.
@@ -40,6 +44,8 @@ pub struct SignIn {
     address: String,
     name: String,
     store: CredentialStore,
+    server: ServerUrl,
+    challenges: ChallengeMemory,
     task: AbortHandle,
     outcome: Mutex<Option<Receiver<Result<Credentials>>>>,
 }
@@ -61,8 +67,10 @@ impl SignIn {
     pub fn begin(site: &SignInSite, given: Option<OauthClient>) -> Result<Self> {
         let stored = site.store.load(&site.server.url)?;
         let http = GatedHttp::new(site.gate.clone(), &site.name, &site.server);
-        let server = site.server.clone();
-        let prepared = run(&site.runtime, async move { prepare(http, server, stored, given).await })?;
+        let (server, challenge) = (site.server.clone(), site.challenges.last(&site.server.url));
+        let challenge = challenge.unwrap_or_default();
+        let prepared =
+            run(&site.runtime, async move { prepare(http, server, challenge, stored, given).await })?;
         let pending = prepared?;
         let address = pending.request.address.to_string();
         let (send, outcome) = sync_channel(1);
@@ -70,8 +78,15 @@ impl SignIn {
             // The one who began it may have gone.
             let _ = send.send(complete(pending).await);
         });
-        let (name, store) = (site.name.clone(), site.store.clone());
-        Ok(Self { address, name, store, task: task.abort_handle(), outcome: Mutex::new(Some(outcome)) })
+        Ok(Self {
+            address,
+            name: site.name.clone(),
+            store: site.store.clone(),
+            server: site.server.clone(),
+            challenges: site.challenges.clone(),
+            task: task.abort_handle(),
+            outcome: Mutex::new(Some(outcome)),
+        })
     }
 
     /// The address that the browser opens.
@@ -84,7 +99,9 @@ impl SignIn {
         let outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
         let canceled = || SignInFault::Canceled.error(&self.name, "");
         let kept = outcome.and_then(|outcome| outcome.recv().ok()).ok_or_else(canceled)??;
-        self.store.save(&kept)
+        self.store.save(&kept)?;
+        self.challenges.forget(&self.server.url);
+        Ok(())
     }
 
     /// Ends the waiting.
@@ -125,11 +142,12 @@ fn run<T: Send + 'static>(runtime: &Handle, work: impl Future<Output = T> + Send
 async fn prepare(
     http: GatedHttp,
     server: ServerUrl,
+    challenge: BearerChallenge,
     stored: Option<Credentials>,
     given: Option<OauthClient>,
 ) -> Result<PendingGrant> {
     http.check_url(server.url.as_str())?;
-    let target = metadata::discover(&http, &server).await?;
+    let target = metadata::discover(&http, &server, challenge).await?;
     let mut scopes = target.scopes.clone();
     if let Some(stored) = stored.as_ref().filter(|stored| !stored.missing_scopes.is_empty()) {
         // A token with fewer scopes than before would make the next request fail.
@@ -141,7 +159,8 @@ async fn prepare(
     let listener = listener.map_err(|error| http.fault(SignInFault::NoListener, &error.to_string()))?;
     // A client belongs to the authorization server that it was registered with.
     let kept = stored.filter(|it| it.client.is_given && it.issuer == target.server.issuer);
-    let client = match given.or(kept.map(|it| it.client)) {
+    let chosen = given.or(kept.map(|it| it.client)).filter(|client| client.is_known_to(&target.server));
+    let client = match chosen {
         Some(client) => client.suited_to(&target.server),
         None => registration::register(&http, &target.server, &listener.address(), &scopes).await?,
     };

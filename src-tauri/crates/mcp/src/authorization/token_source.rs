@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use reqwest::header::HeaderValue;
 
+use super::challenge::BearerChallenge;
+use super::challenge_memory::ChallengeMemory;
 use super::credentials::{CredentialStore, Credentials, StoredTokens};
 use super::fault::SignInFault;
 use super::gated_http::GatedHttp;
@@ -23,6 +25,7 @@ pub struct TokenSource {
     http: GatedHttp,
     store: CredentialStore,
     server: ServerUrl,
+    challenges: ChallengeMemory,
     clock: RealClock,
     /// One refresh at a time: a second would use a token that the first has replaced.
     kept: tokio::sync::Mutex<Option<Credentials>>,
@@ -44,6 +47,7 @@ impl TokenSource {
             http: GatedHttp::new(site.gate.clone(), &site.name, &site.server),
             store: site.store.clone(),
             server: site.server.clone(),
+            challenges: site.challenges.clone(),
             clock: RealClock::new(),
             kept: tokio::sync::Mutex::default(),
             state: Mutex::default(),
@@ -103,6 +107,11 @@ impl TokenSource {
         }
         self.refresh(current).await?;
         self.header_of(current).map(Some)
+    }
+
+    /// Remembers what the server demands, for the next sign-in.
+    pub fn keep_challenge(&self, challenge: &BearerChallenge) {
+        self.challenges.keep(&self.server.url, challenge);
     }
 
     /// Remembers the scopes that a request lacked, for the next sign-in. Returns the error of that request.

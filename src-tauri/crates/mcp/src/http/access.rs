@@ -59,6 +59,9 @@ impl Http {
     ) -> Option<Error> {
         let tokens = self.tokens.as_ref()?;
         let challenge = BearerChallenge::of(headers);
+        if let Some(challenge) = &challenge {
+            tokens.keep_challenge(challenge);
+        }
         let has_token = tokens.last_header().is_some();
         let lacks_scope = challenge.as_ref().is_some_and(BearerChallenge::is_insufficient_scope);
         let fault = |fault: SignInFault| Some(fault.error(core.name(), ""));

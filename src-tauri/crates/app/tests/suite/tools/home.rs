@@ -6,8 +6,9 @@ use std::sync::Mutex;
 use app::App;
 use app::AppConfig;
 use app::Environment;
+use app::Interface;
 use contract::types::{
-    AppEvent, EndpointAddArgs, SendArgs, ToolCall, ToolDecideArgs, ToolDecision, ToolPermitArgs,
+    AppEvent, EndpointAddArgs, SendArgs, ToolCall, ToolDecideArgs, ToolDecision, ToolForm, ToolPermitArgs,
     ToolRunState, ToolServerAddArgs, ToolServerInfo, ToolServerSpec, TurnEventKind,
 };
 use platform::Watch;
@@ -37,7 +38,8 @@ pub struct Home {
 
 fn open(folder: &std::path::Path) -> App {
     let environment = Environment(|name| std::env::var(name).ok());
-    let config = AppConfig { data_dir: Some(folder.into()), environment, ..AppConfig::default() };
+    let interface = Interface::Window;
+    let config = AppConfig { data_dir: Some(folder.into()), environment, interface, ..AppConfig::default() };
     let app = App::open(config).unwrap();
     app.settings_set("titles", &json!(false)).unwrap();
     app.settings_set("guide_answers", &json!(false)).unwrap();
@@ -135,6 +137,19 @@ impl Home {
                 if is_it(&calls, over) {
                     return (calls, turn);
                 }
+            }
+            unread.extend(watch.next().expect("the application is open"));
+        }
+    }
+
+    /// Waits until a server asks the user something. What else happens is kept.
+    pub fn form(&self) -> ToolForm {
+        let mut watch = self.watch.lock().unwrap();
+        let mut unread = self.unread.lock().unwrap();
+        loop {
+            let at = unread.iter().position(|event| matches!(event, AppEvent::ToolFormOpened { .. }));
+            if let Some(AppEvent::ToolFormOpened { form }) = at.map(|at| unread.remove(at)) {
+                return form;
             }
             unread.extend(watch.next().expect("the application is open"));
         }

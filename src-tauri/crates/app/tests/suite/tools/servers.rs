@@ -184,13 +184,13 @@ fn what_is_offered_is_chosen() {
 }
 
 /// The script behind an address.
-struct Behind {
+pub struct Behind {
     child: Child,
-    url: String,
+    pub url: String,
 }
 
 impl Behind {
-    fn new(flags: &[&str]) -> Self {
+    pub fn new(flags: &[&str]) -> Self {
         let mut command = Command::new("python3");
         command.arg(script()).arg("--http").args(flags).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
