@@ -141,6 +141,25 @@ fn sums_of_experts() {
     });
 }
 
+/// Ten tokens on one state: sums of up to 256 terms in another order, accumulated.
+#[test]
+fn state_spaces() {
+    for (d_state, n) in [(1, 1), (16, 8), (24, 41), (128, 64), (256, 129)] {
+        for level in IsaLevel::present() {
+            let (mut want, mut got) = (numbers(n * d_state, 1), numbers(n * d_state, 1));
+            for t in 0..10 {
+                let (x, b, c) = (numbers(n, 3 * t), numbers(d_state, 3 * t + 1), numbers(d_state, 3 * t + 2));
+                let token = ssm::SsmToken { x: &x, b: &b, c: &c, keep: 0.9, dt: 0.3, skip: 0.7 };
+                let (mut out, mut level_out) = (vec![0.0; n], vec![0.0; n]);
+                ssm::scalar(token, &mut want, &mut out);
+                (Kernels::at(level).ssm)(token, &mut got, &mut level_out);
+                assert_close("ssm", level, &out, &level_out, 1e-5);
+                assert_close("ssm's state", level, &want, &got, 5e-6);
+            }
+        }
+    }
+}
+
 /// Ten tokens on one state: sums of up to 130 terms in another order, accumulated.
 #[test]
 fn delta_rules() {
