@@ -10,7 +10,7 @@ comma := ,
 
 UI_SOURCES := $(shell find ui -type d \( -name node_modules -o -name dist -o -name tests \) -prune -o -type f -print 2>/dev/null)
 
-.PHONY: help run nook test kill9 damage disk flips fuzz io-faults isolation soak downloads keychain bench figures fit installed smooth gpu-full gpu-faults faults audit real tune-peers mcp mcp-conformance neon peers peers-all types guide guide-eval \
+.PHONY: help run nook test kill9 damage disk flips fuzz io-faults isolation soak downloads keychain bench figures fit installed smooth gpu-full gpu-faults faults audit real tune-peers mcp mcp-conformance check-windows neon peers peers-all types guide guide-eval \
 	starter bundle gallery ui setup format clean built-peers
 
 help: ## this list
@@ -129,6 +129,9 @@ mcp-conformance: ## our MCP server and client against the official conformance s
 	@cargo build --locked --package mcp --example conformance_client
 	@python3 tests/mcp/conformance.py --install --server target/debug/examples/conformance_server \
 		--client target/debug/examples/conformance_client
+
+check-windows: ui ## compile everything for Windows, without linking; needs rustup and Debian's MinGW; ONLY=crate,crate
+	@.make/check-windows.sh $(subst $(comma), ,$(ONLY))
 
 neon: ## the kernels' tests on 64-bit ARM, emulated
 	@.make/neon.sh

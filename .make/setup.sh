@@ -8,6 +8,7 @@
 #   gpu       only the latter
 #   keychain  a keychain and a bus to reach it by
 #   bare      a bare Debian to install into, and what looks at its window
+#   windows   a C compiler for Windows
 #   neon      a compiler for 64-bit ARM and its emulator
 # Debian and its kin: installs by apt as root or through passwordless sudo. Elsewhere, or without
 # permission: says exactly what to install, and stops.
@@ -27,6 +28,7 @@ packages() {
     test) echo webkit2gtk-driver xvfb xdotool dbus python3-gi gir1.2-gtk-3.0 libayatana-appindicator3-1 fonts-dejavu-core \
       chromium nginx-light mesa-vulkan-drivers libvulkan1 ;;
     bare) echo debootstrap xvfb xdotool imagemagick ;;
+    windows) echo build-essential gcc-mingw-w64-x86-64 ;;
     neon) echo rustc-web libstd-rust-web-dev:arm64 gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user ;;
     *) echo "setup.sh: no group $1" >&2; exit 2 ;;
   esac
@@ -40,6 +42,7 @@ have_without_dpkg() {
     window) command -v cc >/dev/null && pkg-config --exists webkit2gtk-4.1 2>/dev/null ;;
     peers) command -v cc >/dev/null && command -v cmake >/dev/null && command -v clang >/dev/null ;;
     bare) command -v debootstrap >/dev/null && command -v Xvfb >/dev/null && command -v xdotool >/dev/null && command -v import >/dev/null ;;
+    windows) command -v x86_64-w64-mingw32-gcc >/dev/null ;;
     neon) command -v qemu-aarch64 >/dev/null && command -v aarch64-linux-gnu-gcc >/dev/null ;;
     keychain) command -v dbus-run-session >/dev/null && command -v gnome-keyring-daemon >/dev/null && command -v secret-tool >/dev/null ;;
     gpu) ldconfig -p 2>/dev/null | grep -q libvulkan.so.1 ;;

@@ -1,4 +1,10 @@
-//! Capabilities, the Windows manifest and the list of commands the page may call.
+//! Capabilities, the Windows manifest, the list of commands the page may call, and a check of the update address.
+
+#[path = "src/update_source.rs"]
+#[expect(dead_code, reason = "only checked here; the program reads it")]
+mod update_source;
+
+use update_source::{ADDRESS_VARIABLE, KEY_VARIABLE, PAGE_VARIABLE, UpdateSource};
 
 const COMMANDS: &[&str] = &[
     "call",
@@ -18,6 +24,7 @@ const COMMANDS: &[&str] = &[
     "set_tray",
     "watch_closing",
     "close_window",
+    "restart_to_update",
     "set_quick_keys",
     "show_quick",
     "hide_quick",
@@ -25,6 +32,13 @@ const COMMANDS: &[&str] = &[
 ];
 
 fn main() {
+    let [key, addresses, page] = [KEY_VARIABLE, ADDRESS_VARIABLE, PAGE_VARIABLE].map(|name| {
+        println!("cargo::rerun-if-env-changed={name}");
+        std::env::var(name).ok()
+    });
+    if let Err(error) = UpdateSource::parse(key.as_deref(), addresses.as_deref(), page.as_deref()) {
+        panic!("{error}");
+    }
     let manifest = tauri_build::AppManifest::new().commands(COMMANDS);
     let attributes = tauri_build::Attributes::new().app_manifest(manifest);
     if let Err(error) = tauri_build::try_build(attributes) {

@@ -10,6 +10,7 @@ use tauri::State;
 use tauri::async_runtime::spawn_blocking;
 use tauri::ipc::Channel;
 
+use crate::background::blocking;
 use crate::state::{DragDropUpdate, DropListener, LinkInbox, OpenApp};
 use crate::{quick, tray};
 
@@ -208,15 +209,6 @@ pub async fn watch_asked(
 pub async fn set_tray(shell: tauri::AppHandle, labels: Option<tray::Labels>) -> Result<(), ErrorInfo> {
     match spawn_blocking(move || tray::set(&shell, labels)).await {
         Ok(done) => done,
-        Err(panicked) => Err(contract::Error::bug(panicked).info),
-    }
-}
-
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> contract::Result<T> + Send + 'static,
-) -> Result<T, ErrorInfo> {
-    match spawn_blocking(work).await {
-        Ok(result) => result.map_err(|error| error.info),
         Err(panicked) => Err(contract::Error::bug(panicked).info),
     }
 }

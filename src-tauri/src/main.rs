@@ -3,7 +3,9 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(debug_assertions), windows_subsystem = "windows")]
 
+mod background;
 mod commands;
+mod error_dialog;
 mod focus;
 mod global_keys;
 mod notify;
@@ -11,6 +13,8 @@ mod quick;
 mod shutdown;
 mod state;
 mod tray;
+mod update_source;
+mod updates;
 mod webkit_env;
 mod webview;
 mod window;
@@ -21,6 +25,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use desktop::DeepLink;
+use io::OperatingSystem;
 
 const USAGE: &str = "usage: inglenook [--data-dir DIR] [MODEL.gguf | inglenook://… ]…\n\
     DIR (or INGLENOOK_DATA_DIR) holds everything the program keeps.";
@@ -58,7 +63,7 @@ fn main() -> ExitCode {
         }
         Err(error) => {
             eprintln!("{} {}", error.message(), error.remedy());
-            window::show_error(error.message(), error.remedy());
+            error_dialog::show(error.message(), error.remedy());
             ExitCode::from(error.kind.exit_code())
         }
     }
@@ -90,8 +95,16 @@ fn open(data_dir: Option<PathBuf>) -> contract::Result<app::App> {
 }
 
 fn has_display() -> bool {
-    let named = |variable| std::env::var_os(variable).is_some_and(|value| !value.is_empty());
-    !cfg!(target_os = "linux") || named("DISPLAY") || named("WAYLAND_DISPLAY")
+    has_display_on(OperatingSystem::HERE, &|name| std::env::var_os(name))
+}
+
+/// macOS and Windows always have one. Elsewhere the session names it.
+fn has_display_on(system: OperatingSystem, variable: &dyn Fn(&str) -> Option<OsString>) -> bool {
+    let is_named = |name| variable(name).is_some_and(|value| !value.is_empty());
+    match system {
+        OperatingSystem::MacOs | OperatingSystem::Windows => true,
+        OperatingSystem::Linux => is_named("DISPLAY") || is_named("WAYLAND_DISPLAY"),
+    }
 }
 
 /// Parsed command line.
@@ -146,6 +159,21 @@ mod tests {
         check(&["--data-dir=/f"], None, Some("/f"));
         assert_eq!(read(&["--data-dir"], None), Err(USAGE.into()));
         assert_eq!(read(&["--else"], None), Err(USAGE.into()));
+    }
+
+    #[test]
+    fn only_linux_may_be_without_a_display() {
+        use OperatingSystem::{Linux, MacOs, Windows};
+        let check = |system, name: &str, value: &str, expected| {
+            let variable = |asked: &str| (asked == name).then(|| OsString::from(value));
+            assert_eq!(has_display_on(system, &variable), expected, "{system:?} {name}={value}");
+        };
+        check(Linux, "DISPLAY", ":0", true);
+        check(Linux, "WAYLAND_DISPLAY", "wayland-0", true);
+        check(Linux, "DISPLAY", "", false);
+        check(Linux, "", "", false);
+        check(MacOs, "", "", true);
+        check(Windows, "", "", true);
     }
 
     #[test]

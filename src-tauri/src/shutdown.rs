@@ -1,4 +1,4 @@
-//! Closing the window during an answer: asks the page once whether to quit.
+//! Closing the window during an answer: asks the page once whether to quit. A restart into a new version does the same.
 //!
 //! Never asks twice: a second close, or a page that does not listen, ends the program.
 
@@ -8,8 +8,9 @@ use contract::types::ErrorInfo;
 use tauri::ipc::Channel;
 use tauri::{AppHandle, Manager, State, WebviewWindow};
 
+use crate::background::blocking;
 use crate::state::OpenApp;
-use crate::window_state;
+use crate::{updates, window_state};
 
 #[derive(Default)]
 pub struct CloseQuestion(Mutex<CloseQuestionState>);
@@ -19,6 +20,16 @@ struct CloseQuestionState {
     /// Channel of the page.
     page: Option<Channel<()>>,
     is_asked: bool,
+    reason: CloseReason,
+}
+
+/// What follows when the window is closed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum CloseReason {
+    #[default]
+    Quit,
+    /// A downloaded version is installed, and the program starts again.
+    Update,
 }
 
 impl CloseQuestion {
@@ -34,6 +45,11 @@ impl CloseQuestionState {
         self.is_asked |= asked_now;
         asked_now
     }
+
+    /// What closing leads to. The next time it is quitting again.
+    fn take_reason(&mut self) -> CloseReason {
+        std::mem::take(&mut self.reason)
+    }
 }
 
 /// Whether to keep the window open because the page now asks the user.
@@ -45,7 +61,7 @@ pub fn is_waiting_for_user(shell: &AppHandle) -> bool {
 /// Registers the page to ask; the last one to register wins.
 #[tauri::command]
 pub async fn watch_closing(closing: State<'_, CloseQuestion>, channel: Channel<()>) -> Result<(), ErrorInfo> {
-    *closing.question() = CloseQuestionState { page: Some(channel), is_asked: false };
+    *closing.question() = CloseQuestionState { page: Some(channel), ..CloseQuestionState::default() };
     Ok(())
 }
 
@@ -56,14 +72,48 @@ pub async fn close_window(
     closing: State<'_, CloseQuestion>,
     close: bool,
 ) -> Result<(), ErrorInfo> {
-    if close {
-        // Losing the window position is harmless.
-        let _ = window_state::save(&window);
-        window.app_handle().exit(0);
-    } else {
-        closing.question().is_asked = false;
+    let reason = closing.question().take_reason();
+    match (close, reason) {
+        (true, CloseReason::Quit) => {
+            // Losing the window position is harmless.
+            let _ = window_state::save(&window);
+            window.app_handle().exit(0);
+            Ok(())
+        }
+        (true, CloseReason::Update) => install_update(window).await,
+        (false, _) => {
+            closing.question().is_asked = false;
+            Ok(())
+        }
     }
-    Ok(())
+}
+
+/// Installs the downloaded version and starts it. Asks the page first during an answer, as closing does.
+#[tauri::command]
+pub async fn restart_to_update(
+    window: WebviewWindow,
+    app: State<'_, OpenApp>,
+    closing: State<'_, CloseQuestion>,
+) -> Result<(), ErrorInfo> {
+    if app.app()?.is_update_ready() {
+        closing.question().reason = CloseReason::Update;
+        if is_waiting_for_user(window.app_handle()) {
+            return Ok(());
+        }
+        closing.question().take_reason();
+    }
+    // Without a ready update this says why.
+    install_update(window).await
+}
+
+async fn install_update(window: WebviewWindow) -> Result<(), ErrorInfo> {
+    let kept = window.clone();
+    let installed = blocking(move || updates::install_and_restart(&window)).await;
+    if installed.is_err() {
+        // The window stays open, and may be closed later.
+        kept.state::<CloseQuestion>().question().is_asked = false;
+    }
+    installed
 }
 
 #[cfg(test)]
@@ -82,11 +132,19 @@ mod tests {
             counted.fetch_add(1, Ordering::Relaxed);
             Ok(())
         });
-        let mut question = CloseQuestionState { page: Some(page), is_asked: false };
+        let mut question = CloseQuestionState { page: Some(page), ..CloseQuestionState::default() };
         assert!(question.ask());
         assert!(!question.ask());
         question.is_asked = false;
         assert!(question.ask());
         assert_eq!(n_asked.load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
+    fn an_update_is_the_reason_of_one_close() {
+        let mut question =
+            CloseQuestionState { reason: CloseReason::Update, ..CloseQuestionState::default() };
+        assert_eq!(question.take_reason(), CloseReason::Update);
+        assert_eq!(question.take_reason(), CloseReason::Quit);
     }
 }

@@ -1,5 +1,6 @@
 //! What holds for the page of every window: the addresses it may go to, and a new start after a crash.
 
+use io::OperatingSystem;
 use tauri::{Url, WebviewWindow};
 
 /// Addresses of the frames that show what a model wrote.
@@ -26,11 +27,15 @@ pub fn reload_after_crash(_: &WebviewWindow) -> tauri::Result<()> {
 
 /// Whether the URL belongs to the page; it may not navigate elsewhere. Frames have a scheme of their own.
 pub fn is_ours(url: &Url) -> bool {
-    match url.scheme() {
-        "tauri" | PREVIEW_SCHEME => url.host_str() == Some("localhost"),
-        // On Windows the page and its frames use these origins.
-        "http" | "https" => {
-            cfg!(windows) && matches!(url.host_str(), Some("tauri.localhost" | "preview.localhost"))
+    is_ours_on(OperatingSystem::HERE, url)
+}
+
+fn is_ours_on(system: OperatingSystem, url: &Url) -> bool {
+    match (url.scheme(), system) {
+        ("tauri" | PREVIEW_SCHEME, _) => url.host_str() == Some("localhost"),
+        // WebView2 knows no other schemes: the page and its frames use these origins.
+        ("http" | "https", OperatingSystem::Windows) => {
+            matches!(url.host_str(), Some("tauri.localhost" | "preview.localhost"))
         }
         _ => false,
     }
@@ -42,14 +47,23 @@ mod tests {
 
     #[test]
     fn only_the_page_itself_is_ours() {
-        let check = |url: &str, expected| assert_eq!(is_ours(&url.parse().unwrap()), expected, "{url}");
+        use OperatingSystem::{Linux, MacOs, Windows};
+        let on = |system, url: &str, expected| {
+            assert_eq!(is_ours_on(system, &url.parse().unwrap()), expected, "{system:?} {url}");
+        };
+        let check = |url: &str, expected| [Linux, MacOs, Windows].map(|system| on(system, url, expected));
         check("tauri://localhost/", true);
         check("tauri://localhost/index.html#x", true);
         check("tauri://localhost.evil.com/", false);
         check("preview://localhost/static", true);
         check("preview://evil.com/static", false);
         check("https://example.org/", false);
-        check("http://tauri.localhost/", cfg!(windows));
+        check("http://tauri.localhost.evil.com/", false);
+        for url in ["http://tauri.localhost/", "https://preview.localhost/static"] {
+            on(Linux, url, false);
+            on(MacOs, url, false);
+            on(Windows, url, true);
+        }
         check("file:///etc/passwd", false);
         check("data:text/html,x", false);
         check("javascript:alert(1)", false);

@@ -8,7 +8,7 @@ use tauri::{DragDropEvent, Manager, RunEvent, WebviewWindow, WindowEvent};
 
 use crate::state::{DragDropUpdate, DropListener, LinkInbox, OpenApp};
 use crate::webview::{PREVIEW_SCHEME, is_ours, reload_after_crash};
-use crate::{commands, focus, quick, shutdown, tray, window_state};
+use crate::{commands, focus, quick, shutdown, tray, updates, window_state};
 
 /// Shows the window and opens `links` in it; returns when it closes, after saving partial answers. Holds `only`
 /// meanwhile.
@@ -25,6 +25,7 @@ pub fn run(app: app::App, mut only: desktop::SingleInstance, links: Vec<DeepLink
         .manage(tray::TrayEnabled::default())
         .manage(quick::QuickKeys::default())
         .manage(shutdown::CloseQuestion::default())
+        .plugin(tauri_plugin_updater::Builder::new().build())
         .invoke_handler(tauri::generate_handler![
             commands::call,
             commands::watch_turn,
@@ -43,6 +44,7 @@ pub fn run(app: app::App, mut only: desktop::SingleInstance, links: Vec<DeepLink
             commands::set_tray,
             shutdown::watch_closing,
             shutdown::close_window,
+            shutdown::restart_to_update,
             quick::set_quick_keys,
             quick::show_quick,
             quick::hide_quick,
@@ -61,10 +63,21 @@ pub fn run(app: app::App, mut only: desktop::SingleInstance, links: Vec<DeepLink
             focus::raise(&handle);
         }
     });
-    shell.run(|shell, event| {
-        if let RunEvent::Exit = event {
+    let mut only = Some(only);
+    shell.run(move |shell, event| match event {
+        RunEvent::Exit => {
             shell.state::<OpenApp>().close();
+            // Before a restart: the next process claims the data folder.
+            drop(only.take());
+            updates::finish_at_exit(shell);
         }
+        #[cfg(target_os = "macos")]
+        RunEvent::Opened { urls } => {
+            let links = DeepLink::parse_all(urls.iter().map(tauri::Url::as_str));
+            shell.state::<LinkInbox>().send(quick::take_links(shell, links));
+            focus::raise(shell);
+        }
+        _ => {}
     });
     Ok(())
 }
@@ -88,6 +101,7 @@ fn open(shell: &tauri::App) -> tauri::Result<()> {
     window_state::save_on_change(&window);
     forward_drops(&window);
     handle_close(&window);
+    updates::start(shell.handle());
     Ok(())
 }
 
@@ -157,15 +171,6 @@ fn preview(path: &str) -> Response<Vec<u8>> {
         }
     }
     response
-}
-
-/// Shows an error dialog when the window can't open.
-pub fn show_error(message: &str, remedy: &str) {
-    rfd::MessageDialog::new()
-        .set_level(rfd::MessageLevel::Error)
-        .set_title("Inglenook")
-        .set_description(format!("{message}\n\n{remedy}"))
-        .show();
 }
 
 #[cfg(test)]

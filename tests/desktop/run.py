@@ -38,6 +38,7 @@ from scenario import (
     ANSWER, ANSWERED, COMPOSER, PROGRAM, QUESTION, ROW, Room, answered, ask, click, letters, menu, section,
     use_slow_model, watch_growth, words,
 )
+from updates import a_build_without_an_update_address_says_so_and_asks_nobody
 from webdriver import Display, until
 
 # What of the text may be missing after a kill.
@@ -341,6 +342,7 @@ SCENARIOS = [
     what_the_desktop_asks_is_shown_in_the_one_window,
     a_link_opens_in_the_browser_when_the_user_says_so,
     a_model_that_nook_adds_appears,
+    a_build_without_an_update_address_says_so_and_asks_nobody,
     files_are_dropped_and_chosen,
     the_tray_keeps_a_closed_window,
     the_quick_window_answers_and_hands_over,

@@ -19,6 +19,7 @@ const NOUNS: &[&str] = &[
     "tools",
     "tunes",
     "turns",
+    "updates",
     "window_state",
 ];
 

@@ -161,17 +161,18 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "vision",
         ],
     ),
-    ("shell", &["io", "contract", "desktop", "platform", "inference", "app", "server"]),
+    ("shell", &["io", "tls", "contract", "desktop", "platform", "inference", "app", "server"]),
 ];
 
 /// Dependency → crates that may name it.
 const ROOMS: &[(&str, &[&str])] = &[
     ("tokio", &["hub", "remote", "mcp", "app", "server", "mcp-server", "cli", "shell"]),
     ("axum", &["server", "mcp-server"]),
-    ("reqwest", &["hub", "remote", "mcp"]),
+    ("reqwest", &["hub", "remote", "mcp", "shell"]),
     ("rmcp", &["mcp-server"]),
     ("tauri", &["shell"]),
     ("tauri-build", &["shell"]),
+    ("tauri-plugin-updater", &["shell"]),
     ("rfd", &["shell"]),
     ("wgpu", &["kernels"]),
     ("rusqlite", &["session"]),

@@ -121,3 +121,18 @@ export async function rewrite(app: Inglenook, message: string, text: string): Pr
   });
   return done;
 }
+
+/** Says once that the check at the start found a newer version. */
+export function tellOfUpdate(app: Inglenook): void {
+  const version = app.updates.takeFound();
+  if (version === null) return;
+  app.toasts.show({
+    text: t('updates.available', { version }),
+    tone: 'plain',
+    action: {
+      label: t('updates.show'),
+      testid: 'toast-update',
+      run: () => app.ui.showSetting('About', null),
+    },
+  });
+}

@@ -218,11 +218,13 @@ export class Inglenook extends Stores {
       this.toolForms,
       this.tools,
       this.tunes,
+      this.updates,
     ];
     const all = [...first, ...then, this.queueSender, this.performance, this.#notifier];
     all.forEach((it) => it.apply(event));
     if (event.type === 'notice') this.#say(event.error);
     if (event.type === 'setting_changed') applySettings(this);
+    if (event.type === 'update_changed') actions.tellOfUpdate(this);
   }
 
   #say(error: api.ErrorInfo): void {

@@ -23,6 +23,7 @@ import { ProfileState } from '../features/performance/profile.svelte';
 import { PerformanceState } from '../features/performance/store.svelte';
 import { LocalServerState } from '../features/server/store.svelte';
 import { SettingsState } from '../features/settings/store.svelte';
+import { UpdatesState } from '../features/settings/updates.svelte';
 import { TokenInspectorState } from '../features/tokens/store.svelte';
 import { ToolFormsState } from '../features/tools/forms.svelte';
 import { PromptsState } from '../features/tools/prompts.svelte';
@@ -70,6 +71,7 @@ export class Stores extends BackendOwner {
   readonly tools = new ToolsState(this.backend);
   readonly tunes = new TunesState(this.backend);
   readonly trash = new TrashState(this.backend);
+  readonly updates = new UpdatesState(this.backend);
   readonly attachments = new AttachmentsState(this.backend);
   readonly quickKeys = new QuickKeys(this.backend);
   readonly drafts = new Drafts();

@@ -78,6 +78,8 @@ export interface Backend {
   watchClosing?(onAsked: () => void, signal: AbortSignal): Promise<void>;
   /** Reports the user's decision: quit, or stay. */
   closeWindow?(close: boolean): Promise<void>;
+  /** Installs the downloaded version and restarts; absent in a browser. During an answer it asks as closing does. */
+  restartToUpdate?(): Promise<void>;
   /** Sets the keys that open the quick window from any program (null: none); absent where there are none. */
   setQuickKeys?(keys: string | null): Promise<void>;
   /** Shows the quick window. */

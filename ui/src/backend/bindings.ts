@@ -1030,7 +1030,7 @@ over: boolean,
 /**
  * The turn that answers their results.
  */
-turn: string | null, } | { "type": "tool_server_changed", server: ToolServerInfo, } | { "type": "tool_server_removed", id: string, } | { "type": "tool_form_opened", form: ToolForm, } | { "type": "tool_form_closed", id: string, } | { "type": "notice", error: ErrorInfo, };
+turn: string | null, } | { "type": "tool_server_changed", server: ToolServerInfo, } | { "type": "tool_server_removed", id: string, } | { "type": "tool_form_opened", form: ToolForm, } | { "type": "tool_form_closed", id: string, } | { "type": "update_changed", update: UpdateInfo, } | { "type": "notice", error: ErrorInfo, };
 
 /**
  * A conversation's own options; an absent one is as the settings say.
@@ -2919,7 +2919,7 @@ export type ToolPromptText = { text: string, };
 /**
  * The purpose of a connection.
  */
-export type ConnectionPurpose = "answer" | "model_list" | "count" | "search" | "download" | "catalogue" | "tool" | "image";
+export type ConnectionPurpose = "answer" | "model_list" | "count" | "search" | "download" | "catalogue" | "tool" | "image" | "update";
 
 /**
  * One outgoing connection, without its content.
@@ -2946,6 +2946,63 @@ export type ConnectionsArgs = {
  * Maximum entries; absent: 1000.
  */
 limit?: number | null, };
+
+/**
+ * How this copy of the program was installed.
+ */
+export type PackageKind = "app_image" | "deb" | "rpm" | "flatpak" | "mac_app" | "nsis" | "msi" | "source";
+
+/**
+ * What this copy of the program does about new versions.
+ */
+export type UpdateMethod = "replace" | "name" | "no_address" | "not_here";
+
+/**
+ * A newer version. Its texts come from the update server.
+ */
+export type UpdateOffer = { version: string, 
+/**
+ * When it was published.
+ */
+published_ms: number | null, 
+/**
+ * Release notes.
+ */
+notes: string | null, };
+
+/**
+ * Where an update is.
+ */
+export type UpdatePhase = { "name": "unknown" } | { "name": "checking" } | { "name": "current" } | { "name": "available" } | { "name": "downloading", received_bytes: number, 
+/**
+ * Absent: the server does not say.
+ */
+total_bytes: number | null, } | { "name": "ready" } | { "name": "installing" };
+
+/**
+ * What is known of newer versions.
+ */
+export type UpdateInfo = { method: UpdateMethod, package: PackageKind, 
+/**
+ * Hosts that a check asks, in order.
+ */
+hosts: Array<string>, 
+/**
+ * A web page where people find new versions.
+ */
+page: string | null, phase: UpdatePhase, 
+/**
+ * Present from `available` on.
+ */
+offer: UpdateOffer | null, 
+/**
+ * The last check that had an answer.
+ */
+checked_ms: number | null, 
+/**
+ * Why the last download or installation failed.
+ */
+error: ErrorInfo | null, };
 
 /** Every use case: what it takes and what it gives. */
 export type Calls = {
@@ -3032,6 +3089,10 @@ export type Calls = {
   local_server_start: { args: NoArgs; result: LocalServer };
   local_server_stop: { args: NoArgs; result: LocalServer };
   local_server_renew_key: { args: NoArgs; result: LocalServer };
+  update_info: { args: NoArgs; result: UpdateInfo };
+  update_check: { args: NoArgs; result: UpdateInfo };
+  update_download: { args: NoArgs; result: UpdateInfo };
+  update_cancel: { args: NoArgs; result: UpdateInfo };
   profile: { args: NoArgs; result: ProfileInfo };
   profile_switch: { args: ProfileSwitchArgs; result: ProfileInfo };
   profile_trace: { args: ProfileTraceArgs; result: ExportedFile };

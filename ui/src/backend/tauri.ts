@@ -141,6 +141,10 @@ export class TauriBackend extends WindowBackend {
     return invokeCommand('close_window', { close });
   }
 
+  restartToUpdate(): Promise<void> {
+    return invokeCommand('restart_to_update', {});
+  }
+
   notify(title: string, text: string): Promise<void> {
     return invokeCommand('notify', { title, text });
   }

@@ -42,4 +42,39 @@ describe('errors whose texts name things', () => {
     }
     await i18n.choose('en');
   });
+
+  // The English texts of `src-tauri/src/updates/update_errors.rs`.
+  it.each([
+    ['update.client', 'Updates cannot be looked for: no proxy.', ['no proxy']],
+    ['update.download', 'The download from u.example broke off: end.', ['u.example', 'end']],
+    ['update.format', 'u.example:81 sent no list of versions: line 1.', ['u.example:81', 'line 1']],
+    ['update.install', 'The new version could not be installed: no space.', ['no space']],
+    ['update.no_list', 'u.example has no list of versions.', ['u.example']],
+    [
+      'update.platform',
+      'u.example has a newer version, but not for this kind of computer or package.',
+      ['u.example'],
+    ],
+    [
+      'update.redirect',
+      'The update server leads to u.example, which is not encrypted.',
+      ['u.example'],
+    ],
+    [
+      'update.signature',
+      'The new version from u.example was not accepted: wrong key.',
+      ['u.example', 'wrong key'],
+    ],
+    ['update.too_large', 'The update from u.example is larger than 1024 MB.', ['1024']],
+    ['update.unreachable', "u.example can't be reached: dns error.", ['u.example']],
+  ])('names the place in the translation of %s', async (code, message, values) => {
+    for (const language of ['de', 'ja', 'ar'] as const) {
+      await i18n.choose(language);
+      const text = localizeError({ code, message, remedy: 'Try again.' });
+      expect(text.message, language).not.toBe(message);
+      expect(text.remedy, language).not.toBe('Try again.');
+      for (const value of values) expect(text.message, language).toContain(value);
+    }
+    await i18n.choose('en');
+  });
 });

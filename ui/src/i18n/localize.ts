@@ -37,6 +37,15 @@ const VALUES: Readonly<Partial<Record<ErrorCode, RegExp>>> = {
   'tools.sign_in_expired': /^Your sign-in to (?<name>.*) has expired\.$/,
   'tools.sign_in_timeout':
     /^The sign-in to (?<name>.*) was not completed within (?<minutes>\d+) minutes\.$/,
+  'update.client': /^Updates cannot be looked for: (?<cause>[^]*)\.$/,
+  'update.download': /^The download from (?<place>.*?) broke off: (?<cause>[^]*)\.$/,
+  'update.format': /^(?<place>.*?) sent no list of versions: (?<cause>[^]*)\.$/,
+  'update.install': /^The new version could not be installed: (?<cause>[^]*)\.$/,
+  'update.no_list': /^(?<place>.*) has no list of versions\.$/,
+  'update.platform': /^(?<place>.*) has a newer version, but not for this kind /,
+  'update.redirect': /^The update server leads to (?<place>.*), which is not encrypted\.$/,
+  'update.signature': /^The new version from (?<place>.*?) was not accepted: (?<cause>[^]*)\.$/,
+  'update.too_large': /^The update from (?<place>.*) is larger than (?<size>\d+) MB\.$/,
 };
 
 /** A server that can't be reached: its name, and the cause in the words of the system's network code. */
@@ -67,7 +76,8 @@ function connectionText({ code, message: english, remedy }: ErrorTexts): ErrorTe
     const owner = code.split('.')[0];
     if (owner === 'hub') return { message, remedy: t('common.cant_reach_hub_remedy') };
     if (owner === 'remote') return { message, remedy: t('common.cant_reach_server_remedy') };
-    return { message, remedy };
+    const own = i18n.catalogue.errors[code as ErrorCode];
+    return { message, remedy: own?.remedy ?? remedy };
   }
   const untrusted = UNTRUSTED.exec(english)?.groups?.place;
   if (untrusted === undefined) return null;

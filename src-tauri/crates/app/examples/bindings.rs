@@ -298,6 +298,11 @@ fn elsewhere(config: &Config) -> Vec<String> {
         ConnectionPurpose,
         ConnectionInfo,
         ConnectionsArgs,
+        PackageKind,
+        UpdateMethod,
+        UpdateOffer,
+        UpdatePhase,
+        UpdateInfo,
     ]
 }
 

@@ -115,6 +115,10 @@ calls! {
     "local_server_start": NoArgs => LocalServer, |app, _| app.local_server(ServerAction::Start);
     "local_server_stop": NoArgs => LocalServer, |app, _| app.local_server(ServerAction::Stop);
     "local_server_renew_key": NoArgs => LocalServer, |app, _| app.local_server(ServerAction::RenewKey);
+    "update_info": NoArgs => UpdateInfo, |app, _| Ok(app.update_info());
+    "update_check": NoArgs => UpdateInfo, |app, _| app.update_check();
+    "update_download": NoArgs => UpdateInfo, |app, _| app.update_download();
+    "update_cancel": NoArgs => UpdateInfo, |app, _| app.update_cancel();
     "profile": NoArgs => ProfileInfo, |app, _| Ok(app.profile());
     "profile_switch": ProfileSwitchArgs => ProfileInfo, |app, args| Ok(app.profile_switch(args.on));
     "profile_trace": ProfileTraceArgs => ExportedFile, |app, args| app.profile_trace(args.path.as_deref());

@@ -20,6 +20,7 @@ mod store;
 mod tools;
 mod tunes;
 mod turns;
+mod updates;
 pub mod window_state;
 
 use std::path::PathBuf;
@@ -55,6 +56,7 @@ pub use settings::{Overrides, template_file};
 pub use tools::{CallStop, OfferedTools, prompt_arguments};
 pub use turns::latency_histogram::LatencyHistogram;
 pub use turns::turn_metrics::{AnswerTotals, RuntimeStats};
+pub use updates::{UpdateAccess, UpdateDownloadEnd, UpdateInstaller, UpdatePlan};
 
 use context::Context;
 use models::hub_client::HubConnection;

@@ -34,6 +34,7 @@ use crate::tunes::Tunes;
 use crate::turns::guide_responder::GuideResponder;
 use crate::turns::turn_metrics::TurnMetrics;
 use crate::turns::{AUDIT_FOLDER, Turns};
+use crate::updates::Updates;
 
 /// Every service. No field of one is visible to another; they meet in methods.
 pub(crate) struct Services {
@@ -53,6 +54,7 @@ pub(crate) struct Services {
     pub tunes: Tunes,
     pub turns: Turns,
     pub turn_metrics: TurnMetrics,
+    pub updates: Arc<Updates>,
     /// Held while the database is copied, and while deleted text is wiped: no copy may keep it.
     pub copying: Arc<Mutex<()>>,
 }
@@ -120,6 +122,7 @@ impl Services {
             tunes: Tunes::default(),
             turns: Turns::default(),
             turn_metrics: TurnMetrics::new(Arc::clone(&ctx.clock)),
+            updates: Arc::new(Updates::new(ctx.clone())),
             copying: Arc::default(),
             ctx,
         })

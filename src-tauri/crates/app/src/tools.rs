@@ -238,8 +238,9 @@ impl ToolServers {
         if std::io::stderr().is_terminal() {
             return None;
         }
-        let shell = (self.ctx.environment.0)("SHELL")?;
-        let asked = || login_shell_path(&shell, &(self.ctx.environment.0)("PATH").unwrap_or_default());
+        let shell = (self.ctx.environment.0)("SHELL");
+        let asked =
+            || login_shell_path(shell.as_deref(), &(self.ctx.environment.0)("PATH").unwrap_or_default());
         Some(self.path.get_or_init(asked).clone()).filter(|path| !path.is_empty())
     }
 

@@ -12,6 +12,7 @@ use app::{ApiKeyArgs, App, KeyScope, ServedModel};
 use clap::Args;
 use contract::types::ServerState;
 use contract::{Error, ErrorKind, Result};
+use io::OperatingSystem;
 use serde_json::{Map, json};
 
 use crate::args::Global;
@@ -118,12 +119,18 @@ fn print_plan(global: &Global, plan: &LaunchPlan) {
 
 /// The program of this name in the folders of `path`.
 fn find_program(name: &str, path: &std::ffi::OsStr) -> Option<PathBuf> {
-    let endings: &[&str] = if cfg!(windows) { &[".exe", ".cmd", ".bat"] } else { &[""] };
-    let in_folder = |folder: PathBuf| {
-        let files = endings.iter().map(move |ending| folder.join(format!("{name}{ending}")));
-        files.into_iter().find(|file| is_program(file))
-    };
+    let names = program_names(OperatingSystem::HERE, name);
+    let in_folder =
+        |folder: PathBuf| names.iter().map(|name| folder.join(name)).find(|file| is_program(file));
     std::env::split_paths(path).find_map(in_folder)
+}
+
+/// File names of a program, the preferred one first. Windows runs by the ending: npm installs `NAME.cmd`.
+fn program_names(system: OperatingSystem, name: &str) -> Vec<String> {
+    match system {
+        OperatingSystem::Windows => [".exe", ".cmd", ".bat"].map(|ending| format!("{name}{ending}")).into(),
+        OperatingSystem::Linux | OperatingSystem::MacOs => vec![name.to_owned()],
+    }
 }
 
 #[cfg(unix)]
@@ -144,4 +151,18 @@ fn no_program(agent: Agent) -> Error {
         format!("The program `{}` is in no folder of PATH.", agent.program()),
         format!("Install it, for example with `{}`.", agent.installation()),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_finds_a_program_by_its_ending() {
+        use OperatingSystem::{Linux, MacOs, Windows};
+        assert_eq!(program_names(Windows, "claude"), ["claude.exe", "claude.cmd", "claude.bat"]);
+        for system in [Linux, MacOs] {
+            assert_eq!(program_names(system, "claude"), ["claude"], "{system:?}");
+        }
+    }
 }

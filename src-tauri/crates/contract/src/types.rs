@@ -26,6 +26,7 @@ mod tools;
 mod tree;
 mod tunes;
 mod turns;
+mod updates;
 
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
@@ -55,6 +56,7 @@ pub use tools::*;
 pub use tree::*;
 pub use tunes::*;
 pub use turns::{Finish, TurnEvent, TurnEventKind, TurnStarted, TurnStats};
+pub use updates::{PackageKind, UpdateInfo, UpdateMethod, UpdateOffer, UpdatePhase};
 
 /// The program's version, folders and processor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
@@ -407,6 +409,10 @@ pub enum AppEvent {
     /// Answered, or no longer waiting.
     ToolFormClosed {
         id: String,
+    },
+    /// What is known of newer versions of the program has changed.
+    UpdateChanged {
+        update: UpdateInfo,
     },
     /// Something the user should know though nothing failed.
     Notice {

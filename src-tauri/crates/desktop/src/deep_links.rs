@@ -49,6 +49,18 @@ pub enum DeepLink {
 }
 
 impl DeepLink {
+    /// Those of several addresses that can be opened. macOS hands files and links over together; others go to the log.
+    pub fn parse_all<'a>(addresses: impl IntoIterator<Item = &'a str>) -> Vec<Self> {
+        let parse = |address: &str| match Self::parse(OsStr::new(address)) {
+            Ok(link) => Some(link),
+            Err(error) => {
+                tracing::warn!(code = error.code(), "{error}");
+                None
+            }
+        };
+        addresses.into_iter().filter_map(parse).collect()
+    }
+
     /// An argument of the command line. Error `app.asked`: it is neither a model file nor a link of ours.
     pub fn parse(argument: &OsStr) -> Result<Self> {
         let text = argument.to_str();
@@ -186,6 +198,15 @@ mod tests {
         ] {
             assert_eq!(parsed(refused), Err("app.asked".into()), "{refused}");
         }
+    }
+
+    #[test]
+    fn of_several_addresses_those_that_are_none_keep_no_other_back() {
+        let addresses = ["inglenook://quick", "https://example.org/x", "inglenook://new?text=a"];
+        assert_eq!(
+            DeepLink::parse_all(addresses),
+            [DeepLink::QuickWindow, DeepLink::NewChat { text: "a".into() }]
+        );
     }
 
     #[test]

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::time::Duration;
 
-use io::{Clock, RealClock};
+use io::{Clock, OperatingSystem, RealClock};
 
 use crate::tune;
 use crate::worker::{End, pipe};
@@ -62,13 +62,18 @@ pub struct WorkerProgram {
 impl WorkerProgram {
     /// This program's own file, even where an update has replaced it since.
     pub fn this() -> Result<Self> {
-        let path = match std::env::current_exe() {
-            Ok(path) if path.exists() => path,
-            Ok(_) if cfg!(target_os = "linux") => PathBuf::from("/proc/self/exe"),
-            Ok(path) => path,
-            Err(error) => return Err(not_started(&error)),
-        };
+        let path = std::env::current_exe().map_err(|error| not_started(&error))?;
+        let is_there = path.exists();
+        let path = worker_path(OperatingSystem::HERE, path, is_there);
         Ok(Self { path, args: vec![ARGUMENT.into()], patience: PATIENCE })
+    }
+}
+
+/// The file to start: Linux still has a program that an update has replaced. Windows replaces no running program.
+fn worker_path(system: OperatingSystem, path: PathBuf, is_there: bool) -> PathBuf {
+    match system {
+        OperatingSystem::Linux if !is_there => PathBuf::from("/proc/self/exe"),
+        OperatingSystem::Linux | OperatingSystem::MacOs | OperatingSystem::Windows => path,
     }
 }
 

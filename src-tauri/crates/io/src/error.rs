@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::{Fault, FileLimit, SpecialFile};
+use crate::{Fault, FileLimit, OperatingSystem, SpecialFile};
 
 /// A failed file operation.
 #[derive(Debug, Error)]
@@ -38,8 +38,7 @@ impl IoError {
     /// virus scanner does.
     pub fn is_busy(&self) -> bool {
         use std::io::ErrorKind as K;
-        // Access denied, sharing violation, lock violation: what Windows reports of an open file.
-        let is_held = cfg!(windows) && matches!(self.source.raw_os_error(), Some(5 | 32 | 33));
+        let is_held = is_held_open(OperatingSystem::HERE, self.source.raw_os_error());
         is_held || matches!(self.io_kind(), K::ResourceBusy | K::ExecutableFileBusy)
     }
 
@@ -85,5 +84,37 @@ impl Fault for IoError {
 
     fn remedy(&self) -> String {
         self.remedy()
+    }
+}
+
+/// Whether a system reports by this code that another program has the file open.
+fn is_held_open(system: OperatingSystem, code: Option<i32>) -> bool {
+    match system {
+        // Access denied, sharing violation, lock violation.
+        OperatingSystem::Windows => matches!(code, Some(5 | 32 | 33)),
+        OperatingSystem::Linux | OperatingSystem::MacOs => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_says_by_three_codes_that_a_file_is_open_elsewhere() {
+        use OperatingSystem::*;
+        for (system, code, expected) in [
+            (Windows, Some(5), true),
+            (Windows, Some(32), true),
+            (Windows, Some(33), true),
+            (Windows, Some(2), false),
+            (Windows, None, false),
+            // Input/output error, broken pipe, argument out of domain.
+            (Linux, Some(5), false),
+            (Linux, Some(32), false),
+            (MacOs, Some(33), false),
+        ] {
+            assert_eq!(is_held_open(system, code), expected, "{system:?} {code:?}");
+        }
     }
 }

@@ -2,10 +2,11 @@
 //! the user's profile adds: Homebrew, nvm, uv.
 
 use std::io::Read;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
+
+use io::OperatingSystem;
 
 use super::descendants;
 
@@ -17,15 +18,27 @@ const MAX_OUTPUT_BYTES: u64 = 64 << 10;
 const BEGINS: &str = "__inglenook_path_begins__";
 const ENDS: &str = "__inglenook_path_ends__";
 
+/// The shell that a terminal of macOS starts where nothing else is set.
+const MACOS_SHELL: &str = "/bin/zsh";
+
 /// Returns `path` with the folders that the login shell adds behind it; as it is where no shell
-/// answers in time.
-pub fn login_shell_path(shell: &str, path: &str) -> String {
-    if cfg!(windows) || !Path::new(shell).is_absolute() {
-        return path.to_owned();
-    }
+/// answers in time. `shell` is the value of `SHELL`.
+pub fn login_shell_path(shell: Option<&str>, path: &str) -> String {
+    let Some(shell) = login_shell(OperatingSystem::HERE, shell) else { return path.to_owned() };
     // An interactive shell reads the file that most installers write to.
     let asked = ask_shell(shell, &["-i", "-l", "-c"]).or_else(|| ask_shell(shell, &["-l", "-c"]));
     asked.map_or_else(|| path.to_owned(), |asked| joined(path, &asked))
+}
+
+/// The shell to ask. None: the system starts every program with the same PATH, or no shell is known.
+fn login_shell(system: OperatingSystem, shell: Option<&str>) -> Option<&str> {
+    let shell = shell.filter(|shell| !shell.is_empty());
+    let known = match system {
+        OperatingSystem::Windows => None,
+        OperatingSystem::MacOs => shell.or(Some(MACOS_SHELL)),
+        OperatingSystem::Linux => shell,
+    };
+    known.filter(|shell| shell.starts_with('/'))
 }
 
 fn ask_shell(shell: &str, flags: &[&str]) -> Option<String> {
@@ -110,10 +123,28 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn a_shell_is_asked_and_one_that_is_none_is_not() {
-        let path = login_shell_path("/bin/sh", "/own/bin");
+        let path = login_shell_path(Some("/bin/sh"), "/own/bin");
         assert!(path.starts_with("/own/bin:/"), "{path}");
         for shell in ["sh", "", "/no/such/shell", "/bin/false"] {
-            assert_eq!(login_shell_path(shell, "/own/bin"), "/own/bin", "{shell}");
+            assert_eq!(login_shell_path(Some(shell), "/own/bin"), "/own/bin", "{shell}");
+        }
+    }
+
+    #[test]
+    fn windows_has_no_login_shell_and_macos_always_one() {
+        use OperatingSystem::{Linux, MacOs, Windows};
+        for (system, shell, expected) in [
+            (Linux, Some("/usr/bin/fish"), Some("/usr/bin/fish")),
+            (Linux, Some("fish"), None),
+            (Linux, Some(""), None),
+            (Linux, None, None),
+            (MacOs, Some("/opt/homebrew/bin/fish"), Some("/opt/homebrew/bin/fish")),
+            (MacOs, Some(""), Some("/bin/zsh")),
+            (MacOs, None, Some("/bin/zsh")),
+            (Windows, Some("/usr/bin/bash"), None),
+            (Windows, None, None),
+        ] {
+            assert_eq!(login_shell(system, shell), expected, "{system:?} {shell:?}");
         }
     }
 }

@@ -4,24 +4,44 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use io::OperatingSystem;
+
 /// Endings of programs where the system does not say.
 const DEFAULT_ENDINGS: &str = ".COM;.EXE;.BAT;.CMD";
 
 /// Returns the program of a command, in this environment. What is not found stays as it is: the error then names it.
 pub fn find_program(command: &str, env: &[(String, String)]) -> OsString {
+    find_program_on(OperatingSystem::HERE, command, env, &|path| path.is_file())
+}
+
+fn find_program_on(
+    system: OperatingSystem,
+    command: &str,
+    env: &[(String, String)],
+    is_file: &dyn Fn(&Path) -> bool,
+) -> OsString {
     let variable = |name: &str| {
         let found = env.iter().rev().find(|(key, _)| key.eq_ignore_ascii_case(name));
-        found.map(|(_, value)| value.as_str())
+        found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
     };
-    if let (Some(below), Some(home)) = (command.strip_prefix("~/"), variable("HOME")) {
-        return Path::new(home).join(below).into();
+    match system {
+        OperatingSystem::Linux | OperatingSystem::MacOs => {
+            match (command.strip_prefix("~/"), variable("HOME")) {
+                (Some(below), Some(home)) => format!("{}/{below}", home.trim_end_matches('/')).into(),
+                _ => command.into(),
+            }
+        }
+        OperatingSystem::Windows => {
+            let below = command.strip_prefix("~/").or_else(|| command.strip_prefix(r"~\"));
+            let command = match (below, variable("HOME").or_else(|| variable("USERPROFILE"))) {
+                (Some(below), Some(home)) => format!(r"{}\{below}", home.trim_end_matches('\\')),
+                _ => command.to_owned(),
+            };
+            let endings = variable("PATHEXT").unwrap_or(DEFAULT_ENDINGS);
+            let found = find_windows(&command, variable("PATH").unwrap_or_default(), endings, is_file);
+            found.map_or_else(|| command.into(), OsString::from)
+        }
     }
-    if !cfg!(windows) {
-        return command.into();
-    }
-    let endings = variable("PATHEXT").filter(|it| !it.is_empty()).unwrap_or(DEFAULT_ENDINGS);
-    let found = find_windows(command, variable("PATH").unwrap_or_default(), endings, &|path| path.is_file());
-    found.map_or_else(|| command.into(), OsString::from)
 }
 
 /// Looks a command up as the Windows command line does: with each ending, in each folder.
@@ -85,11 +105,26 @@ mod tests {
     }
 
     #[test]
-    fn the_home_folder_is_written_out() {
-        let env = [("HOME".to_owned(), "/home/a".to_owned())];
-        assert_eq!(find_program("~/bin/serve", &env), "/home/a/bin/serve");
-        if !cfg!(windows) {
-            assert_eq!(find_program("npx", &env), "npx");
-        }
+    fn each_system_finds_a_command_by_its_own_rules() {
+        use OperatingSystem::{Linux, MacOs, Windows};
+        let check = |system, command: &str, env: &[(&str, &str)], expected: &str| {
+            let env: Vec<_> = env.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+            let files = [r"C:\node\npx.cmd", r"C:\Users\a\bin\serve.exe", r"C:\node\npx.ps1"];
+            let is_file = |path: &Path| files.contains(&path.to_str().unwrap());
+            assert_eq!(find_program_on(system, command, &env, &is_file), expected, "{system:?} {command}");
+        };
+        let unix = [("HOME", "/home/a"), ("PATH", "/usr/bin")];
+        check(Linux, "~/bin/serve", &unix, "/home/a/bin/serve");
+        check(MacOs, "~/bin/serve", &[("HOME", "/Users/a/")], "/Users/a/bin/serve");
+        check(Linux, "npx", &unix, "npx");
+        check(Linux, "~/bin/serve", &[], "~/bin/serve");
+        check(Linux, r"~\bin", &unix, r"~\bin");
+        let windows = [("USERPROFILE", r"C:\Users\a"), ("Path", r"C:\node")];
+        check(Windows, "npx", &windows, r"C:\node\npx.cmd");
+        check(Windows, r"~\bin\serve", &windows, r"C:\Users\a\bin\serve.exe");
+        check(Windows, "~/none", &windows, r"C:\Users\a\none");
+        check(Windows, "npx", &[("PATH", r"C:\node"), ("PATHEXT", ".PS1")], r"C:\node\npx.ps1");
+        check(Windows, "npx", &[("PATH", r"C:\node"), ("PATHEXT", "")], r"C:\node\npx.cmd");
+        check(Windows, "deno", &windows, "deno");
     }
 }

@@ -3,9 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use contract::{Error, ErrorKind, Result};
+use io::OperatingSystem;
 
 /// The environment variable that frontends read.
 pub const DATA_DIR_VARIABLE: &str = "INGLENOOK_DATA_DIR";
+
+/// Name of our folder among those of other programs.
+const NAME: &str = "inglenook";
 
 /// Names, and beginnings of names, of what the program keeps in its data folder. Others in a folder that the user chose are
 /// not ours.
@@ -50,7 +54,7 @@ impl DataDirs {
             let absolute = std::path::absolute(&folder).unwrap_or(folder);
             return Ok(Self::under(&absolute));
         }
-        let system = directories::ProjectDirs::from("", "", "inglenook").ok_or_else(|| {
+        let system = directories::BaseDirs::new().ok_or_else(|| {
             Error::new(
                 ErrorKind::Input,
                 "dirs.no_home",
@@ -58,8 +62,17 @@ impl DataDirs {
                 format!("Choose a folder with --data-dir or {DATA_DIR_VARIABLE}."),
             )
         })?;
-        let data = system.data_dir().to_owned();
-        Ok(Self { logs: data.join("logs"), cache: system.cache_dir().to_owned(), data })
+        Ok(Self::of_system(OperatingSystem::HERE, system.data_dir(), system.cache_dir()))
+    }
+
+    /// Below the folders that a system has for data and caches of all programs. Windows has one folder for both on many
+    /// computers, so there they are separate below ours.
+    fn of_system(system: OperatingSystem, data: &Path, cache: &Path) -> Self {
+        let (data, cache) = match system {
+            OperatingSystem::Linux | OperatingSystem::MacOs => (data.join(NAME), cache.join(NAME)),
+            OperatingSystem::Windows => (data.join(NAME).join("data"), cache.join(NAME).join("cache")),
+        };
+        Self { logs: data.join("logs"), cache, data }
     }
 
     /// Everything under one folder.
@@ -76,5 +89,50 @@ impl DataDirs {
             let _ = io::make_private(folder, &|_| true);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_system_has_its_folders() {
+        use OperatingSystem::{Linux, MacOs, Windows};
+        let check = |system, data: &str, cache: &str, expected: [&str; 3]| {
+            let dirs = DataDirs::of_system(system, Path::new(data), Path::new(cache));
+            let [data, cache, logs] = expected.map(PathBuf::from);
+            assert_eq!(dirs, DataDirs { data, cache, logs }, "{system:?}");
+        };
+        check(
+            Linux,
+            "/home/a/.local/share",
+            "/home/a/.cache",
+            [
+                "/home/a/.local/share/inglenook",
+                "/home/a/.cache/inglenook",
+                "/home/a/.local/share/inglenook/logs",
+            ],
+        );
+        let support = "/Users/a/Library/Application Support";
+        check(
+            MacOs,
+            support,
+            "/Users/a/Library/Caches",
+            [
+                "/Users/a/Library/Application Support/inglenook",
+                "/Users/a/Library/Caches/inglenook",
+                "/Users/a/Library/Application Support/inglenook/logs",
+            ],
+        );
+        check(Windows, "R", "L", ["R/inglenook/data", "L/inglenook/cache", "R/inglenook/data/logs"]);
+    }
+
+    /// Data of earlier versions lies where this function found it.
+    #[test]
+    fn the_folders_are_those_of_the_directories_crate() {
+        let expected = directories::ProjectDirs::from("", "", NAME).unwrap();
+        let dirs = DataDirs::resolve(None).unwrap();
+        assert_eq!((dirs.data.as_path(), dirs.cache.as_path()), (expected.data_dir(), expected.cache_dir()));
     }
 }

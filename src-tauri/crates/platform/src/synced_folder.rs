@@ -3,6 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
+use io::OperatingSystem;
+
 /// Names of folders whose contents a program synchronizes, in small letters.
 const SYNCED_NAMES: &[(&str, &str)] = &[
     ("onedrive", "OneDrive"),
@@ -42,12 +44,32 @@ const MOUNTS: &str = "/proc/self/mounts";
 /// What keeps a database in `folder` at risk: the name of the service, or of the network file system. None: nothing that
 /// is known.
 pub fn sync_risk(folder: &Path) -> Option<String> {
-    let mounts = std::fs::read_to_string(MOUNTS).unwrap_or_default();
-    synced_by(folder).map(str::to_owned).or_else(|| network_system(folder, &mounts))
+    let mounts = || std::fs::read_to_string(MOUNTS).unwrap_or_default();
+    sync_risk_on(OperatingSystem::HERE, &folder.to_string_lossy(), &mounts)
 }
 
-fn synced_by(folder: &Path) -> Option<&'static str> {
-    let names = folder.components().map(|part| part.as_os_str().to_string_lossy().to_lowercase());
+fn sync_risk_on(system: OperatingSystem, folder: &str, mounts: &dyn Fn() -> String) -> Option<String> {
+    let on_network = || match system {
+        OperatingSystem::Linux => network_system(Path::new(folder), &mounts()),
+        OperatingSystem::Windows => is_share(folder).then(|| "a network drive".to_owned()),
+        // Volumes of other computers have no mark in their paths.
+        OperatingSystem::MacOs => None,
+    };
+    synced_by(system, folder).map(str::to_owned).or_else(on_network)
+}
+
+/// Whether a path of Windows begins with the name of another computer: `\\server\share`, also as `\\?\UNC\server`.
+fn is_share(folder: &str) -> bool {
+    let folder = folder.replace('/', "\\");
+    let Some(rest) = folder.strip_prefix(r"\\") else { return false };
+    match rest.strip_prefix(r"?\") {
+        Some(verbatim) => verbatim.get(..4).is_some_and(|start| start.eq_ignore_ascii_case(r"UNC\")),
+        None => !rest.starts_with(['.', '\\']),
+    }
+}
+
+fn synced_by(system: OperatingSystem, folder: &str) -> Option<&'static str> {
+    let names = system.path_parts(folder).map(str::to_lowercase);
     // A company's OneDrive is called "OneDrive - Company".
     let of_name = |name: String| {
         let is_it = |known: &str| name == known || name.starts_with(&format!("{known} - "));
@@ -86,10 +108,7 @@ mod tests {
     fn f42_folders_that_others_synchronize_are_known() {
         let mounts = "/dev/sda1 / ext4 rw 0 0\nhost:/home /home/anna nfs4 rw 0 0\n//nas/x /mnt/my\\040nas cifs rw 0 0\n\
                       tmpfs /home/anna/fast tmpfs rw 0 0\n";
-        let risk = |folder: &str| {
-            let folder = Path::new(folder);
-            synced_by(folder).map(str::to_owned).or_else(|| network_system(folder, mounts))
-        };
+        let risk = |folder: &str| sync_risk_on(OperatingSystem::Linux, folder, &|| mounts.to_owned());
         for (folder, expected) in [
             ("/home/tom/.local/share/inglenook", None),
             ("/home/tom/OneDrive - Example Ltd/inglenook", Some("OneDrive")),
@@ -101,6 +120,25 @@ mod tests {
             ("/mnt/my nas/x", Some("a network drive (cifs)")),
         ] {
             assert_eq!(risk(folder).as_deref(), expected, "{folder}");
+        }
+    }
+
+    #[test]
+    fn macos_and_windows_have_rules_of_their_own() {
+        use OperatingSystem::{MacOs, Windows};
+        for (system, folder, expected) in [
+            (MacOs, "/Users/a/Library/Mobile Documents/x", Some("iCloud Drive")),
+            (MacOs, "/Users/a/Library/Application Support/inglenook", None),
+            (Windows, r"C:\Users\a\OneDrive - Example Ltd\x", Some("OneDrive")),
+            (Windows, r"C:\Users\a\AppData\Roaming\inglenook\data", None),
+            (Windows, r"\\nas\home\x", Some("a network drive")),
+            (Windows, "//nas/home/x", Some("a network drive")),
+            (Windows, r"\\?\UNC\nas\home", Some("a network drive")),
+            (Windows, r"\\?\C:\Users\a", None),
+            (Windows, r"\\.\pipe\x", None),
+        ] {
+            let found = sync_risk_on(system, folder, &|| panic!("only Linux has mounts"));
+            assert_eq!(found.as_deref(), expected, "{system:?} {folder}");
         }
     }
 

@@ -42,16 +42,21 @@ const INHERITED: &[&str] = &[
     "DISPLAY",
     "WAYLAND_DISPLAY",
     "APPDATA",
+    "COMSPEC",
     "HOMEDRIVE",
     "HOMEPATH",
     "LOCALAPPDATA",
     "PATHEXT",
+    "PROCESSOR_ARCHITECTURE",
+    "PROGRAMDATA",
     "PROGRAMFILES",
+    "PROGRAMFILES(X86)",
     "SYSTEMDRIVE",
     "SYSTEMROOT",
     "TEMP",
     "USERNAME",
     "USERPROFILE",
+    "WINDIR",
 ];
 
 /// A tool as its server describes it.

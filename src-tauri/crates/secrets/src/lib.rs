@@ -9,7 +9,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use io::Io;
+use io::{Io, OperatingSystem};
 use zeroize::Zeroizing;
 
 use contract::types::KeyPlace;
@@ -20,12 +20,23 @@ use keychain::Keychain;
 /// Whether this session may have a keychain: one that has no bus to reach it by has none. `variable` looks into the
 /// environment.
 pub fn has_keychain(variable: &dyn Fn(&str) -> Option<String>) -> bool {
-    if !cfg!(all(unix, not(target_os = "macos"))) {
-        return true;
-    }
+    has_keychain_on(OperatingSystem::HERE, variable, &|path| path.exists())
+}
+
+/// macOS and Windows always have one. Elsewhere it is behind the session's bus.
+fn has_keychain_on(
+    system: OperatingSystem,
+    variable: &dyn Fn(&str) -> Option<String>,
+    exists: &dyn Fn(&Path) -> bool,
+) -> bool {
     let set = |name: &str| variable(name).filter(|text| !text.is_empty());
-    let socket = set("XDG_RUNTIME_DIR").is_some_and(|folder| Path::new(&folder).join("bus").exists());
-    socket || set("DBUS_SESSION_BUS_ADDRESS").is_some()
+    match system {
+        OperatingSystem::MacOs | OperatingSystem::Windows => true,
+        OperatingSystem::Linux => {
+            let socket = set("XDG_RUNTIME_DIR").is_some_and(|folder| exists(&Path::new(&folder).join("bus")));
+            socket || set("DBUS_SESSION_BUS_ADDRESS").is_some()
+        }
+    }
 }
 
 /// The longest key that is taken.
@@ -125,6 +136,25 @@ mod tests {
 
     use super::*;
     use crate::encrypted_file::tests::Folder;
+
+    #[test]
+    fn macos_and_windows_have_a_keychain_and_linux_where_its_session_has_a_bus() {
+        use OperatingSystem::{Linux, MacOs, Windows};
+        let check = |system, variables: &[(&str, &str)], expected| {
+            let variable = |name: &str| {
+                variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+            };
+            let exists = |path: &Path| path == Path::new("/run/user/1/bus");
+            assert_eq!(has_keychain_on(system, &variable, &exists), expected, "{system:?} {variables:?}");
+        };
+        check(MacOs, &[], true);
+        check(Windows, &[], true);
+        check(Linux, &[], false);
+        check(Linux, &[("XDG_RUNTIME_DIR", "/run/user/1")], true);
+        check(Linux, &[("XDG_RUNTIME_DIR", "/run/user/2")], false);
+        check(Linux, &[("DBUS_SESSION_BUS_ADDRESS", "unix:path=/x")], true);
+        check(Linux, &[("DBUS_SESSION_BUS_ADDRESS", "")], false);
+    }
 
     #[test]
     fn the_keychain_comes_first_and_the_file_where_it_is_wanted_or_nothing_else_runs() {

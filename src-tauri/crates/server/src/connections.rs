@@ -15,6 +15,7 @@ use axum::response::Response;
 use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use io::OperatingSystem;
 use platform::{EventLog, Watch};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
@@ -55,11 +56,17 @@ impl Default for ConnectionLimits {
 
 /// Descriptors that this process may have open.
 fn descriptor_limit() -> usize {
-    if cfg!(windows) {
-        return usize::MAX;
+    let limits = || std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    descriptors_on(OperatingSystem::HERE, &limits)
+}
+
+/// Windows has no limit for sockets. Only Linux tells it in a file.
+fn descriptors_on(system: OperatingSystem, limits: &dyn Fn() -> String) -> usize {
+    match system {
+        OperatingSystem::Windows => usize::MAX,
+        OperatingSystem::MacOs => ASSUMED_DESCRIPTORS,
+        OperatingSystem::Linux => soft_descriptors(&limits()).unwrap_or(ASSUMED_DESCRIPTORS),
     }
-    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
-    soft_descriptors(&limits).unwrap_or(ASSUMED_DESCRIPTORS)
 }
 
 fn soft_descriptors(limits: &str) -> Option<usize> {
@@ -291,6 +298,16 @@ mod tests {
     use axum::routing::{get, post};
 
     use super::*;
+
+    #[test]
+    fn each_system_has_its_limit_of_descriptors() {
+        use OperatingSystem::{Linux, MacOs, Windows};
+        let limits = || "Max cpu time unlimited unlimited s\nMax open files 1024 524288 files\n".to_owned();
+        assert_eq!(descriptors_on(Linux, &limits), 1024);
+        assert_eq!(descriptors_on(Linux, &String::new), ASSUMED_DESCRIPTORS);
+        assert_eq!(descriptors_on(MacOs, &limits), ASSUMED_DESCRIPTORS);
+        assert_eq!(descriptors_on(Windows, &limits), usize::MAX);
+    }
 
     /// A server with short limits, on a thread.
     struct Fixture {

@@ -8,7 +8,7 @@ pub(crate) mod inspect;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use io::{Clock, Io};
+use io::{Clock, Io, OperatingSystem};
 use rusqlite::Connection;
 
 use crate::error::{Result, SessionError};
@@ -294,12 +294,18 @@ fn configure(db: &Connection) -> Result<()> {
     db.pragma_update(None, "trusted_schema", false)?;
     db.pragma_update(None, "secure_delete", true)?;
     db.pragma_update(None, "cell_size_check", true)?;
-    if cfg!(target_os = "macos") {
-        // On macOS fsync alone leaves data in the drive's cache.
-        db.pragma_update(None, "fullfsync", true)?;
-        db.pragma_update(None, "checkpoint_fullfsync", true)?;
+    for pragma in flush_pragmas(OperatingSystem::HERE) {
+        db.pragma_update(None, pragma, true)?;
     }
     Ok(())
+}
+
+/// What is switched on beside `synchronous`: on macOS fsync alone leaves data in the drive's cache.
+fn flush_pragmas(system: OperatingSystem) -> &'static [&'static str] {
+    match system {
+        OperatingSystem::MacOs => &["fullfsync", "checkpoint_fullfsync"],
+        OperatingSystem::Linux | OperatingSystem::Windows => &[],
+    }
 }
 
 /// Schema version of this program.
@@ -377,4 +383,24 @@ fn set_aside(path: &Path, io: &dyn Io, clock: &dyn Clock) -> Result<PathBuf> {
         }
     }
     Ok(aside)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn macos_flushes_the_drive_too() {
+        assert_eq!(flush_pragmas(OperatingSystem::MacOs), ["fullfsync", "checkpoint_fullfsync"]);
+        for system in [OperatingSystem::Linux, OperatingSystem::Windows] {
+            assert!(flush_pragmas(system).is_empty(), "{system:?}");
+        }
+        // SQLite knows them on every system.
+        let db = Connection::open_in_memory().unwrap();
+        for pragma in flush_pragmas(OperatingSystem::MacOs) {
+            db.pragma_update(None, pragma, true).unwrap();
+            let value: bool = db.pragma_query_value(None, pragma, |row| row.get(0)).unwrap();
+            assert!(value, "{pragma}");
+        }
+    }
 }

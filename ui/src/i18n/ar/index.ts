@@ -31,6 +31,7 @@ import { synonyms } from './synonyms';
 import { tools } from './tools';
 import { tunes } from './tunes';
 import { turn } from './turn';
+import { updates } from './updates';
 import { welcome } from './welcome';
 
 export const catalogue: Catalogue = {
@@ -58,6 +59,7 @@ export const catalogue: Catalogue = {
     tools,
     tunes,
     turn,
+    updates,
     welcome,
   },
   settings: { ...rows, ...look, ...machine },

@@ -157,6 +157,78 @@ export const errors: Catalogue['errors'] = {
     message: 'Diese Antwort entsteht hier nicht.',
     remedy: 'Öffne ihren Chat, um zu sehen, was geschrieben wurde.',
   },
+  'update.busy': {
+    message: 'Ein Update läuft bereits.',
+    remedy:
+      'Warte auf sein Ende, brich den Download ab, oder starte Inglenook neu, wenn es bereit ist.',
+  },
+  'update.by_hand': {
+    message:
+      'Dieses Inglenook kann sich nicht selbst ersetzen: Es wurde nicht mit seinem eigenen Installationsprogramm installiert.',
+    remedy: 'Installiere die neue Version so, wie du diese installiert hast.',
+  },
+  'update.client': {
+    message: 'Nach Updates kann nicht gesucht werden: {cause}.',
+    remedy: 'Prüfe den Proxy in den Einstellungen und die Zertifikate des Systems.',
+  },
+  'update.download': {
+    message: 'Der Download von {place} brach ab: {cause}.',
+    remedy: 'Prüfe die Internetverbindung und den Proxy und versuch es dann noch einmal.',
+  },
+  'update.format': {
+    message: '{place} hat keine Versionsliste gesendet: {cause}.',
+    remedy: 'Versuch es später noch einmal. Diese Version funktioniert weiter.',
+  },
+  'update.install': {
+    message: 'Die neue Version konnte nicht installiert werden: {cause}.',
+    remedy:
+      'Prüfe, ob du in den Ordner des Programms schreiben darfst und ob sein Datenträger Platz hat. Diese Version funktioniert weiter.',
+  },
+  'update.no_address': {
+    message: 'Dieser Build von Inglenook hat keine Update-Adresse.',
+    remedy: 'Hol eine neue Version dort, wo du diese herhast, oder baue sie aus dem Quelltext.',
+  },
+  'update.no_list': {
+    message: '{place} hat keine Versionsliste.',
+    remedy: 'Versuch es später noch einmal. Diese Version funktioniert weiter.',
+  },
+  'update.none': {
+    message: 'Es ist keine neuere Version bekannt, die heruntergeladen werden könnte.',
+    remedy: 'Such zuerst nach Updates.',
+  },
+  'update.not_here': {
+    message: 'Inglenook wird in seinem eigenen Fenster aktualisiert.',
+    remedy: 'Öffne das Fenster auf dem Computer, auf dem Inglenook läuft.',
+  },
+  'update.not_ready': {
+    message: 'Keine heruntergeladene Version ist bereit zur Installation.',
+    remedy: 'Such zuerst nach Updates und lade die neue Version herunter.',
+  },
+  'update.platform': {
+    message: '{place} hat eine neuere Version, aber nicht für diese Art von Computer oder Paket.',
+    remedy: 'Versuch es später noch einmal. Diese Version funktioniert weiter.',
+  },
+  'update.redirect': {
+    message: 'Der Update-Server führt zu {place}, und das ist nicht verschlüsselt.',
+    remedy: 'Prüfe das Netz, in dem du bist: Vielleicht verlangt es zuerst eine Anmeldung.',
+  },
+  'update.redirects': {
+    message: 'Der Update-Server leitet zu oft weiter.',
+    remedy: 'Prüfe das Netz, in dem du bist: Vielleicht verlangt es zuerst eine Anmeldung.',
+  },
+  'update.signature': {
+    message: 'Die neue Version von {place} wurde abgelehnt: {cause}.',
+    remedy:
+      'Installiere sie nicht von Hand. Es wurde nichts geändert. Versuch es später noch einmal, oder melde es den Herausgebern von Inglenook.',
+  },
+  'update.too_large': {
+    message: 'Das Update von {place} ist größer als {size} MB.',
+    remedy: 'Das ist kein Paket von Inglenook. Versuch es später noch einmal.',
+  },
+  'update.unreachable': {
+    message: '{place} ist nicht erreichbar.',
+    remedy: 'Prüfe die Internetverbindung und den Proxy und versuch es dann noch einmal.',
+  },
   'worker.file_gone': {
     message: 'Die Modelldatei wurde gekürzt oder unlesbar, während das Modell antwortete.',
     remedy: 'Prüfe das Laufwerk oder lade das Modell erneut herunter. Versuch es dann noch einmal.',

@@ -131,12 +131,16 @@ export const machine: Catalogue['settings'] = {
   },
   offline: {
     label: 'Offline-Modus',
-    help: 'Sperrt Verbindungen zu anderen Servern und Hugging Face: keine Antworten anderer Server, keine Modellsuche, keine Downloads. Laufende Downloads pausieren.',
+    help: 'Sperrt Verbindungen zu anderen Servern und Hugging Face: keine Antworten anderer Server, keine Modellsuche, keine Downloads, keine Suche nach Updates. Laufende Downloads pausieren.',
   },
   proxy: {
     label: 'Proxy',
-    help: 'Adresse des Proxys für Hugging Face, andere Server und Tool-Server. Leer: der des Systems. Hosts in NO_PROXY werden direkt erreicht. Ein Passwort in der Adresse wird unverschlüsselt gespeichert.',
+    help: 'Adresse des Proxys für Hugging Face, andere Server, Tool-Server und Updates. Leer: der des Systems. Hosts in NO_PROXY werden direkt erreicht. Ein Passwort in der Adresse wird unverschlüsselt gespeichert.',
     placeholder: 'http://proxy.example:8080',
+  },
+  check_updates: {
+    label: 'Nach Updates suchen',
+    help: 'Fragt den Update-Server bei jedem Start des Fensters nach einer neueren Version. Gesendet wird nur die Anfrage nach einer Datei. Heruntergeladen wird erst, wenn du zustimmst.',
   },
   audit_log: {
     label: 'Prüfprotokoll',

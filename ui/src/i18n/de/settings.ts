@@ -97,7 +97,7 @@ export const settings: Messages['settings'] = {
   purpose_download: 'Modell-Download',
   purpose_catalogue: 'Katalog',
   privacy_stays:
-    'Chats, Dateien und Einstellungen bleiben auf diesem Computer. Es gibt kein Konto, keine Telemetrie und keine Suche nach Updates. Nur ein Modell auf einem anderen Server erhält die Nachrichten, die es beantwortet.',
+    'Chats, Dateien und Einstellungen bleiben auf diesem Computer. Es gibt kein Konto und keine Telemetrie. Nach Updates wird nur gesucht, wenn du es willst. Nur ein Modell auf einem anderen Server erhält die Nachrichten, die es beantwortet.',
   privacy_links:
     'Bilder und Links in Antworten werden nie automatisch geladen. Ein Klick zeigt zuerst, wohin der Link führt.',
 
@@ -131,4 +131,5 @@ export const settings: Messages['settings'] = {
   group_tools: 'Tools',
   purpose_tool: 'Tool',
   purpose_image: 'Bild',
+  purpose_update: 'Update',
 };

@@ -22,6 +22,7 @@ import { synonyms } from './synonyms';
 import { tools } from './tools';
 import { tunes } from './tunes';
 import { turn } from './turn';
+import { updates } from './updates';
 import { welcome } from './welcome';
 
 export const en = {
@@ -48,5 +49,6 @@ export const en = {
   tools,
   tunes,
   turn,
+  updates,
   welcome,
 };

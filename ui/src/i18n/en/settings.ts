@@ -94,8 +94,9 @@ export const settings = {
   purpose_catalogue: 'Catalog',
   purpose_tool: 'Tool',
   purpose_image: 'Image',
+  purpose_update: 'Update',
   privacy_stays:
-    'Chats, files and settings are kept on this computer. There is no account, no telemetry and no update check. Only a model on another server receives the messages that it answers.',
+    'Chats, files and settings are kept on this computer. There is no account and no telemetry. Updates are checked for only if you want it. Only a model on another server receives the messages that it answers.',
   privacy_links:
     'Images and links in answers are never loaded automatically. Clicking a link first shows where it leads.',
 

@@ -152,6 +152,79 @@ export const errors: Catalogue['errors'] = {
     message: 'この回答はここでは生成されていません。',
     remedy: 'チャットを開くと、書かれた内容を確認できます。',
   },
+  'update.busy': {
+    message: '更新はすでに進行中です。',
+    remedy:
+      '終わるまで待つか、ダウンロードをキャンセルしてください。準備ができていれば Inglenook を再起動してください。',
+  },
+  'update.by_hand': {
+    message:
+      'この Inglenook は自分自身を置き換えられません。専用のインストーラーでインストールされていないためです。',
+    remedy: 'このバージョンと同じ方法で新しいバージョンをインストールしてください。',
+  },
+  'update.client': {
+    message: '更新を確認できません: {cause}。',
+    remedy: '設定のプロキシとシステムの証明書を確認してください。',
+  },
+  'update.download': {
+    message: '{place} からのダウンロードが中断されました: {cause}。',
+    remedy: 'インターネット接続とプロキシを確認し、もう一度お試しください。',
+  },
+  'update.format': {
+    message: '{place} からバージョンの一覧が届きませんでした: {cause}。',
+    remedy: '後でもう一度お試しください。このバージョンはそのまま使えます。',
+  },
+  'update.install': {
+    message: '新しいバージョンをインストールできませんでした: {cause}。',
+    remedy:
+      'プログラムのフォルダに書き込めることと、ディスクの空き容量を確認してください。このバージョンはそのまま使えます。',
+  },
+  'update.no_address': {
+    message: 'この Inglenook のビルドには更新用のアドレスがありません。',
+    remedy: 'このバージョンの入手元から新しいものを入手するか、ソースからビルドしてください。',
+  },
+  'update.no_list': {
+    message: '{place} にバージョンの一覧がありません。',
+    remedy: '後でもう一度お試しください。このバージョンはそのまま使えます。',
+  },
+  'update.none': {
+    message: 'ダウンロードできる新しいバージョンはありません。',
+    remedy: '先に更新を確認してください。',
+  },
+  'update.not_here': {
+    message: 'Inglenook の更新は専用のウィンドウで行います。',
+    remedy: 'Inglenook が動いているコンピューターでウィンドウを開いてください。',
+  },
+  'update.not_ready': {
+    message: 'インストールできるダウンロード済みのバージョンがありません。',
+    remedy: '先に更新を確認し、新しいバージョンをダウンロードしてください。',
+  },
+  'update.platform': {
+    message:
+      '{place} に新しいバージョンがありますが、この種類のコンピューターやパッケージ用ではありません。',
+    remedy: '後でもう一度お試しください。このバージョンはそのまま使えます。',
+  },
+  'update.redirect': {
+    message: '更新サーバーの案内先 {place} は暗号化されていません。',
+    remedy: '接続中のネットワークを確認してください。先にログインが必要な場合があります。',
+  },
+  'update.redirects': {
+    message: '更新サーバーの転送回数が多すぎます。',
+    remedy: '接続中のネットワークを確認してください。先にログインが必要な場合があります。',
+  },
+  'update.signature': {
+    message: '{place} の新しいバージョンは受け入れられませんでした: {cause}。',
+    remedy:
+      '手動でインストールしないでください。何も変更されていません。後でもう一度試すか、Inglenook の公開元に知らせてください。',
+  },
+  'update.too_large': {
+    message: '{place} の更新は {size} MB を超えています。',
+    remedy: 'これは Inglenook のパッケージではありません。後でもう一度お試しください。',
+  },
+  'update.unreachable': {
+    message: '{place} に接続できません。',
+    remedy: 'インターネット接続とプロキシを確認し、もう一度お試しください。',
+  },
   'worker.file_gone': {
     message: 'モデルの回答中に、モデルファイルが切り詰められたか、読み取れなくなりました。',
     remedy: 'ドライブを確認するか、モデルをもう一度ダウンロードしてから、お試しください。',

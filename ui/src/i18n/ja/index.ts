@@ -30,6 +30,7 @@ import { synonyms } from './synonyms';
 import { tools } from './tools';
 import { tunes } from './tunes';
 import { turn } from './turn';
+import { updates } from './updates';
 import { welcome } from './welcome';
 
 export const catalogue: Catalogue = {
@@ -57,6 +58,7 @@ export const catalogue: Catalogue = {
     tools,
     tunes,
     turn,
+    updates,
     welcome,
   },
   settings: { ...rows, ...look, ...machine },

@@ -92,7 +92,7 @@ export const settings: Messages['settings'] = {
   purpose_download: 'モデルのダウンロード',
   purpose_catalogue: 'カタログ',
   privacy_stays:
-    'チャット、ファイル、設定はこのコンピューターに保存されます。アカウントもテレメトリも更新の確認もありません。ほかのサーバーのモデルだけが、回答するメッセージを受け取ります。',
+    'チャット、ファイル、設定はこのコンピューターに保存されます。アカウントもテレメトリもありません。更新は、希望した場合にだけ確認します。ほかのサーバーのモデルだけが、回答するメッセージを受け取ります。',
   privacy_links:
     '回答内の画像やリンクが自動的に読み込まれることはありません。リンクをクリックすると、まずリンク先が表示されます。',
 
@@ -126,4 +126,5 @@ export const settings: Messages['settings'] = {
   group_tools: 'ツール',
   purpose_tool: 'ツール',
   purpose_image: '画像',
+  purpose_update: '更新',
 };

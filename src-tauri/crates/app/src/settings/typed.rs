@@ -57,7 +57,7 @@ macro_rules! accessors {
 
 accessors! {
     switch {
-        affinity, api_model_alias, audit_log, audit_text, guard_marks, guide_answers, large_pages, memory, offline,
+        affinity, api_model_alias, audit_log, audit_text, check_updates, guard_marks, guide_answers, large_pages, memory, offline,
         other_programs,
         server_devices, server_start,
         template_fallback, titles, tools,

@@ -5,6 +5,7 @@
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 
+use ::io::OperatingSystem;
 use contract::{Error, Result};
 use rustyline::config::{BellStyle, Config};
 use rustyline::error::ReadlineError;
@@ -41,11 +42,7 @@ impl LineEditor {
 
     /// Returns whether this terminal can be edited on.
     pub fn is_possible() -> bool {
-        match std::env::var("TERM") {
-            Ok(term) => !PLAIN_TERMINALS.iter().any(|plain| term.eq_ignore_ascii_case(plain)),
-            // A console of Windows has no name.
-            Err(_) => cfg!(windows),
-        }
+        can_edit(OperatingSystem::HERE, std::env::var("TERM").ok().as_deref())
     }
 
     /// Reads a line behind `prompt`.
@@ -97,4 +94,32 @@ fn editor(
         editor.add_history_entry(entry.as_str())?;
     }
     Ok(editor)
+}
+
+/// Whether a terminal of this name can be edited on. A console of Windows has no name.
+fn can_edit(system: OperatingSystem, term: Option<&str>) -> bool {
+    match term {
+        Some(term) => !PLAIN_TERMINALS.iter().any(|plain| term.eq_ignore_ascii_case(plain)),
+        None => system == OperatingSystem::Windows,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_console_without_a_name_is_one_of_windows() {
+        use OperatingSystem::{Linux, MacOs, Windows};
+        for (system, term, expected) in [
+            (Linux, Some("xterm-256color"), true),
+            (Linux, Some("dumb"), false),
+            (Linux, None, false),
+            (MacOs, None, false),
+            (Windows, None, true),
+            (Windows, Some("DUMB"), false),
+        ] {
+            assert_eq!(can_edit(system, term), expected, "{system:?} {term:?}");
+        }
+    }
 }

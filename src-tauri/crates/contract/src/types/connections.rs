@@ -23,6 +23,8 @@ pub enum ConnectionPurpose {
     Tool,
     /// An image was fetched that a client of the server named by its address.
     Image,
+    /// The update server was asked for a newer version, or one was fetched.
+    Update,
 }
 
 /// One outgoing connection, without its content.

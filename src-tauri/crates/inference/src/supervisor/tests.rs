@@ -64,3 +64,17 @@ fn a_process_that_only_beats_is_ended_at_last() {
     let ended = outcome(BEATS, INTERVAL, Duration::from_secs(30));
     assert_eq!(ended.as_deref(), Some("worker.hung"), "no progress in so long a time");
 }
+
+#[test]
+fn linux_starts_a_replaced_program_and_others_the_file_of_its_name() {
+    use OperatingSystem::{Linux, MacOs, Windows};
+    for (system, is_there, expected) in [
+        (Linux, true, "/opt/nook"),
+        (Linux, false, "/proc/self/exe"),
+        (MacOs, false, "/opt/nook"),
+        (Windows, false, "/opt/nook"),
+    ] {
+        let path = worker_path(system, "/opt/nook".into(), is_there);
+        assert_eq!(path, PathBuf::from(expected), "{system:?} {is_there}");
+    }
+}

@@ -10,10 +10,16 @@ use super::metadata::SignInTarget;
 use super::registration::OauthClient;
 use contract::types::KeyPlace;
 use contract::{Error, Result};
+use io::OperatingSystem;
 use secrets::Keys;
 
-/// Longest text for a keychain. Windows holds 2560 bytes of UTF-16; the encrypted file takes what is longer.
-const MAX_KEYCHAIN_BYTES: usize = if cfg!(windows) { 1200 } else { 8000 };
+/// Longest text for the keychain of a system. Windows holds 2560 bytes of UTF-16; the encrypted file takes what is longer.
+const fn max_keychain_bytes(system: OperatingSystem) -> usize {
+    match system {
+        OperatingSystem::Windows => 1200,
+        OperatingSystem::Linux | OperatingSystem::MacOs => 8000,
+    }
+}
 
 /// Tokens as a server issued them. Deliberately without `Debug`.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -131,7 +137,9 @@ impl CredentialStore {
     /// Keeps them in one place, and nothing in the other.
     pub fn save(&self, kept: &Credentials) -> Result<()> {
         let text = ascii_json(&serde_json::to_string(kept).map_err(Error::bug)?);
-        if text.len() > MAX_KEYCHAIN_BYTES || self.keys.place(self.wants_file) == KeyPlace::File {
+        if text.len() > max_keychain_bytes(OperatingSystem::HERE)
+            || self.keys.place(self.wants_file) == KeyPlace::File
+        {
             self.keys.put_text(&self.name, &text)?;
             return self.remove_from_keychain();
         }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use io::Io;
+use io::{Io, OperatingSystem};
 use kernels::gpu::{AdapterInfo, adapters};
 use weights::WeightFile;
 
@@ -38,8 +38,13 @@ fn usual() -> Result<WeightFile> {
 /// Whether Linux has a device that may be a GPU, so that drivers, software ones among them, aren't
 /// loaded in vain. Other systems load their driver anyway.
 pub fn has_device(io: &dyn Io, devices: &Path) -> bool {
-    if !cfg!(target_os = "linux") {
-        return true;
+    has_device_on(OperatingSystem::HERE, io, devices)
+}
+
+fn has_device_on(system: OperatingSystem, io: &dyn Io, devices: &Path) -> bool {
+    match system {
+        OperatingSystem::MacOs | OperatingSystem::Windows => return true,
+        OperatingSystem::Linux => {}
     }
     let names = |folder: &Path| -> Vec<String> {
         let paths = io.list(folder).unwrap_or_default();
@@ -80,5 +85,13 @@ mod tests {
             assert_eq!(has_device(&RealIo, folder.path()), expected, "{names:?}");
         }
         assert!(!has_device(&RealIo, Path::new("/nowhere")));
+    }
+
+    #[test]
+    fn other_systems_than_linux_are_asked_in_any_case() {
+        for system in [OperatingSystem::MacOs, OperatingSystem::Windows] {
+            assert!(has_device_on(system, &RealIo, Path::new("/nowhere")), "{system:?}");
+        }
+        assert!(!has_device_on(OperatingSystem::Linux, &RealIo, Path::new("/nowhere")));
     }
 }

@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""Checks what packages are made of: the list of versions, and that every system's configuration has all it needs."""
+
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.dont_write_bytecode = True
+from update_list import ROOT, notes_of, update_list  # noqa: E402: beside this file
+
+CHANGELOG = "# Changelog\n\n## [Unreleased]\n\nNew.\n\n## [1.2.0] - 2030-01-02\n\n- **Faster**\n\n## [1.1.0]\n\nOld.\n"
+
+NOTES = [("1.2.0", "- **Faster**"), ("1.1.0", "Old."), ("9.9.9", "New.")]
+
+# (names of signed packages, targets)
+LISTS = [
+    (["Inglenook_1.2.0_amd64.AppImage", "Inglenook_1.2.0_amd64.deb"], ["linux-x86_64", "linux-x86_64-appimage"]),
+    (["Inglenook_1.2.0_x64-setup.exe", "Inglenook_1.2.0_x64_en-US.msi"],
+     ["windows-x86_64", "windows-x86_64-msi", "windows-x86_64-nsis"]),
+    (["Inglenook.app.tar.gz"], ["darwin-aarch64", "darwin-aarch64-app"]),
+]
+
+REFUSED = [[], ["Inglenook_1.2.0_amd64.deb"], ["a.AppImage", "b.AppImage"]]
+
+# What `tauri build` reads for each system: the common file, and this one laid over it.
+SYSTEMS = {"linux": None, "macos": "tauri.macos.conf.json", "windows": "tauri.windows.conf.json"}
+
+
+def checked(name, is_right):
+    if not is_right:
+        print(f"FAILED  {name}")
+    return is_right
+
+
+def configuration(name):
+    with open(os.path.join(ROOT, "src-tauri", name), encoding="utf-8") as file:
+        return json.load(file)
+
+
+def merged(base, more):
+    """As the CLI merges: objects by key, everything else is replaced (RFC 7396)."""
+    if not (isinstance(base, dict) and isinstance(more, dict)):
+        return more
+    return {**base, **{key: merged(base.get(key), value) for key, value in more.items()}}
+
+
+def configurations():
+    common = configuration("tauri.conf.json")
+    for system, file in SYSTEMS.items():
+        whole = merged(common, configuration(file)) if file else common
+        bundle, plugins = whole["bundle"], whole["plugins"]
+        yield f"{system}: an icon of its kind", all(
+            os.path.exists(os.path.join(ROOT, "src-tauri", icon)) for icon in bundle["icon"])
+        yield f"{system}: model files open it", bundle["fileAssociations"][0]["ext"] == ["gguf"]
+        yield f"{system}: updates are refused without a signed version", plugins["updater"]["requireSignedVersion"] is True
+        yield f"{system}: no key and no address stand in the configuration", (
+            plugins["updater"]["pubkey"], plugins["updater"]["endpoints"]) == ("", [])
+        yield f"{system}: updates are made only where they are signed", "createUpdaterArtifacts" not in bundle
+        if file:
+            yield f"{system}: links open it", plugins["deep-link"]["desktop"]["schemes"] == ["inglenook"]
+    targets = {system: merged(common, configuration(file))["bundle"]["targets"] if file else common["bundle"]["targets"]
+               for system, file in SYSTEMS.items()}
+    yield "packages of each system", targets == {
+        "linux": ["deb", "rpm"], "macos": ["dmg"], "windows": ["nsis", "msi"]}
+
+
+def main():
+    results = [checked(f"notes of {version}", notes_of(CHANGELOG, version) == notes) for version, notes in NOTES]
+    for names, targets in LISTS:
+        files = {name: f"signature of {name}\n" for name in names}
+        found = update_list("1.2.0", "2030-01-02T03:04:05Z", "-", "https://example.org/a b/", files)
+        results.append(checked(f"targets of {names}", sorted(found["platforms"]) == targets))
+        for entry in found["platforms"].values():
+            name = entry["url"].rpartition("/")[2]
+            results.append(checked(f"signature of {name}", entry["signature"] == f"signature of {name}"))
+    for names in REFUSED:
+        try:
+            update_list("1.2.0", "", "", "https://example.org", dict.fromkeys(names, "x"))
+            results.append(checked(f"{names} are refused", False))
+        except ValueError:
+            results.append(True)
+    results += [checked(name, is_right) for name, is_right in configurations()]
+    print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
