@@ -1,7 +1,6 @@
 //! Capabilities, the Windows manifest, the list of commands the page may call, and a check of the update address.
 
 #[path = "src/update_source.rs"]
-#[expect(dead_code, reason = "only checked here; the program reads it")]
 mod update_source;
 
 use update_source::{ADDRESS_VARIABLE, KEY_VARIABLE, PAGE_VARIABLE, UpdateSource};
