@@ -76,7 +76,7 @@ fn check_address(variable: &str, address: &str) -> Result<(), String> {
 /// Whether a text can be the base64 of a public key file, which has some hundred characters.
 fn is_base64(text: &str) -> bool {
     let is_character = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte);
-    text.len() >= 80 && text.len() % 4 == 0 && text.bytes().all(is_character)
+    text.len() >= 80 && text.len().is_multiple_of(4) && text.bytes().all(is_character)
 }
 
 #[cfg(test)]

@@ -36,6 +36,7 @@ use io::{Clock, Io, RealClock, RealIo};
 use platform::{DataDirs, Logging, Watch, memory, spawn};
 use session::Session;
 
+pub use ::updates::{UpdateAccess, UpdateDownloadEnd, UpdateInstaller, UpdatePlan};
 pub use api_keys::{
     ApiKeyArgs, ApiKeyInfo, CallerKey, KeyLimits, KeyScope, NewApiKey, VerifiedKey, check_key, new_key,
 };
@@ -56,7 +57,6 @@ pub use settings::{Overrides, template_file};
 pub use tools::{CallStop, OfferedTools, prompt_arguments};
 pub use turns::latency_histogram::LatencyHistogram;
 pub use turns::turn_metrics::{AnswerTotals, RuntimeStats};
-pub use updates::{UpdateAccess, UpdateDownloadEnd, UpdateInstaller, UpdatePlan};
 
 use context::Context;
 use models::hub_client::HubConnection;

@@ -34,7 +34,7 @@ use crate::tunes::Tunes;
 use crate::turns::guide_responder::GuideResponder;
 use crate::turns::turn_metrics::TurnMetrics;
 use crate::turns::{AUDIT_FOLDER, Turns};
-use crate::updates::Updates;
+use crate::updates;
 
 /// Every service. No field of one is visible to another; they meet in methods.
 pub(crate) struct Services {
@@ -54,7 +54,7 @@ pub(crate) struct Services {
     pub tunes: Tunes,
     pub turns: Turns,
     pub turn_metrics: TurnMetrics,
-    pub updates: Arc<Updates>,
+    pub updates: Arc<::updates::Updates>,
     /// Held while the database is copied, and while deleted text is wiped: no copy may keep it.
     pub copying: Arc<Mutex<()>>,
 }
@@ -122,7 +122,7 @@ impl Services {
             tunes: Tunes::default(),
             turns: Turns::default(),
             turn_metrics: TurnMetrics::new(Arc::clone(&ctx.clock)),
-            updates: Arc::new(Updates::new(ctx.clone())),
+            updates: Arc::new(::updates::Updates::new(updates::host(&ctx))),
             copying: Arc::default(),
             ctx,
         })

@@ -28,9 +28,9 @@ use tokio::runtime::{Handle, Runtime};
 
 use crate::context::Context;
 use crate::network::callers::Interface;
-use forms::OpenForms;
+pub use mcp::offered_prompts::arguments as prompt_arguments;
+use mcp::open_forms::OpenForms;
 pub use offered_tools::OfferedTools;
-pub use prompts::arguments as prompt_arguments;
 use records::tool_servers::{Secrets, StoredServer, listed};
 
 /// A server that starts is waited for no longer than its greeting and its list may take.
@@ -75,7 +75,8 @@ enum ToolServer {
 
 impl ToolServers {
     pub fn new(ctx: Context) -> Self {
-        let forms = OpenForms::new(ctx.events.clone());
+        let events = ctx.events.clone();
+        let forms = OpenForms::new(move |event| events.publish(event));
         Self {
             ctx,
             forms,

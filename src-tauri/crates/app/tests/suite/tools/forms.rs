@@ -41,7 +41,7 @@ fn a_form_is_shown_and_answered_over_either_transport() {
             );
             let name = form.fields.iter().find(|field| field.name == "name").unwrap();
             assert!(name.required && name.label == "Name" && matches!(name.kind, ToolFieldKind::Text { .. }));
-            assert_eq!(home.app().tool_forms(), [form.clone()]);
+            assert_eq!(home.app().tool_forms(), std::slice::from_ref(&form));
 
             let incomplete = answer(&form.id, ToolFormAction::Accept, json!({ "guests": 3 }));
             assert_eq!(home.app().tool_form_answer(incomplete).unwrap_err().code(), "tools.form");
