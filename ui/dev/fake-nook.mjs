@@ -99,6 +99,8 @@ async function write(it, answer, turn, prompt, quiet) {
 }
 
 const CALLS = {
+  // As a page in a browser gets it: the window alone updates the program.
+  update_info: () => ({ method: 'not_here', package: 'source', hosts: [], page: null, phase: { name: 'unknown' }, offer: null, checked_ms: null, error: null }),
   app_info: () => ({ version: '0.1.0', data_dir: '/home/ada/.local/share/inglenook', log_dir: '/home/ada/.local/share/inglenook/logs', cores: 8, isa: 'avx2' }),
   conversations_list: () => [...conversations.values()].map((it) => it.summary).sort((a, b) => b.updated_ms - a.updated_ms),
   conversation_get: (a) => get(a.id),
