@@ -191,3 +191,16 @@ fn a_converted_model_sees_as_its_repository_does() {
 
 /// Repositories whose tower and language model `nook convert` writes.
 const CONVERTED: &[&str] = &["gemma3", "gemma4", "gemma4_e", "lfm2_vl", "mistral3"];
+
+#[test]
+fn an_image_is_timed_beside_as_many_tokens_of_text() {
+    let home = Home::new();
+    let model = folder("gemma3").display().to_string();
+    let args = ["bench", "--model", &model, "--test", "image", "--image-size", "300x200", "--repeat", "2"];
+    let timed = home.json(&args);
+    let counted = home.json(&["vision", "--model", &model, "--size", "300x200"]);
+    assert_eq!(timed["tokens"], counted["tokens"]);
+    let seconds = |key: &str| timed[key].as_f64().unwrap();
+    let both = seconds("tower_s") + seconds("image_prefill_s");
+    assert!((seconds("ratio") - both / seconds("text_prefill_s")).abs() < 1e-9, "{timed}");
+}

@@ -110,7 +110,7 @@ impl Client {
         Ok(client)
     }
 
-    /// Whether every request says all about itself. Servers don't change that.
+    /// Whether the server has no sessions, so that each request stands alone. This never changes for a server.
     pub fn is_stateless(&self) -> bool {
         self.is_stateless
     }

@@ -10,7 +10,7 @@ use engine::{GenEvent, GenerationStats, Request, Sampling, Scheduler, SequenceId
 use io::Clock;
 use serde::Serialize;
 
-use super::speed::{Bench, Speeds};
+use super::speed::{Bench, Spread};
 use crate::out;
 
 /// Length of the edited text.
@@ -32,8 +32,8 @@ struct EditingRow {
     test: String,
     depth: usize,
     /// With speculative decoding.
-    tok_s: Speeds,
-    plain_tok_s: Speeds,
+    tok_s: Spread,
+    plain_tok_s: Spread,
     ratio: f64,
     tokens: usize,
     /// Drafted tokens of one answer; `accepted` of them were right.
@@ -72,7 +72,7 @@ pub fn editing(bench: &mut Bench, longest: usize) -> Result<()> {
     }
     bench.model.free(seq);
     let Some(EditingRun { done, n_steps, .. }) = last else { return Ok(()) };
-    let (tok_s, plain_tok_s) = (Speeds::of(guessed), Speeds::of(plain));
+    let (tok_s, plain_tok_s) = (Spread::of(guessed), Spread::of(plain));
     let row = EditingRow {
         test: format!("edit{TEXT_TOKENS}"),
         depth: TEXT_TOKENS,
@@ -94,7 +94,7 @@ impl EditingRow {
             return out::json(self);
         }
         let Self { test, tok_s, plain_tok_s, ratio, tokens, drafted, accepted, runs, .. } = self;
-        let Speeds { median, min, max } = tok_s;
+        let Spread { median, min, max } = tok_s;
         out::line(&format!(
             "{test:<8} speculative {median:>9.2} tok/s  ({min:.2} to {max:.2})  plain {:.2}  ratio {ratio:.2}",
             plain_tok_s.median

@@ -16,7 +16,7 @@ use serde::Serialize;
 use weights::WeightFile;
 
 use super::BenchArgs;
-use super::speed::Speeds;
+use super::speed::Spread;
 use crate::args::global::Global;
 use crate::{open_model, out, text};
 
@@ -102,7 +102,7 @@ pub fn fit(global: &Global, file: WeightFile, args: &BenchArgs) -> Result<()> {
     };
     let depth = u32::try_from(prompt + generate / 2).unwrap_or(u32::MAX);
     if let Some(foretold) = estimate::tok_s(&sizes, &speeds, kv, depth) {
-        FitRow::new("tok_s", foretold, Speeds::of(rates).median).show(global.json);
+        FitRow::new("tok_s", foretold, Spread::of(rates).median).show(global.json);
     }
     Ok(())
 }

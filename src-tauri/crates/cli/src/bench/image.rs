@@ -14,6 +14,7 @@ use weights::WeightFile;
 
 use super::BenchArgs;
 use super::random_weights::random_tower;
+use super::speed::Spread;
 use crate::args::Global;
 use crate::{open_model, out};
 
@@ -49,11 +50,12 @@ impl ImageRow {
 /// Measures by turns, after one repetition that does not count.
 pub fn image(global: &Global, file: WeightFile, args: &BenchArgs) -> Result<()> {
     let tower = match (&args.subject.model, &args.subject.shape) {
+        (Some(model), _) => open_model::tower_file(model, None, global)?,
         (None, Some(shape)) => {
             let name = shape.split_once(':').map_or(shape.as_str(), |(name, _)| name);
             Arc::new(random_tower(engine::shape::find_tower(name)?, global)?)
         }
-        (model, _) => open_model::tower_file(model.as_deref().unwrap_or_default(), None, global)?,
+        (None, None) => unreachable!("the model was opened"),
     };
     let settings = image_settings(&tower)?;
     let tokens = settings.layout(args.image_size).map_err(EngineError::from)?.n_tokens();
@@ -79,7 +81,8 @@ pub fn image(global: &Global, file: WeightFile, args: &BenchArgs) -> Result<()> 
             read_text.push(text_s);
         }
     }
-    let (tower_s, image_prefill_s, text_prefill_s) = (median(seen), median(read_image), median(read_text));
+    let [tower_s, image_prefill_s, text_prefill_s] =
+        [seen, read_image, read_text].map(|seconds| Spread::of(seconds).median);
     let PictureSize { width, height } = args.image_size;
     let ratio = (tower_s + image_prefill_s) / text_prefill_s;
     ImageRow { width, height, tokens, tower_s, image_prefill_s, text_prefill_s, ratio }.show(global.json);
@@ -107,10 +110,4 @@ fn timed<T>(run: impl FnOnce() -> Result<T>) -> Result<(T, f64)> {
     let start = clock.monotonic();
     let result = run()?;
     Ok((result, (clock.monotonic() - start).as_secs_f64()))
-}
-
-/// The middle of at least one measurement.
-fn median(mut seconds: Vec<f64>) -> f64 {
-    seconds.sort_by(f64::total_cmp);
-    seconds[seconds.len() / 2]
 }

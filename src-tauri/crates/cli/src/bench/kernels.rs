@@ -19,7 +19,7 @@ use serde::Serialize;
 use weights::{DType, SharedBytes, WeightFile};
 
 use super::kernel_cases::{self, Case};
-use super::speed::Speeds;
+use super::speed::Spread;
 use crate::args::global::Global;
 use crate::{open_model, out};
 
@@ -30,7 +30,7 @@ struct KernelRow {
     kernel: String,
     level: &'static str,
     /// Speedup over the reference: median, minimum and maximum of the turns.
-    ratio: Speeds,
+    ratio: Spread,
     reference_us: f64,
     us: f64,
     /// Required minimum of the ratio.
@@ -43,11 +43,11 @@ struct KernelRow {
 struct DecodeRow {
     group: &'static str,
     dtype: String,
-    tok_s: Speeds,
+    tok_s: Spread,
     bytes_per_token: u64,
     gb_s: f64,
     /// Speedup over f32, by turn.
-    over_f32: Speeds,
+    over_f32: Spread,
     bar: Option<f64>,
     met: Option<bool>,
 }
@@ -193,14 +193,14 @@ fn show(
     fast: Vec<f64>,
     json: bool,
 ) {
-    let ratio = Speeds::of(ratios);
+    let ratio = Spread::of(ratios);
     let row = KernelRow {
         group,
         kernel: kernel.to_owned(),
         level: level.name(),
         ratio,
-        reference_us: Speeds::of(reference).median,
-        us: Speeds::of(fast).median,
+        reference_us: Spread::of(reference).median,
+        us: Spread::of(fast).median,
         bar,
         met: bar.map(|bar| ratio.median >= bar),
     };
@@ -297,21 +297,21 @@ fn region(global: &Global, clock: &dyn Clock) -> Result<()> {
         return Ok(());
     }
     for (what, ns) in [("an empty region", empty), ("a region where all meet", met)] {
-        let Speeds { median, min, max } = ns;
+        let Spread { median, min, max } = ns;
         out::line(&format!("pool        {what:<34} {median:>7.0} ns  ({min:.0} to {max:.0})"));
     }
     Ok(())
 }
 
 /// Time of one region in nanoseconds.
-fn regions(clock: &dyn Clock, n: u32, region: &mut dyn FnMut()) -> Speeds {
+fn regions(clock: &dyn Clock, n: u32, region: &mut dyn FnMut()) -> Spread {
     let mut turn = || {
         let start = clock.monotonic();
         (0..n).for_each(|_| region());
         (clock.monotonic() - start).as_secs_f64() * 1e9 / f64::from(n)
     };
     turn(); // warm-up
-    Speeds::of((0..TURNS).map(|_| turn()).collect())
+    Spread::of((0..TURNS).map(|_| turn()).collect())
 }
 
 /// Tokens generated in one turn.
@@ -346,7 +346,7 @@ fn decoding(global: &Global, clock: &dyn Clock) -> Result<()> {
     }
     for (of, (name, bar, bytes, ..)) in speeds.iter().zip(&models) {
         let ratios = of.iter().zip(&speeds[0]).map(|(speed, f32_speed)| speed / f32_speed).collect();
-        let (tok_s, over_f32) = (Speeds::of(of.clone()), Speeds::of(ratios));
+        let (tok_s, over_f32) = (Spread::of(of.clone()), Spread::of(ratios));
         let row = DecodeRow {
             group: "decode",
             dtype: (*name).to_owned(),

@@ -18,7 +18,7 @@ struct SpeedRow {
     /// `pp512` is a prefill of 512 tokens, `tg128` a decode of 128.
     test: String,
     depth: usize,
-    tok_s: Speeds,
+    tok_s: Spread,
     /// Bytes of weights, keys and values read from memory per token.
     bytes_per_token: u64,
     gb_s: f64,
@@ -28,23 +28,24 @@ struct SpeedRow {
     resident_bytes: Option<u64>,
 }
 
+/// Median and limits of repeated measurements: of speeds, or of times.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub struct Speeds {
+pub struct Spread {
     pub median: f64,
     pub min: f64,
     pub max: f64,
 }
 
-impl Speeds {
+impl Spread {
     /// Summarizes at least one measurement.
-    pub fn of(mut speeds: Vec<f64>) -> Self {
-        speeds.sort_by(f64::total_cmp);
-        let middle = speeds.len() / 2;
-        let median = match speeds.len() % 2 {
-            0 => (speeds[middle - 1] + speeds[middle]) / 2.0,
-            _ => speeds[middle],
+    pub fn of(mut measured: Vec<f64>) -> Self {
+        measured.sort_by(f64::total_cmp);
+        let middle = measured.len() / 2;
+        let median = match measured.len() % 2 {
+            0 => (measured[middle - 1] + measured[middle]) / 2.0,
+            _ => measured[middle],
         };
-        Self { median, min: speeds[0], max: speeds[speeds.len() - 1] }
+        Self { median, min: measured[0], max: measured[measured.len() - 1] }
     }
 }
 
@@ -54,7 +55,7 @@ impl SpeedRow {
             return out::json(self);
         }
         let Self { test, depth, tok_s, gb_s, resident_bytes, .. } = self;
-        let Speeds { median, min, max } = tok_s;
+        let Spread { median, min, max } = tok_s;
         let held = resident_bytes.map_or(String::new(), |n| format!("  in {}", text::bytes(n)));
         out::line(&format!(
             "{test:<8} depth {depth:<7} {median:>9.2} tok/s  ({min:.2} to {max:.2})  {gb_s:>6.2} GB/s{held}"
@@ -150,7 +151,7 @@ impl Bench {
             resident_bytes = resident_bytes.max(memory::used_bytes());
             self.rewind(seq, test.depth)?;
         }
-        let tok_s = Speeds::of(speeds);
+        let tok_s = Spread::of(speeds);
         let gb_s = tok_s.median * bytes_per_token as f64 / 1e9;
         let context_bytes = self.model.info().kv_bytes.live();
         let (name, depth) = (test.name.clone(), test.depth);
