@@ -6,7 +6,7 @@ use contract::Error;
 use contract::Result;
 use contract::protocol::Kv;
 use engine::vision::sha256;
-use engine::{Chunk, DraftBlockUse, LogitsSelection, Model, TokenId, VisionFile};
+use engine::{Chunk, CpuPrecision, DraftBlockUse, LogitsSelection, Model, TokenId, VisionFile};
 use serde::Serialize;
 
 use crate::args::{Global, LogitsArgs};
@@ -69,6 +69,7 @@ pub fn logits(global: &Global, args: &LogitsArgs) -> Result<()> {
     if !args.image.is_empty() {
         let tower = open_model::tower_file(&args.model, args.mmproj.as_deref(), global)?;
         options.vision = Some(VisionFile(tower));
+        options.vision_precision = CpuPrecision::F32;
     }
     let mut model = open_model::model(open_model::open_to_run(&args.model, global)?, &options, global)?;
     fill_image_tokens(&mut model, &args.image, &mut ids)?;

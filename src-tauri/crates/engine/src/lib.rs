@@ -36,8 +36,8 @@ pub use adapter::Adapter;
 pub use error::{EngineError, Result};
 pub use generate::{Generation, generate};
 pub use kernels::{
-    BackendKind, FaultPlan, GpuFault, Interrupt, KvDType, KvPrecision, LaneReduction, MonotonicClock,
-    Precision, SubmissionStats, WeightBudget,
+    BackendKind, CpuPrecision, FaultPlan, GpuFault, Interrupt, KvDType, KvPrecision, LaneReduction,
+    MonotonicClock, Precision, SubmissionStats, WeightBudget,
 };
 pub use kv::sequence_id::SequenceId;
 pub use model::{

@@ -12,12 +12,15 @@ pub mod arena;
 mod attention;
 pub mod disjoint_slices;
 mod experts;
+mod integer_products;
 pub mod isa;
 pub mod kv;
 mod matmul_jobs;
+mod matmul_operands;
 pub mod memory;
 pub mod memory_nodes;
 mod pager;
+mod precision;
 mod quantized_activations;
 mod recurrent;
 mod rows;
@@ -33,6 +36,7 @@ use matmul_jobs::MatMulJobs;
 use memory::HostMemory;
 use pager::Pager;
 pub use pager::WeightBudget;
+pub use precision::CpuPrecision;
 use thread_pool::ThreadPool;
 
 use crate::backend::{Backend, BackendKind};
@@ -63,6 +67,8 @@ pub struct CpuOptions {
     pub level: Option<IsaLevel>,
     /// Memory budget for weights; the rest is read from disk when needed. `None`: unlimited.
     pub resident: Option<WeightBudget>,
+    /// Precision of products of unquantized numbers.
+    pub precision: CpuPrecision,
 }
 
 /// Backend on all cores of this machine, or on as many as the options say.
@@ -71,6 +77,7 @@ pub struct Cpu {
     pool: ThreadPool,
     few_threads: usize,
     resident: Option<WeightBudget>,
+    precision: CpuPrecision,
     interrupt: Option<Interrupt>,
     state: Option<CpuGraphState>,
 }
@@ -109,6 +116,7 @@ impl Cpu {
             pool,
             few_threads,
             resident: options.resident,
+            precision: options.precision,
             interrupt: None,
             state: None,
         })
@@ -122,6 +130,7 @@ impl Cpu {
             pool: ThreadPool::new(n_threads)?,
             few_threads: n_threads,
             resident: None,
+            precision: CpuPrecision::F32,
             interrupt: None,
             state: None,
         })
@@ -168,11 +177,12 @@ impl Backend for Cpu {
         lifetime: ValueLifetime,
     ) -> Result<(), KernelError> {
         let n_threads = self.pool.n_threads();
+        let level = (self.kernels.level, self.precision);
         self.state = Some(CpuGraphState {
             memory: HostMemory::new(graph, device, capacity, lifetime, Fusion::Full)?,
-            products: MatMulJobs::new(graph, device, &capacity, lifetime, self.kernels.level, n_threads)?,
+            products: MatMulJobs::new(graph, device, &capacity, lifetime, level, n_threads)?,
             experts: ExpertMatMulJobs::new(graph, device, &capacity, self.kernels.level, n_threads)?,
-            attend: CpuAttention::new(graph, device, &capacity, n_threads)?,
+            attend: CpuAttention::new(graph, device, &capacity, level, n_threads)?,
             pager: self.resident.map(|limit| Pager::new(graph, device, limit)),
         });
         Ok(())

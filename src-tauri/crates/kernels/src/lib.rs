@@ -45,7 +45,7 @@ pub use backend::{Backend, BackendKind, ProgressFn};
 pub use batch::{Batch, GivenRows};
 pub use capacity::Capacity;
 pub use compare::{NodeDifference, compare};
-pub use cpu::{Cpu, CpuOptions, WeightBudget};
+pub use cpu::{Cpu, CpuOptions, CpuPrecision, WeightBudget};
 pub use device_stats::{MonotonicClock, SubmissionStats};
 pub use error::KernelError;
 pub use executor::{Executor, OutputSelection, arena_bytes};

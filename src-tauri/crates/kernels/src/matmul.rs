@@ -12,6 +12,7 @@ use crate::cpu::isa::IsaLevel;
 
 #[cfg(feature = "gpu")]
 pub mod cooperative;
+pub mod decode_floats;
 #[cfg(target_arch = "aarch64")]
 #[allow(unsafe_code)] // SIMD: each block argues its safety
 mod dispatch_arm;

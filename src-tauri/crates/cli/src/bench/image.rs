@@ -7,7 +7,7 @@ use ::vision::{Picture, PictureSize};
 use contract::Result;
 use contract::protocol::Kv;
 use engine::vision::{image_settings, sha256};
-use engine::{Chunk, EngineError, LogitsSelection, Model, TokenId, VisionFile};
+use engine::{Chunk, CpuPrecision, EngineError, LogitsSelection, Model, TokenId, VisionFile};
 use io::{Clock, RealClock};
 use serde::Serialize;
 use weights::WeightFile;
@@ -61,6 +61,7 @@ pub fn image(global: &Global, file: WeightFile, args: &BenchArgs) -> Result<()> 
     let tokens = settings.layout(args.image_size).map_err(EngineError::from)?.n_tokens();
     let mut options = open_model::load_options(global, Kv::F16, tokens + 1)?;
     options.vision = Some(VisionFile(tower));
+    options.vision_precision = CpuPrecision::I16;
     let mut model = open_model::model(file, &options, global)?;
     if model.n_ctx() < tokens {
         return Err(super::context_too_short(args.test, tokens, model.n_ctx()));

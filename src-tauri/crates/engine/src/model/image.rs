@@ -51,6 +51,7 @@ impl ModelVision {
             threads: options.threads,
             cpus: options.cpus.clone(),
             level: options.isa,
+            precision: options.vision_precision,
             ..CpuOptions::default()
         };
         let kind = match options.devices {

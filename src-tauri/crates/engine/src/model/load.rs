@@ -9,8 +9,8 @@ use kernels::GpuSelector;
 use kernels::backends::BackendOptions;
 use kernels::cpu::isa::IsaLevel;
 use kernels::{
-    Backend, BackendKind, Capacity, CpuOptions, DeviceId, Executor, Interrupt, KvLayerLayout, KvPrecision,
-    Precision, Retention,
+    Backend, BackendKind, Capacity, CpuOptions, CpuPrecision, DeviceId, Executor, Interrupt, KvLayerLayout,
+    KvPrecision, Precision, Retention,
 };
 use weights::{Container, WeightFile};
 
@@ -374,7 +374,8 @@ fn backends(kinds: &[BackendKind], options: &LoadOptions) -> Result<Vec<Box<dyn 
     } = options;
     let (precision, lane_reduction) = (options.gpu_precision, options.gpu_lane_reduction);
     let (threads, few_threads, level, cpus) = (*threads, *few_threads, *isa, cpus.clone());
-    let cpu = CpuOptions { threads, few_threads, cpus, level, resident: *resident };
+    let cpu =
+        CpuOptions { threads, few_threads, cpus, level, resident: *resident, precision: CpuPrecision::F32 };
     let mut gpus = gpus.iter();
     let mut gpu = GpuSelector::Any;
     let open = |&kind: &BackendKind| {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use kernels::cpu::isa::IsaLevel;
 use kernels::{
-    BackendKind, FaultPlan, GpuCache, GpuSelector, KvDType, KvPrecision, LaneReduction, Precision,
-    VerificationScope, WeightBudget,
+    BackendKind, CpuPrecision, FaultPlan, GpuCache, GpuSelector, KvDType, KvPrecision, LaneReduction,
+    Precision, VerificationScope, WeightBudget,
 };
 use weights::WeightFile;
 
@@ -109,6 +109,8 @@ pub struct LoadOptions {
     pub vision: Option<VisionFile>,
     /// Whether the file's draft block is loaded, so that the model can draft for itself.
     pub draft_block: DraftBlockUse,
+    /// Precision of a vision tower's products. With `CpuPrecision::I16` images are seen twice as fast.
+    pub vision_precision: CpuPrecision,
     /// Bytes of embedded images to hold, so that the tower is not run again for them.
     pub image_bytes: usize,
 }
@@ -191,6 +193,7 @@ impl Default for LoadOptions {
             max_rows: None,
             vision: None,
             draft_block: DraftBlockUse::Off,
+            vision_precision: CpuPrecision::default(),
             image_bytes: DEFAULT_IMAGE_BYTES,
         }
     }

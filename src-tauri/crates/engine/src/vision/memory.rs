@@ -49,7 +49,8 @@ impl TowerBytes {
     }
 }
 
-/// The patches with their places, the residual stream and the widest part of a layer, and their form for the kernels.
+/// The patches with their places, the residual stream, the widest part of a layer, rounded keys and values, and their form
+/// for the kernels.
 fn activations(spec: &TowerSpec, settings: Option<&ImageSettings>) -> u64 {
     let layout = settings.and_then(|settings| settings.layout(LARGE).ok());
     let largest = layout.and_then(|layout| layout.tiles.iter().map(|tile| tile.n_patches()).max());
@@ -58,6 +59,6 @@ fn activations(spec: &TowerSpec, settings: Option<&ImageSettings>) -> u64 {
         PatchGrid::Axes { .. } | PatchGrid::Plain => 0,
     });
     let widest = spec.layers.iter().map(|layer| layer.row_floats(spec.d_model)).max().unwrap_or(0);
-    let floats = spec.patch_len() + 4 * spec.d_model + widest;
+    let floats = spec.patch_len() + 5 * spec.d_model + widest;
     (floats as u64 * n_patches as u64).saturating_mul(size_of::<f32>() as u64 * 3 / 2)
 }

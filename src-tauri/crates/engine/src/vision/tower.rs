@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use kernels::backends::{self, BackendOptions};
 use kernels::{
-    Backend, BackendKind, Batch, Capacity, DeviceId, Executor, GivenRows, Interrupt, N_COORDINATES, PAGE_LEN,
-    Tensor,
+    Backend, BackendKind, Batch, Capacity, DeviceId, Executor, GivenRows, Interrupt, N_COORDINATES, Observer,
+    PAGE_LEN, Tensor,
 };
 use weights::WeightFile;
 
@@ -88,6 +88,17 @@ impl VisionTower {
     ///
     /// Errors: `vision.patches`; no memory, a failed kernel, an interrupt.
     pub fn embed(&mut self, patches: &ImagePatches<'_>) -> Result<Vec<f32>> {
+        self.embed_observed(patches, None)
+    }
+
+    /// As `embed`, calling `observer` after each step.
+    ///
+    /// Errors: as `embed`.
+    pub fn embed_observed(
+        &mut self,
+        patches: &ImagePatches<'_>,
+        observer: Option<Observer<'_>>,
+    ) -> Result<Vec<f32>> {
         self.check(patches)?;
         let order = block_order(patches, self.spec.projector.block_side);
         let values = self.given_rows(patches, &order)?;
@@ -102,7 +113,7 @@ impl VisionTower {
         let pages: Vec<u32> = (0..n.div_ceil(PAGE_LEN) as u32).collect();
         let outputs: Vec<u32> = rows.iter().copied().step_by(self.spec.patches_per_embedding()).collect();
         let executor = self.executor_for(n)?;
-        executor.run(&Batch {
+        let batch = Batch {
             tokens: &zeros,
             positions: &rows,
             kinds,
@@ -112,7 +123,8 @@ impl VisionTower {
             window_tables: &[],
             states: &[],
             outputs: &outputs,
-        })?;
+        };
+        executor.run_observed(&batch, observer)?;
         Ok(executor.output().to_vec())
     }
 

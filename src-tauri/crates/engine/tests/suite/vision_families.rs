@@ -9,11 +9,15 @@ use crate::vision_data::{full_set, greedy, json, largest_difference, last_logits
 use engine::vision::{VisionTower, image_settings, sha256, tiles};
 use engine::{BackendKind, Devices, KvDType, LoadOptions, Model, TokenId, VisionFile, generate};
 use kernels::backends::BackendOptions;
+use kernels::{CpuOptions, CpuPrecision};
 use vision::{DecodeLimits, Picture, PictureSize, decode};
 use weights::WeightFile;
 
 /// Of an embedding, from exact pixels.
 const CLOSE: f32 = 1e-4;
+/// Relative error of an image's embeddings from integers: about that of rounding both operands to bfloat16 once. Most
+/// towers are within half of it.
+const CLOSE_IN_INTEGERS: f64 = 4e-3;
 /// Of a logit, from exact pixels.
 const CLOSE_LOGITS: f32 = 1e-3;
 
@@ -65,6 +69,41 @@ fn check_embeddings(reference: &Path, family: &str) {
     }
 }
 
+/// Checks a family's towers in integers, as chats have them, on every picture that the reference has embeddings of.
+fn check_integers(reference: &Path, family: &str) {
+    let folder = reference.join(family);
+    let index = json(&folder.join("images/index.json"));
+    for path in [folder.clone(), folder.join(format!("mmproj-{family}.f16.gguf"))] {
+        let file = open(&path);
+        let settings = image_settings(&file).unwrap();
+        let cpu = CpuOptions { precision: CpuPrecision::I16, ..CpuOptions::default() };
+        let options = BackendOptions { cpu, ..BackendOptions::default() };
+        let mut tower = VisionTower::load(&file, BackendKind::Cpu, options).unwrap().unwrap();
+        let (d_out, width) = (tower.spec().projector.d_out, tower.spec().row_width());
+        for image in index.as_array().unwrap().iter().filter(|image| image["error"].is_null()) {
+            let name = image["file"].as_str().unwrap();
+            let pixels = settings.preprocess(&picture(&reference.join("images"), name)).unwrap();
+            let mut found = Vec::new();
+            for tile in tiles(&pixels) {
+                let rows = tower.embed(&tile).unwrap();
+                found.extend(rows.chunks_exact(width).flat_map(|row| row[..d_out].to_vec()));
+            }
+            let (_, expected) = npy(&folder.join(format!("images/{name}.embeds.npy")));
+            let off = relative_error(&found, &expected);
+            println!("{} in integers, {name}: {off:.7}", path.display());
+            assert!(off < CLOSE_IN_INTEGERS, "{} in integers, {name}: {off}", path.display());
+        }
+    }
+}
+
+/// The norm of the difference as a share of the expected one.
+fn relative_error(found: &[f32], expected: &[f32]) -> f64 {
+    assert_eq!(found.len(), expected.len());
+    let squares = |x: &mut dyn Iterator<Item = f32>| x.map(|x| f64::from(x).powi(2)).sum::<f64>();
+    let error = squares(&mut found.iter().zip(expected).map(|(a, b)| a - b));
+    (error / squares(&mut expected.iter().copied())).sqrt()
+}
+
 /// Checks every prompt of a family in both containers.
 fn check_answers(reference: &Path, family: &str) {
     let folder = reference.join(family);
@@ -113,6 +152,14 @@ macro_rules! families {
                     test_support::skip!(test_support::Missing::Reference, "no conformance data for vision");
                 };
                 super::check_embeddings(&reference, stringify!($name));
+            }
+
+            #[test]
+            fn embeddings_in_integers_are_close() {
+                let Some(reference) = super::full_set() else {
+                    test_support::skip!(test_support::Missing::Reference, "no conformance data for vision");
+                };
+                super::check_integers(&reference, stringify!($name));
             }
 
             #[test]

@@ -10,14 +10,18 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::StepContext;
 use super::arena::AlignedVec;
 use super::disjoint_slices::DisjointSlices;
+use super::isa::IsaLevel;
+use super::precision::CpuPrecision;
 use super::thread_pool::ThreadPool;
 use crate::capacity::Capacity;
 use crate::error::KernelError;
 use crate::graph::{AttentionShape, DeviceId, Graph, Op, PAGE_LEN, Retention, ValueId};
 use crate::ops::attention::{CHUNK, Partial, pages};
 
+mod integers;
 mod job;
 
+use integers::IntegerAttention;
 use job::{AttentionJob, AttentionScratch, MAX_QUERIES, Query, merge};
 
 /// Most rows for which work is divided by chunks of positions; more rows give enough tiles.
@@ -38,6 +42,8 @@ pub struct CpuAttention {
     unfinished: Vec<AtomicU32>,
     max_chunks: usize,
     tiles: Vec<Range<usize>>,
+    /// Present if attention over all positions is computed in integers.
+    integers: Option<IntegerAttention>,
 }
 
 /// Returns (head_dim, n_heads), each the largest of any attention of `graph` on `device`.
@@ -67,6 +73,7 @@ impl CpuAttention {
         graph: &Graph,
         device: DeviceId,
         capacity: &Capacity,
+        (level, precision): (IsaLevel, CpuPrecision),
         n_threads: usize,
     ) -> Result<Self, KernelError> {
         let (d, n_heads) = max_head_dim_and_heads(graph, device);
@@ -81,6 +88,10 @@ impl CpuAttention {
             unfinished: (0..MAX_SPLIT_ROWS * n_heads).map(|_| AtomicU32::new(0)).collect(),
             max_chunks,
             tiles: Vec::with_capacity(capacity.max_rows),
+            integers: match precision {
+                CpuPrecision::F32 => None,
+                CpuPrecision::I16 => IntegerAttention::new(graph, device, capacity, level, n_threads)?,
+            },
         })
     }
 
@@ -92,6 +103,11 @@ impl CpuAttention {
         shape: &AttentionShape,
         out: ValueId,
     ) -> Result<(), String> {
+        if let Some(integers) = &mut self.integers
+            && IntegerAttention::takes(shape, cx.batch, &cx.memory.kv)
+        {
+            return integers.run(cx, q, shape, out);
+        }
         let memory = &mut *cx.memory;
         let ([q], [out]) = memory.values.borrow([q], [out]);
         let group = shape.n_heads / shape.n_kv_heads;

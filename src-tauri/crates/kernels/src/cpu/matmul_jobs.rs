@@ -6,22 +6,25 @@ use std::ops::Range;
 use super::StepContext;
 use super::arena::AlignedVec;
 use super::disjoint_slices::{DisjointSlices, OutTile};
+use super::integer_products::IntegerProducts;
 use super::isa::IsaLevel;
+use super::matmul_operands::matmul_operands;
 use super::memory::{HostMemory, ValueArena};
+use super::precision::CpuPrecision;
 use super::quantized_activations::{
     ActivationBuffers, BufferSizes, MAX_MEMORY_BOUND_TOKENS, MatMulWeight, PROMPT_ROWS, QuantizedActivations,
     TOKEN_TILE, rows_per_task,
 };
+use super::rows;
 use super::thread_pool::{AssignedTask, ThreadPool};
 use crate::capacity::Capacity;
 use crate::error::KernelError;
-use crate::graph::{Activation, DeviceId, Graph, Op, ValueId};
+use crate::graph::{Activation, DeviceId, Graph, Op};
 use crate::matmul::packed_activations::PACK_TOKENS;
 use crate::matmul::{self, ActivationFormat, MatMulRow};
 use crate::ops::Kernels;
 use crate::plan::layout::ValueLifetime;
 use crate::plan::step::MAX_MATMULS;
-use crate::tensor::Tensor;
 
 /// Multiply-adds up to which one thread is as fast as many: about 2 µs.
 const MIN_PARALLEL_MACS: usize = 32 * 1024;
@@ -38,6 +41,8 @@ pub struct MatMulJobs {
     /// readable in the arena.
     gates: AlignedVec<f32>,
     gate_stride: usize,
+    /// Present if products with unquantized weights are computed in integers.
+    integers: Option<IntegerProducts>,
 }
 
 /// The input of a product.
@@ -91,7 +96,7 @@ impl MatMulJobs {
         device: DeviceId,
         capacity: &Capacity,
         lifetime: ValueLifetime,
-        level: IsaLevel,
+        (level, precision): (IsaLevel, CpuPrecision),
         n_threads: usize,
     ) -> Result<Self, KernelError> {
         let mut fast = vec![None; graph.nodes().len()];
@@ -118,6 +123,10 @@ impl MatMulJobs {
             row_stride,
             gates: AlignedVec::zeroed(n_threads * gate_stride, "gated products")?,
             gate_stride,
+            integers: match precision {
+                CpuPrecision::F32 => None,
+                CpuPrecision::I16 => IntegerProducts::new(graph, device, capacity, level, n_threads)?,
+            },
         })
     }
 
@@ -129,6 +138,12 @@ impl MatMulJobs {
         nodes: &[usize],
         glu: Option<usize>,
     ) -> Result<(), String> {
+        if let Some(integers) = &mut self.integers
+            && IntegerProducts::takes(graph, nodes)
+        {
+            integers.run(cx, graph, nodes)?;
+            return glu.map_or(Ok(()), |i| apply_glu(cx, graph, i));
+        }
         let (x, weight, _) = matmul_operands(graph, nodes[0]);
         let HostMemory { values, vectors, .. } = &mut *cx.memory;
         let x = MatMulInput { span: values.span(x), k: weight.n_cols(), n_tokens: values.n_rows(x) };
@@ -170,12 +185,12 @@ impl MatMulJobs {
     }
 }
 
-/// Returns input, weight and output of a product.
-fn matmul_operands(graph: &Graph, i: usize) -> (ValueId, &Tensor, ValueId) {
+/// Computes the gated unit `i` of two products that the arena holds.
+fn apply_glu(cx: &mut StepContext, graph: &Graph, i: usize) -> Result<(), String> {
     let node = &graph.nodes()[i];
     match (&node.op, node.output) {
-        (Op::MatMul { x, weight, .. }, Some(out)) => (*x, weight, out),
-        _ => unreachable!("`fuse` groups matrix products only"),
+        (Op::Glu { gate, up, act }, Some(out)) => rows::glu(cx, *gate, *up, *act, out),
+        _ => unreachable!("`fuse` joins products by a gated unit only"),
     }
 }
 

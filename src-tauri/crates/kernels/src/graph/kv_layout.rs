@@ -107,6 +107,11 @@ pub struct KvLayerLayout {
 }
 
 impl KvLayerLayout {
+    /// Whether keys and values are stored in single precision.
+    pub fn is_exact(&self) -> bool {
+        self.precision == KvDType::F32.both()
+    }
+
     /// How long this layer keeps its keys and values.
     pub fn retention(&self) -> Retention {
         match self.window {

@@ -3,6 +3,7 @@
 //! The fast path splits positions into chunks at absolute multiples of `CHUNK`, computes a softmax for each, and merges
 //! them in rising order. So the result of a row depends on its position alone.
 
+pub mod integer_softmax;
 #[cfg(feature = "gpu")]
 pub mod lanes;
 mod merge;

@@ -21,7 +21,7 @@ pub const PAIR: usize = 2;
 /// Largest integer in a. Activations and gradients have more outliers than weights.
 const MAX_A: f32 = 4095.0;
 /// Largest integer in b.
-const MAX_B: f32 = 2047.0;
+pub const MAX_B: f32 = 2047.0;
 const _: () = assert!(K_TILE as u64 * MAX_A as u64 * MAX_B as u64 <= i32::MAX as u64);
 
 /// Shape and strides of a product of one tile of k.
@@ -166,11 +166,19 @@ levels!(
     pub QUANTIZE_B = column_of_b(x: &[f32], q: &mut [i16]) -> f32);
 
 /// Quantizes columns of one tile: x (rows, stride) from its first element on → q ((rows + 1) / 2, STRIP, PAIR) and
-/// scales (STRIP), padded with zeros. `n`: columns.
-pub type QuantizeColumns = fn(x: &[f32], stride: usize, n: usize, q: &mut [i16], scales: &mut [f32]);
+/// scales (STRIP), padded with zeros. `n`: columns. `limit`: the largest integer, as `limit_of_b` returns.
+pub type QuantizeColumns =
+    fn(x: &[f32], stride: usize, n: usize, limit: f32, q: &mut [i16], scales: &mut [f32]);
+
+/// Returns the largest integer in b for products of `k` elements, so that their sum fits into 32 bits. `MAX_B` for a
+/// whole tile.
+pub fn limit_of_b(k: usize) -> f32 {
+    let limit = f64::from(i32::MAX) / (f64::from(MAX_A) * k.max(1) as f64);
+    (limit.floor() as f32).clamp(MAX_B, i16::MAX.into())
+}
 
 #[inline(always)]
-fn columns<M: Mac>(x: &[f32], stride: usize, n: usize, q: &mut [i16], scales: &mut [f32]) {
+fn columns<M: Mac>(x: &[f32], stride: usize, n: usize, limit: f32, q: &mut [i16], scales: &mut [f32]) {
     let mut largest = [0u32; STRIP];
     for row in x.chunks(stride) {
         for (largest, x) in largest.iter_mut().zip(&row[..n]) {
@@ -179,7 +187,7 @@ fn columns<M: Mac>(x: &[f32], stride: usize, n: usize, q: &mut [i16], scales: &m
     }
     let mut inverse = [0.0; STRIP];
     for j in 0..STRIP {
-        (scales[j], inverse[j]) = scale_of(largest[j], MAX_B);
+        (scales[j], inverse[j]) = scale_of(largest[j], limit);
     }
     for (rows, q) in x.chunks(PAIR * stride).zip(q.chunks_exact_mut(STRIP * PAIR)) {
         let (first, second) = rows.split_at(stride.min(rows.len()));
@@ -197,4 +205,5 @@ fn columns<M: Mac>(x: &[f32], stride: usize, n: usize, q: &mut [i16], scales: &m
 
 levels!(
     /// Quantizes columns of b.
-    pub QUANTIZE_COLUMNS = columns(x: &[f32], stride: usize, n: usize, q: &mut [i16], scales: &mut [f32]));
+    pub QUANTIZE_COLUMNS = columns(
+        x: &[f32], stride: usize, n: usize, limit: f32, q: &mut [i16], scales: &mut [f32]));

@@ -6,6 +6,7 @@ mod backends;
 #[path = "../common/mod.rs"]
 mod common;
 mod images;
+mod integers;
 mod invariance;
 mod masks;
 mod mixed;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use kernels::cpu::isa::IsaLevel;
-use kernels::ops::integer_panel::{K_TILE, PAIR, QUANTIZE_B, QUANTIZE_COLUMNS, STRIP};
+use kernels::ops::integer_panel::{K_TILE, MAX_B, PAIR, QUANTIZE_B, QUANTIZE_COLUMNS, STRIP};
 
 use super::matrix::{Direction, MAX_BLOCK, Matrix};
 
@@ -60,7 +60,7 @@ impl GroupPacker<'_> {
         }
         let strips = q.chunks_exact_mut(STRIP * K_TILE).zip(scales.chunks_exact_mut(STRIP));
         for (first, (q, scales)) in (0..columns.len()).step_by(STRIP).zip(strips) {
-            quantize(&decoded[first..], GROUP, STRIP.min(columns.len() - first), q, scales);
+            quantize(&decoded[first..], GROUP, STRIP.min(columns.len() - first), MAX_B, q, scales);
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use engine::vision::ImageKey;
-use engine::{LoadOptions, Model, TokenId, VisionFile};
+use engine::{CpuPrecision, LoadOptions, Model, TokenId, VisionFile};
 use vision::{DecodeLimits, ImageSettings, PictureSize, decode};
 use weights::WeightFile;
 
@@ -34,6 +34,7 @@ pub fn load_with_tower(
         Ok(Some(source)) => source,
     };
     options.vision = Some(VisionFile(source.file));
+    options.vision_precision = CpuPrecision::I16;
     match Model::load(file.clone(), options, progress) {
         Err(error) if load.mmproj.is_none() && error.code().starts_with("vision.") => {
             options.vision = None;

@@ -41,7 +41,7 @@ fn every_kernel_returns_the_bits_of_the_scalar() {
         };
         let (q, scales) = rows(IsaLevel::Portable, &a, k);
         let (mut packed, mut packed_scales) = (vec![7; n_pairs * STRIP * PAIR], vec![0.0; STRIP]);
-        (QUANTIZE_COLUMNS.portable)(&b, n + 3, n, &mut packed, &mut packed_scales);
+        (QUANTIZE_COLUMNS.portable)(&b, n + 3, n, MAX_B, &mut packed, &mut packed_scales);
         let (a, b) = (
             ScaledIntegers { q: &q, scales: &scales },
             ScaledIntegers { q: &packed, scales: &packed_scales },
@@ -63,7 +63,7 @@ fn the_largest_sum_fits() {
     let (a, b) = (vec![-3.0; K_TILE], vec![5.0; K_TILE]);
     let (q, scales) = rows(IsaLevel::Portable, &a, K_TILE);
     let (mut packed, mut packed_scales) = (vec![0; K_TILE * STRIP], vec![0.0; STRIP]);
-    (QUANTIZE_COLUMNS.portable)(&b, 1, 1, &mut packed, &mut packed_scales);
+    (QUANTIZE_COLUMNS.portable)(&b, 1, 1, MAX_B, &mut packed, &mut packed_scales);
     let n_pairs = K_TILE / PAIR;
     let shape = IntegerPanelShape {
         n_a: 1,
@@ -111,7 +111,7 @@ fn columns_are_quantized_like_rows() {
         let x = numbers(k * stride - 5, 6);
         for level in IsaLevel::present() {
             let (mut q, mut scales) = (vec![9; n_pairs * STRIP * PAIR], vec![9.0; STRIP]);
-            QUANTIZE_COLUMNS.at(level)(&x, stride, n, &mut q, &mut scales);
+            QUANTIZE_COLUMNS.at(level)(&x, stride, n, MAX_B, &mut q, &mut scales);
             for j in 0..STRIP {
                 let column: Vec<f32> = (0..k).map(|i| if j < n { x[i * stride + j] } else { 0.0 }).collect();
                 let mut want = vec![0; n_pairs * PAIR];
@@ -133,4 +133,14 @@ fn what_is_not_finite_stays_so() {
         }
     }
     assert_eq!((QUANTIZE_A.portable)(&[0.0, 1e-38], &mut [1, 1]), 0.0);
+}
+
+/// The shorter the products, the larger the integers.
+#[test]
+fn limits_fill_32_bits() {
+    for (k, expected) in [(256, 2048.0), (128, 4097.0), (64, 8194.0), (1, 32767.0), (0, 32767.0)] {
+        let limit = limit_of_b(k);
+        assert_eq!(limit, expected, "{k} products");
+        assert!(k as f64 * f64::from(MAX_A) * f64::from(limit) <= f64::from(i32::MAX), "{k} products");
+    }
 }
