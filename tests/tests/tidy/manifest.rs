@@ -81,6 +81,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("documents", &["contract"]),
     ("pdf-pages", &["vision", "documents"]),
     ("api-keys", &["io", "contract", "documents"]),
+    ("api-store", &["io", "contract", "documents"]),
     ("compaction", &["contract"]),
     ("prompt", &["io", "vision", "engine", "contract", "documents", "compaction", "weights"]),
     (
@@ -120,6 +121,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "session",
             "audit",
             "api-keys",
+            "api-store",
             "hub",
             "contract",
             "platform",
@@ -139,7 +141,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "guide",
         ],
     ),
-    ("server", &["io", "contract", "platform", "prompt", "documents", "app"]),
+    ("server", &["io", "contract", "platform", "prompt", "documents", "api-store", "app"]),
     ("capi", &["weights", "engine", "contract", "inference", "app"]),
     ("mcp-server", &["io", "contract", "platform", "app", "server"]),
     (
@@ -157,6 +159,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "prompt",
             "inference",
             "guide",
+            "api-store",
             "app",
             "server",
             "mcp-server",

@@ -45,6 +45,7 @@ pub use conversations::generate::{GenerateArgs, SamplingArgs};
 pub use environment::Environment;
 pub use inference::constraints::gbnf_constraint;
 pub use models::hub_client::{HubAccess, download_args};
+pub use network::api_files::ApiFile;
 pub use network::api_objects::{ApiObject, ApiObjectKind};
 pub use network::callers::{Caller, Interface};
 pub use network::external_requests::ServedModel;

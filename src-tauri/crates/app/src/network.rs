@@ -1,5 +1,6 @@
 //! The network: endpoints, the record of connections, and what is served to other programs.
 
+pub mod api_files;
 mod api_keys;
 pub mod api_objects;
 pub mod callers;

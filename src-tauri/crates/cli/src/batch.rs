@@ -3,7 +3,6 @@
 //! Guarantees that a line which can't be answered leaves the others alone, and that a batch which was ended, however
 //! it ended, goes on where it stopped.
 
-mod batch_line;
 mod results_file;
 
 use std::path::{Path, PathBuf};
@@ -11,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use api_store::BatchLine;
 use app::{App, Caller, Interface};
 use clap::Args;
 use contract::{Error, ErrorKind, Result};
@@ -19,7 +19,6 @@ use server::LocalRoutes;
 
 use crate::args::Global;
 use crate::{interrupt, open_model, out};
-use batch_line::BatchLine;
 use results_file::{BatchResult, ResultsFile};
 
 #[derive(Debug, Args)]

@@ -12,7 +12,7 @@ pub fn file(part: &Value) -> Result<String, String> {
     let name = file_name::clean(word("filename").unwrap_or_default());
     let Some(data) = word("file_data") else {
         return Err(format!(
-            "{name}: this server neither stores nor downloads files. Send `file_data` (a data URL or base64) instead of `file_id` or `file_url`."
+            "{name}: nothing is downloaded. Send `file_data` (a data URL or base64), or the `file_id` of a stored file."
         ));
     };
     let encoded = data.split_once(";base64,").map_or(data, |(_, encoded)| encoded);

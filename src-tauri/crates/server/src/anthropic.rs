@@ -1,7 +1,8 @@
-//! Anthropic's Messages API: messages, whole or streamed, in batches, counts of their tokens, and the models.
+//! Anthropic's API: messages, whole or streamed, in batches, counts of their tokens, models and files.
 
 pub mod batches;
 mod fault;
+pub mod files;
 mod messages;
 mod models;
 pub mod request;

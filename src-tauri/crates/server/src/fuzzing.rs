@@ -1,7 +1,10 @@
 //! Entry points for fuzz targets.
 
+use axum::body::Bytes;
+
 use crate::anthropic::batches;
 use crate::anthropic::request::MessagesRequest;
+use crate::file_form::FileForm;
 use crate::llama_cpp::request::LlamaCppRequest;
 use crate::ollama::pull::PullRequest;
 use crate::ollama::request::{AnswerKind, OllamaRequest};
@@ -26,6 +29,7 @@ pub fn parse_body(body: &[u8]) -> Vec<bool> {
         OllamaRequest::parse(AnswerKind::Generate, body).is_ok(),
         PullRequest::parse(body).is_ok(),
         LlamaCppRequest::parse(body).is_ok(),
+        FileForm::parse("multipart/form-data; boundary=x", &Bytes::copy_from_slice(body), "file").is_ok(),
         std::str::from_utf8(body).is_ok_and(|text| partial_json::arguments_object(text).is_some()),
     ]
 }

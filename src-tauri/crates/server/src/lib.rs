@@ -7,10 +7,12 @@
 mod anthropic;
 mod app_calls;
 pub mod base64;
+mod batch_pace;
 mod body;
 mod connections;
 mod embedding_vector;
 mod fault;
+mod file_form;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod guard;
@@ -23,6 +25,7 @@ mod llama_cpp;
 mod local_routes;
 mod metrics;
 mod model_time;
+mod multipart;
 mod ollama;
 mod openai;
 mod openapi;
@@ -37,6 +40,7 @@ mod running_turn;
 mod scanned_parts;
 mod server_control;
 mod source_check;
+mod stored_files;
 mod stream;
 mod tunes;
 mod url_parts;
@@ -121,7 +125,9 @@ pub(crate) struct RouteState {
     pub stopping: Arc<EventLog<()>>,
     pub failures: Arc<guard::Failures>,
     pub responses: Arc<openai::Responses>,
-    pub batches: Arc<anthropic::MessageBatches>,
+    pub message_batches: Arc<anthropic::MessageBatches>,
+    pub batches: Arc<openai::Batches>,
+    pub pace: Arc<batch_pace::BatchPace>,
     pub requests: Arc<metrics::RequestCounts>,
     pub recent: Arc<recent_requests::RecentRequests>,
     pub expiries: Arc<ollama::ModelExpiries>,
@@ -164,7 +170,9 @@ fn start(
         stopping: Arc::clone(&stopping),
         failures: Arc::default(),
         responses: Arc::default(),
+        message_batches: Arc::default(),
         batches: Arc::default(),
+        pace: Arc::default(),
         requests: Arc::default(),
         recent: Arc::clone(&recent),
         expiries: Arc::default(),
@@ -202,18 +210,18 @@ fn io_runtime() -> contract::Result<Runtime> {
 }
 
 fn routes(shared: RouteState) -> Router {
-    let images = axum::middleware::from_fn_with_state(shared.clone(), image_urls::fetch);
-    let scanned = axum::middleware::from_fn_with_state(shared.clone(), scanned_parts::fill_in);
     let interfaces = Router::new()
         .merge(anthropic::routes())
         .merge(ollama::routes())
         .merge(llama_cpp::routes())
-        .merge(openai::routes())
-        .layer(scanned)
-        .layer(images);
+        .merge(openai::routes());
+    let interfaces = with_contents(interfaces, &shared);
     let routes = Router::new()
         .route("/v1/models", get(anthropic::models))
         .route("/v1/models/{*id}", get(anthropic::model).delete(openai::delete_model))
+        .route("/v1/files", post(anthropic::files::create).get(anthropic::files::list))
+        .route("/v1/files/{id}", get(anthropic::files::one).delete(anthropic::files::delete))
+        .route("/v1/files/{id}/content", get(anthropic::files::content))
         .merge(interfaces)
         .merge(tunes::routes())
         .route("/api/{name}", post(app_calls::call))
@@ -231,6 +239,19 @@ fn routes(shared: RouteState) -> Router {
         .method_not_allowed_fallback(refusal::method_not_allowed)
         .with_state(shared.clone());
     guarded(routes, shared)
+}
+
+/// Puts in front of routes what requests only name: stored files, images at addresses, scanned pages.
+fn with_contents(routes: Router<RouteState>, shared: &RouteState) -> Router<RouteState> {
+    let images = axum::middleware::from_fn_with_state(shared.clone(), image_urls::fetch);
+    let scanned = axum::middleware::from_fn_with_state(shared.clone(), scanned_parts::fill_in);
+    let files = axum::middleware::from_fn_with_state(shared.clone(), stored_files::fill_in);
+    routes.layer(scanned).layer(images).layer(files)
+}
+
+/// The OpenAI-compatible routes without access control, for requests of batches.
+pub(crate) fn answer_routes(shared: RouteState) -> Router {
+    with_contents(openai::routes(), &shared).with_state(shared)
 }
 
 /// Puts the access control in front of routes.

@@ -1,13 +1,16 @@
-//! The OpenAI-compatible API: models, chat completions, completions, responses, conversations, embeddings.
+//! The OpenAI-compatible API: models, chat completions, completions, responses, conversations, embeddings, files,
+//! batches.
 //!
 //! Rejects known but unsupported fields by name; ignores unknown fields.
 
 mod answer_values;
+mod batches;
 pub mod chat;
 pub mod completions;
 mod conversations;
 pub mod embeddings;
 mod fields;
+pub mod files;
 mod format;
 mod models;
 mod not_offered;
@@ -19,6 +22,7 @@ mod sampling_fields;
 mod stored_completions;
 mod tools;
 mod turn_set;
+mod uploads;
 
 use app::{App, ServedModel};
 use axum::Router;
@@ -34,6 +38,7 @@ use crate::RouteState;
 use crate::body::read;
 use crate::fault::{OpenAiFault, json_response};
 pub use answer_values::logprobs_value;
+pub use batches::Batches;
 pub use chat::tokenize;
 use fields::Result;
 pub use models::{delete_model, model, models};
@@ -42,13 +47,13 @@ pub use responses::Responses;
 /// A path that means llama.cpp's interface where it stands without `/v1`.
 const LLAMA_CPP_PATH: &str = "/completions";
 
-/// The routes, with and without `/v1`. `lib.rs` has those of models and of token counts.
+/// The routes, with and without `/v1`. `lib.rs` has those of models, files and token counts.
 pub fn routes() -> Router<RouteState> {
     let items = get(conversations::items).post(conversations::add_items);
     let stored =
         get(stored_completions::one).post(stored_completions::update).delete(stored_completions::delete);
     let conversation = get(conversations::one).post(conversations::update).delete(conversations::delete);
-    let all: [(&str, MethodRouter<RouteState>); 18] = [
+    let all: [(&str, MethodRouter<RouteState>); 25] = [
         ("/chat/completions", post(chat::complete).get(stored_completions::list)),
         ("/chat/completions/input_tokens", post(chat::input_tokens)),
         ("/chat/completions/{id}", stored),
@@ -67,9 +72,21 @@ pub fn routes() -> Router<RouteState> {
         ("/conversations/{id}", conversation),
         ("/conversations/{id}/items", items),
         ("/conversations/{id}/items/{item}", get(conversations::item).delete(conversations::delete_item)),
+        ("/batches", post(batches::create).get(batches::list)),
+        ("/batches/{id}", get(batches::one)),
+        ("/batches/{id}/cancel", post(batches::cancel)),
+        ("/uploads", post(uploads::create)),
+        ("/uploads/{id}/parts", post(uploads::add_part)),
+        ("/uploads/{id}/complete", post(uploads::complete)),
+        ("/uploads/{id}/cancel", post(uploads::cancel)),
     ];
-    let router =
-        Router::new().route("/models", get(models)).route("/models/{*id}", get(model).delete(delete_model));
+    // `lib.rs` has them with `/v1`, where Anthropic's clients use the same paths.
+    let router = Router::new()
+        .route("/models", get(models))
+        .route("/models/{*id}", get(model).delete(delete_model))
+        .route("/files", post(files::create).get(files::list))
+        .route("/files/{id}", get(files::one).delete(files::delete))
+        .route("/files/{id}/content", get(files::content));
     let router = router.merge(not_offered::routes());
     all.into_iter().fold(router, |router, (path, methods)| {
         let router = match path {

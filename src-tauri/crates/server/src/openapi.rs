@@ -5,6 +5,7 @@
 mod operations;
 mod other_interfaces;
 mod schemas;
+mod shapes;
 
 use axum::response::Response;
 use serde_json::{Map, Value, json};
@@ -67,13 +68,18 @@ fn described(operation: &Operation) -> Value {
     let in_path = operation.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
     let mut parameters: Vec<Value> =
         in_path.map(|name| parameter(name, "path", json!({ "type": "string", "minLength": 1 }))).collect();
-    parameters.extend(operation.query.iter().map(|name| parameter(name, "query", query_schema(name))));
+    parameters.extend(
+        operation.query.iter().map(|name| parameter(name, "query", query_schema(operation.tag, name))),
+    );
     if !parameters.is_empty() {
         value["parameters"] = parameters.into();
     }
     if let Some(schema) = operation.body {
-        let content = json!({ "application/json": { "schema": reference(schema) } });
-        value["requestBody"] = json!({ "required": true, "content": content });
+        let kind = if schema.ends_with("Form") { "multipart/form-data" } else { "application/json" };
+        let content = json!({ kind: { "schema": reference(schema) } });
+        // A body whose fields are all optional may be missing.
+        let is_required = all_schemas()[schema]["required"].is_array();
+        value["requestBody"] = json!({ "required": is_required, "content": content });
     }
     if operation.is_public {
         value["security"] = json!([]);
@@ -85,8 +91,9 @@ fn parameter(name: &str, place: &str, schema: Value) -> Value {
     json!({ "name": name, "in": place, "required": place == "path", "schema": schema })
 }
 
-fn query_schema(name: &str) -> Value {
+fn query_schema(tag: &str, name: &str) -> Value {
     match name {
+        "limit" if tag == "Anthropic" => json!({ "type": "integer", "minimum": 1, "maximum": 1000 }),
         "limit" | "starting_after" => json!({ "type": "integer", "minimum": 0 }),
         "order" => json!({ "enum": ["asc", "desc"] }),
         "stream" => json!({ "type": "boolean" }),
@@ -116,6 +123,7 @@ fn responses(operation: &Operation) -> Value {
         }
         ResponseKind::Lines => json!({ "application/x-jsonl": events() }),
         ResponseKind::Events => json!({ "text/event-stream": events() }),
+        ResponseKind::Bytes => json!({ "application/octet-stream": {} }),
         ResponseKind::Text => json!({ "text/plain": { "schema": { "type": "string" } } }),
     };
     json!({

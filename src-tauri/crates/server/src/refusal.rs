@@ -1,6 +1,6 @@
 //! Requests that are refused before a route reads them, in the form of the interface that they were meant for.
 
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use serde_json::{Value, json};
 
@@ -20,6 +20,10 @@ struct Refusal {
 pub fn refuse(status: StatusCode, code: &str, message: &str, remedy: &str) -> Response {
     let refusal = Refusal { status, code: code.into(), message: message.into(), remedy: remedy.into() };
     let mut response = json_response(status, &refusal.body(ErrorForm::General));
+    if status.is_server_error() {
+        // A retry would fail the same way.
+        response.headers_mut().insert("x-should-retry", HeaderValue::from_static("false"));
+    }
     response.extensions_mut().insert(refusal);
     response
 }

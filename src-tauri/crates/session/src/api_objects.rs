@@ -31,6 +31,11 @@ impl Session {
         api_object::list(self.db(), kind, owner, parent)
     }
 
+    /// Ids of all objects, of all owners.
+    pub fn api_object_ids(&self) -> Result<Vec<String>> {
+        api_object::ids(self.db())
+    }
+
     /// Removes an object with its children. False if the owner has none with that id.
     pub fn remove_api_object(&mut self, kind: &str, owner: &str, id: &str) -> Result<bool> {
         api_object::remove(self.db(), kind, owner, id)
@@ -91,5 +96,6 @@ mod tests {
         // the items of a conversation that went go with it
         assert_eq!(list(&db, "item", "", None).unwrap().len(), 0);
         assert_eq!(list(&db, "response", "", None).unwrap().len(), 1);
+        assert_eq!(api_object::ids(&db).unwrap(), ["r"]);
     }
 }

@@ -1,5 +1,5 @@
 //! What programs stored over HTTP, as JSON: chat completions, responses, conversations and their items, batches and
-//! their results.
+//! their results, entries of files and uploads.
 
 use contract::{Error, Result};
 use serde_json::Value;
@@ -16,6 +16,10 @@ pub enum ApiObjectKind {
     ConversationItem,
     MessageBatch,
     MessageBatchResult,
+    Batch,
+    File,
+    Upload,
+    UploadPart,
 }
 
 impl ApiObjectKind {
@@ -28,6 +32,10 @@ impl ApiObjectKind {
             Self::ConversationItem => "conversation.item",
             Self::MessageBatch => "message_batch",
             Self::MessageBatchResult => "message_batch.result",
+            Self::Batch => "batch",
+            Self::File => "file",
+            Self::Upload => "upload",
+            Self::UploadPart => "upload.part",
         }
     }
 }
@@ -39,7 +47,7 @@ pub struct ApiObject {
     pub kind: ApiObjectKind,
     /// Id of the key that stored it (its id); other keys don't see it.
     pub owner: String,
-    /// The conversation of an item, the batch of a result.
+    /// The conversation of an item, the batch of a result, the upload of a part.
     pub parent: Option<String>,
     pub body: Value,
     pub created_ms: i64,

@@ -87,7 +87,7 @@ impl App {
             Some(model) => self.model_served(&model),
             None => Err(Error::not_found(
                 "model.none_embeds",
-                "No model was given, and no embedding model is selected.",
+                "No model that computes embeddings was named, and none is selected.",
                 "Add a model to the request, or choose one under \"Embedding model\" in the settings.",
             )),
         }

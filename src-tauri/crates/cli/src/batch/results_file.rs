@@ -6,11 +6,11 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use api_store::{BatchForm, BatchLine, BatchRequest, LineRefusal};
 use contract::{Error, ErrorKind, Result};
 use io::{FileLock, Io, RealIo};
 use serde_json::{Value, json};
 
-use super::batch_line::{BatchForm, BatchLine, BatchRequest, LineRefusal};
 use super::text_at;
 
 /// Largest file of results that is continued.

@@ -78,7 +78,7 @@ async fn create(CallerState(shared): CallerState, owner: ObjectOwner, body: Body
         };
         let (app, stored) = (shared.app.clone(), batch.clone());
         blocking(move || app.put_api_objects(vec![stored])).await?;
-        shared.batches.ensure_runs(&shared.app, &batch);
+        shared.message_batches.ensure_runs(&shared, &batch);
         described(&shared, batch).await
     };
     respond(created.await)
@@ -121,7 +121,7 @@ async fn stored(shared: &RouteState, owner: &ObjectOwner, id: &str) -> Result<Ap
     let (app, name, wanted) = (shared.app.clone(), owner.0.clone(), id.to_owned());
     let found = blocking(move || app.api_object(KIND, &name, &wanted)).await?;
     let batch = found.ok_or_else(|| no_such(id))?;
-    shared.batches.ensure_runs(&shared.app, &batch);
+    shared.message_batches.ensure_runs(shared, &batch);
     Ok(batch)
 }
 
@@ -174,7 +174,7 @@ async fn cancel(CallerState(shared): CallerState, owner: ObjectOwner, Path(id): 
             batch.body["cancel_ms"] = json!(RealClock::new().now_utc_ms());
             let (app, changed) = (shared.app.clone(), batch.clone());
             blocking(move || app.put_api_objects(vec![changed])).await?;
-            shared.batches.cancel(&id);
+            shared.message_batches.cancel(&id);
         }
         described(&shared, batch).await
     };

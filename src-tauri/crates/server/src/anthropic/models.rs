@@ -50,7 +50,8 @@ pub async fn model(state: CallerState, headers: HeaderMap, path: Path<String>) -
     answer(found.map(|model| model_value(&model)))
 }
 
-fn is_anthropic(headers: &HeaderMap) -> bool {
+/// Whether a request comes from a client of Anthropic's.
+pub fn is_anthropic(headers: &HeaderMap) -> bool {
     headers.contains_key(ANTHROPIC_VERSION)
 }
 

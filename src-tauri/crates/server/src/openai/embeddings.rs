@@ -11,7 +11,7 @@ use super::fields::{Fields, Result, object};
 use super::{answered, blocking, ok};
 use crate::base64;
 use crate::embedding_vector::shorten;
-use crate::fault::OpenAiFault;
+use crate::fault::{CONTEXT_FULL_TYPE, OpenAiFault};
 use crate::guard::CallerState;
 
 /// Largest number of texts per request, as in OpenAI's API.
@@ -83,9 +83,15 @@ fn about_dimensions(message: String) -> OpenAiFault {
     OpenAiFault::invalid("dimensions", message)
 }
 
-/// Attributes a length error to `input` instead of `messages`.
+/// Attributes a length error to `input` instead of `messages`: there is no conversation to shorten.
 fn about_input(fault: OpenAiFault) -> OpenAiFault {
     match (fault.param.as_deref(), fault.code.as_deref()) {
+        (Some("messages"), _) if fault.kind == CONTEXT_FULL_TYPE => {
+            // "N tokens in the context and M more exceed its L tokens."
+            let numbers = fault.message.split_inclusive('.').next().unwrap_or_default();
+            let message = format!("An input is too large to process: {numbers} Shorten it or split it.");
+            OpenAiFault { param: Some("input".into()), message, ..fault }
+        }
         (Some("messages"), _) | (None, Some("request.empty" | "request.token_unknown")) => {
             OpenAiFault { param: Some("input".into()), ..fault }
         }
@@ -188,6 +194,22 @@ mod tests {
 
     fn parse(body: &str) -> Result<EmbeddingsRequest> {
         EmbeddingsRequest::parse(body.as_bytes())
+    }
+
+    #[test]
+    fn an_input_that_is_too_long_is_no_conversation() {
+        let error = contract::Error::input(
+            "request.context_full",
+            "0 tokens in the context and 80 more exceed its 64 tokens.",
+            "Start a new conversation.",
+        );
+        let fault = about_input(error.into());
+        assert_eq!((fault.param.as_deref(), fault.kind), (Some("input"), CONTEXT_FULL_TYPE));
+        assert_eq!(
+            fault.message,
+            "An input is too large to process: 0 tokens in the context and 80 more exceed its 64 tokens. \
+             Shorten it or split it."
+        );
     }
 
     #[test]

@@ -11,18 +11,28 @@ use crate::RouteState;
 use crate::body::read;
 use crate::refusal::refuse;
 
-/// The first part of the path, and what to do instead.
+/// The first part of the path behind `/v1/`, and what to do instead.
 const NOT_OFFERED: &[(&str, &str)] = &[
-    ("files", "Send the content of the file in the messages of the request."),
-    ("uploads", "Send the content of the file in the messages of the request."),
-    ("batches", "Answer the file with `nook batch --jsonl F`, which takes lines in OpenAI's batch form."),
     ("fine_tuning", "Use /api/v1/tunes, or `nook tune`."),
-    ("vector_stores", "Use /v1/embeddings and /v1/rerank."),
+    ("vector_stores", "Use /v1/embeddings and /v1/rerank, or send files in the messages of a request."),
     ("moderations", "Ask a model with /v1/chat/completions."),
     ("images", "Only texts are generated; models that see take images in /v1/chat/completions."),
+    ("videos", "Only texts are generated; models that see take images in /v1/chat/completions."),
     ("audio", "Only texts are generated."),
+    ("realtime", "Stream the answer of /v1/responses or /v1/chat/completions."),
+    ("live", "Stream the answer of /v1/responses or /v1/chat/completions."),
+    ("evals", "Answer the examples with /v1/batches and compare the results."),
+    ("containers", "Tools run in the client: answer with /v1/responses and `tools`."),
+    ("skills", "Send what the model has to know in `instructions` or `system`."),
     ("assistants", "Use /v1/responses and /v1/conversations."),
     ("threads", "Use /v1/responses and /v1/conversations."),
+    ("chatkit", "Use /v1/responses and /v1/conversations."),
+    ("agents", "Use /v1/responses or /v1/messages; the client runs the tools."),
+    ("sessions", "Use /v1/responses or /v1/messages; the client runs the tools."),
+    ("environments", "Use /v1/responses or /v1/messages; the client runs the tools."),
+    ("decisions", "Ask a model with /v1/responses and a JSON schema in `text.format`."),
+    ("organization", "Keys are managed with `nook keys`, and counts are in /api/v1/stats."),
+    ("organizations", "Keys are managed with `nook keys`, and counts are in /api/v1/stats."),
 ];
 
 /// Routes that answer 501.
@@ -41,6 +51,6 @@ async fn refused(OriginalUri(uri): OriginalUri, body: Body) -> Response {
     }
     let name = uri.path().split('/').nth(2).unwrap_or_default();
     let remedy = NOT_OFFERED.iter().find(|(offered, _)| *offered == name).map_or("", |(_, remedy)| remedy);
-    let message = format!("This server does not have OpenAI's /v1/{name}.");
+    let message = format!("This server does not have {}: no route begins with /v1/{name}.", uri.path());
     refuse(StatusCode::NOT_IMPLEMENTED, "server.not_offered", &message, remedy)
 }

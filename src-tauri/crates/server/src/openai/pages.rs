@@ -45,7 +45,18 @@ impl ListQuery {
 }
 
 /// One page of `all`, which are objects with ids, oldest first.
-pub fn page(mut all: Vec<Value>, query: &ListQuery, default: ListOrder) -> Value {
+pub fn page(all: Vec<Value>, query: &ListQuery, default: ListOrder) -> Value {
+    page_within(all, query, default, DEFAULT_PAGE, MAX_PAGE)
+}
+
+/// As `page`, where a page has `default_limit` entries unless the client says so, and `max_limit` at most.
+pub fn page_within(
+    mut all: Vec<Value>,
+    query: &ListQuery,
+    default: ListOrder,
+    default_limit: usize,
+    max_limit: usize,
+) -> Value {
     if query.order.unwrap_or(default) == ListOrder::Desc {
         all.reverse();
     }
@@ -54,7 +65,7 @@ pub fn page(mut all: Vec<Value>, query: &ListQuery, default: ListOrder) -> Value
         let start = all.iter().position(|entry| entry["id"] == **after).map_or(all.len(), |at| at + 1);
         all.drain(..start);
     }
-    let limit = query.limit.filter(|limit| *limit > 0).unwrap_or(DEFAULT_PAGE).min(MAX_PAGE);
+    let limit = query.limit.filter(|limit| *limit > 0).unwrap_or(default_limit).min(max_limit);
     let has_more = all.len() > limit;
     all.truncate(limit);
     let id = |entry: Option<&Value>| entry.map_or(Value::Null, |entry| entry["id"].clone());

@@ -72,7 +72,7 @@ fn ranked(app: &App, request: &RerankRequest) -> contract::Result<(String, Passa
             outcome => return outcome,
         }
     }
-    Err(contract::Error::input(
+    Err(contract::Error::not_found(
         "model.no_reranker",
         "No model of the library scores documents.",
         "Add a reranker, or name one in `model`.",

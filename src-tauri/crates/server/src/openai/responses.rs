@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use app::{ApiObject, ApiObjectKind, GenerateArgs};
 use axum::body::Body;
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use contract::protocol::Prompt;
 use serde_json::{Value, json};
@@ -223,7 +224,10 @@ pub async fn cancel(
     let cancelled = async {
         let object = stored(&shared, &owner, &id).await?;
         if object.body["response"]["background"] != true {
-            return Err(OpenAiFault::invalid(None, "Only responses with `background` can be cancelled."));
+            return Err(OpenAiFault {
+                status: StatusCode::CONFLICT,
+                ..OpenAiFault::invalid(None, "Only responses with `background` can be cancelled.")
+            });
         }
         let Some(live) = shared.responses.get(&owner.0, &id).filter(|live| !live.is_over()) else {
             return Ok(ok(&object.body["response"]));

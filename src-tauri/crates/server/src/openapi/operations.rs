@@ -11,7 +11,7 @@ pub struct Operation {
     pub tag: &'static str,
     /// Names of query parameters.
     pub query: &'static [&'static str],
-    /// Schema of the body.
+    /// Schema of the body, which is a form where the name ends so.
     pub body: Option<&'static str>,
     pub response: ResponseKind,
     /// Needs no key.
@@ -32,9 +32,11 @@ pub enum ResponseKind {
     Events,
     /// Plain text.
     Text,
+    /// The bytes of a file.
+    Bytes,
 }
 
-use ResponseKind::{Events, Json, JsonOrEvents, Text};
+use ResponseKind::{Bytes, Events, Json, JsonOrEvents, Text};
 
 const PAGE: &[&str] = &["after", "limit", "order"];
 
@@ -153,6 +155,27 @@ pub static OPERATIONS: &[Operation] = &[
         Json("Anything"),
     ),
     post("/v1/rerank", "Scores how well documents answer a query.", Some("RerankRequest"), Json("Anything")),
+    post("/v1/files", "Stores a file.", Some("FileForm"), Json("File")),
+    Operation {
+        query: &["after", "limit", "order", "purpose"],
+        ..get("/v1/files", "Lists stored files.", Json("FileList"))
+    },
+    get("/v1/files/{id}", "Reads what is known of a file.", Json("File")),
+    delete("/v1/files/{id}", "Deletes a file."),
+    get("/v1/files/{id}/content", "Reads the content of a file.", Bytes),
+    post("/v1/uploads", "Begins a file that comes in parts.", Some("UploadRequest"), Json("Upload")),
+    post("/v1/uploads/{id}/parts", "Adds a part to an upload.", Some("PartForm"), Json("Object")),
+    post("/v1/uploads/{id}/complete", "Makes a file of the parts.", Some("CompleteRequest"), Json("Upload")),
+    post("/v1/uploads/{id}/cancel", "Cancels an upload.", None, Json("Upload")),
+    post(
+        "/v1/batches",
+        "Answers the requests of a stored file while no client waits.",
+        Some("FileBatchRequest"),
+        Json("Batch"),
+    ),
+    paged(get("/v1/batches", "Lists batches.", Json("List"))),
+    get("/v1/batches/{id}", "Reads how far a batch is.", Json("Batch")),
+    post("/v1/batches/{id}/cancel", "Begins no more of a batch.", None, Json("Batch")),
     ours(post("/api/{name}", "Runs a use case of the application.", Some("Arguments"), Json("Anything"))),
     ours(post("/api/v1/{name}", "Runs a use case of the application.", Some("Arguments"), Json("Anything"))),
     ours(Operation {
@@ -161,11 +184,11 @@ pub static OPERATIONS: &[Operation] = &[
     }),
     ours(get("/api/events", "Streams the events of the application.", Events)),
     ours(get("/api/v1/tunes", "Lists fine-tuning runs.", Json("Anything"))),
-    ours(post("/api/v1/tunes", "Starts a fine-tuning run.", Some("Arguments"), Json("Object"))),
+    ours(post("/api/v1/tunes", "Starts a fine-tuning run.", Some("TuneRequest"), Json("Object"))),
     ours(post(
         "/api/v1/tunes/preview",
         "Shows what a run would learn and how long it would take.",
-        Some("Arguments"),
+        Some("TuneRequest"),
         Json("Object"),
     )),
     ours(get("/api/v1/tunes/{id}", "Reads a run with all its steps.", Json("Object"))),

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::operations::ResponseKind::{Json, JsonOrEvents, JsonOrLines, Lines};
 use super::operations::{Operation, delete, get, post};
-use super::schemas::{count, number, object, optional, text};
+use super::shapes::{self, count, number, object, optional, text};
 
 const fn anthropic(operation: Operation) -> Operation {
     Operation { tag: "Anthropic", ..operation }
@@ -130,12 +130,12 @@ pub fn schemas() -> Value {
             &["id", "type", "role", "model", "content", "usage"],
         ),
         "BatchRequest": object(
-            json!({ "requests": { "type": "array", "items": batch_part(), "minItems": 1, "maxItems": 10_000 } }),
+            json!({ "requests": { "type": "array", "items": batch_part(), "minItems": 1, "maxItems": 10_000, "uniqueItems": true } }),
             &["requests"],
         ),
         "MessageBatch": batch(),
         "BatchList": object(json!({ "data": { "type": "array", "items": batch() } }), &["data"]),
-        "OllamaChatRequest": ollama_request(&json!({ "messages": messages(), "tools": optional("array") })),
+        "OllamaChatRequest": ollama_request(&json!({ "messages": messages(), "tools": shapes::chat_tools() })),
         "OllamaGenerateRequest": ollama_request(&json!({
             "prompt": optional("string"), "system": optional("string"), "suffix": optional("string"),
             "raw": optional("boolean"), "images": images(),
@@ -145,12 +145,12 @@ pub fn schemas() -> Value {
             &["model", "created_at", "done"],
         ),
         "OllamaModels": object(json!({ "models": { "type": "array", "items": any_object() } }), &["models"]),
-        "OllamaModelName": object(json!({ "model": text() }), &["model"]),
+        "OllamaModelName": object(json!({ "model": model_name() }), &["model"]),
         "OllamaEmbedRequest": object(
-            json!({ "model": text(), "input": { "type": ["string", "array"] } }),
-            &["model", "input"],
+            json!({ "model": model_name(), "input": embedded() }),
+            &["model"],
         ),
-        "OllamaEmbeddingsRequest": object(json!({ "model": text(), "prompt": text() }), &["model", "prompt"]),
+        "OllamaEmbeddingsRequest": object(json!({ "model": model_name(), "prompt": text() }), &["model", "prompt"]),
         "LlamaCppRequest": llama_cpp_request(&json!({ "prompt": { "type": ["string", "array", "object"] } }), &["prompt"]),
         "InfillRequest": llama_cpp_request(
             &json!({
@@ -169,12 +169,12 @@ pub fn schemas() -> Value {
         ),
         "DetokenizeRequest": object(
             json!({ "model": optional("string"), "tokens": { "type": "array", "items": { "type": "integer", "minimum": 0 } } }),
-            &["tokens"],
+            &[],
         ),
         "TemplateRequest": object(
             json!({
                 "model": optional("string"), "messages": messages(), "add_generation_prompt": optional("boolean"),
-                "chat_template_kwargs": optional("object"), "tools": optional("array"),
+                "chat_template_kwargs": optional("object"), "tools": shapes::chat_tools(),
             }),
             &["messages"],
         ),
@@ -194,6 +194,16 @@ fn batch() -> Value {
         }),
         &["id", "type", "request_counts", "processing_status"],
     )
+}
+
+/// Ollama's interface needs a name.
+fn model_name() -> Value {
+    json!({ "type": "string", "minLength": 1 })
+}
+
+/// One text or several.
+fn embedded() -> Value {
+    json!({ "anyOf": [text(), { "type": "array", "items": text(), "maxItems": 2048 }] })
 }
 
 /// Images as base64.
@@ -220,17 +230,17 @@ fn messages_request() -> Value {
             "max_tokens": count(1), "system": { "type": ["string", "array", "null"] },
             "temperature": number(0.0, 1.0), "top_p": number(0.0, 1.0), "top_k": count(0),
             "stop_sequences": { "type": ["array", "null"], "items": text() }, "stream": optional("boolean"),
-            "tools": optional("array"), "tool_choice": optional("object"), "thinking": optional("object"),
+            "tools": shapes::anthropic_tools(), "tool_choice": optional("object"), "thinking": optional("object"),
             "output_config": optional("object"),
         }),
-        &["model", "messages"],
+        &["messages"],
     )
 }
 
 /// Fields of every request to Ollama's interface that answers, and others.
 fn ollama_request(properties: &Value) -> Value {
     let mut all = json!({
-        "model": text(), "stream": optional("boolean"), "options": optional("object"),
+        "model": model_name(), "stream": optional("boolean"), "options": optional("object"),
         "format": { "type": ["string", "object", "null"] }, "think": { "type": ["boolean", "string", "null"] },
         "keep_alive": { "type": ["number", "string", "null"] },
     });
@@ -245,7 +255,7 @@ fn llama_cpp_request(properties: &Value, required: &[&str]) -> Value {
     let mut all = json!({
         "model": optional("string"), "n_predict": count(-1), "temperature": optional("number"),
         "top_k": optional("integer"), "top_p": number(0.0, 1.0), "min_p": number(0.0, 1.0),
-        "repeat_penalty": optional("number"), "presence_penalty": number(-2.0, 2.0),
+        "repeat_penalty": number(0.5, 2.0), "presence_penalty": number(-2.0, 2.0),
         "frequency_penalty": number(-2.0, 2.0), "seed": optional("integer"),
         "stop": { "type": ["string", "array", "null"] }, "n_probs": count(0), "stream": optional("boolean"),
         "grammar": optional("string"), "json_schema": optional("object"), "return_tokens": optional("boolean"),

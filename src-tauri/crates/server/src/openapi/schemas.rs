@@ -3,6 +3,8 @@
 
 use serde_json::{Value, json};
 
+use super::shapes::{self, count, integer, number, object, optional, text};
+
 /// The schemas of OpenAI's interface and the application's by name.
 pub fn all() -> Value {
     json!({
@@ -10,12 +12,13 @@ pub fn all() -> Value {
         "Object": { "type": "object" },
         "Anything": {},
         "Arguments": { "type": ["object", "null"] },
+        "TuneRequest": tune_request(),
         "Metadata": object(json!({ "metadata": metadata() }), &[]),
         "ChatRequest": chat_request(),
         "CompletionRequest": completion_request(),
         "ResponseRequest": response_request(),
         "ConversationRequest": object(json!({ "items": items(), "metadata": metadata() }), &[]),
-        "ItemsRequest": object(json!({ "items": items() }), &["items"]),
+        "ItemsRequest": object(json!({ "items": some_items() }), &["items"]),
         "EmbeddingsRequest": embeddings_request(),
         "RerankRequest": rerank_request(),
         "ModelList": list("Model"),
@@ -38,16 +41,58 @@ pub fn all() -> Value {
             &["index", "embedding"],
         ),
         "EmbeddingList": list("Embedding"),
+        "FileForm": object(json!({ "file": bytes(), "purpose": purpose() }), &["file", "purpose"]),
+        "PartForm": object(json!({ "data": bytes() }), &["data"]),
+        "File": file(),
+        "FileList": list("File"),
+        "UploadRequest": object(
+            json!({ "bytes": size(), "filename": text(), "mime_type": text(), "purpose": purpose() }),
+            &["bytes", "filename", "mime_type", "purpose"],
+        ),
+        "CompleteRequest": object(json!({ "part_ids": { "type": "array", "items": text() } }), &["part_ids"]),
+        "Upload": object(
+            json!({ "id": text(), "object": { "const": "upload" }, "status": text() }),
+            &["id", "object", "status"],
+        ),
+        "FileBatchRequest": object(
+            json!({
+                "input_file_id": text(), "endpoint": { "enum": ["/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/v1/responses", "/v1/rerank"] },
+                "completion_window": { "const": "24h" }, "metadata": metadata(),
+            }),
+            &["input_file_id", "endpoint", "completion_window"],
+        ),
+        "Batch": object(
+            json!({ "id": text(), "object": { "const": "batch" }, "status": text(), "request_counts": { "type": "object" } }),
+            &["id", "object", "status", "request_counts"],
+        ),
     })
 }
 
-/// An object with these properties.
-pub fn object(properties: Value, required: &[&str]) -> Value {
-    let mut value = json!({ "type": "object", "properties": properties });
-    if !required.is_empty() {
-        value["required"] = json!(required);
-    }
-    value
+fn size() -> Value {
+    json!({ "type": "integer", "minimum": 0, "maximum": api_store::MAX_FILE_BYTES })
+}
+
+fn bytes() -> Value {
+    json!({ "type": "string", "format": "binary" })
+}
+
+fn purpose() -> Value {
+    json!({ "enum": ["assistants", "batch", "fine-tune", "vision", "user_data", "evals"] })
+}
+
+fn tune_request() -> Value {
+    let data = object(json!({ "from": { "enum": ["path", "text", "chats"] } }), &["from"]);
+    object(json!({ "model": text(), "name": text(), "data": data }), &["model", "name", "data"])
+}
+
+fn file() -> Value {
+    object(
+        json!({
+            "id": text(), "object": { "const": "file" }, "bytes": { "type": "integer" }, "filename": text(),
+            "created_at": { "type": "integer" }, "purpose": text(),
+        }),
+        &["id", "object", "bytes", "filename", "created_at", "purpose"],
+    )
 }
 
 fn list(schema: &str) -> Value {
@@ -74,36 +119,16 @@ fn answer(kind: &str) -> Value {
     )
 }
 
-/// A text.
-pub fn text() -> Value {
-    json!({ "type": "string" })
-}
-
-/// A value of this type, or null.
-pub fn optional(kind: &str) -> Value {
-    json!({ "type": [kind, "null"] })
-}
-
-/// A number of a range, or null.
-pub fn number(min: f64, max: f64) -> Value {
-    json!({ "type": ["number", "null"], "minimum": min, "maximum": max })
-}
-
-fn integer(min: i64, max: i64) -> Value {
-    json!({ "type": ["integer", "null"], "minimum": min, "maximum": max })
-}
-
-/// A whole number from `min`, or null.
-pub fn count(min: i64) -> Value {
-    json!({ "type": ["integer", "null"], "minimum": min })
-}
-
 fn metadata() -> Value {
     json!({ "type": ["object", "null"], "maxProperties": 16, "additionalProperties": { "type": "string" } })
 }
 
 fn items() -> Value {
     json!({ "type": ["array", "null"], "items": { "type": "object" }, "maxItems": 20 })
+}
+
+fn some_items() -> Value {
+    json!({ "type": "array", "items": { "type": "object" }, "minItems": 1, "maxItems": 20 })
 }
 
 fn stop() -> Value {
@@ -120,7 +145,7 @@ fn generation() -> Value {
     json!({
         "model": optional("string"), "stream": optional("boolean"), "seed": optional("integer"), "stop": stop(),
         "temperature": number(0.0, 2.0), "top_p": number(0.0, 1.0), "min_p": number(0.0, 1.0), "top_k": count(0),
-        "repeat_penalty": optional("number"), "presence_penalty": number(-2.0, 2.0),
+        "repeat_penalty": number(0.5, 2.0), "presence_penalty": number(-2.0, 2.0),
         "frequency_penalty": number(-2.0, 2.0), "logit_bias": logit_bias(), "ignore_eos": optional("boolean"),
         "dry_multiplier": number(0.0, 100.0), "dry_base": number(1.0, 100.0), "dry_allowed_length": count(0),
         "dry_penalty_last_n": optional("integer"),
@@ -155,8 +180,8 @@ fn chat_request() -> Value {
         "messages": { "type": "array", "items": message, "minItems": 1, "maxItems": 10_000 },
         "max_completion_tokens": count(-1), "max_tokens": count(-1), "n": integer(1, 128),
         "stream_options": stream_options(), "logprobs": optional("boolean"), "top_logprobs": integer(0, 20),
-        "tools": optional("array"), "tool_choice": { "type": ["string", "object", "null"] },
-        "parallel_tool_calls": optional("boolean"), "functions": optional("array"),
+        "tools": shapes::chat_tools(), "tool_choice": { "type": ["string", "object", "null"] },
+        "parallel_tool_calls": optional("boolean"), "functions": shapes::functions(),
         "function_call": { "type": ["string", "object", "null"] }, "response_format": optional("object"),
         "reasoning_effort": optional("string"), "reasoning_budget": count(0),
         "chat_template_kwargs": optional("object"), "store": optional("boolean"), "metadata": metadata(),
@@ -179,7 +204,7 @@ fn response_request() -> Value {
         "input": { "type": ["string", "array", "null"] }, "instructions": optional("string"),
         "previous_response_id": optional("string"), "conversation": { "type": ["string", "object", "null"] },
         "max_output_tokens": count(-1), "store": optional("boolean"), "background": optional("boolean"),
-        "tools": optional("array"), "tool_choice": { "type": ["string", "object", "null"] },
+        "tools": shapes::response_tools(), "tool_choice": { "type": ["string", "object", "null"] },
         "parallel_tool_calls": optional("boolean"), "reasoning": optional("object"), "text": optional("object"),
         "include": optional("array"), "top_logprobs": integer(0, 20), "metadata": metadata(),
     });
@@ -188,9 +213,10 @@ fn response_request() -> Value {
 
 fn rerank_request() -> Value {
     let documents = json!({ "type": "array", "minItems": 1, "items": { "type": ["string", "object"] } });
+    let texts = json!({ "type": "array", "minItems": 1, "items": text() });
     object(
         json!({
-            "model": text(), "query": text(), "documents": documents, "texts": documents, "top_n": count(1),
+            "model": text(), "query": text(), "documents": documents, "texts": texts, "top_n": count(1),
             "return_documents": optional("boolean"), "return_text": optional("boolean"),
         }),
         &["model", "query"],

@@ -224,7 +224,7 @@ fn a_response_in_the_background_is_cancelled() {
     let other = done(server.ask("POST", "/v1/responses", &json!({ "input": "x", "max_output_tokens": 1 })));
     assert_eq!(other["incomplete_details"]["reason"], "max_output_tokens");
     let path = format!("/v1/responses/{}/cancel", other["id"].as_str().unwrap());
-    fails(&server.ask("POST", &path, &Value::Null), 400, None);
+    fails(&server.ask("POST", &path, &Value::Null), 409, None);
 }
 
 #[test]
@@ -358,18 +358,21 @@ fn routes_exist_with_and_without_v1() {
 fn what_is_not_offered_says_what_to_do_instead() {
     let server = Fixture::new("not-offered");
     for (method, path, remedy) in [
-        ("POST", "/v1/files", "content of the file"),
-        ("GET", "/v1/files/file-1/content", "content of the file"),
-        ("POST", "/v1/batches", "nook batch"),
-        ("POST", "/v1/batches/b/cancel", "nook batch"),
+        ("POST", "/v1/moderations", "/v1/chat/completions"),
+        ("GET", "/v1/vector_stores/x/files", "/v1/embeddings"),
+        ("POST", "/v1/fine_tuning/jobs", "nook tune"),
+        ("GET", "/v1/evals", "/v1/batches"),
+        ("GET", "/v1/organizations/api_keys", "nook keys"),
     ] {
         let answer = server.ask(method, path, &json!({ "purpose": "batch" }));
         assert_eq!(answer.status, 501, "{answer:?}");
         let error = answer.json()["error"].clone();
         assert_eq!(error["code"], "server.not_offered");
+        assert!(error["message"].as_str().unwrap().contains(path), "{error}");
+        assert!(answer.headers.contains("x-should-retry: false"), "{answer:?}");
         assert!(error.to_string().contains(remedy), "{error}");
     }
-    assert_eq!(server.raw("GET", "/v1/batches", &[], "").status, 401, "it wants the key");
+    assert_eq!(server.raw("GET", "/v1/evals", &[], "").status, 401, "it wants the key");
 }
 
 #[test]

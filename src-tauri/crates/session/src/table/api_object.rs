@@ -77,6 +77,13 @@ pub(crate) fn list(
     super::readable_rows(rows)
 }
 
+/// Ids of all objects.
+pub(crate) fn ids(db: &Connection) -> Result<Vec<String>> {
+    let mut statement = db.prepare_cached("SELECT id FROM api_object")?;
+    let ids = statement.query_map([], |row| row.get(0))?;
+    super::readable_rows(ids)
+}
+
 /// Removes an object with its children. False if there is none.
 pub(crate) fn remove(db: &Connection, kind: &str, owner: &str, id: &str) -> Result<bool> {
     let sql = "DELETE FROM api_object WHERE id = ?1 AND kind = ?2 AND owner = ?3";

@@ -12,13 +12,12 @@ use tokio::task::JoinSet;
 
 use super::values::{BatchState, requests};
 use super::{KIND, RESULT};
+use crate::RouteState;
 use crate::anthropic::fault::AnthropicFault;
 use crate::anthropic::message;
+use crate::batch_pace::{AT_ONCE, BatchTicket};
 use crate::openai::new_id;
 use crate::running_turn::blocking;
-
-/// Requests of one batch that are answered at the same time. Clients who wait have the rest.
-const AT_ONCE: usize = 4;
 
 /// The batches that run.
 #[derive(Default)]
@@ -33,7 +32,7 @@ impl MessageBatches {
     }
 
     /// Answers what is left of a batch, unless it has ended or runs already.
-    pub fn ensure_runs(self: &Arc<Self>, app: &App, batch: &ApiObject) {
+    pub fn ensure_runs(self: &Arc<Self>, shared: &RouteState, batch: &ApiObject) {
         let state = BatchState::of(batch);
         if state == BatchState::Ended {
             return;
@@ -45,10 +44,10 @@ impl MessageBatches {
         let is_cancelled = Arc::new(AtomicBool::new(state == BatchState::Canceling));
         running.insert(batch.id.clone(), Arc::clone(&is_cancelled));
         drop(running);
-        let (batches, app, batch) = (Arc::clone(self), app.clone(), batch.clone());
+        let (batches, shared, batch) = (Arc::clone(self), shared.clone(), batch.clone());
         tokio::spawn(async move {
             let id = batch.id.clone();
-            if let Err(error) = run(&app, batch, &is_cancelled).await {
+            if let Err(error) = run(&shared, batch, &is_cancelled).await {
                 tracing::warn!("a message batch was interrupted: {error}");
             }
             batches.running().remove(&id);
@@ -63,7 +62,8 @@ impl MessageBatches {
     }
 }
 
-async fn run(app: &App, batch: ApiObject, is_cancelled: &AtomicBool) -> Result<()> {
+async fn run(shared: &RouteState, batch: ApiObject, is_cancelled: &AtomicBool) -> Result<()> {
+    let app = &shared.app;
     let (store, owner, id) = (app.clone(), batch.owner.clone(), batch.id.clone());
     let earlier = blocking(move || store.api_objects(RESULT, &owner, Some(&id))).await?;
     let names: HashSet<&str> = earlier.iter().filter_map(|it| it.body["custom_id"].as_str()).collect();
@@ -77,7 +77,10 @@ async fn run(app: &App, batch: ApiObject, is_cancelled: &AtomicBool) -> Result<(
         let name = request["custom_id"].clone();
         match is_cancelled.load(Ordering::Relaxed) {
             true => save(app, &batch, name, json!({ "type": "canceled" })).await?,
-            false => _ = tasks.spawn(result(app.clone(), name, request["params"].to_string())),
+            false => {
+                let ticket = shared.pace.begin(app).await;
+                tasks.spawn(result(app.clone(), name, request["params"].to_string(), ticket));
+            }
         }
     }
     while !tasks.is_empty() {
@@ -96,11 +99,12 @@ async fn save_next(app: &App, batch: &ApiObject, tasks: &mut JoinSet<(Value, Val
 }
 
 /// The name of a request, and what became of it.
-async fn result(app: App, name: Value, params: String) -> (Value, Value) {
+async fn result(app: App, name: Value, params: String, ticket: BatchTicket) -> (Value, Value) {
     let result = match message(app, params.as_bytes()).await {
         Ok(message) => json!({ "type": "succeeded", "message": message }),
         Err(error) => json!({ "type": "errored", "error": AnthropicFault::from(error).body() }),
     };
+    drop(ticket);
     (name, result)
 }
 

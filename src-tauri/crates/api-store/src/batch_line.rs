@@ -2,10 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::text_at;
-
 /// Routes that a batch may use, without `/v1`.
-const ROUTES: &[&str] = &["/chat/completions", "/completions", "/embeddings", "/responses", "/rerank"];
+pub const BATCH_ROUTES: &[&str] =
+    &["/chat/completions", "/completions", "/embeddings", "/responses", "/rerank"];
 
 /// A line that is not blank.
 #[derive(Debug, Clone)]
@@ -16,6 +15,11 @@ pub struct BatchLine {
     pub hash: String,
     /// `None`: it is not UTF-8.
     text: Option<String>,
+}
+
+/// A text of an object's field; empty where there is none.
+fn text_at<'a>(value: &'a Value, name: &str) -> &'a str {
+    value.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Digits of a line's hash.
@@ -85,8 +89,8 @@ fn open_ai(object: &Map<String, Value>) -> Result<BatchRequest, LineRefusal> {
     }
     let path = text_at(&value, "url");
     let path = path.strip_prefix("/v1").unwrap_or(path);
-    if !ROUTES.contains(&path) {
-        return Err(refuse(format!("`url` must be one of /v1{}.", ROUTES.join(", /v1"))));
+    if !BATCH_ROUTES.contains(&path) {
+        return Err(refuse(format!("`url` must be one of /v1{}.", BATCH_ROUTES.join(", /v1"))));
     }
     let body = object.get("body").filter(|body| body.is_object());
     let body = body.ok_or_else(|| refuse("`body` must be an object.".into()))?.clone();

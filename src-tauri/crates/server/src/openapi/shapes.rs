@@ -1,0 +1,77 @@
+//! Shapes that the schemas of the OpenAPI document are built of.
+
+use serde_json::{Value, json};
+
+/// An object with these properties.
+pub fn object(properties: Value, required: &[&str]) -> Value {
+    let mut value = json!({ "type": "object", "properties": properties });
+    if !required.is_empty() {
+        value["required"] = json!(required);
+    }
+    value
+}
+
+/// A text.
+pub fn text() -> Value {
+    json!({ "type": "string" })
+}
+
+/// A value of this type, or null.
+pub fn optional(kind: &str) -> Value {
+    json!({ "type": [kind, "null"] })
+}
+
+/// A number of a range, or null.
+pub fn number(min: f64, max: f64) -> Value {
+    json!({ "type": ["number", "null"], "minimum": min, "maximum": max })
+}
+
+/// A whole number of a range, or null.
+pub fn integer(min: i64, max: i64) -> Value {
+    json!({ "type": ["integer", "null"], "minimum": min, "maximum": max })
+}
+
+/// A whole number from `min`, or null.
+pub fn count(min: i64) -> Value {
+    json!({ "type": ["integer", "null"], "minimum": min })
+}
+
+/// A name of a function.
+fn name() -> Value {
+    json!({ "type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$" })
+}
+
+/// A function in the form of chat completions.
+fn function() -> Value {
+    object(json!({ "name": name(), "description": text() }), &["name"])
+}
+
+/// Tools in the form of chat completions.
+pub fn chat_tools() -> Value {
+    let fields = json!({ "type": { "const": "function" }, "function": function() });
+    list_of(&object(fields, &["function"]))
+}
+
+/// Functions in their earlier form.
+pub fn functions() -> Value {
+    list_of(&function())
+}
+
+/// Tools in the form of responses.
+pub fn response_tools() -> Value {
+    let fields = json!({ "type": { "const": "function" }, "name": name(), "description": text() });
+    list_of(&object(fields, &["name"]))
+}
+
+/// Tools in Anthropic's form.
+pub fn anthropic_tools() -> Value {
+    let schema = json!({ "type": "object" });
+    list_of(&object(json!({ "name": name(), "input_schema": schema }), &["name", "input_schema"]))
+}
+
+/// A list whose entries have this schema, or null.
+fn list_of(items: &Value) -> Value {
+    let mut list = optional("array");
+    list["items"] = items.clone();
+    list
+}
