@@ -130,6 +130,11 @@ pub trait Backend: Send {
     /// Copies one page to another, in all layers of this device with this retention.
     fn copy_kv_page(&mut self, retention: Retention, from: u32, to: u32) -> Result<(), KernelError>;
 
+    /// The rows of a run with which it computes prompts fastest. None: any number will do.
+    fn preferred_rows(&self) -> Option<usize> {
+        None
+    }
+
     /// Continues the search for faster kernel shapes, for about a tenth of a second; `now` is a monotonic clock.
     /// Returns whether anything is left to search. Results apply from the next `prepare` on.
     fn tune(&mut self, _now: &dyn Fn() -> Duration) -> Result<bool, KernelError> {

@@ -15,6 +15,7 @@ use weights::TensorView;
 
 #[allow(unsafe_code)] // the memory size, which only the driver below wgpu reports
 mod adapter;
+mod ahead;
 mod buffers;
 mod context;
 mod cost;
@@ -48,6 +49,7 @@ pub use adapter::{AdapterInfo, AdapterKind, adapters, pick};
 pub use context::GpuContext;
 pub use features::{GpuFeatures, GpuOptions};
 
+use ahead::EncodedAhead;
 use buffers::Constants;
 use error_scope::SeenBatchKinds;
 use inputs::InputBuffer;
@@ -78,6 +80,10 @@ use crate::plan::segments::runs_of;
 use crate::plan::step::Step;
 use crate::profile::{Observer, ReadValue};
 use crate::tensor::Tensor;
+
+/// Rows of a prompt that GPUs with cooperative matrices compute at a time: fewer leave large ones partly idle. These GPUs
+/// are fast enough that a cancellation still waits only briefly.
+const PROMPT_ROWS: usize = 512;
 
 /// Polls a future to completion. The native backends of wgpu answer at once, so there is nothing to wait for.
 fn block_on<F: Future>(future: F) -> F::Output {
@@ -140,6 +146,8 @@ struct Program {
     top_k: Option<TopKSelector>,
     /// kinds of batches that it was submitted for
     seen: SeenBatchKinds,
+    /// commands for the next token
+    ahead: Option<EncodedAhead>,
 }
 
 impl Program {
@@ -297,6 +305,7 @@ impl PreparedGpuGraph {
             staging,
             top_k,
             seen,
+            ahead: None,
         });
         Ok(self.programs.len() - 1)
     }
@@ -349,6 +358,10 @@ impl Backend for Gpu {
         Ok(())
     }
 
+    fn preferred_rows(&self) -> Option<usize> {
+        self.context.features().matrices.then_some(PROMPT_ROWS)
+    }
+
     fn tune(&mut self, now: &dyn Fn() -> Duration) -> Result<bool, KernelError> {
         self.tuner.step(&self.context, now)
     }
@@ -375,7 +388,7 @@ impl Backend for Gpu {
             return Err(KernelError::Interrupted);
         }
         let (context, is_spoiled) = (self.context.clone(), self.fail_as_planned()?);
-        let start = self.now();
+        let (start, is_observed) = (self.now(), observer.is_some());
         let n_bytes = self.prepared_mut().start(&context, nodes.clone(), batch, observer)?;
         if self.clock.is_some() {
             let time = self.now().saturating_sub(start);
@@ -383,6 +396,10 @@ impl Backend for Gpu {
             self.stats = self.stats + SubmissionStats { n_runs: 1, n_kernels, time };
         }
         let (gpu, prepared) = (&context.device, self.prepared_mut());
+        if !is_observed {
+            let at = prepared.program(&context, nodes.clone(), &mut |_| ())?;
+            prepared.encode_ahead(gpu, at, batch);
+        }
         prepared.fetch(gpu, nodes.clone(), batch, n_bytes)?;
         if is_spoiled {
             prepared.spoil(nodes.clone());

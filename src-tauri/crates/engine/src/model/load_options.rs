@@ -102,7 +102,7 @@ pub struct LoadOptions {
     /// Bytes for weights, contexts, activations and vocabulary together. A model that cannot fit is refused. `None`:
     /// unbounded.
     pub memory: Option<u64>,
-    /// Rows of one run; longer batches are split. `None`: `DEFAULT_MAX_ROWS`.
+    /// Rows of one run; longer batches are split. `None`: what suits the devices, `DEFAULT_MAX_ROWS` on a CPU.
     pub max_rows: Option<usize>,
     /// File of the vision tower: the model's own where it is a safetensors repository, else its `mmproj-*.gguf`. `None`:
     /// the model takes no images.

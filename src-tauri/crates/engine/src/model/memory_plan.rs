@@ -5,7 +5,7 @@
 
 use kernels::{Capacity, DeviceId, Graph};
 
-use super::{DEFAULT_MAX_ROWS, LoadOptions, MAX_OUTPUT_BYTES};
+use super::{LoadOptions, MAX_OUTPUT_BYTES};
 use crate::error::{EngineError, Result};
 use crate::kv::requantize::KvRequantize;
 use crate::kv::size::{Geometry, KvBytes};
@@ -59,6 +59,8 @@ pub(super) struct MemoryPlanInput<'a> {
     pub requantize: KvRequantize,
     pub n_ctx: usize,
     pub n_weight_bytes: u64,
+    /// Rows of one run, unless the options say otherwise.
+    pub default_rows: usize,
     /// The vision tower, where the model has one.
     pub tower: TowerBytes,
 }
@@ -72,7 +74,7 @@ impl MemoryPlanInput<'_> {
         let is_bidirectional = self.spec.is_bidirectional();
         let wanted_rows = match is_bidirectional {
             true => self.n_ctx,
-            false => options.max_rows.unwrap_or(DEFAULT_MAX_ROWS).max(1),
+            false => options.max_rows.unwrap_or(self.default_rows).max(1),
         };
         let Some(bound) = options.memory else {
             return Ok(self.with_rows(wanted_rows, options.kv_bytes, options.rewind_bytes, wanted_rows));

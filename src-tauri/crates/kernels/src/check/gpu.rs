@@ -79,11 +79,14 @@ impl GpuCheck {
 
     /// Whether it multiplies matrices, whose operands `precision` rounds.
     pub fn depends_on(self, precision: Precision) -> bool {
-        let has_matmuls = match self {
-            Self::MatMul(_) | Self::Experts(_) | Self::Layer(..) | Self::NormedLayer(..) => true,
-            Self::RowOps | Self::Attention(_) | Self::Recurrent | Self::StateSpace => false,
-        };
-        has_matmuls && precision.in_use() != Precision::F32
+        match self {
+            Self::MatMul(_) | Self::Experts(_) | Self::Layer(..) | Self::NormedLayer(..) => {
+                precision.in_use() != Precision::F32
+            }
+            // prompts of cooperative matrices attend by them too
+            Self::Attention(_) => precision == Precision::Matrices,
+            Self::RowOps | Self::Recurrent | Self::StateSpace => false,
+        }
     }
 
     /// The name in the cache.

@@ -34,6 +34,28 @@ pub(super) struct MatrixSlice {
     pub packing: &'static Packing,
 }
 
+/// x · Wᵀ + bias.
+struct Product {
+    /// index of the node
+    i: usize,
+    x: ValueId,
+    out: ValueId,
+    /// [n_out, k]
+    size: [usize; 2],
+    rows: Rows,
+    /// zeros where there is none
+    bias: (BufferSpan, bool),
+}
+
+/// The rows that kernels run for, and how workgroups divide them: `each` rows.
+#[derive(Clone, Copy)]
+struct RowRange {
+    min: usize,
+    max: usize,
+    each: u32,
+    batches: Batches,
+}
+
 /// Granularity in outputs of splitting a matrix: whole tiles of any shape, at offsets that any GPU can bind.
 const SPLIT_OUTPUTS: u64 = 128;
 
@@ -64,10 +86,8 @@ impl MatrixSlice {
 pub(super) fn defines(k: usize, tiled: Option<TileMethod>) -> &'static [&'static str] {
     let names: [&[&str]; 2] = match tiled {
         None => [&[], &["WHOLE"]],
-        Some(TileMethod::Lanes) => [&["TILED"], &["TILED", "WHOLE"]],
-        Some(TileMethod::CooperativeMatrices) => {
-            [&["HALVES", "TILED", "COOPERATIVE"], &["HALVES", "TILED", "COOPERATIVE", "WHOLE"]]
-        }
+        Some(TileMethod::Lanes { .. }) => [&["TILED"], &["TILED", "WHOLE"]],
+        Some(TileMethod::CooperativeMatrices { .. }) => [&["TILED", "COOPERATIVE"]; 2],
     };
     names[usize::from(k.is_multiple_of(BLOCK))]
 }
@@ -133,8 +153,8 @@ impl ProgramBuilder<'_> {
         let lanes = max_lanes(limits);
         let fits = |tile: &&MatMulTile| {
             let is_supported = match tile.method {
-                TileMethod::Lanes => true,
-                TileMethod::CooperativeMatrices => features.matrices,
+                TileMethod::Lanes { .. } => true,
+                TileMethod::CooperativeMatrices { .. } => features.matrices,
             };
             is_supported
                 && tile.lanes() <= lanes
@@ -169,63 +189,78 @@ impl ProgramBuilder<'_> {
         min_rows: usize,
     ) -> BuildResult {
         let rows = self.graph.value(out).rows;
-        let bias_floats = bias.map_or_else(|| vec![0.0], Tensor::decode);
-        let has_bias = u32::from(bias.is_some());
+        let floats = bias.map_or_else(|| vec![0.0], Tensor::decode);
+        let bias =
+            (self.vectors.put(&floats.iter().map(|x| x.to_bits()).collect::<Vec<_>>())?, bias.is_some());
+        let product = Product { i, x, out, size: [n_out, k], rows, bias };
         // all slices have one packing
         let tuned = slices.first().map_or(tile::LARGE, |slice| self.shapes.tile(slice.packing));
         let tile = self.tile(&[tuned, tile::LARGE, tile::SMALL]);
-        let cooperative = match n_out as u32 >= tile::MIN_COOPERATIVE_OUTPUTS {
-            true => self.tile(&[tile::COOPERATIVE, tile::COOPERATIVE_SMALL]),
-            false => self.tile(&[tile::COOPERATIVE_SMALL]),
-        };
+        let cooperative = self.tile(&[tile::COOPERATIVE, tile::COOPERATIVE_SMALL]);
         let max_few = if tile.is_some() { tile::MAX_REDUCTION_ROWS } else { usize::MAX };
         for slice in slices {
             let lanes = [(self.shapes.one_row(slice.packing), 1, 1), (partial_sums::FEW_ROWS, 2, max_few)];
-            let of_outputs = u32::from(rows == Rows::Outputs);
-            let bias = self.vector(&bias_floats)?;
-            let mut bindings = [Value(x), Binding::Buffer(slice.span.clone()), bias, Value(out)];
-            let mut add = |sizes: ShaderConstants, tiled, per_group: usize, row_groups| -> BuildResult {
-                for piece in slice.split(self.max_outputs(slice, k, row_groups)) {
-                    let MatrixSlice { first, n_rows, row_quads, packing, span } = piece;
-                    let sizes = sizes.clone();
-                    let variant = ShaderVariant { defines: defines(k, tiled), weight: Some(packing), sizes };
-                    let params = [k as u32, n_out as u32, row_quads, first, n_rows, has_bias, of_outputs];
-                    let groups = self.flat((n_rows as usize).div_ceil(per_group));
-                    let (row, bytes) = (u64::from(n_rows) * k as u64, span.n_bytes);
-                    let cost = KernelCost { row, bytes, ..KernelCost::default() };
-                    let extent = Extent { cost, ..Extent::new(groups, row_groups) };
-                    bindings[1] = Binding::Buffer(span);
-                    self.add(i, (&shader::MATMUL, variant), &params, &bindings, extent)?;
-                }
-                Ok(())
-            };
-            for (lanes, min, max) in lanes.iter().filter(|(_, _, max)| *max >= min_rows) {
-                let rows = RowGroups::Between {
-                    rows,
-                    min: *min,
-                    max: *max,
-                    each: lanes.rows,
-                    batches: Batches::Any,
-                };
-                add(lanes.constants(), None, lanes.outputs_per_group(), rows)?;
+            for (lanes, min, max) in lanes.into_iter().filter(|(_, _, max)| *max >= min_rows) {
+                let range = RowRange { min, max, each: lanes.rows, batches: Batches::Any };
+                let per_group = lanes.outputs_per_group();
+                self.add_product(&product, slice, (lanes.constants(), None, per_group), range)?;
             }
             for (tile, batches) in by_batches(tile, cooperative) {
-                let (min, max) = (max_few + 1, usize::MAX);
-                let rows = RowGroups::Between { rows, min, max, each: tile.rows, batches };
-                add(tile.constants(), Some(tile.method), tile.outputs as usize, rows)?;
+                let range = RowRange { min: max_few + 1, max: usize::MAX, each: tile.rows, batches };
+                let sizes = (tile.constants(), Some(tile.method), tile.outputs as usize);
+                self.add_product(&product, slice, sizes, range)?;
             }
         }
         Ok(())
     }
 
+    /// Adds the kernels that multiply a range of rows by a slice.
+    fn add_product(
+        &mut self,
+        product: &Product,
+        slice: &MatrixSlice,
+        (sizes, tiled, per_group): (ShaderConstants, Option<TileMethod>, usize),
+        range: RowRange,
+    ) -> BuildResult {
+        let ([n_out, k], RowRange { min, max, each, batches }) = (product.size, range);
+        let (bias, has_bias) = (&product.bias.0, u32::from(product.bias.1));
+        let of_outputs = u32::from(product.rows == Rows::Outputs);
+        let rows = RowGroups::Between { rows: product.rows, min, max, each, batches };
+        for piece in slice.split(self.max_outputs(slice, k, rows)) {
+            let variant = ShaderVariant {
+                defines: defines(k, tiled),
+                weight: Some(piece.packing),
+                sizes: sizes.clone(),
+            };
+            let of_piece = [piece.row_quads, piece.first, piece.n_rows];
+            let params = [&[k as u32, n_out as u32][..], &of_piece, &[has_bias, of_outputs]].concat();
+            let groups = self.flat((piece.n_rows as usize).div_ceil(per_group));
+            let (row, bytes) = (u64::from(piece.n_rows) * k as u64, piece.span.n_bytes);
+            let cost = KernelCost { row, bytes, ..KernelCost::default() };
+            let extent = Extent { cost, ..Extent::new(groups, rows) };
+            let bound = [
+                Value(product.x),
+                Binding::Buffer(piece.span),
+                Binding::Buffer(bias.clone()),
+                Value(product.out),
+            ];
+            self.add(product.i, (&shader::MATMUL, variant), &params, &bound, extent)?;
+        }
+        Ok(())
+    }
+
+    /// The most rows of a batch.
+    fn max_rows(&self, rows: Rows) -> usize {
+        match rows {
+            Rows::Tokens => self.capacity.max_rows,
+            Rows::Outputs => self.capacity.max_rows.min(self.capacity.max_outputs),
+        }
+    }
+
     /// The number of outputs that one kernel may compute without exceeding the submission cost in any batch.
     fn max_outputs(&self, slice: &MatrixSlice, k: usize, rows: RowGroups) -> u64 {
         let RowGroups::Between { rows, max, each, .. } = rows else { return u64::MAX };
-        let max_rows = match rows {
-            Rows::Tokens => self.capacity.max_rows,
-            Rows::Outputs => self.capacity.max_rows.min(self.capacity.max_outputs),
-        };
-        let n_rows = max_rows.min(max) as u64;
+        let n_rows = self.max_rows(rows).min(max) as u64;
         let cost = KernelCost { row: k as u64, bytes: slice.row_bytes(), ..KernelCost::default() };
         self.gpu.max_submission_cost / cost.upper_bound(n_rows, 0, n_rows.div_ceil(u64::from(each))).max(1)
     }

@@ -42,8 +42,8 @@ pub enum RowGroups {
     /// one per this many rows
     Each(Rows, u32),
     /// attention: one per `rows` rows, each of which covers all chunks of positions; the kernel only runs for `min` to
-    /// `max` rows
-    Whole { rows: u32, min: usize, max: usize, split: SplitRule },
+    /// `max` rows of `batches`
+    Whole { rows: u32, min: usize, max: usize, split: SplitRule, batches: Batches },
     /// split attention: one per row, with a workgroup per chunk in the second dimension; no row sees more than `max`
     Chunks { max: u32, split: SplitRule },
     /// the merge of split attention: one per row
@@ -130,8 +130,10 @@ impl Dispatch {
                 }
                 _ => [y, 0],
             },
-            RowGroups::Whole { rows, min, max, split } => match split.chunks(batch) {
-                None if (min..=max).contains(&batch.n_rows()) => [y, n_rows.div_ceil(rows)],
+            RowGroups::Whole { rows, min, max, split, batches } => match split.chunks(batch) {
+                None if (min..=max).contains(&batch.n_rows()) && batches.include(batch) => {
+                    [y, n_rows.div_ceil(rows)]
+                }
                 Some(_) | None => [y, 0],
             },
             RowGroups::Chunks { max, split } => [split.chunks(batch).unwrap_or(0).min(max), n_rows],

@@ -50,11 +50,12 @@ impl PreparedGpuGraph {
         }
     }
 
-    /// Submits the rest of a program with the copy of its results. Returns the size of the results in bytes.
+    /// Submits what was encoded of a program before, and the rest with the copy of its results. Returns the size of the
+    /// results in bytes.
     pub(super) fn submit(
         &self,
         gpu: &Device,
-        mut encoder: wgpu::CommandEncoder,
+        (before, mut encoder): (Option<wgpu::CommandBuffer>, wgpu::CommandEncoder),
         at: usize,
         batch: &Batch,
     ) -> u64 {
@@ -71,7 +72,7 @@ impl PreparedGpuGraph {
             encoder.copy_buffer_to_buffer(self.values.buffer(*value), 0, &program.staging, at, n_bytes);
             at += n_bytes;
         }
-        gpu.queue.submit([encoder.finish()]);
+        gpu.queue.submit(before.into_iter().chain([encoder.finish()]));
         at
     }
 

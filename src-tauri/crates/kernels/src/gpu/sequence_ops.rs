@@ -6,7 +6,8 @@ use super::device::Device;
 use super::inputs;
 use super::kv_buffers::LayerPages;
 use super::nodes::{BuildResult, act_words, defined, norm_weight, plain, style_word};
-use super::program::{Binding, Extent, ProgramBuilder, RowGroups};
+use super::pipeline::ShaderVariant;
+use super::program::{Batches, Binding, Extent, ProgramBuilder, RowGroups};
 use super::shader;
 use super::split_kv::SplitRule;
 use crate::capacity::Capacity;
@@ -17,6 +18,7 @@ use crate::graph::{
 };
 use crate::ops::attention::lanes::{MAX_HEAD_DIM, value_strands};
 use crate::ops::attention::partials::MAX_SPLIT_ROWS;
+use crate::ops::attention::prompt;
 use crate::ops::attention::{CHUNK, GPU_QUERIES, GPU_QUERY_FLOATS, WIDE_WORKGROUP_BYTES, shader_defines};
 use crate::ops::{kv_write, short_conv};
 use crate::plan::step::Step;
@@ -90,6 +92,14 @@ fn store_params(pages: &LayerPages) -> [u32; 6] {
     let [key_words, value_words] = block_words(&layout);
     let page_words = (pages.page_bytes / 4) as u32;
     [layout.n_kv_heads as u32, layout.head_dim as u32, key_words, value_words, page_words, section]
+}
+
+/// Section of the rows' page tables.
+fn table_section(layout: &KvLayerLayout) -> u32 {
+    match layout.retention() {
+        Retention::All => inputs::TABLES,
+        Retention::Window => inputs::WINDOW_TABLES,
+    }
 }
 
 /// Cost of attention where `blocks` workgroups read pages of `page_bytes` for `n_rows` rows each.
@@ -180,7 +190,7 @@ impl ProgramBuilder<'_> {
         (weights.concat(), all_eps[0])
     }
 
-    /// Adds four kernels, of which a batch runs the first two or one of the others: see `split_kv`.
+    /// Adds some kernels, of which a batch runs the first two or one of the others: see `split_kv`.
     pub(super) fn attention(
         &mut self,
         i: usize,
@@ -217,15 +227,75 @@ impl ProgramBuilder<'_> {
         let sinks = self.vector(shape.sinks.as_deref().unwrap_or(&[0.0]))?;
         let extent = Extent::new([n_heads as u32, 1], RowGroups::Merge { split });
         self.add(i, (&shader::MERGE, plain()), &params, &[Binding::Rows, merged, sinks, Value(out)], extent)?;
+        let others = match self.multiplies_matrices(shape) {
+            true => {
+                self.attend_prompts(i, q, shape, split, out)?;
+                Batches::Others
+            }
+            false => Batches::Any,
+        };
         // a single row needs no kernel for several
-        for (tile, min, max) in [
-            (QueryTile::single_row(self.gpu, shape), 1, 1),
-            (QueryTile::many_rows(self.gpu, shape), 2, usize::MAX),
+        for (tile, min, max, batches) in [
+            (QueryTile::single_row(self.gpu, shape), 1, 1, Batches::Any),
+            (QueryTile::many_rows(self.gpu, shape), 2, usize::MAX, others),
         ] {
-            let rows = RowGroups::Whole { rows: tile.rows as u32, min, max, split };
+            let rows = RowGroups::Whole { rows: tile.rows as u32, min, max, split, batches };
             self.attend(i, q, shape, tile, rows, Value(out))?;
         }
         Ok(())
+    }
+
+    /// Whether prompts get the kernel of cooperative matrices.
+    fn multiplies_matrices(&self, shape: &AttentionShape) -> bool {
+        let pages = self.sequences.pages(shape.layer);
+        self.gpu.features().matrices
+            && prompt::supports(&pages.layout, pages.requantized.is_some())
+            && prompt::shared_bytes(shape.head_dim) <= self.gpu.limits.max_compute_workgroup_storage_size
+    }
+
+    fn attend_prompts(
+        &mut self,
+        i: usize,
+        q: ValueId,
+        shape: &AttentionShape,
+        split: SplitRule,
+        out: ValueId,
+    ) -> BuildResult {
+        let sinks = self.vector(shape.sinks.as_deref().unwrap_or(&[0.0]))?;
+        let pages = self.sequences.pages(shape.layer);
+        let [key_words, value_words] = block_words(&pages.layout);
+        let params = [
+            shape.n_heads as u32,
+            (shape.n_heads / shape.n_kv_heads) as u32,
+            shape.n_kv_heads as u32,
+            key_words,
+            value_words,
+            (pages.page_bytes / 4) as u32,
+            table_section(&pages.layout),
+            window_word(shape),
+            shape.scale.to_bits(),
+            shape.softcap.unwrap_or(0.0).to_bits(),
+            u32::from(shape.sinks.is_some()),
+            ahead_word(shape),
+        ];
+        let sizes = prompt::constants(shape.head_dim);
+        let variant = ShaderVariant { defines: &["COOPERATIVE"], weight: None, sizes };
+        let rows = RowGroups::Whole {
+            rows: prompt::ROWS,
+            min: 1,
+            max: usize::MAX,
+            split,
+            batches: Batches::Prompts,
+        };
+        let cost = attention_cost(shape, pages.page_bytes, (shape.n_heads, prompt::ROWS as usize));
+        let n_positions = self.capacity.all_pages(pages.layout.retention()) * PAGE_LEN;
+        let n_rows = self.capacity.max_rows;
+        let n_groups = (n_rows as u32).div_ceil(prompt::ROWS);
+        let worst = cost.upper_bound(n_rows as u64, n_positions as u64, n_groups.into());
+        let extent = (Extent { cost, ..Extent::new([shape.n_heads as u32, 1], rows) }, n_groups, worst);
+        let kv = Binding::Buffer(BufferSpan::whole(&pages.buffer));
+        let bindings = [Binding::Rows, Value(q), kv, sinks, Value(out)];
+        self.add_split(i, (&shader::ATTENTION_OF_PROMPTS, variant), &params, &bindings, extent)
     }
 
     fn attend(
@@ -240,10 +310,6 @@ impl ProgramBuilder<'_> {
         let sinks = self.vector(shape.sinks.as_deref().unwrap_or(&[0.0]))?;
         let pages = self.sequences.pages(shape.layer);
         let layout = pages.layout;
-        let section = match layout.retention() {
-            Retention::All => inputs::TABLES,
-            Retention::Window => inputs::WINDOW_TABLES,
-        };
         let is_split = matches!(rows, RowGroups::Chunks { .. });
         let group = shape.n_heads / shape.n_kv_heads;
         let blocks = group.div_ceil(tile.heads);
@@ -259,7 +325,7 @@ impl ProgramBuilder<'_> {
             key_words,
             value_words,
             words_of(pages.page_bytes),
-            section,
+            table_section(&layout),
             window_word(shape),
             shape.scale.to_bits(),
             shape.softcap.unwrap_or(0.0).to_bits(),

@@ -43,6 +43,7 @@ shaders! {
     ADD = "ops/add", [Uniform, Uniform, Read, Read, Write];
     ADD_NORM = "plan/add_norm", [Uniform, Uniform, Read, Read, Read, Write, Write];
     ATTENTION = "ops/attention", [Uniform, Uniform, Read, Read, Read, Read, Write];
+    ATTENTION_OF_PROMPTS = "ops/attention/prompt", [Uniform, Uniform, Read, Read, Read, Read, Write];
     CLAMP = "ops/clamp", [Uniform, Uniform, Read, Write];
     COLUMNS = "ops/columns", [Uniform, Uniform, Read, Write];
     DELTA_NET = "ops/delta_net", [Uniform, Uniform, Read, Read, Read, Read, Read, Write, Write];
@@ -100,6 +101,7 @@ modules! {
     "softplus" = "ops/softplus";
     "staged_row" = "matmul/staged_row";
     "tile" = "matmul/tile";
+    "visible" = "ops/attention/visible";
 }
 
 /// A hash of all shader sources (FNV-1a).
@@ -267,6 +269,7 @@ mod tests {
     use crate::matmul::gpu_packing::{PACKINGS, Packing};
     use crate::matmul::partial_sums::{self, ShaderConstants};
     use crate::matmul::tile;
+    use crate::ops::attention::prompt;
 
     #[test]
     fn lines_are_selected_and_names_replaced() {
@@ -341,6 +344,9 @@ mod tests {
                 &["K_F16", "V_Q4_0"],
                 &["K_Q8_0", "V_F32", "EIGHT"],
             ]),
+            "ops/attention/prompt" => {
+                [64, 80, 256].map(|n| (&["COOPERATIVE"][..], prompt::constants(n))).into()
+            }
             "ops/rms_norm" | "plan/add_norm" | "plan/norm_add_norm" => {
                 vec![(&[], vec![("LANES", 128)]), (&[], vec![("LANES", 512)])]
             }

@@ -92,6 +92,7 @@ impl PreparedGpuGraph {
         observer: Option<Observer>,
     ) -> Result<u64, KernelError> {
         let mut timer = self.timer.take_if(|_| observer.is_some());
+        let ahead = self.take_ahead(at, batch).filter(|_| observer.is_none());
         let rest = match (observer, &mut timer) {
             (Some(observe), Some(timer)) => {
                 self.run_timed(gpu, timer, at, batch, observe)?;
@@ -101,10 +102,11 @@ impl PreparedGpuGraph {
                 self.run_observed(gpu, at, batch, observe)?;
                 encoder(gpu)
             }
+            (None, _) if ahead.is_some() => encoder(gpu),
             (None, _) => Self::encode(gpu, &self.programs[at].dispatches, batch),
         };
         self.timer = self.timer.take().or(timer);
-        Ok(self.submit(gpu, rest, at, batch))
+        Ok(self.submit(gpu, (ahead, rest), at, batch))
     }
 
     /// The name of the step that the GPU rejects, found by encoding each separately. If it accepts all, the range.

@@ -43,26 +43,26 @@ fn main(
   let last = p.n_out - 1u;
   var sums: array<f32, SUMS>;
   // the weights of a stage are under way while x is brought
-  var parts: array<array<vec4<f32>, 8>, STAGES * SUMS>;
+  var parts: array<Packed, STAGES * SUMS>;
   let last_block = (p.k + 31u) / 32u - 1u;
   for (var first = 0u; first <= last_block; first += STAGE_BLOCKS) {
 #repeat S STAGES
 #repeat O LANE_PAIRS
     {
       let block = min(first + S * PARTIAL_SUMS + partial, last_block);
-      parts[S * SUMS + O * 2u] = weights32(min(output + O, last) * p.row_quads, block);
-      parts[S * SUMS + O * 2u + 1u] = weights32((p.n_out + min(output + O, last)) * p.row_quads, block);
+      parts[S * SUMS + O * 2u] = packed32(min(output + O, last) * p.row_quads, block);
+      parts[S * SUMS + O * 2u + 1u] = packed32((p.n_out + min(output + O, last)) * p.row_quads, block);
     }
 #end
 #end
     bring_stage(lane, 0u, first, last_block);
 #repeat S STAGES
     if (first + S * PARTIAL_SUMS + partial <= last_block) {
-#repeat Q 8
-      {
-        let x = staged_quad(S * PARTIAL_SUMS + partial, Q);
 #repeat O SUMS
-        sums[O] = multiply_add4(sums[O], operand(parts[S * SUMS + O][Q]), x);
+      {
+        let part = unpack32(parts[S * SUMS + O]);
+#repeat Q 8
+        sums[O] = multiply_add4(sums[O], operand(part[Q]), staged_quad(S * PARTIAL_SUMS + partial, Q));
 #end
       }
 #end

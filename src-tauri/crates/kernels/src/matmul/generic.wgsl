@@ -4,6 +4,7 @@
 enable f16;
 #endif
 #ifdef COOPERATIVE
+enable f16;
 enable wgpu_cooperative_matrix;
 #endif
 #import batch
@@ -107,12 +108,12 @@ fn main(
   var sums: array<f32, SUMS>;
 #ifdef STAGES
   // one row; the weights of a stage are under way while x is brought
-  var parts: array<array<vec4<f32>, 8>, STAGES * LANE_OUTPUTS>;
+  var parts: array<Packed, STAGES * LANE_OUTPUTS>;
   let last_block = (p.k + 31u) / 32u - 1u;
   for (var first = 0u; first <= last_block; first += STAGE_BLOCKS) {
 #repeat S STAGES
 #repeat O LANE_OUTPUTS
-    parts[S * LANE_OUTPUTS + O] = weights32(
+    parts[S * LANE_OUTPUTS + O] = packed32(
       min(output + O, last_output) * p.row_quads,
       min(first + S * PARTIAL_SUMS + partial, last_block),
     );
@@ -121,11 +122,11 @@ fn main(
     bring_stage(lane, row, first, last_block);
 #repeat S STAGES
     if (first + S * PARTIAL_SUMS + partial <= last_block) {
-#repeat Q 8
-      {
-        let x = staged_quad(S * PARTIAL_SUMS + partial, Q);
 #repeat O LANE_OUTPUTS
-        sums[O] = multiply_add4(sums[O], operand(parts[S * LANE_OUTPUTS + O][Q]), x);
+      {
+        let part = unpack32(parts[S * LANE_OUTPUTS + O]);
+#repeat Q 8
+        sums[O] = multiply_add4(sums[O], operand(part[Q]), staged_quad(S * PARTIAL_SUMS + partial, Q));
 #end
       }
 #end

@@ -14,9 +14,19 @@ fn codes4(word: u32, shift: u32, scale: f32) -> vec4<f32> {
   return vec4(code(q.x), code(q.y), code(q.z), code(q.w)) * scale;
 }
 
-fn weights32(row: u32, block: u32) -> array<vec4<f32>, 8> {
-  let scale = half_in(row, p.k / 8u, block);
-  let q = w[row + block];
+struct Packed {
+  q: vec4<u32>,
+  scales: u32,
+  at: u32,
+}
+
+fn packed32(row: u32, block: u32) -> Packed {
+  return Packed(w[row + block], word(row, p.k / 8u + block / 2u), block);
+}
+
+fn unpack32(packed: Packed) -> array<vec4<f32>, 8> {
+  let scale = half_of(packed.scales, packed.at);
+  let q = packed.q;
   return array(
     codes4(q.x, 0u, scale),
     codes4(q.x, 16u, scale),

@@ -8,11 +8,21 @@ fn codes4(word: u32, shift: u32, scale: f32) -> vec4<f32> {
   return select(size, -size, (q & vec4(8u)) != vec4(0u)) * scale;
 }
 
-fn weights32(row: u32, block: u32) -> array<vec4<f32>, 8> {
-  let e = byte_in(row, p.k / 8u, block);
+struct Packed {
+  q: vec4<u32>,
+  exponents: u32,
+  at: u32,
+}
+
+fn packed32(row: u32, block: u32) -> Packed {
+  return Packed(w[row + block], word(row, p.k / 8u + block / 4u), block);
+}
+
+fn unpack32(packed: Packed) -> array<vec4<f32>, 8> {
+  let e = byte_of(packed.exponents, packed.at);
   // 2^(e − 128): e = 0 and e = 1 give subnormals
   let scale = bitcast<f32>(select((e - 1u) << 23u, 0x00200000u << e, e < 2u));
-  let q = w[row + block];
+  let q = packed.q;
   return array(
     codes4(q.x, 0u, scale),
     codes4(q.x, 16u, scale),

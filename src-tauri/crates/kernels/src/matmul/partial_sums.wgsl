@@ -17,21 +17,23 @@ fn operand(x: vec4<f32>) -> Quad {
 
 // Returns four elements of a row of x, which has p.k of them.
 #ifdef WHOLE
-fn x_quad(row: u32, quad: u32) -> Quad {
-  return operand(x[row * (p.k / 4u) + quad]);
+fn x_floats(row: u32, quad: u32) -> vec4<f32> {
+  return x[row * (p.k / 4u) + quad];
 }
 #else
 fn x_element(row: u32, at: u32) -> f32 {
   return select(0.0, x[row * p.k + min(at, p.k - 1u)], at < p.k);
 }
 
-fn x_quad(row: u32, quad: u32) -> Quad {
+fn x_floats(row: u32, quad: u32) -> vec4<f32> {
   let at = quad * 4u;
-  let low = vec2(x_element(row, at), x_element(row, at + 1u));
-  let high = vec2(x_element(row, at + 2u), x_element(row, at + 3u));
-  return operand(vec4(low, high));
+  return vec4(x_element(row, at), x_element(row, at + 1u), x_element(row, at + 2u), x_element(row, at + 3u));
 }
 #endif
+
+fn x_quad(row: u32, quad: u32) -> Quad {
+  return operand(x_floats(row, quad));
+}
 
 #ifndef TILED
 fn multiply_add4(sum: f32, a: Quad, b: Quad) -> f32 {

@@ -4,9 +4,18 @@ fn scaled4(word: u32, shift: u32, both: vec2<f32>) -> vec4<f32> {
   return fma(vec4<f32>(nibbles4(word, shift)), vec4(both.x), vec4(both.y));
 }
 
-fn weights32(row: u32, block: u32) -> array<vec4<f32>, 8> {
-  let both = unpack2x16float(word(row, p.k / 8u + block));
-  let q = w[row + block];
+struct Packed {
+  q: vec4<u32>,
+  both: u32,
+}
+
+fn packed32(row: u32, block: u32) -> Packed {
+  return Packed(w[row + block], word(row, p.k / 8u + block));
+}
+
+fn unpack32(packed: Packed) -> array<vec4<f32>, 8> {
+  let both = unpack2x16float(packed.both);
+  let q = packed.q;
   return array(
     scaled4(q.x, 0u, both),
     scaled4(q.x, 16u, both),

@@ -4,10 +4,22 @@ fn less16(word: u32, shift: u32, high: u32, scale: f32) -> vec4<f32> {
   return (vec4<f32>(nibbles4(word, shift) | fifths4(high)) - 16.0) * scale;
 }
 
-fn weights32(row: u32, block: u32) -> array<vec4<f32>, 8> {
-  let scale = half_in(row, p.k / 8u + p.k / 32u, block);
-  let high = word(row, p.k / 8u + block);
-  let q = w[row + block];
+struct Packed {
+  q: vec4<u32>,
+  high: u32,
+  scales: u32,
+  at: u32,
+}
+
+fn packed32(row: u32, block: u32) -> Packed {
+  let scales = word(row, p.k / 8u + p.k / 32u + block / 2u);
+  return Packed(w[row + block], word(row, p.k / 8u + block), scales, block);
+}
+
+fn unpack32(packed: Packed) -> array<vec4<f32>, 8> {
+  let scale = half_of(packed.scales, packed.at);
+  let high = packed.high;
+  let q = packed.q;
   return array(
     less16(q.x, 0u, high, scale),
     less16(q.x, 16u, high >> 4u, scale),

@@ -4,15 +4,35 @@ fn scaled4(word: u32, shift: u32, high: u32, both: vec2<f32>) -> vec4<f32> {
   return fma(vec4<f32>(nibbles4(word, shift) | fifths4(high)), vec4(both.x), vec4(both.y));
 }
 
-fn weights32(row: u32, block: u32) -> array<vec4<f32>, 8> {
+struct Packed {
+  q: vec4<u32>,
+  high: u32,
+  scales: u32,
+  mins: u32,
+  factors: u32,
+  at: u32,
+}
+
+fn packed32(row: u32, block: u32) -> Packed {
   let header = p.k / 8u + p.k / 32u + block / 8u * 5u;
-  let group = block % 8u;
-  let factors = unpack2x16float(word(row, header + 4u));
-  let scale = factors.x * f32(byte_in(row, header, group));
-  let block_min = factors.y * f32(byte_in(row, header + 2u, group));
+  let group = block % 8u / 4u;
+  return Packed(
+    w[row + block],
+    word(row, p.k / 8u + block),
+    word(row, header + group),
+    word(row, header + 2u + group),
+    word(row, header + 4u),
+    block,
+  );
+}
+
+fn unpack32(packed: Packed) -> array<vec4<f32>, 8> {
+  let factors = unpack2x16float(packed.factors);
+  let scale = factors.x * f32(byte_of(packed.scales, packed.at));
+  let block_min = factors.y * f32(byte_of(packed.mins, packed.at));
   let both = vec2(scale, -block_min);
-  let high = word(row, p.k / 8u + block);
-  let q = w[row + block];
+  let high = packed.high;
+  let q = packed.q;
   return array(
     scaled4(q.x, 0u, high, both),
     scaled4(q.x, 16u, high >> 4u, both),

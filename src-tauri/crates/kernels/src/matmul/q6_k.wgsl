@@ -8,15 +8,35 @@ fn less32(word: u32, shift: u32, high: u32, scale: f32) -> vec4<f32> {
   return (vec4<f32>(nibbles4(word, shift) | uppers4(high)) - 32.0) * scale;
 }
 
-fn weights32(row: u32, block: u32) -> array<vec4<f32>, 8> {
+struct Packed {
+  q: vec4<u32>,
+  first: u32,
+  second: u32,
+  scales: u32,
+  factors: u32,
+  at: u32,
+}
+
+fn packed32(row: u32, block: u32) -> Packed {
   let uppers = p.k / 8u + block * 2u;
   let scales = p.k / 8u + p.k / 16u;
-  let factor = half_in(row, scales + p.k / 64u, block / 8u);
-  let low = factor * signed_in(row, scales, block * 2u);
-  let high = factor * signed_in(row, scales, block * 2u + 1u);
-  let first = word(row, uppers);
-  let second = word(row, uppers + 1u);
-  let q = w[row + block];
+  return Packed(
+    w[row + block],
+    word(row, uppers),
+    word(row, uppers + 1u),
+    word(row, scales + block / 2u),
+    word(row, scales + p.k / 64u + block / 16u),
+    block,
+  );
+}
+
+fn unpack32(packed: Packed) -> array<vec4<f32>, 8> {
+  let factor = half_of(packed.factors, packed.at / 8u);
+  let low = factor * signed_of(packed.scales, packed.at * 2u);
+  let high = factor * signed_of(packed.scales, packed.at * 2u + 1u);
+  let first = packed.first;
+  let second = packed.second;
+  let q = packed.q;
   return array(
     less32(q.x, 0u, first, low),
     less32(q.x, 16u, first >> 8u, low),

@@ -5,10 +5,21 @@ fn bytes4(word: u32, scale: f32) -> vec4<f32> {
   return vec4<f32>(q) * scale;
 }
 
-fn weights32(row: u32, block: u32) -> array<vec4<f32>, 8> {
-  let scale = half_in(row, p.k / 4u, block);
-  let a = w[row + block * 2u];
-  let b = w[row + block * 2u + 1u];
+struct Packed {
+  a: vec4<u32>,
+  b: vec4<u32>,
+  scales: u32,
+  at: u32,
+}
+
+fn packed32(row: u32, block: u32) -> Packed {
+  return Packed(w[row + block * 2u], w[row + block * 2u + 1u], word(row, p.k / 4u + block / 2u), block);
+}
+
+fn unpack32(packed: Packed) -> array<vec4<f32>, 8> {
+  let scale = half_of(packed.scales, packed.at);
+  let a = packed.a;
+  let b = packed.b;
   return array(
     bytes4(a.x, scale),
     bytes4(a.y, scale),

@@ -8,8 +8,6 @@ use super::partial_sums::{BLOCK, ShaderConstants};
 const LANE_ROWS: u32 = 4;
 /// Bytes of a tile row: a block and one more vector, so that lanes use different memory banks.
 const PITCH_BYTES: u32 = (BLOCK as u32 + 4) * 4;
-/// The same for cooperative matrices: two blocks and two vectors, in f16.
-const HALVED_PITCH_BYTES: u32 = (2 * BLOCK as u32 + 8) * 2;
 /// Bytes of the sums of a cooperative matrix.
 const SUMS_BYTES: u32 = SIDE * SIDE * 4;
 
@@ -17,9 +15,17 @@ const SUMS_BYTES: u32 = SIDE * SIDE * 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TileMethod {
     /// Each lane by itself, in the order described in `partial_sums.rs`.
-    Lanes,
+    Lanes {
+        /// Outputs per lane, for `LANE_ROWS` rows each.
+        outputs: u32,
+    },
     /// The lanes of a subgroup together, by cooperative matrices of 16 × 16.
-    CooperativeMatrices,
+    CooperativeMatrices {
+        /// Matrices per subgroup: below each other, and beside each other.
+        matrices: [u32; 2],
+        /// Blocks of k in workgroup memory at a time.
+        blocks: u32,
+    },
 }
 
 /// The tile of a workgroup.
@@ -29,30 +35,29 @@ pub struct MatMulTile {
     pub outputs: u32,
     /// Rows of x.
     pub rows: u32,
-    /// Outputs per lane, for `LANE_ROWS` rows each.
-    pub lane_outputs: u32,
     /// How the tile is computed.
     pub method: TileMethod,
 }
 
 /// For prompts: each weight is decoded once for 64 rows.
-pub const LARGE: MatMulTile =
-    MatMulTile { outputs: 128, rows: 64, lane_outputs: 8, method: TileMethod::Lanes };
+pub const LARGE: MatMulTile = MatMulTile { outputs: 128, rows: 64, method: TileMethod::Lanes { outputs: 8 } };
 /// For GPUs with less workgroup memory, and for experts, which get few rows of a batch.
-pub const SMALL: MatMulTile =
-    MatMulTile { outputs: 64, rows: 32, lane_outputs: 4, method: TileMethod::Lanes };
-
+pub const SMALL: MatMulTile = MatMulTile { outputs: 64, rows: 32, method: TileMethod::Lanes { outputs: 4 } };
 /// For prompts on GPUs that can run more workgroups than large tiles give them.
-pub const SQUARE: MatMulTile =
-    MatMulTile { outputs: 64, rows: 64, lane_outputs: 4, method: TileMethod::Lanes };
+pub const SQUARE: MatMulTile = MatMulTile { outputs: 64, rows: 64, method: TileMethod::Lanes { outputs: 4 } };
 
-/// For cooperative matrices: each subgroup computes two by two of them.
-pub const COOPERATIVE: MatMulTile =
-    MatMulTile { outputs: 128, rows: 64, lane_outputs: 8, method: TileMethod::CooperativeMatrices };
-/// The same for matrices of few rows, whose large tiles would leave part of the GPU idle, and for experts.
-pub const COOPERATIVE_SMALL: MatMulTile = MatMulTile { outputs: 64, ..COOPERATIVE };
-/// Matrices of fewer rows get the small tile.
-pub const MIN_COOPERATIVE_OUTPUTS: u32 = 6144;
+/// For cooperative matrices.
+pub const COOPERATIVE: MatMulTile = MatMulTile {
+    outputs: 128,
+    rows: 128,
+    method: TileMethod::CooperativeMatrices { matrices: [4, 2], blocks: 2 },
+};
+/// The same for experts, which get few rows of a batch, and for GPUs with less workgroup memory.
+pub const COOPERATIVE_SMALL: MatMulTile = MatMulTile {
+    outputs: 64,
+    rows: 64,
+    method: TileMethod::CooperativeMatrices { matrices: [2, 2], blocks: 2 },
+};
 
 /// Up to this many rows, lanes share sums instead of using tiles.
 pub const MAX_REDUCTION_ROWS: usize = 32;
@@ -62,32 +67,41 @@ pub const MAX_SLOTWISE_TOKENS: usize = 8;
 impl MatMulTile {
     /// Returns the lanes of the workgroup.
     pub fn lanes(&self) -> u32 {
-        self.outputs / self.lane_outputs * (self.rows / LANE_ROWS)
+        match self.method {
+            TileMethod::Lanes { outputs } => self.outputs / outputs * (self.rows / LANE_ROWS),
+            TileMethod::CooperativeMatrices { matrices: [below, beside], .. } => {
+                self.outputs / (beside * SIDE) * (self.rows / (below * SIDE)) * LANES
+            }
+        }
     }
 
-    /// Returns the bytes of workgroup memory when operands are floats.
+    /// Returns the bytes of workgroup memory when operands are floats, or halves of cooperative matrices.
     pub fn shared_bytes(&self) -> u32 {
         match self.method {
-            TileMethod::Lanes => (self.outputs + self.rows) * PITCH_BYTES,
-            // plus a matrix of sums for each subgroup
-            TileMethod::CooperativeMatrices => {
-                (self.outputs + self.rows) * HALVED_PITCH_BYTES + self.lanes() / LANES * SUMS_BYTES
+            TileMethod::Lanes { .. } => (self.outputs + self.rows) * PITCH_BYTES,
+            // two more vectors of halves in each row, and a matrix of sums for each subgroup
+            TileMethod::CooperativeMatrices { blocks, .. } => {
+                let pitch_bytes = (blocks * BLOCK as u32 + 8) * 2;
+                (self.outputs + self.rows) * pitch_bytes + self.lanes() / LANES * SUMS_BYTES
             }
         }
     }
 
     /// Returns the constants of the shader.
     pub fn constants(&self) -> ShaderConstants {
-        let mut constants = vec![
-            ("LANES", self.lanes()),
-            ("TILE_OUTPUTS", self.outputs),
-            ("TILE_ROWS", self.rows),
-            ("LANE_OUTPUTS", self.lane_outputs),
-        ];
-        if self.method == TileMethod::CooperativeMatrices {
-            // quads of two blocks of the tile's rows that a lane reads
-            let n_quads = self.rows * 2 * BLOCK as u32 / 4;
-            constants.push(("X_READS", n_quads / self.lanes()));
+        let lanes = self.lanes();
+        let mut constants = vec![("LANES", lanes), ("TILE_OUTPUTS", self.outputs), ("TILE_ROWS", self.rows)];
+        match self.method {
+            TileMethod::Lanes { outputs } => constants.push(("LANE_OUTPUTS", outputs)),
+            TileMethod::CooperativeMatrices { matrices: [below, beside], blocks } => constants.extend([
+                ("SUB_ROWS", below),
+                ("SUB_OUTPUTS", beside),
+                ("N_BLOCKS", blocks),
+                ("K_STEPS", blocks * BLOCK as u32 / SIDE),
+                // blocks of weights and quads of x that a lane reads
+                ("W_READS", self.outputs * blocks / lanes),
+                ("X_READS", self.rows * blocks * BLOCK as u32 / 4 / lanes),
+            ]),
         }
         constants
     }
@@ -99,15 +113,23 @@ mod tests {
 
     #[test]
     fn tiles_are_shared_out_evenly() {
-        for tile in [LARGE, SQUARE, SMALL, COOPERATIVE, COOPERATIVE_SMALL] {
-            assert!(tile.outputs.is_multiple_of(tile.lane_outputs) && tile.rows.is_multiple_of(LANE_ROWS));
+        for tile in [LARGE, SQUARE, SMALL] {
+            let TileMethod::Lanes { outputs } = tile.method else { panic!("{tile:?}") };
+            assert!(tile.outputs.is_multiple_of(outputs) && tile.rows.is_multiple_of(LANE_ROWS));
             // the minimum every GPU must offer: the small tile fits everywhere
             assert!(tile.lanes() <= 256);
         }
         assert!(SMALL.shared_bytes() <= 16384 && LARGE.shared_bytes() <= 32768);
-        // as divided in `cooperative.wgsl`
         for tile in [COOPERATIVE, COOPERATIVE_SMALL] {
-            assert_eq!((tile.rows, tile.lanes()), (64, 2 * tile.outputs));
+            let TileMethod::CooperativeMatrices { matrices: [below, beside], blocks } = tile.method else {
+                panic!("{tile:?}")
+            };
+            assert!(tile.rows.is_multiple_of(below * SIDE) && tile.outputs.is_multiple_of(beside * SIDE));
+            // as divided in `cooperative.wgsl`
+            let (lanes, n_quads) = (tile.lanes(), blocks * BLOCK as u32 / 4);
+            assert!(lanes <= 256 && tile.shared_bytes() <= 49152, "{tile:?}");
+            assert!((tile.outputs * blocks).is_multiple_of(lanes), "{tile:?}");
+            assert!((tile.rows * n_quads).is_multiple_of(lanes), "{tile:?}");
         }
     }
 }

@@ -10,36 +10,29 @@ mod merge;
 pub mod page_operands;
 pub mod pages;
 pub mod partials;
+#[cfg(feature = "gpu")]
+pub mod prompt;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[allow(unsafe_code)] // SIMD: each block argues its safety, the traits say what they ask for
 #[allow(clippy::missing_safety_doc, clippy::needless_range_loop)] // counted loops over registers unroll
 mod simd;
+mod visible;
 
 pub use merge::{MERGE, Merge, Partial};
+pub use visible::visible;
 
 use super::OpRow;
 use super::dot::{LANES, sum_lanes};
 use super::exp::exp;
 use super::kv_write::page_defines;
 use crate::cpu::isa::{Mac, levels};
-use crate::graph::{AttentionShape, KvDType, KvPrecision, Mask};
+use crate::graph::{AttentionShape, KvDType, KvPrecision};
 
 /// Row in the table of operations.
 pub static ROW: OpRow = OpRow { name: "attention", formula: "softmax(q·kᵀ · scale) · v" };
 
 /// Positions of one partial softmax; a multiple of the page.
 pub const CHUNK: usize = 256;
-
-/// The positions that a token at `position` sees. `end` is as `Batch::ends_for` says.
-pub fn visible(shape: &AttentionShape, position: usize, end: usize) -> std::ops::Range<usize> {
-    let start = shape.window.map_or(0, |w| (position + 1).saturating_sub(w));
-    match shape.mask {
-        Mask::Causal => start..position + 1,
-        Mask::CausalAfterFirst => start.max(1)..position + 1,
-        Mask::CausalImages => start..end.max(position + 1),
-        Mask::Bidirectional => start..shape.window.map_or(end, |w| position.saturating_add(w).min(end)),
-    }
-}
 
 /// Queries per workgroup of the GPU kernels: wide and narrow.
 pub const GPU_QUERIES: [usize; 2] = [8, 4];

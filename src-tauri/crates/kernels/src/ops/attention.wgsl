@@ -62,6 +62,7 @@ struct Params {
 @group(0) @binding(5) var<storage, read> sinks: array<f32>;
 // (tokens, n_heads, head_dim); of partial results (tokens, n_heads, n_chunks, head_dim + 2): weighted sum, largest score, sum of weights
 @group(0) @binding(6) var<storage, read_write> out: array<f32>;
+#import visible
 #import kv_rows
 #import attention_lanes
 
@@ -94,26 +95,6 @@ fn head_of(i: u32) -> u32 {
 
 fn is_query(i: u32) -> bool {
   return i < p.heads * p.rows && row_of(i) < step.n_tokens && head_of(i) < (kv_head + 1u) * p.group;
-}
-
-// The first and the last visible position of a row.
-fn seen(row: u32) -> vec2<u32> {
-  let position = rows[POSITIONS * step.stride + row];
-  var first = select(0u, position + 1u - min(p.window, position + 1u), p.window > 0u);
-  if (p.ahead == 3u) {
-    first = max(first, 1u);
-  }
-  var last = position;
-  if (p.ahead == 1u) {
-    last = rows[ENDS * step.stride + row] - 1u;
-    if (p.window > 0u) {
-      last = min(last, position + min(p.window - 1u, last - position));
-    }
-  }
-  if (p.ahead == 2u) {
-    last = max(last + 1u, rows[IMAGE_ENDS * step.stride + row]) - 1u;
-  }
-  return vec2(first, last);
 }
 
 // The rows from `row` on that are consecutive in one sequence.

@@ -4,6 +4,7 @@
 enable f16;
 #endif
 #ifdef COOPERATIVE
+enable f16;
 enable wgpu_cooperative_matrix;
 #endif
 #import batch
