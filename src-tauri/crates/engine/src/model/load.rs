@@ -29,7 +29,7 @@ use crate::error::{DAMAGED, EngineError, Result};
 use crate::kv::cache::KvCache;
 use crate::kv::checksum::xxh64;
 use crate::kv::requantize::KvRequantize;
-use crate::kv::size::{DEFAULT_MAX_ROWS, KvBytes, KvUnitBytes, check_precision};
+use crate::kv::size::{KvBytes, KvUnitBytes, check_precision};
 use crate::kv::snapshot::CheckpointIdentity;
 use crate::spec::ModelSpec;
 use crate::template::ChatTemplate;
@@ -109,13 +109,12 @@ fn load_on(file: Arc<WeightFile>, options: &LoadOptions, progress: &mut dyn FnMu
     let n_ctx = options.ctx.unwrap_or(DEFAULT_CTX).clamp(1, longest);
     let plan_input = MemoryPlanInput {
         graph: &graph,
-        n_devices: devices.len(),
         spec: &spec,
         options,
         requantize: requantize(&spec, options),
         n_ctx,
         n_weight_bytes,
-        default_rows: default_rows(&devices),
+        devices: &devices,
         tower: vision.as_ref().map(ModelVision::bytes).unwrap_or_default(),
     };
     let MemoryPlan { geometry, capacity } = plan_input.plan()?;
@@ -156,15 +155,6 @@ fn load_on(file: Arc<WeightFile>, options: &LoadOptions, progress: &mut dyn FnMu
         gathered: GatheredLogits::default(),
         vision,
     })
-}
-
-/// Returns the rows of one run that suit all devices.
-fn default_rows(devices: &[Box<dyn Backend>]) -> usize {
-    devices
-        .iter()
-        .map(|device| device.preferred_rows().unwrap_or(DEFAULT_MAX_ROWS))
-        .min()
-        .unwrap_or(DEFAULT_MAX_ROWS)
 }
 
 /// Returns the bytes and the numbers of all tensors.

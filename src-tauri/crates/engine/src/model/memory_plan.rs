@@ -3,9 +3,9 @@
 //! Within a bound, fewer rows run at once and fewer contexts live. What cannot fit is refused, with its numbers and
 //! the context that would fit.
 
-use kernels::{Capacity, DeviceId, Graph};
+use kernels::{Backend, Capacity, DeviceId, Graph};
 
-use super::{LoadOptions, MAX_OUTPUT_BYTES};
+use super::{DEFAULT_MAX_ROWS, LoadOptions, MAX_OUTPUT_BYTES};
 use crate::error::{EngineError, Result};
 use crate::kv::requantize::KvRequantize;
 use crate::kv::size::{Geometry, KvBytes};
@@ -53,14 +53,12 @@ pub(super) struct MemoryPlan {
 /// What the plan is made from.
 pub(super) struct MemoryPlanInput<'a> {
     pub graph: &'a Graph,
-    pub n_devices: usize,
     pub spec: &'a ModelSpec,
     pub options: &'a LoadOptions,
     pub requantize: KvRequantize,
     pub n_ctx: usize,
     pub n_weight_bytes: u64,
-    /// Rows of one run, unless the options say otherwise.
-    pub default_rows: usize,
+    pub devices: &'a [Box<dyn Backend>],
     /// The vision tower, where the model has one.
     pub tower: TowerBytes,
 }
@@ -74,7 +72,7 @@ impl MemoryPlanInput<'_> {
         let is_bidirectional = self.spec.is_bidirectional();
         let wanted_rows = match is_bidirectional {
             true => self.n_ctx,
-            false => options.max_rows.unwrap_or(self.default_rows).max(1),
+            false => options.max_rows.unwrap_or_else(|| self.default_rows()).max(1),
         };
         let Some(bound) = options.memory else {
             return Ok(self.with_rows(wanted_rows, options.kv_bytes, options.rewind_bytes, wanted_rows));
@@ -97,6 +95,12 @@ impl MemoryPlanInput<'_> {
             }
             rows = (rows / 2).max(MIN_ROWS);
         }
+    }
+
+    /// Returns the rows of one run that suit all devices.
+    fn default_rows(&self) -> usize {
+        let of = |device: &Box<dyn Backend>| device.preferred_rows().unwrap_or(DEFAULT_MAX_ROWS);
+        self.devices.iter().map(of).min().unwrap_or(DEFAULT_MAX_ROWS)
     }
 
     fn with_rows(
@@ -123,7 +127,7 @@ impl MemoryPlanInput<'_> {
         let resident = self.options.resident.map_or(u64::MAX, |resident| resident.n_bytes);
         let outputs = outputs(max_rows, wanted_rows);
         let capacity = capacity(&one, max_rows, outputs);
-        let devices = (0..self.n_devices).map(DeviceId);
+        let devices = (0..self.devices.len()).map(DeviceId);
         let arena: u64 = devices.map(|device| kernels::arena_bytes(self.graph, device, &capacity)).sum();
         MemoryNeeds {
             weights: self.n_weight_bytes.min(resident) + self.tower.weights,

@@ -87,7 +87,9 @@ pub(super) fn defines(k: usize, tiled: Option<TileMethod>) -> &'static [&'static
     let names: [&[&str]; 2] = match tiled {
         None => [&[], &["WHOLE"]],
         Some(TileMethod::Lanes { .. }) => [&["TILED"], &["TILED", "WHOLE"]],
-        Some(TileMethod::CooperativeMatrices { .. }) => [&["TILED", "COOPERATIVE"]; 2],
+        Some(TileMethod::CooperativeMatrices { .. }) => {
+            [&["TILED", "COOPERATIVE"], &["TILED", "COOPERATIVE", "WHOLE"]]
+        }
     };
     names[usize::from(k.is_multiple_of(BLOCK))]
 }
