@@ -14,9 +14,10 @@ pub enum Precision {
     /// Operands rounded to half precision (11 bits): tiles take half of the workgroup memory. A row still has the same
     /// bits in any batch.
     F16,
-    /// As `F32`, but prompts are multiplied by cooperative matrices, with operands rounded to half precision. A batch is a
-    /// prompt if it has `MIN_PROMPT_ROWS` rows or more, all of one sequence. Answers, drafts and batches of several sequences are
-    /// multiplied as by `F32`. So a prompt's bits depend slightly on whether other sequences ran beside it.
+    /// As `F32`, but prompts are multiplied by cooperative matrices, with operands rounded to half precision. They attend to
+    /// keys and values in f16 in this way too. A batch is a prompt if it has `MIN_PROMPT_ROWS` rows or more, all of one
+    /// sequence. Answers, drafts and batches of several sequences are multiplied as by `F32`. So a prompt's bits depend
+    /// slightly on whether other sequences ran beside it.
     Matrices,
 }
 
