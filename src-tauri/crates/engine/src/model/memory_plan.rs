@@ -99,8 +99,8 @@ impl MemoryPlanInput<'_> {
 
     /// Returns the rows of one run that suit all devices.
     fn default_rows(&self) -> usize {
-        let of = |device: &Box<dyn Backend>| device.preferred_rows().unwrap_or(DEFAULT_MAX_ROWS);
-        self.devices.iter().map(of).min().unwrap_or(DEFAULT_MAX_ROWS)
+        let preferred = self.devices.iter().map(|device| device.preferred_rows());
+        preferred.map(|rows| rows.unwrap_or(DEFAULT_MAX_ROWS)).min().unwrap_or(DEFAULT_MAX_ROWS)
     }
 
     fn with_rows(
