@@ -28,11 +28,29 @@ const TEMPLATES: &[&str] = &[
     "<|tool_calls_section_begin|><|tool_calls_section_end|><|tool_call_begin|><|tool_call_argument_begin|><|tool_call_end|>",
     "<|tool_call_start|><|tool_call_end|>",
     "",
+    ">>>${recipient}",
+    "'function call'<|role_sep|>",
+    "'<tool_calls{}>'",
+    "open_tag('call'<|open|><|sep|><|close|>",
+    "']<]minimax[>['<tool_call>",
+    "<|think|><|end|><|tool_calls|><|calls|><|tool_call:begin|><|tool_call:name|><|tool_call:args|><|tool_call:end|>",
+    "<｜DSML｜function_calls>",
+    "<|channel>thought<channel|><|tool_call><tool_call|><|\"|>",
 ];
+
+/// Ends of prompts: inside nothing, and inside what a prompt may open.
+const PROMPTS: &[&str] = &["", "<think>\n", ">>>", "<|start|>assistant"];
 
 struct ReplyDialect {
     format: ReplyFormat,
     tokenizer: Tokenizer,
+}
+
+/// A reply as its reader gets it.
+struct TokenizedReply<'a> {
+    dialect: &'a ReplyDialect,
+    prompt: &'static str,
+    ids: Vec<u32>,
 }
 
 #[derive(Debug, Default, PartialEq)]
@@ -46,48 +64,53 @@ struct ReplyParts {
 fn read(input: &[u8]) {
     static DIALECTS: OnceLock<Vec<ReplyDialect>> = OnceLock::new();
     let dialects = DIALECTS.get_or_init(|| TEMPLATES.iter().map(|template| dialect(template)).collect());
-    // The first byte chooses the dialect, the second the length of the pieces.
-    let [dialect, n, reply @ ..] = input else { return };
+    // The first byte chooses the dialect, the second the prompt and the length of the pieces.
+    let [dialect, options, reply @ ..] = input else { return };
     let dialect = &dialects[usize::from(*dialect) % dialects.len()];
-    let reply = String::from_utf8_lossy(reply);
+    let prompt = PROMPTS[usize::from(options >> 6)];
+    let n = usize::from(options & 0x3f).max(1);
+    let ids = dialect.tokenizer.encode(&String::from_utf8_lossy(reply), Special::Parse);
+    let reply = TokenizedReply { dialect, prompt, ids };
     let tools = json!([{"type": "function", "function": {"name": "look", "parameters": {"type": "object",
         "properties": {"at": {"type": "string"}, "n": {"type": "integer"}}}}}]);
     for end in [ReplyEnd::Whole, ReplyEnd::Cut] {
         for tools in [&tools, &Value::Null] {
-            let whole = split(dialect, &reply, tools, end, usize::MAX);
-            let cut = split(dialect, &reply, tools, end, usize::from(*n).max(1));
+            let whole = reply.split(tools, end, usize::MAX);
+            let cut = reply.split(tools, end, n);
             assert_eq!(whole, cut, "in pieces of {n}");
         }
     }
 }
 
-/// Splits a reply whose text comes in pieces of at least `n` bytes.
-fn split(dialect: &ReplyDialect, reply: &str, tools: &Value, end: ReplyEnd, n: usize) -> ReplyParts {
-    let ReplyDialect { format, tokenizer } = dialect;
-    let mut parts = ReplyParts::default();
-    let mut show = |shown: ReplyPiece<'_>| match shown {
-        ReplyPiece::Text(text) => parts.text.push_str(text),
-        ReplyPiece::Reasoning(text) => parts.reasoning.push_str(text),
-        ReplyPiece::Call(call) => parts.calls.push(call),
-        ReplyPiece::CutCall | ReplyPiece::Malformed(_) => parts.n_notices += 1,
-    };
-    let mut splitter = ReplySplitter::new(format, "", tools);
-    let (mut stream, mut text) = (tokenizer.stream(), String::new());
-    for id in tokenizer.encode(reply, Special::Parse) {
-        let is_control = tokenizer.is_control(id);
-        if is_control || format.markup_tokens().contains(&id) {
-            splitter.text(&std::mem::take(&mut text), &mut show);
-            splitter.markup(tokenizer.token_text(id).unwrap_or_default(), is_control, &mut show);
-            continue;
+impl TokenizedReply<'_> {
+    /// Splits the reply, whose text comes in pieces of at least `n` bytes.
+    fn split(&self, tools: &Value, end: ReplyEnd, n: usize) -> ReplyParts {
+        let ReplyDialect { format, tokenizer } = self.dialect;
+        let mut parts = ReplyParts::default();
+        let mut show = |shown: ReplyPiece<'_>| match shown {
+            ReplyPiece::Text(text) => parts.text.push_str(text),
+            ReplyPiece::Reasoning(text) => parts.reasoning.push_str(text),
+            ReplyPiece::Call(call) => parts.calls.push(call),
+            ReplyPiece::CutCall | ReplyPiece::Malformed(_) => parts.n_notices += 1,
+        };
+        let mut splitter = ReplySplitter::new(format, self.prompt, tools);
+        let (mut stream, mut text) = (tokenizer.stream(), String::new());
+        for id in self.ids.iter().copied() {
+            let is_control = tokenizer.is_control(id);
+            if is_control || format.markup_tokens().contains(&id) {
+                splitter.text(&std::mem::take(&mut text), &mut show);
+                splitter.markup(tokenizer.token_text(id).unwrap_or_default(), is_control, &mut show);
+                continue;
+            }
+            text.push_str(stream.push(id));
+            if text.len() >= n {
+                splitter.text(&std::mem::take(&mut text), &mut show);
+            }
         }
-        text.push_str(stream.push(id));
-        if text.len() >= n {
-            splitter.text(&std::mem::take(&mut text), &mut show);
-        }
+        splitter.text(&text, &mut show);
+        splitter.finish(end, &mut show);
+        parts
     }
-    splitter.text(&text, &mut show);
-    splitter.finish(end, &mut show);
-    parts
 }
 
 /// Every byte, and each markup of the template as a control token.

@@ -83,7 +83,8 @@ fn replace_mark(text: &str, mark: &str, shown: &str) -> String {
 
 /// Without the space that a mark stood behind, where nothing takes its place.
 fn before_mark<'a>(before: &'a str, shown: &str, after: &str) -> &'a str {
-    let next = after.trim_start_matches(MARKS).chars().next();
+    // No further than the longest mark: a text may be nothing but marks.
+    let next = after.chars().take(MAX_OPEN_MARK_CHARS).find(|c| !MARKS.contains(c));
     let is_loose = shown.is_empty() && next.is_none_or(|c| c.is_whitespace() || ".,;:!?)".contains(c));
     if is_loose { before.strip_suffix(' ').unwrap_or(before) } else { before }
 }

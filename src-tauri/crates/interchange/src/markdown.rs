@@ -1,7 +1,7 @@
 //! Conversations for reading: the current branch as Markdown. Images are shown where they were sent; their bytes stand at
 //! the end of the conversation, so that the text before them stays readable.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::io::Write;
 
 use documents::base64;
@@ -118,11 +118,13 @@ fn location(row: &session::PassageRow) -> String {
     contract::types::Passage { start, end, first_line, last_line, page }.place()
 }
 
-/// Root first.
+/// Root first. Messages that refer to each other in a cycle stand there once.
 fn branch(archive: &ConversationArchive) -> Vec<&MessageRow> {
     let mut branch = Vec::new();
+    let mut rows: HashMap<&str, &MessageRow> =
+        archive.messages.iter().rev().map(|(row, _)| (row.id.as_str(), row)).collect();
     let mut at = archive.conversation.leaf.as_deref();
-    while let Some((row, _)) = at.and_then(|id| archive.messages.iter().find(|(row, _)| row.id == id)) {
+    while let Some(row) = at.and_then(|id| rows.remove(id)) {
         branch.push(row);
         at = row.parent.as_deref();
     }

@@ -345,3 +345,16 @@ fn markdown_shows_images_and_has_their_bytes_at_the_end() {
         assert!(text.contains("- Attached: a [big]") && !text.contains("base64"), "{text}");
     }
 }
+
+#[test]
+fn markdown_has_each_message_of_a_cycle_once() {
+    let message = |id: &str, parent: &str| json!({ "id": id, "parent": parent, "role": "user", "text": id, "state": "complete" });
+    let chat =
+        json!({ "id": "c", "title": "t", "leaf": "n", "messages": [message("m", "n"), message("n", "m")] });
+    let file = json!({ "format": "inglenook.conversations", "version": 1, "conversations": [chat] });
+    let found = check(file.to_string().as_bytes(), &["t"], &[]);
+    let mut markdown = Vec::new();
+    write(&mut markdown, &[found[0].archive.clone()], ExportFormat::Md, None, 1).unwrap();
+    let markdown = String::from_utf8(markdown).unwrap();
+    assert!(markdown.ends_with("\n## You\n\nm\n\n## You\n\nn\n"), "{markdown}");
+}

@@ -25,10 +25,7 @@ fn date(days: i64) -> (i64, i64, i64) {
 
 /// `2026-03-29T07:06:35.552627Z` or with another zone, as milliseconds since 1970. None: it is no date.
 pub fn parse(text: &str) -> Option<i64> {
-    let number = |range: std::ops::Range<usize>| -> Option<i64> {
-        let part = text.get(range)?;
-        part.bytes().all(|b| b.is_ascii_digit()).then(|| part.parse().ok())?
-    };
+    let number = |range: std::ops::Range<usize>| digits(text.get(range)?);
     let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
     let (hour, minute, second) = (number(11..13)?, number(14..16)?, number(17..19)?);
     if !(1..=12).contains(&month) || !(1..=31).contains(&day) || hour > 23 || minute > 59 || second > 60 {
@@ -42,14 +39,23 @@ pub fn parse(text: &str) -> Option<i64> {
     let offset_s = match zone.as_bytes() {
         [] | b"Z" | b"z" => 0,
         [sign @ (b'+' | b'-'), ..] => {
-            let hours = zone.get(1..3)?.parse::<i64>().ok()?;
-            let minutes = zone.get(zone.len().checked_sub(2)?..)?.parse::<i64>().ok()?;
+            let hours = digits(zone.get(1..3)?)?;
+            // `+02:00`, `+0200` or `+02`
+            let minutes = match zone.get(3..)? {
+                "" => 0,
+                rest => digits(rest.strip_prefix(':').unwrap_or(rest)).filter(|minutes| *minutes < 60)?,
+            };
             (hours * 3600 + minutes * 60) * if *sign == b'-' { -1 } else { 1 }
         }
         _ => return None,
     };
     let seconds = days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset_s;
     Some(seconds * 1000 + ms)
+}
+
+/// A number of nothing but digits.
+fn digits(text: &str) -> Option<i64> {
+    text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
 /// Of a date, since 1970-01-01: the way back of `date`.
@@ -73,6 +79,10 @@ mod tests {
             ("2026-01-15T12:00:00.123456+00:00", Some(1_768_478_400_123)),
             ("2026-01-15T14:00:00+02:00", Some(1_768_478_400_000)),
             ("2026-01-15T12:00:00", Some(1_768_478_400_000)),
+            ("2026-01-15T14:00:00+02", Some(1_768_478_400_000)),
+            ("2026-01-15T14:00:00+0200", Some(1_768_478_400_000)),
+            ("2026-01-15T12:00:00+-2:00", None),
+            ("2026-01-15T12:00:00+02:9999999999999999", None),
             ("2026-13-15T12:00:00Z", None),
             ("yesterday", None),
             ("", None),

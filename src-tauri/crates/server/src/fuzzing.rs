@@ -8,6 +8,7 @@ use crate::file_form::FileForm;
 use crate::llama_cpp::request::LlamaCppRequest;
 use crate::ollama::pull::PullRequest;
 use crate::ollama::request::{AnswerKind, OllamaRequest};
+use crate::openai::batches::{line_faults, requests};
 use crate::openai::chat::request::ChatRequest;
 use crate::openai::completions::request::CompletionRequest;
 use crate::openai::embeddings::EmbeddingsRequest;
@@ -30,6 +31,17 @@ pub fn parse_body(body: &[u8]) -> Vec<bool> {
         PullRequest::parse(body).is_ok(),
         LlamaCppRequest::parse(body).is_ok(),
         FileForm::parse("multipart/form-data; boundary=x", &Bytes::copy_from_slice(body), "file").is_ok(),
+        is_batch_file(body),
         std::str::from_utf8(body).is_ok_and(|text| partial_json::arguments_object(text).is_some()),
     ]
+}
+
+/// Returns whether a file is a batch for `/v1/chat/completions` without faults. Its requests are then all found again.
+fn is_batch_file(file: &[u8]) -> bool {
+    const ENDPOINT: &str = "/v1/chat/completions";
+    let (n_lines, faults) = line_faults(file, ENDPOINT);
+    if faults.is_empty() {
+        assert_eq!(requests(file, ENDPOINT).len(), n_lines, "each line is a request");
+    }
+    faults.is_empty()
 }

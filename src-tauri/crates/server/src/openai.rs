@@ -4,7 +4,7 @@
 //! Rejects known but unsupported fields by name; ignores unknown fields.
 
 mod answer_values;
-mod batches;
+pub mod batches;
 pub mod chat;
 pub mod completions;
 mod conversations;

@@ -96,7 +96,7 @@ fn json_calls(body: &str, tools: &ToolSchemas) -> Vec<ToolCall> {
         match whole.and_then(calls::described) {
             Some(call) => calls.push(call),
             None => {
-                calls.extend(object_call(rest, tools));
+                calls.extend(object_call(rest, false, tools));
                 break;
             }
         }
@@ -106,8 +106,8 @@ fn json_calls(body: &str, tools: &ToolSchemas) -> Vec<ToolCall> {
     calls
 }
 
-/// `{"name": …, "arguments": …` up to where it ends.
-fn object_call(text: &str, tools: &ToolSchemas) -> Option<ToolCall> {
+/// `{"name": …, "arguments": …` up to where it ends. `is_function`: it is the `function` of a call.
+fn object_call(text: &str, is_function: bool, tools: &ToolSchemas) -> Option<ToolCall> {
     let mut reader = LiteralReader::new(text);
     reader.take("{").then_some(())?;
     let (mut name, mut id, mut arguments) = (None, None, None);
@@ -135,8 +135,9 @@ fn object_call(text: &str, tools: &ToolSchemas) -> Option<ToolCall> {
                 _ => {}
             }
         } else {
-            if key == "function" {
-                return Some(ToolCall { id, ..object_call(rest, tools)? });
+            // One function per call: models that loop nest thousands.
+            if key == "function" && !is_function {
+                return Some(ToolCall { id, ..object_call(rest, true, tools)? });
             }
             break;
         }
@@ -320,6 +321,8 @@ mod tests {
         {
             assert_eq!(parse_cut(body, &tools()), CutBody::NoName, "{body}");
         }
+        let nested = "{\"function\": ".repeat(100_000);
+        assert_eq!(parse_cut(&nested, &tools()), CutBody::NoName);
         for body in ["hello there", "{\"name\": \"Ada\", \"age\": 3", "<b>bold</b>", "fly(x="] {
             assert_eq!(parse_cut(body, &tools()), CutBody::Unreadable, "{body}");
         }

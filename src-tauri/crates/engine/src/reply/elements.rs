@@ -49,8 +49,10 @@ pub fn split_at_end<'a>(text: &'a str, close: &str, follow: &[&str]) -> Option<(
 /// Returns whether a body of elements ends inside an argument. None: it has no elements with arguments.
 pub fn is_argument_open(body: &str) -> Option<bool> {
     let first = |text: &str| {
-        let found = ARGUMENTS.iter().filter_map(|tag| Some((text.find(tag.open)?, tag)));
-        found.min_by_key(|(at, _)| *at)
+        text.match_indices('<').find_map(|(at, _)| {
+            let tag = ARGUMENTS.iter().find(|tag| text[at..].starts_with(tag.open))?;
+            Some((at, tag))
+        })
     };
     let mut rest = body;
     first(rest)?;

@@ -112,8 +112,9 @@ impl HarmonyParser {
     fn take(&mut self, text: &str, show: &mut ReplySink<'_>) {
         match &self.state {
             HarmonyState::Between => {
-                // A model that forgets its header still means its text.
-                if !text.trim().is_empty() {
+                // A model that forgets its header still means its text. White space before it has no meaning.
+                let text = text.trim_start();
+                if !text.is_empty() {
                     self.state = HarmonyState::HarmonyBody(HarmonyBody::Text);
                     self.begins_message = true;
                     self.show(text, show);

@@ -2,9 +2,17 @@
 
 use super::calls::without_prefix;
 use super::elements;
+use super::marked;
 
 /// Gemma's quote, which `"` and `'` inside do not end.
 const GEMMA_QUOTE: &str = "<|\"|>";
+
+/// End tags inside the arguments of one call. Beyond that the first one ends it.
+pub const MAX_INNER_ENDS: usize = 64;
+
+/// Beginnings of a reply that is a call without tags.
+const BARE_BEGINNINGS: &[&str] =
+    &["{\"name\":", "{\"type\":\"function\"", "{\"function\":", "{\"parameters\":", "[{\"name\":"];
 
 /// Returns whether the body of a call ends inside a string or inside the element of an argument.
 pub fn is_open(body: &str) -> bool {
@@ -51,6 +59,22 @@ fn after_string(text: &str, quote: char) -> Option<&str> {
     None
 }
 
+/// Finds the first `close` that is not inside an argument of a call, and before the call's own `end` (may be empty).
+/// Those before `from` are known to be inside one.
+pub fn end_behind_arguments(held: &str, close: &str, end: &str, from: usize) -> Option<usize> {
+    if !held[from..].contains(close) {
+        return None;
+    }
+    let own = if end.is_empty() { None } else { held.find(end) };
+    let ends = held.match_indices(close).map(|(at, _)| at).enumerate();
+    let mut ends = ends
+        .skip_while(|(_, at)| *at < from)
+        .take_while(|(_, at)| own.is_none_or(|own| own + end.len() > *at));
+    let is_end =
+        |n_before: usize, at: usize| n_before >= MAX_INNER_ENDS || !is_open(&marked::written(&held[..at]));
+    ends.find(|(n_before, at)| is_end(*n_before, *at)).map(|(_, at)| at)
+}
+
 /// Returns whether a text may be the beginning of a call's body, as far as it has come. Plain words are none.
 pub fn may_be_body(text: &str) -> bool {
     let text = text.trim_start();
@@ -61,6 +85,13 @@ pub fn may_be_body(text: &str) -> bool {
     }
     let after = name.trim_start();
     after.is_empty() || after.starts_with(['{', '[', '<', '('])
+}
+
+/// Returns whether a call without tags may begin like this.
+pub fn may_be_bare(text: &str) -> bool {
+    let longest = BARE_BEGINNINGS.iter().map(|it| it.len()).max().unwrap_or(0);
+    let compact: String = text.chars().filter(|c| !c.is_whitespace()).take(longest).collect();
+    BARE_BEGINNINGS.iter().any(|begins| begins.starts_with(&compact) || compact.starts_with(begins))
 }
 
 #[cfg(test)]

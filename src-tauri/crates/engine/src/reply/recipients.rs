@@ -99,13 +99,13 @@ impl RecipientParser {
     }
 
     fn step_name(&mut self) -> bool {
-        let Some(end) = self.held.find('\n') else {
+        let end = self.held.find('\n');
+        if end.unwrap_or(self.held.len()) > MAX_NAME_BYTES {
             // Without a name it is for everyone.
-            if self.held.len() > MAX_NAME_BYTES {
-                self.state = RecipientState::Text;
-            }
-            return self.state == RecipientState::Text;
-        };
+            self.state = RecipientState::Text;
+            return true;
+        }
+        let Some(end) = end else { return false };
         let name = self.held[..end].trim().to_owned();
         self.state = match name.as_str() {
             ALL => RecipientState::Text,

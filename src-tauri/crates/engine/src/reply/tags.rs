@@ -7,20 +7,19 @@
 use super::calls;
 use super::cut_call::{CutBody, parse_cut};
 use super::format::{ReplyFormat, TagPair, opens};
-use super::open_argument::{is_open, may_be_body};
+use super::open_argument::{MAX_INNER_ENDS, end_behind_arguments, is_open, may_be_bare, may_be_body};
 use super::tool_call::{ToolCall, ToolSchemas};
 use super::{ReplyEnd, ReplyPiece, ReplySink, marked};
 use crate::stop::held_suffix;
 
-/// Beginnings of a reply that is a call without tags.
-const BARE_BEGINNINGS: &[&str] =
-    &["{\"name\":", "{\"type\":\"function\"", "{\"function\":", "{\"parameters\":", "[{\"name\":"];
-
 /// Of a call inside reasoning, as much as shows whether it is one.
 const MAX_HEAD_BYTES: usize = 256;
 
-/// End tags inside the arguments of one call. Beyond that the first one ends it.
-const MAX_INNER_ENDS: usize = 64;
+/// Tags in one reasoning that open no call. Beyond that, call tags in it are words: models that loop write thousands.
+const MAX_REJECTED_CALLS: usize = 64;
+
+/// Calls that are looked for once the reply has ended. Beyond that the rest is text.
+const MAX_FINISHED_CALLS: usize = 64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TagState {
@@ -72,6 +71,8 @@ pub struct TagParser {
     first_end: Option<CallEnd>,
     /// End tags that were taken for parts of arguments.
     n_inner_ends: usize,
+    /// Tags in the present reasoning that opened no call.
+    n_rejected: usize,
     /// White space at the beginning of reasoning is dropped.
     reasoning_begun: bool,
     /// Text was shown before.
@@ -102,6 +103,7 @@ impl TagParser {
             n_searched: 0,
             first_end: None,
             n_inner_ends: 0,
+            n_rejected: 0,
             reasoning_begun: false,
             has_said: false,
             has_reasoned: false,
@@ -127,9 +129,16 @@ impl TagParser {
             return;
         }
         // Each round takes an end tag out of what is held.
-        while let TagState::Call(call) = self.state {
+        for _ in 0..MAX_FINISHED_CALLS {
+            let TagState::Call(call) = self.state else { break };
             self.finish_call(call, show);
             while self.step(show) {}
+        }
+        if let TagState::Call(call) = self.state {
+            let tag = &self.calls[call.tag];
+            let open = if tag.keeps_open { "" } else { tag.open_text.as_str() };
+            self.held = [open, &marked::written(&self.held)].concat();
+            self.state = call.reasoning.map_or(TagState::Text, TagState::Reasoning);
         }
         let held = std::mem::take(&mut self.held);
         match self.state {
@@ -251,8 +260,8 @@ impl TagParser {
         }
         let close = self.reasoning[tag].close.clone();
         let closed = self.held.find(close.as_str());
-        let call =
-            self.calls.iter().enumerate().filter_map(|(at, call)| Some((self.held.find(&call.open)?, at)));
+        let calls = if self.n_rejected < MAX_REJECTED_CALLS { self.calls.as_slice() } else { &[] };
+        let call = calls.iter().enumerate().filter_map(|(at, call)| Some((self.held.find(&call.open)?, at)));
         let call = call.min_by_key(|(at, call)| (*at, std::cmp::Reverse(self.calls[*call].open.len())));
         if let Some((at, call)) = call.filter(|(at, _)| closed.is_none_or(|closed| *at < closed)) {
             let thought = self.held[..at].trim_end().to_owned();
@@ -267,10 +276,11 @@ impl TagParser {
             self.held.drain(..at + close.len());
             self.state = TagState::After;
             (self.reasoning_begun, self.resumes_reasoning) = (false, true);
+            self.n_rejected = 0;
             return true;
         }
         // White space at the end of reasoning is dropped too, so it waits for what follows.
-        let held = self.calls.iter().map(|call| held_suffix(&self.held, &call.open)).max().unwrap_or(0);
+        let held = calls.iter().map(|call| held_suffix(&self.held, &call.open)).max().unwrap_or(0);
         let held = held.max(held_suffix(&self.held, &close));
         let solid = self.held[..self.held.len() - held].trim_end().len();
         if solid > 0 {
@@ -377,12 +387,9 @@ impl TagParser {
     /// Looks for the end of the reasoning that a call stands in. None: it has not come before the call's own.
     fn step_unclosed(&mut self, call: OpenCall, reasoning: usize, show: &mut ReplySink<'_>) -> Option<bool> {
         let close = self.reasoning[reasoning].close.as_str();
-        let from = self.held.floor_char_boundary(self.n_searched.saturating_sub(close.len()));
-        let at = from + self.held[from..].find(close)?;
         let end = self.calls[call.tag].close.as_str();
-        if !end.is_empty() && self.held[..at].contains(end) || is_open(&marked::written(&self.held[..at])) {
-            return None;
-        }
+        let from = self.held.floor_char_boundary(self.n_searched.saturating_sub(close.len()));
+        let at = end_behind_arguments(&self.held, close, end, from)?;
         if self.parse(call, &self.held[..at]).is_some() {
             self.end_call(call, CallEnd { n_body: at, n_taken: at }, false, show);
         } else {
@@ -413,6 +420,7 @@ impl TagParser {
 
     /// What seemed to open a call inside reasoning is a part of the reasoning.
     fn reject_call(&mut self, call: OpenCall, show: &mut ReplySink<'_>) {
+        self.n_rejected += 1;
         let tag = &self.calls[call.tag];
         let open = tag.open_text.clone();
         if tag.keeps_open {
@@ -479,11 +487,4 @@ impl TagParser {
         self.has_reasoned = true;
         show(ReplyPiece::Reasoning(&text));
     }
-}
-
-/// Returns whether a call without tags may begin like this.
-fn may_be_bare(text: &str) -> bool {
-    let longest = BARE_BEGINNINGS.iter().map(|it| it.len()).max().unwrap_or(0);
-    let compact: String = text.chars().filter(|c| !c.is_whitespace()).take(longest).collect();
-    BARE_BEGINNINGS.iter().any(|begins| begins.starts_with(&compact) || compact.starts_with(begins))
 }

@@ -234,6 +234,7 @@ fn harmony_channels_are_separated() {
         &[],
     );
     harmony.check("Just text.", "Just text.", "", &[]);
+    harmony.check(&format!("{thought} \n Yes."), "Yes.", "Hm.", &[]);
     harmony.check_all(
         "<|channel|>commentary to=functions.f<|message|>not json<|call|>",
         "to=f not json".replace("to=f", "to=functions.f").as_str(),
@@ -431,6 +432,8 @@ fn functionary_names_recipients_in_a_line() {
     functionary.check("all\n>>> print(1)\n>>>g\n", ">>> print(1)\n>>>g\n", "", &[]);
     functionary.check("Just some words.\nAnd more.", "Just some words.\nAnd more.", "", &[]);
     functionary.check("al", "al", "", &[]);
+    let words = format!("{}\nAnd more.", "f".repeat(200));
+    functionary.check(&words, &words, "", &[]);
     functionary.check_all("f\n{\"x\": ", "f\n{\"x\": ", "", &[], 1);
     functionary.check_all("all\na>>>f\nwords>>>all\nb", "af\nwords\n\nb", "", &[], 1);
     TestModel { prompt: "", ..functionary }.check("Hello.>>>f\n{\"x\": \"a\"}", "Hello.", "", &F);

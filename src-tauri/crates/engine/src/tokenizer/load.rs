@@ -109,6 +109,8 @@ fn gguf_vocab(metadata: &Metadata) -> Result<GgufVocab<'_>> {
         remove_extra_whitespaces: flag("remove_extra_whitespaces")?.unwrap_or(false),
         ..GgufVocab::default()
     };
+    let n_tokens = vocab.tokens.len();
+    vocab.unknown = vocab.unknown.filter(|id| (*id as usize) < n_tokens);
     if let Some(scores) = metadata.opt_array(&key("scores"))? {
         vocab.scores = scores.f32s()?;
     }

@@ -119,6 +119,8 @@ impl<'a> SentencePieceModel<'a> {
             ProtoField::Bytes(3, normalizer) => this.normalizer(normalizer),
             _ => Ok(()),
         })?;
+        let n_pieces = this.pieces.len();
+        this.unknown = this.unknown.filter(|id| (*id as usize) < n_pieces);
         Ok(this)
     }
 

@@ -324,6 +324,18 @@ fn a_typed_sequence_mark_is_text() {
 }
 
 #[test]
+fn an_unknown_token_outside_the_vocabulary_is_none() {
+    let tokens = [("<unk>", 0.0, UNKNOWN), ("a", -1.0, NORMAL)];
+    let mut source = VocabWriter::new("llama", &tokens);
+    source.set("unknown_token_id", OwnedValue::U32(33)).set("add_space_prefix", OwnedValue::Bool(false));
+    check(&source.build().expect("builds"), "ab", Special::Plain, &[1, 0]);
+    // The piece `a`, BPE with the unknown token 33, and no changes of white space.
+    let model =
+        b"\x0a\x0a\x0a\x01a\x15\x00\x00\x80\xbf\x18\x01\x12\x05\x18\x02\xc0\x02\x21\x1a\x04\x18\x00\x20\x00";
+    check(&Tokenizer::from_sentencepiece(model).expect("builds"), "ab", Special::Plain, &[0]);
+}
+
+#[test]
 fn a_damaged_sentencepiece_model_is_an_error() {
     let piece = b"\x0a\x0d\x0a\x01a\x15\x00\x00\x80\xbf\x18\x01";
     for cut in 0..piece.len() {

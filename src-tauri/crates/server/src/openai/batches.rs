@@ -21,7 +21,8 @@ use crate::fault::OpenAiFault;
 use crate::guard::CallerState;
 use crate::owner::ObjectOwner;
 use crate::url_parts::{Path, Query};
-use input::{check_endpoint, line_faults};
+use input::check_endpoint;
+pub use input::{line_faults, requests};
 pub use runner::Batches;
 use values::{BatchStatus, batch_value};
 

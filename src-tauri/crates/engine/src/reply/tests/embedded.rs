@@ -126,6 +126,9 @@ fn calls_inside_reasoning_are_calls() {
         model.check(&format!("I look.\n<tool_call>{json}\n</think>\n\nDone."), "Done.", "I look.", &F);
         let inner = "<tool_call>{\"name\": \"f\", \"arguments\": {\"x\": \"</think>\"}}</tool_call>";
         model.check(inner, "", "", &["f({\"x\":\"</think>\"})"]);
+        let unclosed =
+            "<tool_call>{\"name\": \"f\", \"arguments\": {\"x\": \"</think>\"}}\n</think>\n\nDone.";
+        model.check(unclosed, "Done.", "", &["f({\"x\":\"</think>\"})"]);
         // Words about calls are none.
         for thought in [
             "I write <tool_call> tags.",
@@ -160,4 +163,17 @@ fn calls_inside_reasoning_are_calls() {
         ..PLAIN
     };
     deepseek.check("Hm.\n<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{\"x\": \"a\"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>", "", "Hm.", &F);
+}
+
+#[test]
+fn endless_tags_inside_reasoning_are_words() {
+    let model =
+        TestModel { prompt: "<think>\n", template: "<tool_call></tool_call>", has_tools: true, ..PLAIN };
+    let begun = "<tool_call>{\"name\": \"f\", \"arguments\": {\"x\": \"";
+    // More end tags of the reasoning than an argument may have: the call has not come.
+    let ends = "</think>".repeat(100);
+    let (text, reasoning, calls, _) = model.split(&format!("{begun}{ends}"), usize::MAX);
+    assert_eq!((text.as_str(), reasoning.as_str(), calls.len()), ("", begun, 0));
+    let thought = format!("{begun}{}", "<tool_call>".repeat(2000));
+    model.check(&thought, "", &thought, &[]);
 }
