@@ -234,7 +234,7 @@ fn harmony_channels_are_separated() {
         &[],
     );
     harmony.check("Just text.", "Just text.", "", &[]);
-    harmony.check(&format!("{thought} \n Yes."), "Yes.", "Hm.", &[]);
+    harmony.check("<|channel|>analysis<|message|>Hm.<|end|> \n Yes.", "Yes.", "Hm.", &[]);
     harmony.check_all(
         "<|channel|>commentary to=functions.f<|message|>not json<|call|>",
         "to=f not json".replace("to=f", "to=functions.f").as_str(),
