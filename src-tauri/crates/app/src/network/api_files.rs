@@ -12,7 +12,7 @@ use crate::App;
 /// Folder of the contents within the data folder.
 const FOLDER: &str = "api-files";
 
-/// An entry, as it stands in the list.
+/// A stored file, without its content.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApiFile {
     pub id: String,

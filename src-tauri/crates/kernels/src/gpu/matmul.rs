@@ -192,8 +192,7 @@ impl ProgramBuilder<'_> {
     ) -> BuildResult {
         let rows = self.graph.value(out).rows;
         let floats = bias.map_or_else(|| vec![0.0], Tensor::decode);
-        let bias =
-            (self.vectors.put(&floats.iter().map(|x| x.to_bits()).collect::<Vec<_>>())?, bias.is_some());
+        let bias = (self.vector_span(&floats)?, bias.is_some());
         let product = Product { i, x, out, size: [n_out, k], rows, bias };
         // all slices have one packing
         let tuned = slices.first().map_or(tile::LARGE, |slice| self.shapes.tile(slice.packing));

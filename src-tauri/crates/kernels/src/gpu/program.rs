@@ -304,8 +304,13 @@ impl ProgramBuilder<'_> {
 
     /// Stores constant floats.
     pub fn vector(&mut self, floats: &[f32]) -> Result<Binding, KernelError> {
+        Ok(Binding::Buffer(self.vector_span(floats)?))
+    }
+
+    /// As `vector`, for a range that several kernels bind.
+    pub fn vector_span(&mut self, floats: &[f32]) -> Result<BufferSpan, KernelError> {
         let words: Vec<u32> = floats.iter().map(|x| x.to_bits()).collect();
-        Ok(Binding::Buffer(self.vectors.put(&words)?))
+        self.vectors.put(&words)
     }
 }
 

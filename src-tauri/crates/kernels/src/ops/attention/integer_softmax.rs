@@ -1,9 +1,8 @@
 //! Softmax whose weights are integers, as the left operand of `integer_panel`.
 
-use super::{CHUNK, Partial};
+use super::{CHUNK, Partial, softmax as in_floats};
 use crate::cpu::isa::{Mac, levels};
 use crate::ops::dot::{LANES, sum_lanes};
-use crate::ops::exp::exp;
 use crate::ops::integer_panel::MAX_B;
 
 /// Largest integer of a weight.
@@ -27,21 +26,7 @@ pub type IntegerSoftmax = fn(scores: &mut [f32], q: &mut [i16]) -> IntegerWeight
 
 #[inline(always)]
 fn softmax<M: Mac>(scores: &mut [f32], q: &mut [i16]) -> IntegerWeights {
-    let mut max = [f32::NEG_INFINITY; LANES];
-    for s in scores.chunks_exact(LANES) {
-        for i in 0..LANES {
-            max[i] = if s[i] > max[i] { s[i] } else { max[i] };
-        }
-    }
-    let max = max.iter().fold(f32::NEG_INFINITY, |a, b| if *b > a { *b } else { a });
-    let mut sum = [0.0; LANES];
-    for s in scores.chunks_exact_mut(LANES) {
-        for i in 0..LANES {
-            s[i] = exp::<M>(s[i] - max);
-            sum[i] += s[i];
-        }
-    }
-    let exact = sum_lanes(sum);
+    let Partial { max, sum: exact } = in_floats::<M>(scores);
     let units = MAX_SUM / exact;
     let units = if units > MAX_WEIGHT { MAX_WEIGHT } else { units };
     let mut sum = [0.0; LANES];
