@@ -7,6 +7,9 @@ use crate::graph::Mask;
 /// Largest cost of one submission, in multiplications: about 50 ms on a slow GPU, so that no watchdog fires and the
 /// desktop stays responsive.
 pub const MAX_SUBMISSION_COST: u64 = 20_000_000_000;
+/// The same for GPUs with cooperative matrices, the slowest of which read four times as fast. Tokens of most models then take
+/// one submission, so that the next one can be encoded ahead.
+pub const MAX_FAST_SUBMISSION_COST: u64 = 4 * MAX_SUBMISSION_COST;
 
 /// Multiplications that a slow GPU performs while it reads a byte: 400 G/s at 50 GB/s.
 pub const COST_PER_BYTE: u64 = 8;

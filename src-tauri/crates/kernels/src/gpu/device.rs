@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::adapter::AdapterInfo;
-use super::cost::MAX_SUBMISSION_COST;
+use super::cost::{MAX_FAST_SUBMISSION_COST, MAX_SUBMISSION_COST};
 use super::features::{GpuFeatures, GpuOptions};
 use crate::error::KernelError;
 use crate::fault::{FaultLog, FaultPlan, FaultPoint, GpuFault};
@@ -20,7 +20,7 @@ pub struct Device {
     pub(super) queue: wgpu::Queue,
     pub(super) limits: wgpu::Limits,
     features: GpuFeatures,
-    /// cost limit of one submission: see `cost::MAX_SUBMISSION_COST`
+    /// cost limit of one submission: see `cost.rs`
     pub(super) max_submission_cost: u64,
     faults: FaultLog,
     /// faults that a test injects
@@ -93,7 +93,8 @@ impl Device {
             wgpu::DeviceLostReason::Unknown => log.record(GpuFault::Lost, message),
         });
         let features = GpuFeatures::new(features, info.subgroup[0]);
-        let max_submission_cost = options.max_submission_cost.unwrap_or(MAX_SUBMISSION_COST);
+        let default = if features.matrices { MAX_FAST_SUBMISSION_COST } else { MAX_SUBMISSION_COST };
+        let max_submission_cost = options.max_submission_cost.unwrap_or(default);
         let fault_plan = OnceLock::new();
         Ok(Arc::new(Self { info, device, queue, limits, features, max_submission_cost, faults, fault_plan }))
     }

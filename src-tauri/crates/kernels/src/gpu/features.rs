@@ -17,7 +17,7 @@ pub struct GpuOptions {
     pub precision: Precision,
     /// largest buffer range bound to a kernel, in bytes; None: the GPU's limit
     pub max_binding_bytes: Option<u64>,
-    /// cost limit of one submission; None: `cost::MAX_SUBMISSION_COST`
+    /// cost limit of one submission; None: as `cost.rs` says
     pub max_submission_cost: Option<u64>,
 }
 

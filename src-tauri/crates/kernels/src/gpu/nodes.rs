@@ -72,12 +72,15 @@ pub(super) fn norm_weight(weight: Option<&Tensor>, offset: f32, width: usize) ->
 const HEAD_NORM_LANES: u32 = 128;
 /// Lanes of a norm over the width of a model: more, since a single row has no other work for them.
 const MODEL_NORM_LANES: u32 = 512;
+/// The most elements that a lane of a norm holds: those of wider rows are read a second time.
+const MAX_NORM_READS: usize = 8;
 
 /// The variant of a norm. Equal widths have equal lanes, and so equal sums.
 fn norm_variant(limits: &wgpu::Limits, width: usize) -> ShaderVariant {
     let is_narrow = width <= MAX_HEAD_DIM || max_lanes(limits) < MODEL_NORM_LANES;
     let lanes = if is_narrow { HEAD_NORM_LANES } else { MODEL_NORM_LANES };
-    ShaderVariant { sizes: vec![("LANES", lanes)], ..ShaderVariant::default() }
+    let reads = width.div_ceil(lanes as usize).clamp(1, MAX_NORM_READS) as u32;
+    ShaderVariant { sizes: vec![("LANES", lanes), ("READS", reads)], ..ShaderVariant::default() }
 }
 
 /// The only variant of a shader.

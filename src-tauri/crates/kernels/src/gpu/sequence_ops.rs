@@ -16,10 +16,10 @@ use crate::graph::{
     AttentionShape, ConvShape, DeltaShape, HeadOrder, KvLayerLayout, Mask, Op, PAGE_LEN, Retention, Rows,
     SsmShape, ValueId,
 };
-use crate::ops::attention::lanes::{MAX_HEAD_DIM, value_strands};
+use crate::ops::attention::lanes::{MAX_HEAD_DIM, Specialization, shared_bytes};
 use crate::ops::attention::partials::MAX_SPLIT_ROWS;
 use crate::ops::attention::prompt;
-use crate::ops::attention::{CHUNK, GPU_QUERIES, GPU_QUERY_FLOATS, WIDE_WORKGROUP_BYTES, shader_defines};
+use crate::ops::attention::{CHUNK, GPU_QUERIES, shader_defines};
 use crate::ops::{kv_write, short_conv};
 use crate::plan::step::Step;
 
@@ -37,8 +37,7 @@ impl QueryTile {
     /// Whether the wide kernel fits, and how many queries a workgroup takes.
     fn queries(gpu: &Device, shape: &AttentionShape, wanted: usize) -> (bool, usize) {
         let [wide, narrow] = GPU_QUERIES;
-        let fits = wide * shape.head_dim <= GPU_QUERY_FLOATS
-            && gpu.limits.max_compute_workgroup_storage_size >= WIDE_WORKGROUP_BYTES;
+        let fits = shared_bytes(shape.head_dim, wide) <= gpu.limits.max_compute_workgroup_storage_size;
         match wanted > narrow && fits {
             true => (true, wide),
             false => (false, narrow),
@@ -198,10 +197,13 @@ impl ProgramBuilder<'_> {
         shape: &AttentionShape,
         out: ValueId,
     ) -> BuildResult {
-        if shape.head_dim > MAX_HEAD_DIM {
-            let head_dim = shape.head_dim;
-            let message =
-                format!("attention heads of {head_dim} elements exceed its kernel's {MAX_HEAD_DIM}");
+        let (head_dim, [_, narrow]) = (shape.head_dim, GPU_QUERIES);
+        let max_bytes = self.gpu.limits.max_compute_workgroup_storage_size;
+        if head_dim > MAX_HEAD_DIM || shared_bytes(head_dim, narrow) > max_bytes {
+            let message = format!(
+                "attention heads of {head_dim} elements exceed its kernel's {MAX_HEAD_DIM}, or the {max_bytes} bytes \
+                 of memory that a workgroup has"
+            );
             return Err(self.gpu.error(GpuFault::Invalid, message));
         }
         let split = SplitRule {
@@ -276,9 +278,8 @@ impl ProgramBuilder<'_> {
             shape.scale.to_bits(),
             shape.softcap.unwrap_or(0.0).to_bits(),
             u32::from(shape.sinks.is_some()),
-            ahead_word(shape),
         ];
-        let sizes = prompt::constants(shape.head_dim);
+        let sizes = prompt::constants(shape.head_dim, ahead_word(shape));
         let variant = ShaderVariant { defines: &["COOPERATIVE"], weight: None, sizes };
         let rows = RowGroups::Whole {
             rows: prompt::ROWS,
@@ -320,7 +321,6 @@ impl ProgramBuilder<'_> {
         let params = [
             shape.n_heads as u32,
             group as u32,
-            shape.head_dim as u32,
             shape.n_kv_heads as u32,
             key_words,
             value_words,
@@ -329,19 +329,23 @@ impl ProgramBuilder<'_> {
             window_word(shape),
             shape.scale.to_bits(),
             shape.softcap.unwrap_or(0.0).to_bits(),
-            u32::from(shape.sinks.is_some()),
-            ahead_word(shape),
             tile.heads as u32,
             blocks as u32,
-            tile.rows as u32,
-            value_strands(shape.head_dim),
-            u32::from(is_split),
             pages.n_exact,
             words_of(pages.first_requantized()),
             requantized_words,
         ];
         let kv = Binding::Buffer(BufferSpan::whole(&pages.buffer));
+        let specialization = Specialization {
+            head_dim: shape.head_dim,
+            n_rows: tile.rows,
+            is_capped: shape.softcap.is_some(),
+            has_sinks: shape.sinks.is_some(),
+            ahead: ahead_word(shape),
+            is_part: is_split,
+        };
         let defines = shader_defines(layout.precision, pages.requantized.is_some(), tile.is_wide);
+        let variant = ShaderVariant { defines, weight: None, sizes: specialization.constants() };
         let cost = attention_cost(shape, pages.page_bytes, (blocks, tile.rows));
         let groups = [(shape.n_kv_heads * blocks) as u32, 1];
         let Capacity { max_rows, .. } = *self.capacity;
@@ -352,7 +356,7 @@ impl ProgramBuilder<'_> {
         let worst = cost.upper_bound(n_rows as u64, n_positions as u64, n_groups.into());
         let extent = (Extent { cost, ..Extent::new(groups, rows) }, n_groups, worst);
         let bindings = [Binding::Rows, Value(q), kv, sinks, out];
-        self.add_split(i, (&shader::ATTENTION, defined(defines)), &params, &bindings, extent)
+        self.add_split(i, (&shader::ATTENTION, variant), &params, &bindings, extent)
     }
 
     pub(super) fn short_conv(&mut self, i: usize, x: ValueId, conv: &ConvShape, out: ValueId) -> BuildResult {

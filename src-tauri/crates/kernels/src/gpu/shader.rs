@@ -269,6 +269,7 @@ mod tests {
     use crate::matmul::gpu_packing::{PACKINGS, Packing};
     use crate::matmul::partial_sums::{self, ShaderConstants};
     use crate::matmul::tile;
+    use crate::ops::attention::lanes::Specialization;
     use crate::ops::attention::prompt;
 
     #[test]
@@ -314,6 +315,21 @@ mod tests {
         assert_eq!(expand("#import weight", &[], Some("w")).as_deref(), Ok("w\n"));
     }
 
+    /// Variants of attention by turns with everything that a model may have, and with nothing of it.
+    fn attention_variants(
+        all: &[&'static [&'static str]],
+    ) -> Vec<(&'static [&'static str], ShaderConstants)> {
+        let of = |i: usize| Specialization {
+            head_dim: [64, 80, 128, 256][i % 4],
+            n_rows: 1 + i % 3,
+            is_capped: i % 2 == 1,
+            has_sinks: i % 2 == 1,
+            ahead: i as u32 % 4,
+            is_part: i % 2 == 0,
+        };
+        all.iter().enumerate().map(|(i, names)| (*names, of(i).constants())).collect()
+    }
+
     /// The definitions and sizes of a shader's variants.
     fn variants(shader: &Shader) -> Vec<(&'static [&'static str], ShaderConstants)> {
         let plain = |all: &[&'static [&'static str]]| {
@@ -332,7 +348,7 @@ mod tests {
                 &["K_F16", "V_Q4_0"],
                 &["K_Q8_0", "V_F32"],
             ]),
-            "ops/attention" => plain(&[
+            "ops/attention" => attention_variants(&[
                 &["K_F32", "V_F32"],
                 &["K_F16", "V_F16", "EIGHT"],
                 &["K_F16", "V_F16", "REQUANTIZED"],
@@ -345,10 +361,10 @@ mod tests {
                 &["K_Q8_0", "V_F32", "EIGHT"],
             ]),
             "ops/attention/prompt" => {
-                [64, 80, 256].map(|n| (&["COOPERATIVE"][..], prompt::constants(n))).into()
+                [64, 80, 256].map(|n| (&["COOPERATIVE"][..], prompt::constants(n, 0))).into()
             }
             "ops/rms_norm" | "plan/add_norm" | "plan/norm_add_norm" => {
-                vec![(&[], vec![("LANES", 128)]), (&[], vec![("LANES", 512)])]
+                vec![(&[], vec![("LANES", 128), ("READS", 1)]), (&[], vec![("LANES", 512), ("READS", 5)])]
             }
             "matmul/generic" => vec![
                 (&["WHOLE"], ONE_ROWS[0].1.constants()),

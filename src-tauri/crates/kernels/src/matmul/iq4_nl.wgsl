@@ -9,8 +9,8 @@ fn code(q: u32) -> f32 {
   return f32(extractBits(i32(select(low, high, q >= 8u)), q % 4u * 8u, 8u));
 }
 
-fn codes4(word: u32, shift: u32, scale: f32) -> vec4<f32> {
-  let q = nibbles4(word, shift);
+fn codes4(word: u32, scale: f32) -> vec4<f32> {
+  let q = (vec4(word) >> vec4(0u, 4u, 8u, 12u)) & vec4(15u);
   return vec4(code(q.x), code(q.y), code(q.z), code(q.w)) * scale;
 }
 
@@ -28,13 +28,13 @@ fn unpack32(packed: Packed) -> array<vec4<f32>, 8> {
   let scale = half_of(packed.scales, packed.at);
   let q = packed.q;
   return array(
-    codes4(q.x, 0u, scale),
-    codes4(q.x, 16u, scale),
-    codes4(q.y, 0u, scale),
-    codes4(q.y, 16u, scale),
-    codes4(q.z, 0u, scale),
-    codes4(q.z, 16u, scale),
-    codes4(q.w, 0u, scale),
-    codes4(q.w, 16u, scale),
+    codes4(q.x, scale),
+    codes4(q.x >> 16u, scale),
+    codes4(q.y, scale),
+    codes4(q.y >> 16u, scale),
+    codes4(q.z, scale),
+    codes4(q.z >> 16u, scale),
+    codes4(q.w, scale),
+    codes4(q.w >> 16u, scale),
   );
 }

@@ -1,7 +1,7 @@
 // Row layout: a nibble per element, in order, then an f16 scale per 32.
 #import blocks32
-fn less8(word: u32, shift: u32, scale: f32) -> vec4<f32> {
-  return (vec4<f32>(nibbles4(word, shift)) - 8.0) * scale;
+fn less8(word: u32, scale: f32) -> vec4<f32> {
+  return nibbles4(word, 8.0) * scale;
 }
 
 struct Packed {
@@ -18,13 +18,13 @@ fn unpack32(packed: Packed) -> array<vec4<f32>, 8> {
   let scale = half_of(packed.scales, packed.at);
   let q = packed.q;
   return array(
-    less8(q.x, 0u, scale),
-    less8(q.x, 16u, scale),
-    less8(q.y, 0u, scale),
-    less8(q.y, 16u, scale),
-    less8(q.z, 0u, scale),
-    less8(q.z, 16u, scale),
-    less8(q.w, 0u, scale),
-    less8(q.w, 16u, scale),
+    less8(q.x, scale),
+    less8(q.x >> 16u, scale),
+    less8(q.y, scale),
+    less8(q.y >> 16u, scale),
+    less8(q.z, scale),
+    less8(q.z >> 16u, scale),
+    less8(q.w, scale),
+    less8(q.w >> 16u, scale),
   );
 }

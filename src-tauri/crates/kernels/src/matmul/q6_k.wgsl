@@ -1,11 +1,11 @@
 // Row layout: the low nibble of each element, in order, the high two bits of each, a signed byte per 16, an f16 per 256.
 #import blocks32
 fn uppers4(bits: u32) -> vec4<u32> {
-  return ((vec4(bits) >> vec4(0u, 2u, 4u, 6u)) & vec4(3u)) << vec4(4u);
+  return (vec4(bits) << vec4(4u, 6u, 8u, 10u)) & vec4(0x30u, 0x300u, 0x3000u, 0x30000u);
 }
 
-fn less32(word: u32, shift: u32, high: u32, scale: f32) -> vec4<f32> {
-  return (vec4<f32>(nibbles4(word, shift) | uppers4(high)) - 32.0) * scale;
+fn less32(word: u32, high: u32, scale: f32) -> vec4<f32> {
+  return numbers4(word, uppers4(high), 32.0) * scale;
 }
 
 struct Packed {
@@ -38,13 +38,13 @@ fn unpack32(packed: Packed) -> array<vec4<f32>, 8> {
   let second = packed.second;
   let q = packed.q;
   return array(
-    less32(q.x, 0u, first, low),
-    less32(q.x, 16u, first >> 8u, low),
-    less32(q.y, 0u, first >> 16u, low),
-    less32(q.y, 16u, first >> 24u, low),
-    less32(q.z, 0u, second, high),
-    less32(q.z, 16u, second >> 8u, high),
-    less32(q.w, 0u, second >> 16u, high),
-    less32(q.w, 16u, second >> 24u, high),
+    less32(q.x, first, low),
+    less32(q.x >> 16u, first >> 8u, low),
+    less32(q.y, first >> 16u, low),
+    less32(q.y >> 16u, first >> 24u, low),
+    less32(q.z, second, high),
+    less32(q.z >> 16u, second >> 8u, high),
+    less32(q.w, second >> 16u, high),
+    less32(q.w >> 16u, second >> 24u, high),
   );
 }

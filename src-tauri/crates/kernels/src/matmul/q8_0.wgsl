@@ -1,8 +1,10 @@
 // Row layout: k bytes, then an f16 scale per 32.
 #import blocks32
+// As `nibbles4`: bytes from 0 to 255, less 128.
 fn bytes4(word: u32, scale: f32) -> vec4<f32> {
-  let q = vec4<i32>(vec4(word << 24u, word << 16u, word << 8u, word)) >> vec4(24u);
-  return vec4<f32>(q) * scale;
+  let low = word ^ 0x80808080u;
+  let bits = vec4(low, low, low >> 16u, low >> 16u) & vec2(0xFFu, 0xFF00u).xyxy;
+  return (bitcast<vec4<f32>>(bits | UNITS.xzxz) - (UNIT_FLOATS.xzxz + 128.0)) * scale;
 }
 
 struct Packed {

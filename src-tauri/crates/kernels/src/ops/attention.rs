@@ -36,10 +36,6 @@ pub const CHUNK: usize = 256;
 
 /// Queries per workgroup of the GPU kernels: wide and narrow.
 pub const GPU_QUERIES: [usize; 2] = [8, 4];
-/// Floats of queries that fit into a workgroup's memory.
-pub const GPU_QUERY_FLOATS: usize = 2048;
-/// Bytes of workgroup memory that the wide GPU kernel needs.
-pub const WIDE_WORKGROUP_BYTES: u32 = 20_992;
 
 /// Definitions of the attention shader: KV formats, whether requantized pages occur, eight queries at a time or four.
 pub fn shader_defines(

@@ -1,4 +1,5 @@
 // out = x / √(mean(x²) + eps) · weight; one workgroup of LANES per group of columns and row.
+// A lane reads READS elements together, so that it waits for memory once.
 #import batch
 #import dot
 struct Params {
@@ -12,9 +13,6 @@ struct Params {
 // (width) including its offset
 @group(0) @binding(3) var<storage, read> weight: array<f32>;
 @group(0) @binding(4) var<storage, read_write> out: array<f32>;
-
-// elements that a lane reads together, so that it waits for memory once
-#define READS 4u
 
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) id: vec3<u32>, LANE_BUILTINS) {

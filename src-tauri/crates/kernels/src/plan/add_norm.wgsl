@@ -1,4 +1,5 @@
 // norm(a + b), keeping the sum; one workgroup of LANES per row. Squares are summed in the order of `ops/rms_norm.wgsl`.
+// A lane reads READS elements together, so that it waits for memory once.
 #import batch
 #import dot
 struct Params {
@@ -20,9 +21,6 @@ struct Params {
 // (width) including its offset, of the norm of b
 @group(0) @binding(7) var<storage, read> weight_before: array<f32>;
 #endif
-
-// elements that a lane reads together, so that it waits for memory once
-#define READS 4u
 
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) id: vec3<u32>, LANE_BUILTINS) {

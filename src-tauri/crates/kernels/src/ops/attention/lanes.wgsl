@@ -3,7 +3,7 @@
 
 // lanes of the second stage of a reduction, and how many inputs each of them takes
 #define FEW 16u
-#define NEIGHBOURS 8u
+#define NEIGHBOURS 16u
 #ifdef SUBGROUPS
 const N_PARTS = LANES >> SHUFFLES;
 // used alternately, so that none is written while another lane still reads it

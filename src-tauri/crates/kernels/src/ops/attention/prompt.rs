@@ -19,13 +19,14 @@ pub fn supports(layout: &KvLayerLayout, has_requantized: bool) -> bool {
     is_halved && is_whole && !has_requantized
 }
 
-/// Returns the constants of the shader for heads of `head_dim` elements.
-pub fn constants(head_dim: usize) -> ShaderConstants {
+/// Returns the constants of the shader for heads of `head_dim` elements; `ahead` as in `visible.wgsl`.
+pub fn constants(head_dim: usize, ahead: u32) -> ShaderConstants {
     let head_dim = head_dim as u32;
     vec![
         ("LANES", N_SUBGROUPS * LANES),
         ("N_ROWS", ROWS),
         ("HEAD_DIM", head_dim),
+        ("AHEAD", ahead),
         ("D_STEPS", head_dim / SIDE),
         ("Q_READS", ROWS * head_dim / 4 / (N_SUBGROUPS * LANES)),
     ]

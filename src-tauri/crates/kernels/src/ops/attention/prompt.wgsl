@@ -24,8 +24,6 @@ struct Params {
   cap: f32,
   // 1: each head has a sink
   has_sinks: u32,
-  // as in `attention.wgsl`
-  ahead: u32,
   // index of the first workgroup of the third dimension
   first_group: u32,
 }
