@@ -38,6 +38,8 @@ fn accent_ends(letters: &[char], accents: &[&str]) -> Vec<usize> {
         [.., 'ل', 'أ' | 'إ'] => vec![first_end(0), n],
         // The second letter of the name of God is doubled.
         [.., 'ل', 'ل', 'ه'] => match accents.iter().position(|accent| accent.contains(SHADDA)) {
+            // In canonical order its vowel comes first.
+            Some(at) if at > 0 && n - at <= 2 => vec![at - 1, at + 1, n],
             Some(at) => vec![at, first_end(at), n],
             None => vec![0, 0, n],
         },
@@ -58,6 +60,8 @@ mod tests {
             ("لأ", &["\u{652}"], "ل\u{652}أ"),
             ("لإ", &["\u{650}"], "لإ\u{650}"),
             ("لله", &["\u{651}\u{64e}", "\u{650}"], "لل\u{651}\u{64e}ه\u{650}"),
+            ("لله", &["\u{64e}", "\u{651}", "\u{650}"], "لل\u{64e}\u{651}ه\u{650}"),
+            ("لله", &["\u{650}", "\u{64e}", "\u{651}", "\u{650}"], "ل\u{650}ل\u{64e}\u{651}ه\u{650}"),
             ("لله", &["\u{650}", "\u{651}", "\u{64e}", "\u{650}"], "ل\u{650}ل\u{651}\u{64e}ه\u{650}"),
             ("الله", &["\u{64f}"], "الله\u{64f}"),
             ("", &[], ""),

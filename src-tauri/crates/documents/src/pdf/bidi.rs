@@ -21,6 +21,8 @@ enum Kind {
     /// A letter that is written from right to left.
     Right,
     Number,
+    /// A number in Arabic-Indic digits, which never belongs to Latin words.
+    ArabicNumber,
     /// Belongs to a number between digits, such as a decimal point.
     Separator,
     /// Belongs to a number beside digits, such as a percent sign.
@@ -56,7 +58,7 @@ impl Kind {
     fn weight(&self) -> u8 {
         match self {
             Self::Left | Self::Right => 4,
-            Self::Number => 3,
+            Self::Number | Self::ArabicNumber => 3,
             Self::Separator | Self::Terminator => 2,
             Self::Mark => 1,
             Self::Neutral => 0,
@@ -94,6 +96,7 @@ pub fn in_reading_order(glyphs: &[LineGlyph], is_after_rtl: bool) -> OrderedLine
     join_marks(&mut kinds);
     let is_rtl_line = is_rtl_line(glyphs, &kinds, is_after_rtl);
     join_numbers(glyphs, &mut kinds);
+    find_arabic_numbers(glyphs, &mut kinds);
     let is_shown = join_brackets(glyphs, &mut kinds, is_rtl_line);
     let levels = levels(&kinds, is_rtl_line);
     let mut order: Vec<usize> = (0..glyphs.len()).collect();
@@ -247,6 +250,19 @@ fn join_numbers(glyphs: &[LineGlyph], kinds: &mut [Kind]) {
     }
 }
 
+/// Numbers with a digit that is Arabic-Indic.
+fn find_arabic_numbers(glyphs: &[LineGlyph], kinds: &mut [Kind]) {
+    let is_arabic = |glyph: &LineGlyph| glyph.text.chars().any(|c| bidi_class(c) == BidiClass::AN);
+    let mut at = 0;
+    while at < kinds.len() {
+        let end = at + kinds[at..].iter().take_while(|kind| **kind == Kind::Number).count();
+        if glyphs[at..end].iter().any(is_arabic) {
+            kinds[at..end].fill(Kind::ArabicNumber);
+        }
+        at = end.max(at + 1);
+    }
+}
+
 /// Level of each glyph. 0: never reversed; 1: reversed; 2: reversed twice, so in order within what is reversed.
 fn levels(kinds: &[Kind], is_rtl_line: bool) -> Vec<u8> {
     // Numbers right after left-to-right words belong to them, such as the 11 of "Windows 11".
@@ -263,14 +279,19 @@ fn levels(kinds: &[Kind], is_rtl_line: bool) -> Vec<u8> {
     let before = nearest_strong(strong.iter());
     let mut after = nearest_strong(strong.iter().rev());
     after.reverse();
+    // Such a line begins right of its last right-to-left letter.
+    let line_start = strong.iter().rposition(|kind| *kind == Kind::Right);
     let level = |at: usize| -> u8 {
         let is_between = |wanted: Kind| before[at] == Some(wanted) && after[at] == Some(wanted);
+        // A number stands left of Latin words only where both go on with those that end the line before.
+        let is_after_number = line_start.is_none_or(|start| at > start)
+            && (before[at], after[at]) == (Some(Kind::Number), Some(Kind::Left));
         match (strong[at], is_rtl_line) {
-            (Kind::Left, true) | (Kind::Number, true) => 2,
+            (Kind::Left | Kind::Number | Kind::ArabicNumber, true) => 2,
             (Kind::Right, _) => 1,
             (Kind::Left, false) => 0,
-            (Kind::Number, false) if is_between(Kind::Right) => 2,
-            (_, true) if is_between(Kind::Left) => 2,
+            (Kind::Number | Kind::ArabicNumber, false) if is_between(Kind::Right) => 2,
+            (_, true) if is_between(Kind::Left) || is_after_number => 2,
             (_, true) => 1,
             (_, false) if is_between(Kind::Right) => 1,
             (_, false) => 0,
@@ -285,7 +306,7 @@ fn nearest_strong<'a>(kinds: impl Iterator<Item = &'a Kind>) -> Vec<Option<Kind>
     let mut nearest = Vec::new();
     for kind in kinds {
         nearest.push(last);
-        if matches!(kind, Kind::Left | Kind::Right | Kind::Number) {
+        if matches!(kind, Kind::Left | Kind::Right | Kind::Number | Kind::ArabicNumber) {
             last = Some(*kind);
         }
     }
@@ -354,6 +375,8 @@ mod tests {
         assert_eq!(read("12.50 ריחמ"), "מחיר 12.50");
         assert_eq!(read("שדח Windows 11 שי"), "יש Windows 11 חדש");
         assert_eq!(read("!hello world הזכ רבד רמא"), "אמר דבר כזה hello world!");
+        // The line before ends with "iPhone".
+        assert_eq!(read(".בטיה םירכמנ 15 Pro"), "15 Pro נמכרים היטב.");
     }
 
     #[test]
@@ -362,6 +385,12 @@ mod tests {
             read("2024 ماع يف ةئملاب 45.6 ةبسنلاو 123 ددعلا"),
             "العدد 123 والنسبة 45.6 بالمئة في عام 2024"
         );
+    }
+
+    #[test]
+    fn arabic_indic_numbers_are_no_part_of_latin_words() {
+        assert_eq!(read("ديدج ١١ Windows جمانرب"), "برنامج Windows ١١ جديد");
+        assert_eq!(read("ديدج Windows 11 جمانرب"), "برنامج Windows 11 جديد");
     }
 
     #[test]

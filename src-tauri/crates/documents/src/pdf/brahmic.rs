@@ -151,6 +151,8 @@ fn first_syllable(texts: &[String]) -> Option<(usize, String)> {
             // Vowel signs follow all consonants.
             SyllableRole::ConsonantAfter => {
                 let end = base.trim_end_matches(|c| is_vowel_sign(c) || is_joiner(c)).len();
+                // Telugu draws `r` before others below the first consonant, and writes it last.
+                let end = base[..end].strip_suffix("\u{c4d}\u{c30}").map_or(end, str::len);
                 base.insert_str(end, text);
             }
             SyllableRole::Sign => signs.push_str(text),
@@ -176,7 +178,12 @@ fn is_vowel_sign(c: char) -> bool {
 /// Appends signs to the consonants of a syllable: those shown before them, and those on or after them.
 fn push_signs(text: &mut String, before: &str, signs: &str) {
     // A nukta belongs to its consonant, a register shifter precedes the vowel.
-    let is_close = |c: &char| canonical_combining_class(*c) == 7 || matches!(c, '\u{17c9}' | '\u{17ca}');
+    let is_close = |c: &char| match c {
+        '\u{17c9}' | '\u{17ca}' => true,
+        // The Burmese dot below follows the vowels.
+        '\u{1037}' => false,
+        c => canonical_combining_class(*c) == 7,
+    };
     let (close, signs): (Vec<char>, Vec<char>) = signs.chars().partition(is_close);
     text.extend(close);
     // A consonant with a vowel sign has no virama: in Sinhala it is a part of the vowel.
@@ -189,6 +196,10 @@ fn push_signs(text: &mut String, before: &str, signs: &str) {
     // The Burmese one follows a vowel below the consonant.
     let signs = signs.replace("\u{1036}\u{102f}", "\u{102f}\u{1036}");
     let signs = signs.replace("\u{1036}\u{1030}", "\u{1030}\u{1036}");
+    // Its dot below comes before what ends a syllable.
+    let (dots, signs): (String, String) = signs.chars().partition(|c| *c == '\u{1037}');
+    let end = signs.find(['\u{1038}', '\u{103a}']).unwrap_or(signs.len());
+    let signs = [&signs[..end], &dots, &signs[end..]].concat();
     // The right half of such a vowel stands for all of it.
     let is_whole = match before {
         "\u{17c1}" => signs.contains(['\u{17be}', '\u{17bf}', '\u{17c0}', '\u{17c4}', '\u{17c5}']),
@@ -274,6 +285,7 @@ mod tests {
             ("്ര|ന്ത|്യ", "ന്ത്ര്യ"),
             // Telugu and Kannada: second consonants after the vowel.
             ("ಕಿ|್ತ", "ಕ್ತಿ"),
+            ("స|్ర|్త|ీ", "స్త్రీ"),
             ("ನ|ಾ|ರ್", "ರ್ನಾ"),
             // Khmer: coeng ro, then vowels of two halves.
             ("ែ|ខ|្ម|រ", "ខ្មែរ"),
@@ -286,6 +298,8 @@ mod tests {
             ("ေ|က|ျ|ာ|င|်", "ကျောင်"),
             ("ေ|ြ|က|ွ", "ကြွေ"),
             ("ရ|ံ|ု|း", "ရုံး"),
+            ("တ|့|ို", "တို့"),
+            ("သ|င|့|်", "သင့်"),
             // Sinhala.
             ("ෙ|ව්", "වේ"),
             ("ෙ|ක|ා", "කො"),

@@ -35,6 +35,7 @@ pub fn usual_sign_before(base: &str, is_word_start: bool) -> Option<&'static str
         '\u{a80}'..='\u{aff}' => Some("\u{abf}"),
         '\u{d00}'..='\u{d7f}' => Some("\u{d4d}\u{d30}"),
         '\u{1000}'..='\u{109f}' => Some("\u{103c}"),
+        '\u{1780}'..='\u{17ff}' => Some("\u{17d2}\u{179a}"),
         _ => None,
     }
 }
@@ -127,8 +128,12 @@ pub fn is_sign(c: char) -> bool {
 
 /// The text has letters that pages show in another order.
 pub fn is_reordered(text: &str) -> bool {
-    text.chars()
-        .any(|c| is_vowel_before(c) || is_virama(c) || matches!(c, '\u{e32}' | '\u{eb2}' | '\u{103c}'))
+    text.chars().any(is_reordered_char)
+}
+
+/// A letter that pages show in another order, or a sign that makes others be.
+pub fn is_reordered_char(c: char) -> bool {
+    is_vowel_before(c) || is_virama(c) || matches!(c, '\u{e32}' | '\u{eb2}' | '\u{103c}')
 }
 
 /// A Khmer vowel sign whose right half is no other sign.

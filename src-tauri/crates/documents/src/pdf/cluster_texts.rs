@@ -50,19 +50,20 @@ impl ClusterGlyph {
             {
                 Some(nominal)
             }
-            // Tone marks that are drawn before a vowel below take its text.
-            (Some(tone), Some(vowel))
-                if brahmic_letters::is_thai_tone(tone) && brahmic_letters::is_thai_vowel_below(vowel) =>
+            // Tone marks and vowels below, of which each may be drawn first, take the text of each other.
+            (Some(nominal), Some(mapped))
+                if is_thai_pair(nominal, mapped) || is_thai_pair(mapped, nominal) =>
             {
-                Some(tone)
+                Some(nominal)
             }
             (Some(_), Some(mapped)) => Some(mapped),
             (None, _) => None,
         }
     }
 
+    /// The map says that it has no text: another glyph has that of its cluster.
     fn has_no_text(&self) -> bool {
-        self.mapped.as_deref().is_none_or(str::is_empty)
+        self.mapped.as_deref().is_some_and(str::is_empty)
     }
 }
 
@@ -73,6 +74,11 @@ pub fn is_part(nominal: &str, cluster: &str) -> bool {
     let parts = |text: &str| parts(text).into_iter().filter(|c| !is_selector(*c)).collect::<Vec<_>>();
     let (whole, part) = (parts(cluster), parts(nominal));
     part.len() < whole.len() && without(&whole, &part).is_some()
+}
+
+/// A tone mark, and a vowel below.
+fn is_thai_pair(tone: &str, vowel: &str) -> bool {
+    brahmic_letters::is_thai_tone(tone) && brahmic_letters::is_thai_vowel_below(vowel)
 }
 
 /// The character of a glyph is the mirror image of the one that the map has.
@@ -116,6 +122,23 @@ fn is_rtl(text: &str) -> bool {
     text.chars().any(is_rtl)
 }
 
+/// Moves accents to the right-to-left letter before them: Graphite draws them after it, and other programs before it.
+fn join_accents(texts: &mut [Option<String>]) {
+    let mut letter = None;
+    for at in 0..texts.len() {
+        let Some(text) = texts[at].as_deref().filter(|text| !text.is_empty()) else { continue };
+        let accent = text.to_owned();
+        match (letter, bidi::is_mark(text)) {
+            (Some(letter), true) => {
+                let letter: &mut Option<String> = &mut texts[letter];
+                letter.get_or_insert_default().push_str(&accent);
+                texts[at] = Some(String::new());
+            }
+            (_, is_mark) => letter = Some(at).filter(|_| !is_mark && is_rtl(text)),
+        }
+    }
+}
+
 /// What is known of the glyphs of one font after some pages.
 #[derive(Debug, Default)]
 pub struct ClusterTexts {
@@ -124,6 +147,8 @@ pub struct ClusterTexts {
     evidence: OrderEvidence,
     /// Two glyphs of one letter, as they stand on the page.
     letter_pairs: HashSet<(u32, u32)>,
+    /// Clusters of right-to-left letters that begin with their letter, less those that begin with an accent.
+    n_letter_first: isize,
 }
 
 impl ClusterTexts {
@@ -136,6 +161,9 @@ impl ClusterTexts {
             if self.letter_pairs.contains(&(pair[0].code, pair[1].code)) {
                 known[at + 1] = Some(String::new());
             }
+        }
+        if self.n_letter_first > 0 {
+            join_accents(&mut known);
         }
         let texts: Vec<&str> = known.iter().map(|text| text.as_deref().unwrap_or_default()).collect();
         self.evidence.add(&texts);
@@ -180,11 +208,11 @@ impl ClusterTexts {
                     waiting.clear();
                     at += 1;
                 }
-                (true, None) => {
+                (true, None) if glyph.has_no_text() => {
                     waiting.push(at);
                     at += 1;
                 }
-                (false, _) => at += 1,
+                (true, None) | (false, _) => at += 1,
             }
         }
         self.guess_lost(run, &waiting);
@@ -248,13 +276,19 @@ impl ClusterTexts {
         let glyph = &run.glyphs[start];
         let Some((end, (rest, unknown))) = found else {
             if glyph.certain().is_none() {
-                let rest = if glyph.is_mark { self.without_letter(run, start, &whole) } else { None };
+                let rest = match glyph.is_mark {
+                    true => self.without_letter(run, start, &whole),
+                    false => self.without_accents(run, start, &whole),
+                };
                 let own = rest.map_or_else(|| text.to_owned(), |rest| rest.into_iter().nfc().collect());
                 self.own.insert(glyph.code, own);
             }
             return start + 1;
         };
-        self.assign(run, unknown, rest);
+        let is_letter_first = !glyph.is_mark && run.glyphs[start + 1..end].iter().all(|it| it.is_mark);
+        self.n_letter_first += isize::from(is_letter_first) - isize::from(glyph.is_mark);
+        let without_seen = self.without_accents(run, end - 1, &rest).filter(|_| is_letter_first);
+        self.assign(run, unknown, without_seen.unwrap_or(rest));
         end
     }
 
@@ -323,6 +357,14 @@ impl ClusterTexts {
         None
     }
 
+    /// The letter of a cluster without its known accents, where those follow it on the page.
+    fn without_accents(&self, run: Run, start: usize, whole: &[char]) -> Option<Vec<char>> {
+        let follow = run.glyphs[start + 1..].iter().take(MAX_SIGNS_BEFORE).take_while(|glyph| glyph.is_mark);
+        let accents: Option<String> =
+            follow.filter(|_| self.n_letter_first > 0).map(|glyph| self.known(glyph, false)).collect();
+        without(whole, &parts(&accents?))
+    }
+
     /// Divides what remains of a cluster's text among its unknown glyphs.
     fn assign(&mut self, run: Run, mut unknown: Vec<usize>, mut rest: Vec<char>) {
         let mut own = |at: usize, text: Vec<char>| {
@@ -341,9 +383,11 @@ impl ClusterTexts {
             own(last, rest.drain(..n).collect());
             unknown.pop();
         }
-        // Telugu and Kannada draw vowel signs with the first consonant, and the second one after both.
+        // Telugu, Kannada and Khmer draw vowel signs with the first consonant, and the second one after or below both.
         if let [first, second] = unknown[..]
-            && let Some(at) = rest.iter().position(|c| matches!(c, '\u{c4d}' | '\u{ccd}'))
+            && let is_below = run.glyphs[second].is_mark
+            && let Some(at) =
+                rest.iter().position(|c| matches!(c, '\u{c4d}' | '\u{ccd}') || *c == '\u{17d2}' && is_below)
             && at + 1 < rest.len()
             && at > 0
         {
@@ -435,16 +479,17 @@ impl ClusterTexts {
             let next =
                 follow.clone().find(|next| lost.binary_search(next).is_err()).map(|next| &run.glyphs[next]);
             let next = next.and_then(|next| self.known(next, false));
-            let text = self.guess_arabic(run, *at);
-            if let Some(text) = text {
+            if let Some(text) = self.guess_arabic(run, *at) {
                 self.own.insert(glyph.code, text.to_owned());
                 continue;
             }
             let before = at.checked_sub(1).and_then(|at| run.glyphs.get(at));
             let before = before.and_then(|glyph| self.known(glyph, false));
             let is_word_start = before.is_none_or(|text| !text.ends_with(char::is_alphanumeric));
-            if let Some(sign) = next.and_then(|next| brahmic_letters::usual_sign_before(next, is_word_start))
-            {
+            let is_vowel = |text: &str| SyllableRole::of(text) == SyllableRole::VowelBefore;
+            let sign = next.and_then(|next| brahmic_letters::usual_sign_before(next, is_word_start));
+            // A syllable has one such vowel.
+            if let Some(sign) = sign.filter(|sign| !(is_vowel(sign) && before.is_some_and(is_vowel))) {
                 self.own.insert(glyph.code, sign.to_owned());
             }
         }

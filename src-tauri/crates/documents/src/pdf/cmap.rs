@@ -11,6 +11,9 @@ const MAX_ENTRIES: usize = 70_000;
 /// Ranges may overlap: the last few that begin before a code are searched.
 const MAX_OVERLAP: usize = 8;
 
+/// Codes of one range that are looked at for a character.
+const MAX_RANGE: u32 = 0x100;
+
 /// Longest text of one code; a ligature has a few letters.
 const MAX_TEXT_BYTES: usize = 128;
 
@@ -196,6 +199,17 @@ impl CMap {
     /// Texts that the map holds, each of a code or of the first one of a range.
     pub fn texts(&self) -> impl Iterator<Item = (u32, &str)> {
         self.texts.iter().map(|range| (range.first, range.target.as_str()))
+    }
+
+    /// The map has a text with such a character. Ranges count up the last one.
+    pub fn has_char(&self, is_wanted: impl Fn(char) -> bool) -> bool {
+        let in_range = |range: &CodeRange<String>| {
+            let length = (range.last - range.first).min(MAX_RANGE);
+            let last = range.target.chars().next_back().map_or(0, u32::from);
+            let counted = (1..=length).filter_map(|n| char::from_u32(last.checked_add(n)?));
+            range.target.chars().chain(counted).any(&is_wanted)
+        };
+        self.texts.iter().any(in_range)
     }
 
     /// What a code means. None: the map doesn't say.

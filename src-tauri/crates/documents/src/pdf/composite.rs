@@ -47,6 +47,8 @@ pub struct CompositeFont {
     pub is_vertical: bool,
     /// Glyphs beside each other say what each of them means.
     pub has_clusters: bool,
+    /// The map gives some glyphs the texts of whole clusters.
+    pub has_cluster_map: bool,
 }
 
 impl CompositeFont {
@@ -91,20 +93,31 @@ impl CompositeFont {
             usual,
             is_vertical,
             has_clusters: false,
+            has_cluster_map: false,
         };
-        font.has_clusters = !is_vertical && font.is_mapped_by_clusters();
+        font.has_cluster_map = !is_vertical && font.is_mapped_by_clusters();
+        font.has_clusters = font.has_cluster_map || !is_vertical && font.is_mapped_in_other_order();
         font
     }
 
-    /// The map has texts of clusters, or of letters that pages show in another order.
+    /// The map has texts of clusters.
     fn is_mapped_by_clusters(&self) -> bool {
         let Some(map) = &self.to_unicode else { return false };
-        let is_part = |code: u32, text: &str| {
-            let nominal = if text.chars().count() > 1 { self.of_program(self.cid_of(code, 2)) } else { None };
-            nominal.is_some_and(|nominal| cluster_texts::is_part(&nominal, text))
+        let is_of_cluster = |code: u32, text: &str| {
+            let cid = self.cid_of(code, 2);
+            let marks = self.program.as_ref().map(|program| &program.marks);
+            let is_mark = || marks.zip(self.glyph(cid)).is_some_and(|(marks, glyph)| marks.contains(&glyph));
+            let is_part = || self.of_program(cid).is_some_and(|own| cluster_texts::is_part(&own, text));
+            text.chars().count() > 1 && (is_part() || text.starts_with(brahmic_letters::is_base) && is_mark())
         };
         map.has_empty_texts() && self.program.is_some()
-            || map.texts().any(|(code, text)| brahmic_letters::is_reordered(text) || is_part(code, text))
+            || map.texts().any(|(code, text)| is_of_cluster(code, text))
+    }
+
+    /// The map has letters that pages show in another order.
+    fn is_mapped_in_other_order(&self) -> bool {
+        let map = self.to_unicode.as_ref();
+        map.is_some_and(|map| map.has_char(brahmic_letters::is_reordered_char))
     }
 
     /// The glyphs that the bytes draw.
@@ -122,10 +135,12 @@ impl CompositeFont {
                 let glyph = self.glyph(cid).zip(self.program.as_ref());
                 glyph.is_some_and(|(glyph, program)| set(program).contains(&glyph))
             };
+            // The font file may have the glyph of one sign as a form of another.
+            let own = if self.has_cluster_map { self.of_program(cid) } else { mapped.clone() };
             glyphs.push(ClusterGlyph {
                 code,
+                nominal: own.or_else(|| self.of_program(cid)),
                 mapped: mapped.or(empty),
-                nominal: self.of_program(cid),
                 is_mark: in_set(|program| &program.marks) || self.width(cid) == 0.0,
                 is_ligature: in_set(|program| &program.ligatures),
             });

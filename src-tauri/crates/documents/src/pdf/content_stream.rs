@@ -12,6 +12,7 @@ use super::font_source::{FontSource, GlyphText, number};
 use super::fonts::Font;
 use super::lines::{Lines, PieceSpan};
 use super::marked_content::MarkedContent;
+use super::non_joiners::ShownString;
 use super::page_clusters::{PageClusters, PageGlyphs};
 use super::{MAX_UNPACKED, streams, strings};
 use crate::extract_error::TEXT_MOST;
@@ -27,6 +28,13 @@ const MAX_KEPT: usize = 256;
 
 /// Thousandths of the font's size that a letter is moved to make a space, where widths aren't known.
 const MOVED: f32 = 180.0;
+
+/// XeTeX moves to each sign on a letter. What stands farther from the last glyph is another word, in sizes of the font.
+const MAX_SIGN_SHIFT: f32 = 0.6;
+
+/// Thousandths of the font's size between the syllables of two words. TeX draws no spaces. Maps of clusters come from
+/// programs that do, and move signs instead.
+const WORD_GAP: f32 = 250.0;
 
 /// A linear map of points: `[a b c d e f]`.
 #[derive(Clone, Copy)]
@@ -46,6 +54,12 @@ impl Matrix {
             e * g + f * i + k,
             e * h + f * j + l,
         ])
+    }
+
+    /// How far another origin is away, in this one's units.
+    fn distance(self, other: Self) -> f32 {
+        let ([_, _, c, d, x, y], [_, _, _, _, u, v]) = (self.0, other.0);
+        (u - x).hypot(v - y) / c.hypot(d).max(f32::MIN_POSITIVE)
     }
 
     fn moved(self, x: f32, y: f32) -> Self {
@@ -211,7 +225,10 @@ impl<'a> Walker<'a> {
                 }
                 _ => {
                     self.set(&operator, &operands, drawing, &mut state);
-                    if self.place(&operator, &operands, &mut state, &mut text) {
+                    let before = text.at;
+                    if self.place(&operator, &operands, &mut state, &mut text)
+                        && before.distance(text.at) > state.size.abs() * MAX_SIGN_SHIFT
+                    {
                         page.clusters.end_run();
                     }
                     let mut target = ShownText { at: &mut text, marks: &mut marks, page };
@@ -276,7 +293,8 @@ impl<'a> Walker<'a> {
             true => at.moved(0.0, -width),
             false => at.moved(width * state.stretch, 0.0),
         };
-        for piece in pieces {
+        let mut last_text = String::new();
+        for (at, piece) in pieces.iter().enumerate() {
             match piece {
                 Object::String(bytes, _) => {
                     let mut glyphs = GlyphText::default();
@@ -287,12 +305,19 @@ impl<'a> Walker<'a> {
                     let span = state.span(target.at.at, width, font.is_vertical());
                     let is_replaced = target.marks.is_replaced();
                     target.page.clusters.show((font_at, font), bytes, is_replaced, &mut glyphs);
+                    let shown =
+                        ShownString { glyphs: &glyphs, before: &last_text, follow: &pieces[at + 1..] };
+                    glyphs = shown.with_non_joiner(self.document, font).unwrap_or(glyphs);
                     target.marks.with_actual_text(&mut glyphs);
                     target.page.lines.put(span, &glyphs);
+                    last_text = glyphs.text;
                     target.at.at = moved(target.at.at, width);
                 }
                 gap => {
                     let Some(back) = number(self.document, gap) else { continue };
+                    if back < -WORD_GAP && font.of_clusters().is_some_and(|font| !font.has_cluster_map) {
+                        target.page.clusters.end_run();
+                    }
                     if !font.is_measured() && back < -MOVED && !target.marks.is_replaced() {
                         target.page.lines.space();
                     }

@@ -65,9 +65,11 @@ pub struct Advance {
     pub n_spaces: usize,
 }
 
-/// A text that is worth having: maps of some programs fill gaps with control characters.
+/// A text that is worth having: maps of some programs fill gaps with control characters, XeTeX's with U+FFFF.
 pub fn is_said(text: &str) -> bool {
-    !text.is_empty() && !text.contains('\u{fffd}') && text.chars().any(|c| !c.is_control() || c == '\t')
+    !text.is_empty()
+        && !text.contains(['\u{fffd}', '\u{fffe}', '\u{ffff}'])
+        && text.chars().any(|c| !c.is_control() || c == '\t')
 }
 
 /// Text of glyphs that are shown one after the other.
@@ -105,6 +107,20 @@ impl GlyphText {
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         starts.zip(&self.ends).filter_map(|(start, end)| self.text.get(start..*end))
+    }
+
+    /// How much of the width the first glyph has, and the last one.
+    pub fn edge_shares(&self) -> (f32, f32) {
+        let total: f32 = self.widths.iter().sum();
+        let share = |width: Option<&f32>| width.filter(|_| total > 0.0).map_or(0.0, |width| width / total);
+        (share(self.widths.first()), share(self.widths.last()))
+    }
+
+    /// Takes the last character away.
+    pub fn pop_char(&mut self) {
+        self.text.pop();
+        let end = self.text.len();
+        self.ends.iter_mut().rev().take_while(|it| **it > end).for_each(|it| *it = end);
     }
 
     /// The same glyphs with other texts. None: a glyph keeps its text.

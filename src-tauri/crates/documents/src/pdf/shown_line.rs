@@ -6,13 +6,11 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::arabic_ligatures;
 use super::bidi::{self, OrderedLine};
 use super::brackets::LineGlyph;
 use super::font_source::{GlyphText, Mirroring};
-
-/// A wider gap parts columns, in heights of the letters.
-const COLUMN_GAP: f32 = 2.0;
+use super::shown_piece::{COLUMN_GAP, ShownPiece};
+use super::{arabic_ligatures, gap_filling};
 
 /// An accent stands no farther from its letter, in heights of the letters.
 const ACCENT_REACH: f32 = 1.0;
@@ -21,13 +19,14 @@ const ACCENT_REACH: f32 = 1.0;
 /// Fonts place the origin of accents on either side of their shape, so small distances say nothing.
 const CLEARLY_CLOSER: f32 = 0.25;
 
-/// Text that was drawn in one go.
-struct ShownPiece {
-    glyphs: GlyphText,
-    begin: f32,
-    end: f32,
-    height: f32,
-}
+/// A gap wider than this is a space on a line that draws others as blanks, in heights of the letters.
+const SPACE_BESIDE_BLANKS: f32 = 0.3;
+
+/// Such a line has more blanks for each other gap. Some programs draw few blanks, of which none ends a word.
+const BLANKS_OF_GAP: usize = 3;
+
+/// Letters whose begins are closer begin at the same place, in heights of the letters.
+const SAME_PLACE: f32 = 0.1;
 
 /// The pieces at one height, in the order in which they were drawn.
 #[derive(Default)]
@@ -56,8 +55,21 @@ impl ShownLine {
         }
     }
 
+    /// Some of its letters are written from right to left.
+    pub fn has_right_to_left(&self) -> bool {
+        self.has_right_to_left
+    }
+
     pub fn is_empty(&self) -> bool {
         self.pieces.is_empty()
+    }
+
+    /// Takes away the last character of the last piece.
+    pub fn pop_char(&mut self) {
+        if let Some(last) = self.pieces.last_mut() {
+            last.glyphs.pop_char();
+        }
+        self.pieces.pop_if(|last| last.glyphs.text.is_empty());
     }
 
     /// A gap without a width.
@@ -68,23 +80,25 @@ impl ShownLine {
     }
 
     /// Takes all pieces out and returns the line in reading order, columns parted by line breaks. None: it has no
-    /// right-to-left letters, so that it was drawn in reading order. A gap of more than `space` heights stands for a space.
+    /// right-to-left letters and was drawn in reading order. A gap of more than `space` heights stands for a space.
     /// `is_after_rtl`: so has the line before it, and a line without letters goes on like that.
     pub fn take(&mut self, space: f32, is_after_rtl: bool) -> Option<OrderedLine> {
         let Self { pieces, has_right_to_left, has_letters } = std::mem::take(self);
-        if !has_right_to_left && (has_letters || !is_after_rtl) {
-            return None;
+        // A stop that was drawn left of Latin words may end a sentence that is read from the right.
+        let is_drawn_back = || pieces.windows(2).any(|pair| pair[1].begin < pair[0].begin);
+        if !has_right_to_left && (!is_after_rtl || has_letters && !is_drawn_back()) {
+            let runs = gap_filling::runs_with_filled_gaps(&pieces, space)?;
+            let lines: Vec<String> = runs.iter().map(|run| one_line(run)).collect();
+            return Some(OrderedLine { text: lines.join("\n"), is_rtl: false });
         }
-        let mut clusters = clusters(&pieces);
-        clusters.sort_by(|one, other| one.piece.begin.total_cmp(&other.piece.begin));
-        let mut columns: Vec<Column> = Vec::new();
-        for cluster in &clusters {
-            match columns.last_mut() {
-                Some(column) if cluster.piece.begin - column.end < cluster.piece.height * COLUMN_GAP => {
-                    column.push(cluster, space);
-                }
-                Some(_) | None => columns.push(Column::new(cluster)),
-            }
+        let clusters = clusters(&pieces);
+        let order = order_from_left(&clusters);
+        let mut columns = columns(&clusters, &order, space);
+        // Letters lean over each other where blanks are drawn: a gap without one is no end of a word.
+        let n_blanks = pieces.iter().filter(|piece| piece.glyphs.text.contains(' ')).count();
+        let n_gaps: usize = columns.iter().map(|column| column.n_gaps).sum();
+        if n_gaps > 0 && n_blanks > n_gaps * BLANKS_OF_GAP {
+            columns = self::columns(&clusters, &order, space.max(SPACE_BESIDE_BLANKS));
         }
         columns.sort_by_key(|column| column.first);
         let lines: Vec<OrderedLine> =
@@ -156,6 +170,39 @@ fn clusters<'a>(pieces: &'a [ShownPiece]) -> Vec<Cluster<'a>> {
         .collect()
 }
 
+/// The numbers of letters by their place. Letters that begin at the same place, such as both of a ligature, follow each other in
+/// the direction in which their neighbours were drawn.
+fn order_from_left(clusters: &[Cluster]) -> Vec<usize> {
+    let begins: Vec<f32> = clusters.iter().map(|cluster| cluster.piece.begin).collect();
+    let mut order: Vec<usize> = (0..clusters.len()).collect();
+    order.sort_by(|one, other| begins[*one].total_cmp(&begins[*other]));
+    for at in 1..order.len() {
+        let [left, right] = [order[at - 1], order[at]];
+        let (first, second) = (left.min(right), left.max(right));
+        let (one, other) = (clusters[first].piece, clusters[second].piece);
+        let same = one.height * SAME_PLACE;
+        let is_of_word = [left, right].iter().all(|at| is_of_rtl_word(&clusters[*at].text));
+        if !is_of_word
+            || second - first > 1
+            || std::ptr::eq(one, other)
+            || begins[right] - begins[left] > same
+        {
+            continue;
+        }
+        let before = first.checked_sub(1).and_then(|at| begins.get(at));
+        let comes_from = before.map(|before| before - begins[first]).filter(|way| way.abs() > same);
+        let goes_to = begins.get(second + 1).map(|after| begins[second] - after);
+        let is_from_right = comes_from.or(goes_to).is_some_and(|way| way > 0.0);
+        (order[at - 1], order[at]) = if is_from_right { (second, first) } else { (first, second) };
+    }
+    order
+}
+
+/// Has right-to-left letters, or is a joiner or non-joiner between them.
+fn is_of_rtl_word(text: &str) -> bool {
+    bidi::is_right_to_left(text) || matches!(text, "\u{200c}" | "\u{200d}")
+}
+
 /// Of each accent the letter that it stands on. None: no accent, or one that stands alone.
 fn bases(glyphs: &[ShownGlyph]) -> Vec<Option<usize>> {
     let before = nearest_letters(glyphs.iter().enumerate());
@@ -173,6 +220,9 @@ fn bases(glyphs: &[ShownGlyph]) -> Vec<Option<usize>> {
                 // Drawn from the left, right-to-left text has its accents before their letter.
                 if one.begin < other.begin && !bidi::is_left_to_right(one.text) {
                     return Some(after);
+                }
+                if one.begin > other.begin && one.piece.begin != other.piece.begin {
+                    return Some(before);
                 }
                 let closer = one.distance(mark) - other.distance(mark);
                 Some(if closer > CLEARLY_CLOSER { after } else { before })
@@ -198,17 +248,33 @@ fn nearest_letters<'a, 'b: 'a>(
     nearest
 }
 
+/// Letters from left to right, parted where wide gaps are.
+fn columns<'a>(clusters: &'a [Cluster], order: &[usize], space: f32) -> Vec<Column<'a>> {
+    let mut columns: Vec<Column> = Vec::new();
+    for cluster in order.iter().map(|at| &clusters[*at]) {
+        match columns.last_mut() {
+            Some(column) if cluster.piece.begin - column.end < cluster.piece.height * COLUMN_GAP => {
+                column.push(cluster, space);
+            }
+            Some(_) | None => columns.push(Column::new(cluster)),
+        }
+    }
+    columns
+}
+
 /// Letters that stand close to each other.
 struct Column<'a> {
     /// The first of them that was drawn.
     first: usize,
     end: f32,
     glyphs: Vec<LineGlyph<'a>>,
+    /// Gaps that stand for spaces.
+    n_gaps: usize,
 }
 
 impl<'a> Column<'a> {
     fn new(cluster: &'a Cluster) -> Self {
-        let mut column = Self { first: cluster.at, end: cluster.piece.end, glyphs: Vec::new() };
+        let mut column = Self { first: cluster.at, end: cluster.piece.end, glyphs: Vec::new(), n_gaps: 0 };
         column.push_text(cluster);
         column
     }
@@ -219,6 +285,7 @@ impl<'a> Column<'a> {
             self.glyphs.last().is_some_and(|last| last.text.ends_with(' ')) || cluster.text.starts_with(' ');
         if piece.begin > self.end + piece.height * space && !is_spaced {
             self.glyphs.push(LineGlyph::new(" ", Mirroring::Shown));
+            self.n_gaps += 1;
         }
         self.push_text(cluster);
         (self.first, self.end) = (self.first.min(cluster.at), self.end.max(piece.end));
@@ -307,5 +374,26 @@ mod tests {
     fn an_accent_far_right_of_its_letter_begin_makes_no_space() {
         let pieces = [(0.0, "ר"), (1.9, "\u{5b0}"), (1.0, "ב"), (2.0, "ם")];
         assert_eq!(taken(&pieces).unwrap(), "םב\u{5b0}ר");
+    }
+
+    #[test]
+    fn letters_at_one_place_follow_the_direction_of_their_neighbours() {
+        // LuaTeX draws from the right; the alef of such a ligature has no width.
+        assert_eq!(taken(&[(2.0, "ق"), (1.0, "ل"), (1.0, "ا"), (0.0, "م")]).unwrap(), "قلام");
+        // Chromium draws from the left.
+        assert_eq!(taken(&[(0.0, "م"), (1.05, "ا"), (1.0, "ل"), (2.0, "ق")]).unwrap(), "قلام");
+        // Beside a piece of which it is no part, a stop stays where it is.
+        assert_eq!(taken(&[(2.0, "ש"), (1.0, "ל"), (1.0, "."), (0.0, "ם")]).unwrap(), "ש.לם");
+    }
+
+    #[test]
+    fn a_stop_left_of_latin_words_ends_a_right_to_left_sentence() {
+        let mut line = ShownLine::default();
+        for (begin, text) in [(1.0, "3.5 MB"), (0.0, ".")] {
+            let mut glyphs = GlyphText::default();
+            text.chars().for_each(|c| glyphs.push(c.encode_utf8(&mut [0; 4]), 1.0));
+            line.push(&glyphs, (begin, begin + text.len() as f32), 1.0);
+        }
+        assert_eq!(line.take(0.3, true).unwrap().text, "3.5 MB.");
     }
 }

@@ -44,6 +44,14 @@ fn letters_whose_cluster_is_not_in_the_map_follow_from_their_accents() {
 }
 
 #[test]
+fn glyphs_that_the_map_lacks_take_no_letters_from_others() {
+    let missing = ClusterGlyph { code: 9, ..ClusterGlyph::default() };
+    let run = [vec![missing], glyphs("1=ष्/ष् 2=ा/ा")].concat();
+    let texts = ClusterTexts::default().read_run(&run);
+    assert_eq!(texts, [None, Some("ष्ा".into()), Some(String::new())]);
+}
+
+#[test]
 fn letters_of_two_glyphs_are_read_once() {
     let runs = ["1=ل/ 2=/ 3=ا/ا", "4=ن/ 2=/ 3=ا/ا", "1=ل/ 2=/"];
     assert_eq!(read(&runs), ["ل||ا", "ن|ل|ا", "ل|"]);
@@ -56,6 +64,8 @@ fn glyphs_are_read_as_their_clusters_say() {
         (&["1=/ 2=हि/ह", "3=ख/ख 1=/ 3=ख/ख"], &["हि", "खखि"]),
         // Short i whose cluster has no text in the map.
         (&["2=ह/ह", "7=/ 2=ह/ह"], &["ह", "हि"]),
+        // A half letter whose cluster has no text in the map, after a short i.
+        (&["2=ह/ह 1=ि/ि", "2=ह/ह 1=ि/ि 7=/ 2=ह/ह"], &["हि", "हि?ह"]),
         // Reph with known letters.
         (&["2=म/म", "2=म/म 5=र्म/"], &["म", "र्म"]),
         // A conjunct that is one glyph, after its own first letter.
@@ -67,8 +77,13 @@ fn glyphs_are_read_as_their_clusters_say() {
         (&["1=తి/", "1=తి/ ~4=త్తి/"], &["తి", "త్తి"]),
         // Khmer: a vowel of two halves, of which the right one is another sign.
         (&["1=/េ 2=ក/ក", "1=/េ 2=ក/ក ~3=កើ/ី", "2=ក/ក ~3=កើ/ី"], &["កេ", "កើ", "កី"]),
+        // Khmer: a vowel drawn with the first consonant, the second one below both; and `r` before its consonant.
+        (&["1=/ ~2=ស្មា/", "3=ធ/ធ 4=ម/ម ~2=ស្មា/"], &["ស្មា", "ធម្ម"]),
+        (&["2=ព/ព", "7=/ 2=ព/ព"], &["ព", "ព្រ"]),
         // Thai am with a tone mark.
         (&["1=น/น ~2=/\u{e4d} ~3=/\u{e49} 4=ำ/า"], &["น\u{e49}ำ"]),
+        // A vowel below and a tone mark that take the text of each other.
+        (&["1=ผ/ผ ~2=\u{e49}/ ~3=\u{e49}/\u{e39}"], &["ผ\u{e49}\u{e39}"]),
         // Accents that have the text of their whole letter.
         (&["1=e/e ~2=e\u{301}/"], &["e\u{301}"]),
         // Brackets as they look.
@@ -82,6 +97,12 @@ fn glyphs_are_read_as_their_clusters_say() {
         let texts: Vec<String> = read(runs).iter().map(|text| text.replace('|', "")).collect();
         assert_eq!(texts, *expected, "{runs:?}");
     }
+}
+
+#[test]
+fn accents_that_are_drawn_after_their_letter_are_its_own() {
+    let runs = ["1=دٌ/ ~2=/ 3=حَ/ ~4=/", "5=لَّ/ ~6=/ ~4=/ 7=هَ/ ~4=/"];
+    assert_eq!(read(&runs), ["د\u{64c}||ح\u{64e}|", "ل\u{651}\u{64e}|||ه\u{64e}|"]);
 }
 
 #[test]
