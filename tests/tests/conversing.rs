@@ -1,6 +1,8 @@
 //! `nook run` with whole conversations: tools, templates named by a flag or a setting, broken ones, bounds on thinking.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use inglenook_tests::reference_dir;
 use serde_json::{Value, json};
@@ -111,6 +113,36 @@ fn thinking_has_its_bounds() {
             (bound["reasoning"].as_str().expect("text"), free["reasoning"].as_str().expect("text"));
         assert!(thought.len() < unbound.len() && unbound.starts_with(thought), "{thought:?} of {unbound:?}");
         assert_eq!(thought.is_empty(), budget == "0", "{bound}");
+    }
+}
+
+#[test]
+fn a_prompt_needs_no_option() {
+    let home = Home::new();
+    let file = write(&home, "prompt.txt", "Hi");
+    let ids = |prompt: &[&str]| {
+        let rest = ["--max-tokens", "4", "--temperature", "0"];
+        home.json(&[&["run"], prompt, &rest].concat())["ids"].clone()
+    };
+    // The default model is the starter.
+    let expected = ids(&["--model", "starter", "--prompt", "Hi"]);
+    for prompt in [&["Hi"][..], &["--model", "starter", "Hi"], &["--prompt-file", &file]] {
+        assert_eq!(ids(prompt), expected, "{prompt:?}");
+    }
+    let mut command =
+        home.command(&["run", "--json", "--prompt-file", "-", "--max-tokens", "4", "--temperature", "0"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("nook starts");
+    child.stdin.take().expect("piped").write_all(b"Hi").expect("nook reads");
+    let output = child.wait_with_output().expect("nook ends");
+    let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(answer["ids"], expected);
+    for wrong in [
+        &["run"][..],
+        &["run", "Hi", "--prompt", "Hi"],
+        &["run", "Hi", "--prompt-file", &file],
+        &["run", "a", "b"],
+    ] {
+        assert_eq!(home.error(wrong).0, 2, "{wrong:?}");
     }
 }
 

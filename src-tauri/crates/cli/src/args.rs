@@ -113,9 +113,9 @@ pub struct ChatArgs {
 
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// Library id or path
+    /// Library id or path [default: the default model from the settings]
     #[arg(long)]
-    pub model: String,
+    pub model: Option<String>,
     #[command(flatten)]
     pub prompt: PromptArgs,
     /// Text, office, EPUB, HTML, code, CSV or PDF file to attach; long files are searched for matching passages. May be repeated
@@ -168,6 +168,9 @@ pub struct RunArgs {
 #[group(required = true, multiple = false)]
 pub struct PromptArgs {
     /// Text of the prompt
+    #[arg(value_name = "PROMPT")]
+    pub text: Option<String>,
+    /// Text of the prompt, also one that begins with a hyphen
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub prompt: Option<String>,
     /// File with the prompt; - reads standard input

@@ -50,7 +50,8 @@ pub fn run(global: &Global, args: RunArgs) -> Result<()> {
     let mut config = global.app_config_apart()?;
     config.overrides.mmproj = args.mmproj.map(|path| path.display().to_string());
     let app = App::open(config)?;
-    let sources = attach(&app, &args.model, &args.file, &mut prompt)?;
+    let model = args.model.map_or_else(|| app.default_model(), Ok)?;
+    let sources = attach(&app, &model, &args.file, &mut prompt)?;
     if let Prompt::Chat(messages) = &mut prompt {
         images.add_to_question(messages)?;
     }
@@ -67,7 +68,7 @@ pub fn run(global: &Global, args: RunArgs) -> Result<()> {
     let interrupt = Interrupt::listen(EXIT_INTERRUPTED);
     let rounds = app.max_tool_rounds()?;
     let generate_args = GenerateArgs {
-        model: Some(args.model),
+        model: Some(model),
         prompt,
         sampling: args.sampling.into(),
         max_tokens: args.max_tokens,
@@ -182,7 +183,7 @@ fn prompt(args: &PromptArgs, raw: bool, chat: &mut ChatOptions, images: &mut Pro
         images.folder = path.parent().map(Into::into).unwrap_or_default();
         return messages(&file, chat, images).map(Prompt::Chat);
     }
-    let text = match (&args.prompt, &args.prompt_file) {
+    let text = match (args.text.as_ref().or(args.prompt.as_ref()), &args.prompt_file) {
         (Some(text), _) => text.clone(),
         (None, Some(path)) => open_model::read_text(path)?,
         (None, None) => unreachable!("the command line demands one of them"),

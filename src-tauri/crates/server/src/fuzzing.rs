@@ -1,6 +1,7 @@
 //! Entry points for fuzz targets.
 
 use axum::body::Bytes;
+use futures_util::FutureExt;
 
 use crate::anthropic::batches;
 use crate::anthropic::request::MessagesRequest;
@@ -30,10 +31,16 @@ pub fn parse_body(body: &[u8]) -> Vec<bool> {
         OllamaRequest::parse(AnswerKind::Generate, body).is_ok(),
         PullRequest::parse(body).is_ok(),
         LlamaCppRequest::parse(body).is_ok(),
-        FileForm::parse("multipart/form-data; boundary=x", &Bytes::copy_from_slice(body), "file").is_ok(),
+        is_file_form(body),
         is_batch_file(body),
         std::str::from_utf8(body).is_ok_and(|text| partial_json::arguments_object(text).is_some()),
     ]
+}
+
+/// Returns whether a body is a form with a file. It is parsed in one poll, since it waits for nothing.
+fn is_file_form(body: &[u8]) -> bool {
+    let form = FileForm::parse("multipart/form-data; boundary=x", Bytes::copy_from_slice(body), "file");
+    form.now_or_never().expect("a held body is parsed in one poll").is_ok()
 }
 
 /// Returns whether a file is a batch for `/v1/chat/completions` without faults. Its requests are then all found again.

@@ -25,7 +25,6 @@ mod llama_cpp;
 mod local_routes;
 mod metrics;
 mod model_time;
-mod multipart;
 mod ollama;
 mod openai;
 mod openapi;

@@ -94,7 +94,7 @@ fn parameter(name: &str, place: &str, schema: Value) -> Value {
 fn query_schema(tag: &str, name: &str) -> Value {
     match name {
         "limit" if tag == "Anthropic" => json!({ "type": "integer", "minimum": 1, "maximum": 1000 }),
-        "limit" | "starting_after" => json!({ "type": "integer", "minimum": 0 }),
+        "limit" | "starting_after" => json!({ "type": "integer", "minimum": 0, "maximum": u64::MAX }),
         "order" => json!({ "enum": ["asc", "desc"] }),
         "stream" => json!({ "type": "boolean" }),
         _ => json!({ "type": "string" }),

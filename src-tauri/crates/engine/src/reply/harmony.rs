@@ -10,6 +10,9 @@ use super::{ReplyEnd, ReplyPiece, ReplySink, marked, styles};
 /// Anything longer is not a header.
 const MAX_HEADER_BYTES: usize = 256;
 
+const ROLES: [&str; 4] = ["assistant", "user", "system", "developer"];
+const CHANNELS: [&str; 3] = ["analysis", "commentary", "final"];
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum HarmonyState {
     /// Between messages: a header begins with `<|start|>` or `<|channel|>`.
@@ -99,9 +102,13 @@ impl HarmonyParser {
                         return show(ReplyPiece::Call(call));
                     }
                 }
-                HarmonyState::Header { .. } if marked::has_mark(&self.held) || self.held.contains(" to=") => {
-                    self.state = HarmonyState::Between;
-                    return show(ReplyPiece::CutCall);
+                HarmonyState::Header { is_first } => {
+                    let is_bare =
+                        marked::has_mark(&self.held) && text_in_header(&self.held, *is_first).1.is_empty();
+                    if is_bare || self.held.contains(" to=") {
+                        self.state = HarmonyState::Between;
+                        return show(ReplyPiece::CutCall);
+                    }
                 }
                 _ => {}
             }
@@ -127,7 +134,7 @@ impl HarmonyParser {
                     || " to=".starts_with(self.held.as_str())
                     || self.held.starts_with(" to=");
                 if is_first && !begins_well || self.held.len() > MAX_HEADER_BYTES {
-                    self.give_up_header(show);
+                    self.give_up_header(is_first, show);
                 }
             }
             HarmonyState::HarmonyBody(HarmonyBody::Call(_)) => self.held.push_str(text),
@@ -135,10 +142,11 @@ impl HarmonyParser {
         }
     }
 
-    /// Treats a supposed header as text.
-    fn give_up_header(&mut self, show: &mut ReplySink<'_>) {
-        let text = marked::shown(&std::mem::take(&mut self.held));
-        self.state = HarmonyState::HarmonyBody(HarmonyBody::Text);
+    /// Treats a supposed header as a message that began without `<|message|>`.
+    fn give_up_header(&mut self, is_first: bool, show: &mut ReplySink<'_>) {
+        let (body, text) = text_in_header(&std::mem::take(&mut self.held), is_first);
+        self.state = HarmonyState::HarmonyBody(body);
+        self.begins_message = true;
         self.show(&text, show);
     }
 
@@ -168,14 +176,14 @@ impl HarmonyParser {
         let held = std::mem::take(&mut self.held);
         match state {
             HarmonyState::HarmonyBody(HarmonyBody::Call(name)) => self.call(&name, &held, show),
-            // The prompt's own header was never completed: all there is of the reply.
-            HarmonyState::Header { is_first: true } => {
-                let text = marked::shown(&held);
-                self.show_as(&HarmonyBody::Text, &text, show);
+            // It was never completed. What it has beside the words of a header is what the model generated.
+            HarmonyState::Header { is_first } => {
+                let (body, text) = text_in_header(&held, is_first);
+                self.begins_message = true;
+                self.show_as(&body, &text, show);
             }
-            HarmonyState::Header { is_first: false }
-            | HarmonyState::Between
-            | HarmonyState::HarmonyBody(HarmonyBody::Text | HarmonyBody::Reasoning) => {}
+            HarmonyState::Between | HarmonyState::HarmonyBody(HarmonyBody::Text | HarmonyBody::Reasoning) => {
+            }
         }
     }
 
@@ -211,6 +219,33 @@ impl HarmonyParser {
         let text = [gap, text].concat();
         show(if is_reasoning { ReplyPiece::Reasoning(&text) } else { ReplyPiece::Text(&text) });
     }
+}
+
+/// The text in a header that never completed, and what it is by the header's channel. `is_first`: as in the state.
+fn text_in_header(held: &str, is_first: bool) -> (HarmonyBody, String) {
+    let written = marked::written(held);
+    // Recipients are words that the user may want to see: the call to them is lost.
+    if written.contains("to=") || is_first && !marked::has_mark(held) {
+        return (HarmonyBody::Text, marked::shown(held));
+    }
+    let (before, after) = written.split_once("<|channel|>").unwrap_or((&written, ""));
+    let body = match after.trim_start().starts_with("analysis") {
+        true => HarmonyBody::Reasoning,
+        false => HarmonyBody::Text,
+    };
+    let texts = [behind_word(before, &ROLES), behind_word(after, &CHANNELS)];
+    (body, texts.concat().replace("<|channel|>", ""))
+}
+
+/// The text behind one of these words, also behind the beginning of one that ends the text.
+fn behind_word<'a>(text: &'a str, words: &[&str]) -> &'a str {
+    let text = text.trim_start();
+    if words.iter().any(|word| word.starts_with(text)) {
+        return "";
+    }
+    let behind = words.iter().find_map(|word| text.strip_prefix(word));
+    // `finally` is no channel.
+    behind.filter(|behind| !behind.starts_with(char::is_lowercase)).map_or(text, str::trim_start)
 }
 
 /// Splits into pairs of a tag and the text before it. The last tag is empty.

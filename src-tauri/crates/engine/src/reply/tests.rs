@@ -242,6 +242,18 @@ fn harmony_channels_are_separated() {
         &[],
         1,
     );
+    // Headers that never complete: the text behind their words is the reply.
+    let open = |header: &str| format!("{thought}{header}");
+    harmony.check(&open("<|channel|>final The answer"), "The answer", "Hm.", &[]);
+    harmony.check(&open("<|channel|>analysis So.<|end|>"), "", "Hm.\n\nSo.", &[]);
+    harmony.check(&open("<|channel|>finally, it works<|return|>"), "finally, it works", "Hm.", &[]);
+    harmony.check(&open("The answer"), "The answer", "Hm.", &[]);
+    harmony.check("<|channel|>final The answer", "The answer", "", &[]);
+    for bare in ["", "<|channel|>", "<|channel|>fin", "<|channel|>final"] {
+        harmony.check(&open(bare), "", "Hm.", &[]);
+    }
+    let long = "a ".repeat(200);
+    harmony.check(&open(&format!("<|channel|>final {long}")), &long, "Hm.", &[]);
     TestModel { prompt: "<|start|>assistant<|channel|>final<|message|>", ..harmony }.check(
         "Yes.",
         "Yes.",

@@ -104,8 +104,9 @@ fn token_id(value: &Value, field: &str) -> Result<u32> {
     id.ok_or_else(|| invalid(format!("`{field}` has a token that is no number of one.")))
 }
 
+/// Every field is optional, and so is the body.
 fn text(app: &App, body: &[u8]) -> Result<Value> {
-    let object = object(body)?;
+    let object = if body.is_empty() { Map::new() } else { object(body)? };
     let fields = RequestFields(&object);
     let list = fields.list("tokens")?.map(Vec::as_slice).unwrap_or_default();
     let ids = list.iter().map(|id| token_id(id, "tokens")).collect::<Result<_>>()?;

@@ -151,7 +151,7 @@ pub fn schemas() -> Value {
             &["model"],
         ),
         "OllamaEmbeddingsRequest": object(json!({ "model": model_name(), "prompt": text() }), &["model", "prompt"]),
-        "LlamaCppRequest": llama_cpp_request(&json!({ "prompt": { "type": ["string", "array", "object"] } }), &["prompt"]),
+        "LlamaCppRequest": llama_cpp_request(&json!({ "prompt": llama_cpp_prompt() }), &["prompt"]),
         "InfillRequest": llama_cpp_request(
             &json!({
                 "input_prefix": text(), "input_suffix": text(), "prompt": optional("string"),
@@ -161,14 +161,14 @@ pub fn schemas() -> Value {
         ),
         "TokenizeRequest": object(
             json!({
-                "model": optional("string"), "content": { "type": ["string", "array"] }, "messages": messages(),
+                "model": optional("string"), "content": mixed(), "messages": messages(),
                 "add_special": optional("boolean"), "parse_special": optional("boolean"),
                 "with_pieces": optional("boolean"),
             }),
             &[],
         ),
         "DetokenizeRequest": object(
-            json!({ "model": optional("string"), "tokens": { "type": "array", "items": { "type": "integer", "minimum": 0 } } }),
+            json!({ "model": optional("string"), "tokens": { "type": "array", "items": token() } }),
             &[],
         ),
         "TemplateRequest": object(
@@ -179,6 +179,38 @@ pub fn schemas() -> Value {
             &["messages"],
         ),
     })
+}
+
+fn token() -> Value {
+    json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX })
+}
+
+/// A text, or tokens with texts between them.
+fn mixed() -> Value {
+    json!({ "anyOf": [text(), { "type": "array", "items": { "anyOf": [text(), token()] } }] })
+}
+
+/// A text, tokens, an object with a text, or a list of these.
+fn llama_cpp_prompt() -> Value {
+    let with_text = object(json!({ "prompt_string": text() }), &["prompt_string"]);
+    let list = json!({ "type": "array", "minItems": 1, "maxItems": 128, "items": { "anyOf": [mixed(), with_text] } });
+    json!({ "anyOf": [mixed(), with_text, list] })
+}
+
+/// Biases of tokens or of the tokens of texts. `false`: it must not appear.
+fn llama_cpp_biases() -> Value {
+    let bias = json!({ "anyOf": [{ "type": "number" }, { "const": false }] });
+    let pair = json!([{ "anyOf": [text(), token()] }, bias]);
+    let pair = json!({ "type": "array", "minItems": 2, "maxItems": 2, "prefixItems": pair });
+    json!({ "anyOf": [
+        { "type": "array", "items": pair }, { "type": "object", "additionalProperties": bias }, { "type": "null" },
+    ] })
+}
+
+fn anthropic_choice() -> Value {
+    let mut choice = object(json!({ "type": { "enum": ["auto", "any", "tool", "none"] } }), &["type"]);
+    choice["type"] = json!(["object", "null"]);
+    choice
 }
 
 fn batch_part() -> Value {
@@ -230,7 +262,7 @@ fn messages_request() -> Value {
             "max_tokens": count(1), "system": { "type": ["string", "array", "null"] },
             "temperature": number(0.0, 1.0), "top_p": number(0.0, 1.0), "top_k": count(0),
             "stop_sequences": { "type": ["array", "null"], "items": text() }, "stream": optional("boolean"),
-            "tools": shapes::anthropic_tools(), "tool_choice": optional("object"), "thinking": optional("object"),
+            "tools": shapes::anthropic_tools(), "tool_choice": anthropic_choice(), "thinking": optional("object"),
             "output_config": optional("object"),
         }),
         &["messages"],
@@ -241,7 +273,7 @@ fn messages_request() -> Value {
 fn ollama_request(properties: &Value) -> Value {
     let mut all = json!({
         "model": model_name(), "stream": optional("boolean"), "options": optional("object"),
-        "format": { "type": ["string", "object", "null"] }, "think": { "type": ["boolean", "string", "null"] },
+        "format": { "type": ["string", "object", "null"] }, "think": { "enum": [true, false, "none", "minimal", "low", "medium", "high", null] },
         "keep_alive": { "type": ["number", "string", "null"] },
     });
     for (name, schema) in properties.as_object().into_iter().flatten() {
@@ -259,7 +291,7 @@ fn llama_cpp_request(properties: &Value, required: &[&str]) -> Value {
         "frequency_penalty": number(-2.0, 2.0), "seed": optional("integer"),
         "stop": { "type": ["string", "array", "null"] }, "n_probs": count(0), "stream": optional("boolean"),
         "grammar": optional("string"), "json_schema": optional("object"), "return_tokens": optional("boolean"),
-        "response_fields": { "type": ["array", "null"], "items": text() }, "logit_bias": { "type": ["array", "object", "null"] },
+        "response_fields": { "type": ["array", "null"], "items": text() }, "logit_bias": llama_cpp_biases(),
     });
     for (name, schema) in properties.as_object().into_iter().flatten() {
         all[name] = schema.clone();

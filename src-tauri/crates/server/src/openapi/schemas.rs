@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::shapes::{self, count, integer, number, object, optional, text};
+use super::shapes::{self, closed, count, integer, number, object, optional, text};
 
 /// The schemas of OpenAI's interface and the application's by name.
 pub fn all() -> Value {
@@ -81,7 +81,12 @@ fn purpose() -> Value {
 }
 
 fn tune_request() -> Value {
-    let data = object(json!({ "from": { "enum": ["path", "text", "chats"] } }), &["from"]);
+    let ids = json!({ "type": "array", "items": text() });
+    let data = json!({ "oneOf": [
+        closed(json!({ "from": { "const": "path" }, "path": text() })),
+        closed(json!({ "from": { "const": "text" }, "name": text(), "text": text() })),
+        closed(json!({ "from": { "const": "chats" }, "ids": ids })),
+    ] });
     object(json!({ "model": text(), "name": text(), "data": data }), &["model", "name", "data"])
 }
 
@@ -124,11 +129,16 @@ fn metadata() -> Value {
 }
 
 fn items() -> Value {
-    json!({ "type": ["array", "null"], "items": { "type": "object" }, "maxItems": 20 })
+    json!({ "type": ["array", "null"], "items": item(), "maxItems": 20 })
 }
 
 fn some_items() -> Value {
-    json!({ "type": "array", "items": { "type": "object" }, "minItems": 1, "maxItems": 20 })
+    json!({ "type": "array", "items": item(), "minItems": 1, "maxItems": 20 })
+}
+
+/// A message needs no type.
+fn item() -> Value {
+    json!({ "type": "object", "anyOf": [{ "required": ["type"] }, { "required": ["role"] }] })
 }
 
 fn stop() -> Value {
@@ -137,7 +147,8 @@ fn stop() -> Value {
 
 fn logit_bias() -> Value {
     let bias = json!({ "type": "number", "minimum": -100, "maximum": 100 });
-    json!({ "type": ["object", "null"], "additionalProperties": bias, "maxProperties": 1024 })
+    let token = json!({ "pattern": "^[0-9]{1,9}$" });
+    json!({ "type": ["object", "null"], "propertyNames": token, "additionalProperties": bias, "maxProperties": 1024 })
 }
 
 /// Fields of every request that generates text.
@@ -148,7 +159,7 @@ fn generation() -> Value {
         "repeat_penalty": number(0.5, 2.0), "presence_penalty": number(-2.0, 2.0),
         "frequency_penalty": number(-2.0, 2.0), "logit_bias": logit_bias(), "ignore_eos": optional("boolean"),
         "dry_multiplier": number(0.0, 100.0), "dry_base": number(1.0, 100.0), "dry_allowed_length": count(0),
-        "dry_penalty_last_n": optional("integer"),
+        "dry_penalty_last_n": integer(-1, i64::from(i32::MAX)),
         "dry_sequence_breakers": { "type": ["array", "null"], "items": { "type": "string" }, "maxItems": 64 },
         "xtc_probability": number(0.0, 1.0), "xtc_threshold": number(0.0, 1.0),
     })
@@ -168,7 +179,7 @@ fn stream_options() -> Value {
 }
 
 fn chat_request() -> Value {
-    let message = object(
+    let mut message = object(
         json!({
             "role": { "enum": ["system", "developer", "user", "assistant", "tool", "function"] },
             "content": { "type": ["string", "array", "null"] },
@@ -176,13 +187,16 @@ fn chat_request() -> Value {
         }),
         &["role"],
     );
+    // Only answers may be without content.
+    let said = object(json!({ "content": { "type": ["string", "array"] } }), &["content"]);
+    message["anyOf"] = json!([said, { "properties": { "role": { "const": "assistant" } } }]);
     let properties = json!({
         "messages": { "type": "array", "items": message, "minItems": 1, "maxItems": 10_000 },
         "max_completion_tokens": count(-1), "max_tokens": count(-1), "n": integer(1, 128),
         "stream_options": stream_options(), "logprobs": optional("boolean"), "top_logprobs": integer(0, 20),
-        "tools": shapes::chat_tools(), "tool_choice": { "type": ["string", "object", "null"] },
+        "tools": shapes::chat_tools(), "tool_choice": tool_choice(),
         "parallel_tool_calls": optional("boolean"), "functions": shapes::functions(),
-        "function_call": { "type": ["string", "object", "null"] }, "response_format": optional("object"),
+        "function_call": tool_choice(), "response_format": optional("object"),
         "reasoning_effort": optional("string"), "reasoning_budget": count(0),
         "chat_template_kwargs": optional("object"), "store": optional("boolean"), "metadata": metadata(),
     });
@@ -204,31 +218,78 @@ fn response_request() -> Value {
         "input": { "type": ["string", "array", "null"] }, "instructions": optional("string"),
         "previous_response_id": optional("string"), "conversation": { "type": ["string", "object", "null"] },
         "max_output_tokens": count(-1), "store": optional("boolean"), "background": optional("boolean"),
-        "tools": shapes::response_tools(), "tool_choice": { "type": ["string", "object", "null"] },
+        "tools": shapes::response_tools(), "tool_choice": tool_choice(),
         "parallel_tool_calls": optional("boolean"), "reasoning": optional("object"), "text": optional("object"),
         "include": optional("array"), "top_logprobs": integer(0, 20), "metadata": metadata(),
     });
     with_generation(&properties, &[])
 }
 
+fn tool_choice() -> Value {
+    shapes::word_or_object(&["none", "auto", "required", "any"])
+}
+
 fn rerank_request() -> Value {
-    let documents = json!({ "type": "array", "minItems": 1, "items": { "type": ["string", "object"] } });
-    let texts = json!({ "type": "array", "minItems": 1, "items": text() });
-    object(
+    let document = json!({ "anyOf": [text(), object(json!({ "text": text() }), &["text"])] });
+    let documents = json!({ "type": "array", "minItems": 1, "maxItems": 2048, "items": document });
+    let texts = documents.clone();
+    let mut request = object(
         json!({
-            "model": text(), "query": text(), "documents": documents, "texts": texts, "top_n": count(1),
+            "model": optional("string"), "query": text(), "documents": documents, "texts": texts, "top_n": integer(1, i64::from(u32::MAX)),
             "return_documents": optional("boolean"), "return_text": optional("boolean"),
         }),
-        &["model", "query"],
-    )
+        &["query"],
+    );
+    request["anyOf"] = json!([{ "required": ["documents"] }, { "required": ["texts"] }]);
+    request
 }
 
 fn embeddings_request() -> Value {
     object(
         json!({
-            "model": optional("string"), "input": { "type": ["string", "array", "object"] },
-            "encoding_format": { "enum": ["float", "base64", null] }, "dimensions": count(1),
+            "model": optional("string"), "input": embedded_input(),
+            "encoding_format": { "enum": ["float", "base64", null] }, "dimensions": integer(1, i64::from(u32::MAX)),
         }),
         &["input"],
     )
+}
+
+/// A text, an object with one, tokens with texts between them, or a list of these.
+fn embedded_input() -> Value {
+    let part = object(json!({ "type": { "const": "text" }, "text": text() }), &["type", "text"]);
+    let parts = json!({ "type": "array", "items": part });
+    let objects = [
+        object(json!({ "prompt_string": text() }), &["prompt_string"]),
+        object(json!({ "content": parts }), &["content"]),
+    ];
+    let token = json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX });
+    let others = json!({ "anyOf": [token, text()] });
+    let tokens = json!({ "type": "array", "minItems": 1, "prefixItems": [token], "items": others });
+    let one = [text(), objects[0].clone(), objects[1].clone(), tokens];
+    let list = json!({ "type": "array", "minItems": 1, "maxItems": 2048, "items": { "anyOf": one } });
+    json!({ "anyOf": [text(), objects[0], objects[1], one[3], list] })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schemas_say_what_parsers_take() {
+        let all = all();
+        // A reranker answers without being named; either list of documents will do.
+        assert_eq!(all["RerankRequest"]["required"], json!(["query"]));
+        assert_eq!(
+            all["RerankRequest"]["anyOf"],
+            json!([{ "required": ["documents"] }, { "required": ["texts"] }])
+        );
+        // Names of functions are free.
+        let name = json!({ "type": "string", "minLength": 1 });
+        let tools = |request: &str| all[request]["properties"]["tools"]["items"].clone();
+        assert_eq!(tools("ResponseRequest")["properties"]["name"], name);
+        assert_eq!(tools("ChatRequest")["properties"]["function"]["properties"]["name"], name);
+        // -1 searches all tokens.
+        let last_n = &all["ChatRequest"]["properties"]["dry_penalty_last_n"];
+        assert_eq!((&last_n["minimum"], &last_n["maximum"]), (&json!(-1), &json!(2_147_483_647)));
+    }
 }

@@ -36,9 +36,21 @@ pub fn count(min: i64) -> Value {
     json!({ "type": ["integer", "null"], "minimum": min })
 }
 
-/// A name of a function.
+/// A name of a function: any text but an empty one.
 fn name() -> Value {
-    json!({ "type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$" })
+    json!({ "type": "string", "minLength": 1 })
+}
+
+/// An object without other fields.
+pub fn closed(properties: Value) -> Value {
+    let names: Vec<Value> =
+        properties.as_object().into_iter().flatten().map(|(name, _)| json!(name)).collect();
+    json!({ "type": "object", "properties": properties, "required": names, "additionalProperties": false })
+}
+
+/// One of these words, an object, or null.
+pub fn word_or_object(words: &[&str]) -> Value {
+    json!({ "anyOf": [{ "enum": words }, { "type": ["object", "null"] }] })
 }
 
 /// A function in the form of chat completions.

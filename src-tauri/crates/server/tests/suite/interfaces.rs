@@ -319,6 +319,11 @@ fn texts_become_tokens_and_messages_become_prompts() {
     assert_eq!(pieces.len(), tokens.as_array().unwrap().len());
     assert!(pieces.iter().all(|it| it["id"].is_u64() && (it["piece"].is_string() || it["piece"].is_array())));
     assert_eq!(server.ask("POST", "/detokenize", &json!({ "tokens": [999_999_999] })).status, 400);
+    assert_eq!(
+        server.ask("POST", "/detokenize", &Value::Null).json()["content"],
+        "",
+        "its body may be missing"
+    );
     let messages = json!({ "messages": [{ "role": "user", "content": "Tell me more" }] });
     let prompt =
         server.ask("POST", "/apply-template", &messages).json()["prompt"].as_str().unwrap().to_owned();

@@ -36,6 +36,8 @@ fn a_cut_call_keeps_the_beginning_of_its_arguments() {
     let head = "<|channel|>commentary to=functions.f <|constrain|>json<|message|>";
     harmony.check_cut(true, &format!("{head}{{\"x\": \"a b"), "", &["f({\"x\": \"a b)"], 0);
     harmony.check_cut(true, "<|channel|>commentary to=functions", "", &[], 1);
+    harmony.check_cut(true, "<|channel|>comm", "", &[], 1);
+    harmony.check_cut(false, "<|channel|>final The ans", "The ans", &[], 0);
     let functionary = TestModel { template: ">>>${recipient}", prompt: ">>>", has_tools: true, ..PLAIN };
     functionary.check_cut(true, "f\n{\"x\": \"a b", "", &["f({\"x\": \"a b)"], 0);
 }
