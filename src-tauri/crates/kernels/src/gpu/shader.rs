@@ -325,7 +325,7 @@ mod tests {
             is_capped: i % 2 == 1,
             has_sinks: i % 2 == 1,
             ahead: i as u32 % 4,
-            is_part: i % 2 == 0,
+            is_part: i.is_multiple_of(2),
         };
         all.iter().enumerate().map(|(i, names)| (*names, of(i).constants())).collect()
     }
