@@ -1,9 +1,12 @@
 //! The tools on offer: names, descriptions, and which schemas their arguments and results have.
 
 use std::sync::Arc;
+use std::{mem, slice};
 
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
-use serde_json::json;
+use rmcp::schemars::Schema;
+use rmcp::schemars::transform::{RecursiveTransform, Transform as _};
+use serde_json::{Value, json};
 
 use crate::arguments::{
     ChatArgs, CountTokensArgs, GenerateTextArgs, ListModelsArgs, ListSessionsArgs, ModelInfoArgs,
@@ -116,14 +119,33 @@ impl ToolName {
         let mut tool = self.with_schemas(tool.with_title(self.title()).with_annotations(hints));
         // Model servers refuse an object without the field, even where it has no properties.
         Arc::make_mut(&mut tool.input_schema).entry("properties").or_insert_with(|| json!({}));
+        remove_number_formats(&mut tool.input_schema);
+        if let Some(schema) = &mut tool.output_schema {
+            remove_number_formats(schema);
+        }
         tool
+    }
+}
+
+/// Removes the names of Rust's number types from a schema: clients warn about formats that they do not know. Its bounds
+/// say the same.
+fn remove_number_formats(schema: &mut Arc<JsonObject>) {
+    let is_number = |kind: &Value| matches!(kind.as_str(), Some("integer" | "number"));
+    let mut remove = RecursiveTransform(|part: &mut Schema| {
+        let kinds = part.get("type").map(|kind| kind.as_array().map_or(slice::from_ref(kind), Vec::as_slice));
+        if kinds.is_some_and(|kinds| kinds.iter().any(is_number)) {
+            part.remove("format");
+        }
+    });
+    let mut whole = Schema::from(mem::take(Arc::make_mut(schema)));
+    remove.transform(&mut whole);
+    if let Value::Object(whole) = whole.to_value() {
+        *schema = Arc::new(whole);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
-
     use super::*;
 
     #[test]
@@ -141,6 +163,10 @@ mod tests {
             for schema in [&definition["inputSchema"], &definition["outputSchema"]] {
                 assert_eq!(schema["type"], "object", "{tool:?}");
                 assert!(!schema.to_string().contains("$ref"), "models read a schema in one piece: {tool:?}");
+                for number in ["int", "uint", "float", "double"] {
+                    let format = format!("\"format\":\"{number}");
+                    assert!(!schema.to_string().contains(&format), "clients warn about it: {schema}");
+                }
                 let properties = schema["properties"].as_object().unwrap();
                 for name in schema["required"].as_array().into_iter().flatten() {
                     assert!(properties.contains_key(name.as_str().unwrap()), "{tool:?}: {name}");
