@@ -40,11 +40,15 @@ fn place(i: usize) -> (usize, u32, usize, u32) {
 fn decode(bytes: &[u8], out: &mut [f32]) {
     decode_blocks(bytes, out, |block: &[u8; BYTES], out: &mut [f32; K_LEN]| {
         let d = read_f16(block, FACTOR);
-        for (i, o) in out.iter_mut().enumerate() {
-            let (low, low_shift, high, high_shift) = place(i);
-            let q = (block[low] >> low_shift & 15) | (block[high] >> high_shift & 3) << 4;
-            let step = d * f32::from(block[SCALES + i / GROUP_LEN] as i8);
-            *o = step * (i32::from(q) - Q_HALF) as f32;
+        for (group, out) in out.chunks_exact_mut(GROUP_LEN).enumerate() {
+            // the elements of a group lie side by side, at the same shifts
+            let (low, low_shift, high, high_shift) = place(group * GROUP_LEN);
+            let bytes = block[low..][..GROUP_LEN].iter().zip(&block[high..][..GROUP_LEN]);
+            let step = d * f32::from(block[SCALES + group] as i8);
+            for (o, (low, high)) in out.iter_mut().zip(bytes) {
+                let q = (low >> low_shift & 15) | (high >> high_shift & 3) << 4;
+                *o = step * (i32::from(q) - Q_HALF) as f32;
+            }
         }
     });
 }
