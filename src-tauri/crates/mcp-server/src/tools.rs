@@ -139,9 +139,7 @@ fn remove_number_formats(schema: &mut Arc<JsonObject>) {
     });
     let mut whole = Schema::from(mem::take(Arc::make_mut(schema)));
     remove.transform(&mut whole);
-    if let Value::Object(whole) = whole.to_value() {
-        *schema = Arc::new(whole);
-    }
+    *schema = Arc::new(mem::take(whole.ensure_object()));
 }
 
 #[cfg(test)]

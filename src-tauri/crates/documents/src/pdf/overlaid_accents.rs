@@ -5,7 +5,7 @@ use unicode_normalization::UnicodeNormalization as _;
 
 use super::font_source::GlyphText;
 
-/// The accent that a text ends with, as it stands on letters.
+/// The combining form of the accent at the end of a text. None: it ends otherwise.
 pub fn accent_at_end(text: &str) -> Option<char> {
     let mut chars = text.chars().rev();
     let last = chars.next().and_then(accent_of)?;
@@ -13,7 +13,7 @@ pub fn accent_at_end(text: &str) -> Option<char> {
     chars.next().and_then(accent_of).is_none().then_some(last)
 }
 
-/// An accent beside letters as one on them.
+/// The combining form of an accent that stands by itself.
 fn accent_of(c: char) -> Option<char> {
     Some(match c {
         '`' | '\u{2cb}' => '\u{300}',

@@ -37,7 +37,7 @@ fn numbers4(word: u32, upper: vec4<u32>, less: f32) -> vec4<f32> {
 }
 
 fn nibbles4(word: u32, less: f32) -> vec4<f32> {
-  return bitcast<vec4<f32>>((vec4(word) & NIBBLES) | UNITS) - (UNIT_FLOATS + less);
+  return numbers4(word, vec4<u32>(), less);
 }
 
 // Returns bit i of `bits` as the fifth bit of number i of `numbers4`.
