@@ -103,7 +103,8 @@ impl App {
         services.check_no_tune_runs()?;
         if run_folder::report(&folder, &*self.ctx().io)?.is_some() {
             let message = format!("The run {id} is complete.");
-            return Err(Error::input("tune.complete", message, "Start a new run with another name."));
+            let remedy = "Start a new run with another name.";
+            return Err(Error::new(ErrorKind::Conflict, "tune.complete", message, remedy));
         }
         let job = TuneJob::read(&folder, &*self.ctx().io)?;
         if job.is_ending {

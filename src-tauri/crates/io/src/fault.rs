@@ -124,8 +124,6 @@ const KINDS: &[(&str, ErrorKind)] = &[
     ("turn.unknown", ErrorKind::NotFound),
     ("request.context_full", ErrorKind::Limit),
     ("request.queue_full", ErrorKind::Limit),
-    ("constraint.stopped", ErrorKind::Limit),
-    ("constraint.dead_end", ErrorKind::Limit),
     ("limit.", ErrorKind::Limit),
     ("compress.nothing", ErrorKind::Conflict),
     ("compress.no_place", ErrorKind::Limit),

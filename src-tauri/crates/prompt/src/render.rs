@@ -100,7 +100,11 @@ impl<'a> Vocabulary<'a> {
                 (ids, rendered.text, chosen.template().source().to_owned(), notices)
             }
             Prompt::Raw(text) => {
-                let ids = self.with_bos(self.tokenizer.encode(text, Special::Parse));
+                let mut ids = self.with_bos(self.tokenizer.encode(text, Special::Parse));
+                // Where texts begin with nothing, the end of another comes before them.
+                if ids.is_empty() {
+                    ids.extend(self.tokenizer.eos());
+                }
                 (ids, text.clone(), self.own_source(), Vec::new())
             }
             Prompt::Ids(ids) => (ids.clone(), String::new(), self.own_source(), Vec::new()),

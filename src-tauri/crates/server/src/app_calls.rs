@@ -15,6 +15,7 @@ use crate::guard::CallerState;
 use crate::json_body;
 use crate::stream::{Sse, event};
 use crate::url_parts::{Path, Query};
+use crate::whole_number::written_whole;
 
 /// Handles `POST /api/{name}`; the body holds the arguments.
 pub async fn call(state: CallerState, Path(name): Path<String>, body: Body) -> Response {
@@ -29,7 +30,7 @@ pub async fn run_call_with_body(state: CallerState, name: &str, body: Body) -> R
     };
     let args = if body.is_empty() { Ok(Value::Null) } else { json_body::parse(&body) };
     match args {
-        Ok(args) => run_call(state, name, args).await,
+        Ok(args) => run_call(state, name, written_whole(args)).await,
         Err(error) => Fault(not_json(&error)).into_response(),
     }
 }

@@ -155,7 +155,7 @@ async fn authorize(
     route: String,
     scope: KeyScope,
 ) -> Result<Caller, Response> {
-    let Some(given) = given_key(headers) else { return Err(wrong_key(shared)) };
+    let Some(given) = given_key(headers) else { return Err(missing_key()) };
     if key::is_equal(&given, shared.key.as_bytes()) {
         return Ok(Caller { interface: Interface::Http, key: None, route: Some(route) });
     }
@@ -179,25 +179,27 @@ async fn authorize(
     Ok(Caller { interface: Interface::Http, key: Some(verified.caller), route: Some(route) })
 }
 
+const KEY_REMEDY: &str = "Send the header `Authorization: Bearer KEY` or `x-api-key: KEY`. The key is in \
+                          keys/server.key in the data folder; `nook keys add` makes others.";
+
+/// A request without a key guesses nothing, so it is not counted.
+fn missing_key() -> Response {
+    unauthorized("The request has no API key.")
+}
+
 fn wrong_key(shared: &RouteState) -> Response {
-    let (status, code, message) = match shared.failures.count() {
-        false => (StatusCode::UNAUTHORIZED, "invalid_api_key", "The API key is missing or wrong."),
-        true => (
-            StatusCode::TOO_MANY_REQUESTS,
-            "too_many_wrong_keys",
-            "Too many wrong API keys. Try again later.",
-        ),
-    };
-    let remedy = "Send the header `Authorization: Bearer KEY` or `x-api-key: KEY`. The key is in keys/server.key in \
-                  the data folder; `nook keys add` makes others.";
-    let mut response = refuse(status, code, message, remedy);
-    let headers = response.headers_mut();
-    match status {
-        StatusCode::UNAUTHORIZED => {
-            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
-        }
-        _ => headers.insert(header::RETRY_AFTER, HeaderValue::from_static("60")),
-    };
+    if !shared.failures.count() {
+        return unauthorized("The API key is wrong.");
+    }
+    let message = "Too many wrong API keys. Try again later.";
+    let mut response = refuse(StatusCode::TOO_MANY_REQUESTS, "too_many_wrong_keys", message, KEY_REMEDY);
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("60"));
+    response
+}
+
+fn unauthorized(message: &str) -> Response {
+    let mut response = refuse(StatusCode::UNAUTHORIZED, "invalid_api_key", message, KEY_REMEDY);
+    response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     response
 }
 

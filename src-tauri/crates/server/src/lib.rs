@@ -44,6 +44,7 @@ mod stream;
 mod tunes;
 mod url_parts;
 mod whole_answer;
+mod whole_number;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;

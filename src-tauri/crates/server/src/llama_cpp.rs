@@ -162,7 +162,11 @@ fn prepare(app: &App, request: LlamaCppRequest, gap: Option<GapText>) -> Result<
             settings: settings.clone(),
             format: format.clone(),
         };
-        let args = app::GenerateArgs { prompt: Prompt::Ids(ids(&tokens)), ..args.clone() };
+        let prompt = match tokens.is_empty() {
+            true => Prompt::Raw(String::new()),
+            false => Prompt::Ids(ids(&tokens)),
+        };
+        let args = app::GenerateArgs { prompt, ..args.clone() };
         Ok(PreparedCompletion { head, args })
     });
     prompts.collect()

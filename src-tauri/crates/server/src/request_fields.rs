@@ -5,6 +5,7 @@ use contract::{Error, Result};
 use serde_json::{Map, Value};
 
 use crate::json_body;
+use crate::whole_number::{self, written_whole};
 
 /// Parses a body that must be a JSON object.
 pub fn object(body: &[u8]) -> Result<Map<String, Value>> {
@@ -34,11 +35,11 @@ pub fn samplers(fields: &Map<String, Value>) -> Result<Option<SamplerOptions>> {
     let mut found = None;
     for name in NAMES {
         let Some(value) = fields.get(name).filter(|value| !value.is_null()) else { continue };
-        let one = Value::Object(Map::from_iter([(name.to_owned(), value.clone())]));
+        let one = Value::Object(Map::from_iter([(name.to_owned(), written_whole(value.clone()))]));
         // one at a time, so that an error names its field
         serde_json::from_value::<SamplerOptions>(one)
             .map_err(|error| invalid(format!("`{name}` can't be read: {error}.")))?;
-        found.get_or_insert_with(Map::new).insert(name.to_owned(), value.clone());
+        found.get_or_insert_with(Map::new).insert(name.to_owned(), written_whole(value.clone()));
     }
     let options = found.map(|map| serde_json::from_value(Value::Object(map)));
     options.transpose().map_err(|error| invalid(format!("The samplers can't be read: {error}.")))
@@ -85,10 +86,7 @@ impl<'a> RequestFields<'a> {
 
     /// A whole number, which may be negative.
     pub fn integer(&self, name: &str) -> Result<Option<i64>> {
-        let is_whole = |number: &f64| number.fract() == 0.0 && number.abs() < 9e15;
-        self.typed(name, "a whole number", |value| {
-            value.as_i64().or_else(|| value.as_f64().filter(is_whole).map(|number| number as i64))
-        })
+        self.typed(name, "a whole number", whole_number::signed)
     }
 
     /// A non-negative integer.

@@ -35,14 +35,16 @@ impl App {
             ));
         }
         if id == contract::STARTER_ID {
-            return Err(Error::input(
+            return Err(Error::new(
+                ErrorKind::Conflict,
                 "model.built_in",
                 "The built-in model is part of Inglenook and can't be removed.",
                 "It takes no additional disk space.",
             ));
         }
         if self.adapter_of(id).is_some() {
-            return Err(Error::input(
+            return Err(Error::new(
+                ErrorKind::Conflict,
                 "model.tuned",
                 "This model is the result of a fine-tuning run.",
                 "Remove that run on the fine-tuning page.",

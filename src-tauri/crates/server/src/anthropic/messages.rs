@@ -47,7 +47,7 @@ fn append(prompt: &mut Vec<PromptMessage>, message: &Value) -> BlockResult<()> {
     match message.get("role").and_then(Value::as_str) {
         Some("user") => user(prompt, list),
         Some("assistant") => {
-            prompt.push(assistant(list)?);
+            add_assistant(prompt, assistant(list)?);
             Ok(())
         }
         Some("system") => {
@@ -83,6 +83,18 @@ fn user(prompt: &mut Vec<PromptMessage>, list: &[Value]) -> BlockResult<()> {
         prompt.push(PromptMessage { role: "user".into(), content, images, ..PromptMessage::default() });
     }
     Ok(())
+}
+
+/// Messages of the assistant that follow each other are one, as in Anthropic's API.
+fn add_assistant(prompt: &mut Vec<PromptMessage>, message: PromptMessage) {
+    match prompt.last_mut().filter(|last| last.role == "assistant") {
+        Some(last) => {
+            last.content.push_str(&message.content);
+            last.reasoning.push_str(&message.reasoning);
+            last.tool_calls.extend(message.tool_calls);
+        }
+        None => prompt.push(message),
+    }
 }
 
 fn assistant(list: &[Value]) -> BlockResult<PromptMessage> {
@@ -258,6 +270,23 @@ mod tests {
         let function = json!({"name": "look", "arguments": {"city": "Bern"}});
         assert_eq!(read[2].tool_calls, [json!({"id": "a", "type": "function", "function": function})]);
         assert_eq!((read[3].tool_call_id.as_deref(), read[3].name.as_deref()), (Some("a"), Some("look")));
+    }
+
+    #[test]
+    fn messages_of_the_assistant_that_follow_each_other_are_one() {
+        let call = json!({"type": "tool_use", "id": "a", "name": "look", "input": {}});
+        let messages = json!([
+            {"role": "user", "content": "Go on."},
+            {"role": "assistant", "content": [{"type": "thinking", "thinking": "Hm.", "signature": ""}]},
+            {"role": "assistant", "content": "One, "},
+            {"role": "assistant", "content": [{"type": "text", "text": "two"}, call]},
+        ]);
+        let read = prompt(None, messages.as_array().unwrap()).unwrap();
+        assert_eq!(
+            (read.len(), read[1].role.as_str(), read[1].content.as_str()),
+            (2, "assistant", "One, two")
+        );
+        assert_eq!((read[1].reasoning.as_str(), read[1].tool_calls.len()), ("Hm.", 1));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use contract::{LogitBias, Result};
 use serde_json::{Map, Value};
 
 use crate::request_fields::{self, RequestFields, invalid, object};
+use crate::whole_number::token_id;
 
 /// Largest number of stop texts.
 const MAX_STOPS: usize = 64;
@@ -133,7 +134,7 @@ fn prompt(value: &Value) -> Result<Vec<PromptPart>> {
         Value::Array(list) => {
             let part = |value: &Value| match value {
                 Value::String(text) => Ok(PromptPart::Text(text.clone())),
-                value => match value.as_u64().and_then(|id| u32::try_from(id).ok()) {
+                value => match token_id(value) {
                     Some(id) => Ok(PromptPart::Ids(vec![id])),
                     None => Err(invalid("`prompt` must be a text, or a list of texts and tokens.")),
                 },
@@ -216,7 +217,7 @@ fn biases(value: Option<&Value>) -> Result<Vec<(BiasTarget, f32)>> {
         Some(Value::Array(list)) => {
             let pair = |value: &Value| match value.as_array().map(Vec::as_slice) {
                 Some([Value::String(text), value]) => Ok((BiasTarget::Text(text.clone()), bias(value)?)),
-                Some([token, value]) => match token.as_u64().and_then(|id| u32::try_from(id).ok()) {
+                Some([token, value]) => match token_id(token) {
                     Some(id) => Ok((BiasTarget::Token(id), bias(value)?)),
                     None => Err(wrong()),
                 },

@@ -17,6 +17,7 @@ use crate::guard::CallerState;
 use crate::openai;
 use crate::request_fields::{RequestFields, invalid, object};
 use crate::running_turn::blocking;
+use crate::whole_number;
 
 /// Handles `POST /tokenize`: llama.cpp's form has `content`, vLLM's has messages.
 pub async fn tokenize(state: CallerState, body: Body) -> Response {
@@ -100,8 +101,8 @@ fn part(value: &Value) -> Result<PromptPart> {
 }
 
 fn token_id(value: &Value, field: &str) -> Result<u32> {
-    let id = value.as_u64().and_then(|id| u32::try_from(id).ok());
-    id.ok_or_else(|| invalid(format!("`{field}` has a token that is no number of one.")))
+    whole_number::token_id(value)
+        .ok_or_else(|| invalid(format!("`{field}` has a token that is no number of one.")))
 }
 
 /// Every field is optional, and so is the body.

@@ -21,6 +21,7 @@ use crate::fault::OpenAiFault;
 use crate::guard::CallerState;
 use crate::owner::ObjectOwner;
 use crate::url_parts::{Path, Query};
+use crate::whole_number;
 use input::check_endpoint;
 pub use input::{line_faults, requests};
 pub use runner::Batches;
@@ -63,7 +64,9 @@ impl BatchRequest {
         }
         let output_expires_s = match fields.object("output_expires_after")? {
             None => None,
-            Some(after) => Some(expiry(after.text("anchor")?, after.get("seconds").and_then(Value::as_i64))?),
+            Some(after) => {
+                Some(expiry(after.text("anchor")?, after.get("seconds").and_then(whole_number::signed))?)
+            }
         };
         Ok(Self { input_file: input_file.into(), endpoint, metadata: metadata(fields)?, output_expires_s })
     }

@@ -13,6 +13,7 @@ use crate::base64;
 use crate::embedding_vector::shorten;
 use crate::fault::{CONTEXT_FULL_TYPE, OpenAiFault};
 use crate::guard::CallerState;
+use crate::whole_number::token_id;
 
 /// Largest number of texts per request, as in OpenAI's API.
 const MAX_INPUTS: usize = 2048;
@@ -167,7 +168,7 @@ fn tokens(list: &[Value]) -> Option<EmbeddedText> {
     }
     let part = |value: &Value| match value {
         Value::String(text) => Some(PromptPart::Text(text.clone())),
-        value => Some(PromptPart::Ids(vec![u32::try_from(value.as_u64()?).ok()?])),
+        value => Some(PromptPart::Ids(vec![token_id(value)?])),
     };
     list.iter().map(part).collect::<Option<_>>().map(EmbeddedText::Mixed)
 }

@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::fault::OpenAiFault;
 use crate::json_body;
+use crate::whole_number;
 
 pub type Result<T> = std::result::Result<T, OpenAiFault>;
 
@@ -64,10 +65,7 @@ impl<'a> Fields<'a> {
 
     /// A non-negative integer.
     pub fn count(&self, name: &'static str) -> Result<Option<u64>> {
-        self.typed(name, "a whole number from 0", |value| {
-            let is_whole = |number: &f64| number.fract() == 0.0 && (0.0..9e15).contains(number);
-            value.as_u64().or_else(|| value.as_f64().filter(is_whole).map(|number| number as u64))
-        })
+        self.typed(name, "a whole number from 0", whole_number::unsigned)
     }
 
     /// A non-negative integer that is at most `max`.

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::fields::{Fields, Result, unsupported};
 use crate::fault::OpenAiFault;
-use crate::request_fields;
+use crate::{request_fields, whole_number};
 
 /// Largest number of stop texts; OpenAI allows 4.
 const MAX_STOPS: usize = 16;
@@ -24,7 +24,7 @@ pub const MAX_TOP_LOGPROBS: u64 = 20;
 pub fn sampling(fields: Fields<'_>) -> Result<SamplingArgs> {
     // Some clients send a negative seed; map it to a fixed number.
     let seed = fields.typed("seed", "a whole number", |value| {
-        value.as_u64().or_else(|| value.as_i64().map(i64::cast_unsigned))
+        whole_number::unsigned(value).or_else(|| whole_number::signed(value).map(i64::cast_unsigned))
     })?;
     Ok(SamplingArgs {
         temperature: fields.number_within("temperature", 0.0, 2.0)?,
@@ -83,7 +83,7 @@ pub fn choices(fields: Fields<'_>) -> Result<usize> {
 pub fn max_tokens(fields: Fields<'_>, names: &[&'static str]) -> Result<Option<usize>> {
     for &name in names {
         // llama.cpp's clients send -1 for no limit.
-        if fields.get(name).and_then(Value::as_i64) == Some(-1) {
+        if fields.get(name).and_then(whole_number::signed) == Some(-1) {
             return Ok(None);
         }
         if let Some(n) = fields.count(name)? {

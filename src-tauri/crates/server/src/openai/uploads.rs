@@ -17,6 +17,7 @@ use crate::file_form::FileForm;
 use crate::guard::CallerState;
 use crate::owner::ObjectOwner;
 use crate::url_parts::Path;
+use crate::whole_number;
 
 const KIND: ApiObjectKind = ApiObjectKind::Upload;
 const PART: ApiObjectKind = ApiObjectKind::UploadPart;
@@ -59,7 +60,9 @@ fn upload_body(body: &[u8]) -> Result<Value> {
     let purpose = purpose(fields.text("purpose")?)?;
     let expires_after_s = match fields.object("expires_after")? {
         None => None,
-        Some(after) => Some(expiry(after.text("anchor")?, after.get("seconds").and_then(Value::as_i64))?),
+        Some(after) => {
+            Some(expiry(after.text("anchor")?, after.get("seconds").and_then(whole_number::signed))?)
+        }
     };
     Ok(json!({
         "bytes": n_bytes, "filename": file_name::clean(filename), "mime_type": media_type, "purpose": purpose,

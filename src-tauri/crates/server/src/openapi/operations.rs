@@ -84,6 +84,7 @@ const fn public(operation: Operation) -> Operation {
 pub static OPERATIONS: &[Operation] = &[
     get("/v1/models", "Lists the models of this machine.", Json("ModelList")),
     get("/v1/models/{id}", "Reads a model.", Json("Model")),
+    delete("/v1/models/{id}", "Removes a model from the library."),
     post(
         "/v1/chat/completions",
         "Answers a conversation.",

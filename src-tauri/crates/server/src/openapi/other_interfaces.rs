@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
+use super::contents;
 use super::operations::ResponseKind::{Json, JsonOrEvents, JsonOrLines, Lines};
 use super::operations::{Operation, delete, get, post};
-use super::shapes::{self, count, number, object, optional, text};
+use super::shapes::{self, count, integer, number, object, optional, text};
 
 const fn anthropic(operation: Operation) -> Operation {
     Operation { tag: "Anthropic", ..operation }
@@ -114,6 +115,7 @@ pub fn error_schema(tag: &str) -> &'static str {
 pub fn schemas() -> Value {
     let any_object = || json!({ "type": "object" });
     let named = object(json!({ "type": text(), "message": text() }), &["type", "message"]);
+    let file = object(json!({ "filename": text(), "text": text() }), &["text"]);
     json!({
         "AnthropicError": object(json!({ "type": { "const": "error" }, "error": named }), &["type", "error"]),
         "OllamaError": object(json!({ "error": { "type": ["string", "object"] } }), &["error"]),
@@ -135,10 +137,10 @@ pub fn schemas() -> Value {
         ),
         "MessageBatch": batch(),
         "BatchList": object(json!({ "data": { "type": "array", "items": batch() } }), &["data"]),
-        "OllamaChatRequest": ollama_request(&json!({ "messages": messages(), "tools": shapes::chat_tools() })),
+        "OllamaChatRequest": ollama_request(&json!({ "messages": contents::messages(0), "tools": shapes::chat_tools() })),
         "OllamaGenerateRequest": ollama_request(&json!({
             "prompt": optional("string"), "system": optional("string"), "suffix": optional("string"),
-            "raw": optional("boolean"), "images": images(),
+            "raw": optional("boolean"),
         })),
         "OllamaAnswer": object(
             json!({ "model": text(), "created_at": text(), "done": { "type": "boolean" } }),
@@ -155,30 +157,37 @@ pub fn schemas() -> Value {
         "InfillRequest": llama_cpp_request(
             &json!({
                 "input_prefix": text(), "input_suffix": text(), "prompt": optional("string"),
-                "input_extra": optional("array"),
+                "input_extra": { "type": ["array", "null"], "items": file },
             }),
             &["input_prefix", "input_suffix"],
         ),
-        "TokenizeRequest": object(
-            json!({
-                "model": optional("string"), "content": mixed(), "messages": messages(),
-                "add_special": optional("boolean"), "parse_special": optional("boolean"),
-                "with_pieces": optional("boolean"),
-            }),
-            &[],
-        ),
+        "TokenizeRequest": tokenize_request(),
         "DetokenizeRequest": object(
             json!({ "model": optional("string"), "tokens": { "type": "array", "items": token() } }),
             &[],
         ),
         "TemplateRequest": object(
             json!({
-                "model": optional("string"), "messages": messages(), "add_generation_prompt": optional("boolean"),
+                "model": optional("string"), "messages": contents::messages(1), "add_generation_prompt": optional("boolean"),
                 "chat_template_kwargs": optional("object"), "tools": shapes::chat_tools(),
             }),
             &["messages"],
         ),
     })
+}
+
+fn tokenize_request() -> Value {
+    let mut request = object(
+        json!({
+            "model": optional("string"), "content": mixed(),
+            "add_special": optional("boolean"), "parse_special": optional("boolean"),
+            "with_pieces": optional("boolean"),
+        }),
+        &[],
+    );
+    let of_messages = object(json!({ "messages": contents::messages(1) }), &["messages"]);
+    request["anyOf"] = json!([{ "required": ["content"] }, of_messages]);
+    request
 }
 
 fn token() -> Value {
@@ -208,7 +217,7 @@ fn llama_cpp_biases() -> Value {
 }
 
 fn anthropic_choice() -> Value {
-    let mut choice = object(json!({ "type": { "enum": ["auto", "any", "tool", "none"] } }), &["type"]);
+    let mut choice = object(json!({ "type": { "enum": ["auto", "any", "none"] } }), &["type"]);
     choice["type"] = json!(["object", "null"]);
     choice
 }
@@ -233,48 +242,50 @@ fn model_name() -> Value {
     json!({ "type": "string", "minLength": 1 })
 }
 
+/// A text, some texts, or null.
+fn some_texts() -> Value {
+    json!({ "anyOf": [optional("string"), { "type": "array", "items": text(), "maxItems": 64 }] })
+}
+
 /// One text or several.
 fn embedded() -> Value {
     json!({ "anyOf": [text(), { "type": "array", "items": text(), "maxItems": 2048 }] })
 }
 
-/// Images as base64.
-fn images() -> Value {
-    json!({ "type": ["array", "null"], "items": text(), "maxItems": 64 })
-}
-
-fn messages() -> Value {
-    let message = object(
-        json!({ "role": { "enum": ["system", "user", "assistant", "tool"] }, "content": { "type": ["string", "array"] } }),
-        &["role", "content"],
-    );
-    json!({ "type": "array", "items": message, "maxItems": 10_000 })
-}
-
 fn messages_request() -> Value {
-    let message = object(
-        json!({ "role": { "enum": ["user", "assistant"] }, "content": { "type": ["string", "array"] } }),
-        &["role", "content"],
+    let thinking = object(
+        json!({ "type": { "enum": ["enabled", "disabled", "adaptive"] }, "budget_tokens": count(0) }),
+        &["type"],
     );
-    object(
+    let effort = json!({ "enum": ["low", "medium", "high", "xhigh", "max", null] });
+    let mut request = object(
         json!({
-            "model": text(), "messages": { "type": "array", "items": message, "minItems": 1 },
-            "max_tokens": count(1), "system": { "type": ["string", "array", "null"] },
-            "temperature": number(0.0, 1.0), "top_p": number(0.0, 1.0), "top_k": count(0),
-            "stop_sequences": { "type": ["array", "null"], "items": text() }, "stream": optional("boolean"),
-            "tools": shapes::anthropic_tools(), "tool_choice": anthropic_choice(), "thinking": optional("object"),
-            "output_config": optional("object"),
+            "model": optional("string"), "messages": contents::anthropic_messages(), "max_tokens": count(1),
+            "system": { "anyOf": [contents::content(&["text"]), { "type": "null" }] },
+            "temperature": number(0.0, 2.0), "top_p": number(0.0, 1.0), "top_k": count(0),
+            "stop_sequences": some_texts(),
+            "stream": optional("boolean"), "tools": shapes::anthropic_tools(), "tool_choice": anthropic_choice(),
+            "thinking": { "anyOf": [thinking, { "type": "null" }] },
+            "output_config": { "type": ["object", "null"], "properties": { "effort": effort } },
         }),
         &["messages"],
-    )
+    );
+    let is_free =
+        json!({ "type": ["object", "null"], "properties": { "type": { "enum": ["auto", "none"] } } });
+    let free = json!({ "properties": { "tool_choice": is_free } });
+    let some =
+        json!({ "properties": { "tools": { "type": "array", "minItems": 1 } }, "required": ["tools"] });
+    request["anyOf"] = json!([free, some]);
+    request
 }
 
 /// Fields of every request to Ollama's interface that answers, and others.
 fn ollama_request(properties: &Value) -> Value {
     let mut all = json!({
         "model": model_name(), "stream": optional("boolean"), "options": optional("object"),
-        "format": { "type": ["string", "object", "null"] }, "think": { "enum": [true, false, "none", "minimal", "low", "medium", "high", null] },
-        "keep_alive": { "type": ["number", "string", "null"] },
+        "format": { "anyOf": [{ "enum": ["", "json", null] }, { "$ref": "#/components/schemas/JsonSchema" }] },
+        "think": { "enum": [true, false, "low", "medium", "high", null] },
+        "keep_alive": { "type": ["number", "string", "null"], "pattern": "^-?([0-9]{1,9}(ms|s|m|h))+$" },
     });
     for (name, schema) in properties.as_object().into_iter().flatten() {
         all[name] = schema.clone();
@@ -285,13 +296,16 @@ fn ollama_request(properties: &Value) -> Value {
 /// Fields of every request to llama.cpp's interface that answers, and others.
 fn llama_cpp_request(properties: &Value, required: &[&str]) -> Value {
     let mut all = json!({
-        "model": optional("string"), "n_predict": count(-1), "temperature": optional("number"),
+        "model": optional("string"), "n_predict": count(-1), "temperature": { "type": ["number", "null"], "maximum": 2 },
         "top_k": optional("integer"), "top_p": number(0.0, 1.0), "min_p": number(0.0, 1.0),
         "repeat_penalty": number(0.5, 2.0), "presence_penalty": number(-2.0, 2.0),
         "frequency_penalty": number(-2.0, 2.0), "seed": optional("integer"),
-        "stop": { "type": ["string", "array", "null"] }, "n_probs": count(0), "stream": optional("boolean"),
-        "grammar": optional("string"), "json_schema": optional("object"), "return_tokens": optional("boolean"),
-        "response_fields": { "type": ["array", "null"], "items": text() }, "logit_bias": llama_cpp_biases(),
+        "stop": some_texts(),
+        "n_probs": integer(0, 100), "stream": optional("boolean"),
+        "json_schema": { "anyOf": [{ "$ref": "#/components/schemas/JsonSchema" }, { "type": "null" }] },
+        "return_tokens": optional("boolean"),
+        "response_fields": some_texts(),
+        "logit_bias": llama_cpp_biases(),
     });
     for (name, schema) in properties.as_object().into_iter().flatten() {
         all[name] = schema.clone();

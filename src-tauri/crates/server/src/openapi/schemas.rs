@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use super::contents;
 use super::shapes::{self, closed, count, integer, number, object, optional, text};
 
 /// The schemas of OpenAI's interface and the application's by name.
@@ -11,6 +12,7 @@ pub fn all() -> Value {
         "Error": error(),
         "Object": { "type": "object" },
         "Anything": {},
+        "JsonSchema": contents::json_schema(),
         "Arguments": { "type": ["object", "null"] },
         "TuneRequest": tune_request(),
         "Metadata": object(json!({ "metadata": metadata() }), &[]),
@@ -41,8 +43,8 @@ pub fn all() -> Value {
             &["index", "embedding"],
         ),
         "EmbeddingList": list("Embedding"),
-        "FileForm": object(json!({ "file": bytes(), "purpose": purpose() }), &["file", "purpose"]),
-        "PartForm": object(json!({ "data": bytes() }), &["data"]),
+        "FileForm": form(json!({ "file": bytes(), "purpose": purpose() }), &["file", "purpose"]),
+        "PartForm": form(json!({ "data": bytes() }), &["data"]),
         "File": file(),
         "FileList": list("File"),
         "UploadRequest": object(
@@ -72,6 +74,14 @@ fn size() -> Value {
     json!({ "type": "integer", "minimum": 0, "maximum": api_store::MAX_FILE_BYTES })
 }
 
+/// A form, whose names stand in headers, between quotation marks.
+fn form(properties: Value, required: &[&str]) -> Value {
+    const NAME: &str = r"^([^\x00-\x08\x0b\x0c\x0e-\x1f\x7f]*[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f\\])?$";
+    let mut form = object(properties, required);
+    form["propertyNames"] = json!({ "pattern": NAME });
+    form
+}
+
 fn bytes() -> Value {
     json!({ "type": "string", "format": "binary" })
 }
@@ -80,14 +90,29 @@ fn purpose() -> Value {
     json!({ "enum": ["assistants", "batch", "fine-tune", "vision", "user_data", "evals"] })
 }
 
+/// A whole number of 32 bits, or null.
+fn u32_from(min: i64) -> Value {
+    integer(min, i64::from(u32::MAX))
+}
+
 fn tune_request() -> Value {
-    let ids = json!({ "type": "array", "items": text() });
+    let ids = json!({ "type": "array", "items": { "type": "string", "minLength": 1 }, "minItems": 1 });
+    let name = json!({ "type": "string", "pattern": "^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$" });
     let data = json!({ "oneOf": [
         closed(json!({ "from": { "const": "path" }, "path": text() })),
         closed(json!({ "from": { "const": "text" }, "name": text(), "text": text() })),
         closed(json!({ "from": { "const": "chats" }, "ids": ids })),
     ] });
-    object(json!({ "model": text(), "name": text(), "data": data }), &["model", "name", "data"])
+    let mut request = object(
+        json!({
+            "model": text(), "name": name, "data": data, "rank": integer(1, 512), "alpha": optional("number"),
+            "lr": optional("number"), "epochs": u32_from(1), "max_tokens": u32_from(2), "step_examples": u32_from(1),
+            "seed": count(0),
+        }),
+        &["model", "name", "data"],
+    );
+    request["additionalProperties"] = json!(false);
+    request
 }
 
 fn file() -> Value {
@@ -129,16 +154,11 @@ fn metadata() -> Value {
 }
 
 fn items() -> Value {
-    json!({ "type": ["array", "null"], "items": item(), "maxItems": 20 })
+    json!({ "type": ["array", "null"], "items": contents::item(), "maxItems": 20 })
 }
 
 fn some_items() -> Value {
-    json!({ "type": "array", "items": item(), "minItems": 1, "maxItems": 20 })
-}
-
-/// A message needs no type.
-fn item() -> Value {
-    json!({ "type": "object", "anyOf": [{ "required": ["type"] }, { "required": ["role"] }] })
+    json!({ "type": "array", "items": contents::item(), "minItems": 1, "maxItems": 20 })
 }
 
 fn stop() -> Value {
@@ -158,7 +178,7 @@ fn generation() -> Value {
         "temperature": number(0.0, 2.0), "top_p": number(0.0, 1.0), "min_p": number(0.0, 1.0), "top_k": count(0),
         "repeat_penalty": number(0.5, 2.0), "presence_penalty": number(-2.0, 2.0),
         "frequency_penalty": number(-2.0, 2.0), "logit_bias": logit_bias(), "ignore_eos": optional("boolean"),
-        "dry_multiplier": number(0.0, 100.0), "dry_base": number(1.0, 100.0), "dry_allowed_length": count(0),
+        "dry_multiplier": number(0.0, 100.0), "dry_base": number(1.0, 100.0), "dry_allowed_length": u32_from(0),
         "dry_penalty_last_n": integer(-1, i64::from(i32::MAX)),
         "dry_sequence_breakers": { "type": ["array", "null"], "items": { "type": "string" }, "maxItems": 64 },
         "xtc_probability": number(0.0, 1.0), "xtc_threshold": number(0.0, 1.0),
@@ -179,34 +199,37 @@ fn stream_options() -> Value {
 }
 
 fn chat_request() -> Value {
-    let mut message = object(
-        json!({
-            "role": { "enum": ["system", "developer", "user", "assistant", "tool", "function"] },
-            "content": { "type": ["string", "array", "null"] },
-            "name": optional("string"), "tool_calls": optional("array"), "tool_call_id": optional("string"),
-        }),
-        &["role"],
-    );
-    // Only answers may be without content.
-    let said = object(json!({ "content": { "type": ["string", "array"] } }), &["content"]);
-    message["anyOf"] = json!([said, { "properties": { "role": { "const": "assistant" } } }]);
     let properties = json!({
-        "messages": { "type": "array", "items": message, "minItems": 1, "maxItems": 10_000 },
+        "messages": contents::messages(1),
         "max_completion_tokens": count(-1), "max_tokens": count(-1), "n": integer(1, 128),
         "stream_options": stream_options(), "logprobs": optional("boolean"), "top_logprobs": integer(0, 20),
         "tools": shapes::chat_tools(), "tool_choice": tool_choice(),
-        "parallel_tool_calls": optional("boolean"), "functions": shapes::functions(),
-        "function_call": tool_choice(), "response_format": optional("object"),
-        "reasoning_effort": optional("string"), "reasoning_budget": count(0),
+        "parallel_tool_calls": optional("boolean"), "response_format": contents::format(false),
+        "reasoning_effort": effort(), "reasoning_budget": count(0),
         "chat_template_kwargs": optional("object"), "store": optional("boolean"), "metadata": metadata(),
     });
-    with_generation(&properties, &["messages"])
+    let mut request = with_generation(&properties, &["messages"]);
+    let without_alternatives = json!({ "properties": { "top_logprobs": { "enum": [0, null] } } });
+    let with_probabilities =
+        json!({ "properties": { "logprobs": { "const": true } }, "required": ["logprobs"] });
+    let alternatives = json!({ "anyOf": [without_alternatives, with_probabilities] });
+    request["allOf"] = json!([alternatives, contents::requires_tools_for("tool_choice", "tools")]);
+    request
+}
+
+fn effort() -> Value {
+    json!({ "enum": ["none", "minimal", "low", "medium", "high", "xhigh", "max", null] })
 }
 
 fn completion_request() -> Value {
+    let token = json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX });
+    let tokens = json!({ "type": "array", "minItems": 1, "items": token });
+    let several =
+        json!({ "type": "array", "minItems": 1, "maxItems": 20, "items": { "anyOf": [text(), tokens] } });
     let properties = json!({
-        "prompt": { "type": ["string", "array", "null"] }, "suffix": optional("string"), "echo": optional("boolean"),
-        "max_tokens": count(-1), "n": integer(1, 128), "best_of": integer(0, 20),
+        "prompt": { "anyOf": [{ "type": ["string", "null"] }, tokens, several] },
+        "suffix": optional("string"), "echo": optional("boolean"),
+        "max_tokens": count(-1), "n": integer(1, 128),
         "logprobs": { "type": ["integer", "boolean", "null"], "minimum": 0, "maximum": 20 },
         "stream_options": stream_options(),
     });
@@ -214,19 +237,31 @@ fn completion_request() -> Value {
 }
 
 fn response_request() -> Value {
+    let conversation = object(json!({ "id": text() }), &["id"]);
     let properties = json!({
-        "input": { "type": ["string", "array", "null"] }, "instructions": optional("string"),
-        "previous_response_id": optional("string"), "conversation": { "type": ["string", "object", "null"] },
+        "input": { "anyOf": [{ "type": ["string", "null"] }, { "type": "array", "items": contents::item() }] },
+        "instructions": optional("string"), "previous_response_id": optional("string"),
+        "conversation": { "anyOf": [{ "type": ["string", "null"] }, conversation] },
         "max_output_tokens": count(-1), "store": optional("boolean"), "background": optional("boolean"),
         "tools": shapes::response_tools(), "tool_choice": tool_choice(),
-        "parallel_tool_calls": optional("boolean"), "reasoning": optional("object"), "text": optional("object"),
-        "include": optional("array"), "top_logprobs": integer(0, 20), "metadata": metadata(),
+        "parallel_tool_calls": optional("boolean"),
+        "reasoning": { "type": ["object", "null"], "properties": { "effort": effort() } },
+        "text": { "type": ["object", "null"], "properties": { "format": contents::format(true) } },
+        "include": optional("array"), "top_logprobs": integer(0, 20),
+        "metadata": metadata(),
     });
-    with_generation(&properties, &[])
+    let mut request = with_generation(&properties, &[]);
+    let without = |name: &str| json!({ "properties": { name: { "type": "null" } } });
+    let one_predecessor = json!({ "anyOf": [without("previous_response_id"), without("conversation")] });
+    let stored = json!({ "properties": { "store": { "enum": [true, null] } } });
+    let at_once = json!({ "properties": { "background": { "enum": [false, null] } } });
+    let kept = json!({ "anyOf": [stored, at_once] });
+    request["allOf"] = json!([one_predecessor, kept, contents::requires_tools_for("tool_choice", "tools")]);
+    request
 }
 
 fn tool_choice() -> Value {
-    shapes::word_or_object(&["none", "auto", "required", "any"])
+    json!({ "enum": ["none", "auto", "required", "any", null] })
 }
 
 fn rerank_request() -> Value {
@@ -235,7 +270,7 @@ fn rerank_request() -> Value {
     let texts = documents.clone();
     let mut request = object(
         json!({
-            "model": optional("string"), "query": text(), "documents": documents, "texts": texts, "top_n": integer(1, i64::from(u32::MAX)),
+            "model": optional("string"), "query": text(), "documents": documents, "texts": texts, "top_n": u32_from(1),
             "return_documents": optional("boolean"), "return_text": optional("boolean"),
         }),
         &["query"],
@@ -248,7 +283,7 @@ fn embeddings_request() -> Value {
     object(
         json!({
             "model": optional("string"), "input": embedded_input(),
-            "encoding_format": { "enum": ["float", "base64", null] }, "dimensions": integer(1, i64::from(u32::MAX)),
+            "encoding_format": { "enum": ["float", "base64", null] }, "dimensions": u32_from(1),
         }),
         &["input"],
     )

@@ -37,7 +37,7 @@ pub fn count(min: i64) -> Value {
 }
 
 /// A name of a function: any text but an empty one.
-fn name() -> Value {
+pub fn name() -> Value {
     json!({ "type": "string", "minLength": 1 })
 }
 
@@ -46,11 +46,6 @@ pub fn closed(properties: Value) -> Value {
     let names: Vec<Value> =
         properties.as_object().into_iter().flatten().map(|(name, _)| json!(name)).collect();
     json!({ "type": "object", "properties": properties, "required": names, "additionalProperties": false })
-}
-
-/// One of these words, an object, or null.
-pub fn word_or_object(words: &[&str]) -> Value {
-    json!({ "anyOf": [{ "enum": words }, { "type": ["object", "null"] }] })
 }
 
 /// A function in the form of chat completions.
@@ -64,11 +59,6 @@ pub fn chat_tools() -> Value {
     list_of(&object(fields, &["function"]))
 }
 
-/// Functions in their earlier form.
-pub fn functions() -> Value {
-    list_of(&function())
-}
-
 /// Tools in the form of responses.
 pub fn response_tools() -> Value {
     let fields = json!({ "type": { "const": "function" }, "name": name(), "description": text() });
@@ -77,8 +67,8 @@ pub fn response_tools() -> Value {
 
 /// Tools in Anthropic's form.
 pub fn anthropic_tools() -> Value {
-    let schema = json!({ "type": "object" });
-    list_of(&object(json!({ "name": name(), "input_schema": schema }), &["name", "input_schema"]))
+    let schema = json!({ "type": ["object", "null"] });
+    list_of(&object(json!({ "name": name(), "input_schema": schema }), &["name"]))
 }
 
 /// A list whose entries have this schema, or null.

@@ -56,6 +56,22 @@ fn a_last_message_of_the_assistant_is_continued() {
 }
 
 #[test]
+fn an_empty_prompt_continues_the_end_of_another_text() {
+    let server = Fixture::new("empty");
+    let continued = |path: &str, prompt: Value| {
+        let body = json!({ "prompt": prompt, "max_tokens": 4.0, "temperature": 0 });
+        done(&server.ask("POST", path, &body))
+    };
+    let whole = continued("/v1/completions", json!(""));
+    assert_eq!(whole["usage"]["prompt_tokens"], 1);
+    assert_eq!(continued("/completion", json!(""))["content"], whole["choices"][0]["text"]);
+    // Without a prompt, and with a list: alike.
+    for prompt in [Value::Null, json!([""])] {
+        assert_eq!(continued("/v1/completions", prompt)["choices"][0]["text"], whole["choices"][0]["text"]);
+    }
+}
+
+#[test]
 fn a_prompt_that_is_too_long_is_refused_with_its_sizes() {
     let server = Fixture::new("overflow");
     for extra in [json!({}), json!({ "stream": true })] {
@@ -186,5 +202,5 @@ fn a_model_leaves_the_library_by_its_own_name_alone() {
     assert_eq!(delete("nobody").status, 404, "no other model stands in for it");
     assert_eq!(done(&delete(&id)), json!({ "id": id, "object": "model", "deleted": true }));
     assert_eq!(delete(&id).status, 404);
-    assert_eq!(delete("starter").status, 400, "the built-in model stays");
+    assert_eq!(delete("starter").status, 409, "the built-in model stays");
 }

@@ -256,7 +256,7 @@ fn ollama_answers_in_lines() {
         "{embed:?}"
     );
     assert_eq!(server.ask("POST", "/api/copy", &json!({ "source": "a", "destination": "b" })).status, 501);
-    assert_eq!(server.ask("DELETE", "/api/delete", &json!({ "model": "starter" })).status, 400);
+    assert_eq!(server.ask("DELETE", "/api/delete", &json!({ "model": "starter" })).status, 409);
 }
 
 #[test]

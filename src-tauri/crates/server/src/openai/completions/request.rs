@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::fault::OpenAiFault;
 use crate::openai::fields::{Fields, Result, object};
 use crate::openai::{format, sampling_fields};
+use crate::whole_number::token_id;
 
 /// Tokens of an answer unless the client says so, as in OpenAI's API.
 const DEFAULT_MAX_TOKENS: usize = 16;
@@ -125,7 +126,7 @@ fn prompts(fields: Fields<'_>) -> Result<Vec<TextPrompt>> {
     };
     let prompts = match fields.get("prompt") {
         Some(Value::String(text)) => vec![TextPrompt::Text(text.clone())],
-        Some(Value::Array(list)) if list.first().is_some_and(Value::is_u64) => {
+        Some(Value::Array(list)) if list.first().is_some_and(Value::is_number) => {
             vec![TextPrompt::Ids(ids(list).ok_or_else(wrong)?)]
         }
         Some(Value::Array(list)) => {
@@ -136,7 +137,6 @@ fn prompts(fields: Fields<'_>) -> Result<Vec<TextPrompt>> {
             };
             list.iter().map(|value| one(value).ok_or_else(wrong)).collect::<Result<_>>()?
         }
-        // OpenAI's servers begin with an end token.
         None => vec![TextPrompt::Text(String::new())],
         Some(_) => return Err(wrong()),
     };
@@ -149,7 +149,7 @@ fn prompts(fields: Fields<'_>) -> Result<Vec<TextPrompt>> {
 
 /// Token ids; `None` where one is not.
 pub fn ids(list: &[Value]) -> Option<Vec<u32>> {
-    list.iter().map(|id| u32::try_from(id.as_u64()?).ok()).collect()
+    list.iter().map(token_id).collect()
 }
 
 #[cfg(test)]

@@ -1,0 +1,76 @@
+//! Whole numbers of JSON. As in JSON Schema, `5.0` is the whole number 5.
+
+use serde_json::Value;
+
+/// Below this magnitude every whole number has a float of its value.
+const EXACT_BELOW: f64 = 9_007_199_254_740_992.0;
+
+/// A whole number, which may be negative.
+pub fn signed(value: &Value) -> Option<i64> {
+    let is_whole = |number: &f64| number.fract() == 0.0 && number.abs() < EXACT_BELOW;
+    value.as_i64().or_else(|| value.as_f64().filter(is_whole).map(|number| number as i64))
+}
+
+/// A whole number from 0.
+pub fn unsigned(value: &Value) -> Option<u64> {
+    value.as_u64().or_else(|| u64::try_from(signed(value)?).ok())
+}
+
+/// A token id.
+pub fn token_id(value: &Value) -> Option<u32> {
+    u32::try_from(unsigned(value)?).ok()
+}
+
+/// `value` with each whole number written as one, for typed readers that refuse `5.0`.
+pub fn written_whole(mut value: Value) -> Value {
+    match &mut value {
+        Value::Number(number) if number.is_f64() => match signed(&value) {
+            Some(whole) => Value::from(whole),
+            None => value,
+        },
+        Value::Array(list) => {
+            list.iter_mut().for_each(|one| *one = written_whole(one.take()));
+            value
+        }
+        Value::Object(object) => {
+            object.values_mut().for_each(|one| *one = written_whole(one.take()));
+            value
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_whole_number_may_be_written_with_a_fraction_of_zero() {
+        let cases = [
+            (json!(5), Some(5), Some(5)),
+            (json!(5.0), Some(5), Some(5)),
+            (json!(-5.0), Some(-5), None),
+            (json!(5.5), None, None),
+            (json!(1e300), None, None),
+            (json!(u64::MAX), None, Some(u64::MAX)),
+            (json!("5"), None, None),
+            (json!(true), None, None),
+        ];
+        for (value, expected_signed, expected_unsigned) in cases {
+            assert_eq!(signed(&value), expected_signed, "{value}");
+            assert_eq!(unsigned(&value), expected_unsigned, "{value}");
+        }
+        assert_eq!((token_id(&json!(7.0)), token_id(&json!(5e9))), (Some(7), None));
+    }
+
+    #[test]
+    fn typed_readers_get_whole_numbers() {
+        let value =
+            json!({"n": 5.0, "list": [1.0, 1.5, {"m": -2.0}], "text": "5.0", "large": 1e300, "id": u64::MAX});
+        let expected =
+            json!({"n": 5, "list": [1, 1.5, {"m": -2}], "text": "5.0", "large": 1e300, "id": u64::MAX});
+        assert_eq!(written_whole(value).to_string(), expected.to_string());
+    }
+}
