@@ -10,6 +10,7 @@ closing line and in target/test-summary, so that it is mended. One flaky test le
 """
 
 import argparse
+import io
 import os
 import re
 import resource
@@ -40,6 +41,9 @@ STAGES = [
     ("desktop", ["build"], "python3 tests/desktop/run.py", 10 * MINUTE),
     ("browser", ["build"], "node tests/browser/run.mjs", 10 * MINUTE),
 ]
+
+# Stages that wait for programs more than they compute: one runs beside another, and is shown when its turn comes.
+BESIDE = {"browser": "desktop"}
 
 COUNTS = [
     # cargo: `test result: ok. 12 passed; 0 failed; 1 ignored; …`
@@ -163,7 +167,7 @@ def main():
     if unknown:
         parser.error(f"no such stage: {', '.join(sorted(unknown))}")
 
-    broken, rows, summary = set(), [], Summary()
+    broken, rows, summary, beside = set(), [], Summary(), {}
     for name, needs, command, limit_s in STAGES:
         if name not in chosen:
             continue
@@ -172,9 +176,15 @@ def main():
             print(f"\n── {name}: not run, {', '.join(sorted(blocked))} failed", flush=True)
             outcome, verdict, took, worked = Outcome(ok=False, failed=1), "not run", 0.0, 0.0
         else:
+            for other, other_needs, other_command, other_limit_s in STAGES:
+                if BESIDE.get(other) == name and other in chosen and not broken.intersection(other_needs):
+                    beside[other] = StageBeside(other, other_command, other_limit_s, summary.flaky)
             print(f"\n── {name}: {command}", flush=True)
             began, worked_before = time.monotonic(), processor_s()
-            outcome = run_stage(name, command, limit_s, summary.flaky)
+            if name in beside:
+                outcome = beside[name].end()
+            else:
+                outcome = run_stage(name, command, limit_s, summary.flaky, sys.stdout)
             verdict, took = "ok" if outcome.ok else "FAILED", time.monotonic() - began
             worked = processor_s() - worked_before
         if not outcome.ok:
@@ -200,11 +210,29 @@ def processor_s():
     return used.ru_utime + used.ru_stime
 
 
-def run_stage(name, command, limit_s, flaky):
+class StageBeside:
+    """A stage that runs while another one does."""
+
+    def __init__(self, *stage):
+        self.output, self.outcome = io.StringIO(), Outcome(ok=False, failed=1)
+        self.thread = threading.Thread(target=self.run, args=stage)
+        self.thread.start()
+
+    def run(self, *stage):
+        self.outcome = run_stage(*stage, self.output)
+
+    def end(self):
+        """Waits for its end and shows what it printed."""
+        self.thread.join()
+        print(self.output.getvalue(), end="", flush=True)
+        return self.outcome
+
+
+def run_stage(name, command, limit_s, flaky, output):
     """Runs a stage, its few failed tests once more; adds those that passed then to `flaky`."""
-    outcome = run(command, limit_s)
+    outcome = run(command, limit_s, output)
     if not outcome.ok:
-        names = passed_when_repeated(name, outcome, limit_s)
+        names = passed_when_repeated(name, outcome, limit_s, output)
         flaky += [f"{name}: {it}" for it in names]
         outcome.ok = bool(names)
         outcome.passed += len(names)
@@ -216,7 +244,7 @@ def run_stage(name, command, limit_s, flaky):
     return outcome
 
 
-def passed_when_repeated(stage, outcome, limit_s):
+def passed_when_repeated(stage, outcome, limit_s, output):
     """The tests of a stage that failed, if all of them pass when they are run once more; else none."""
     if stage not in REPEATED or any(CRASHED.search(line) for line in outcome.lines):
         return []
@@ -224,13 +252,13 @@ def passed_when_repeated(stage, outcome, limit_s):
     names = [match["name"] for match in map(names_one.match, outcome.lines) if match]
     if len(names) != outcome.failed or not 0 < outcome.failed <= MAX_REPEATED:
         return []
-    print(f"\n── {stage}, once more: {', '.join(names)}", flush=True)
-    again = run(command.format(names=" ".join(names)), limit_s)
+    print(f"\n── {stage}, once more: {', '.join(names)}", file=output, flush=True)
+    again = run(command.format(names=" ".join(names)), limit_s, output)
     return names if again.ok and again.passed >= outcome.failed else []
 
 
-def run(command, limit_s):
-    """Runs a stage's command with its output shown."""
+def run(command, limit_s, output):
+    """Runs a stage's command, which prints to `output`."""
     env = dict(os.environ, INGLENOOK_NOOK=os.path.join("target", "debug", "nook"))
     env["PATH"] = os.path.join(ROOT, "target/tools/node_modules/.bin") + os.pathsep + env["PATH"]
     process = subprocess.Popen(
@@ -242,12 +270,12 @@ def run(command, limit_s):
     threading.Thread(target=end_rest, args=(process,), daemon=True).start()
     outcome = Outcome()
     for line in process.stdout:
-        sys.stdout.write(line)
-        sys.stdout.flush()
+        output.write(line)
+        output.flush()
         outcome.read(COLOUR.sub("", line).rstrip("\n"))
     outcome.ok = process.wait() == 0
     if deadline.ran_out():
-        print(f"ended after its limit of {limit_s} s")
+        print(f"ended after its limit of {limit_s} s", file=output)
     return outcome
 
 

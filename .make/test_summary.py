@@ -7,7 +7,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
-from test import Outcome, Summary, accounts, run  # noqa: E402: beside this file
+from test import Outcome, StageBeside, Summary, accounts, run  # noqa: E402: beside this file
 
 COUNTED = [
     # (lines, passed, failed, skipped, named)
@@ -63,12 +63,15 @@ def main():
         if lines[0] != "skipped: test: x: no data" or not all(any(f in line for line in lines) for f in flaky):
             wrong.append(f"{flaky}: not named in {lines}")
     began = time.monotonic()
-    left = run("(sleep 30 &); echo '1 passed, 0 failed'", 40)
+    left = run("(sleep 30 &); echo '1 passed, 0 failed'", 40, sys.stdout)
     if not left.ok or time.monotonic() - began > 10:
         wrong.append(f"what a stage left running was waited for: {left}, {time.monotonic() - began:.0f} s")
+    beside = StageBeside("b", "sleep 1; echo '2 passed, 0 failed'", 40, [])
+    if beside.outcome.ok or not beside.end().ok or beside.outcome.passed != 2 or "2 passed" not in beside.output.getvalue():
+        wrong.append(f"a stage beside another: {beside.outcome}")
     for line in wrong:
         print(f"FAILED  {line}")
-    print(f"{len(COUNTED) + len(CLOSED) + len(TOLD) + 1 - len(wrong)} passed, {len(wrong)} failed")
+    print(f"{len(COUNTED) + len(CLOSED) + len(TOLD) + 2 - len(wrong)} passed, {len(wrong)} failed")
     return 1 if wrong else 0
 
 
