@@ -1,7 +1,7 @@
 //! How tokens are sampled and contexts are kept: the engine's options as plain data, which
 //! `inference` translates.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// How the next token is chosen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -103,7 +103,18 @@ pub struct LogitBias {
     /// The token.
     pub token: u32,
     /// Added to its logit. -100 or less bans the token; 100 makes it all but certain.
+    #[serde(deserialize_with = "finite")]
     pub bias: f32,
+}
+
+/// The nearest finite number of 32 bits: JSON, in which requests travel on, has no infinity.
+fn finite<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f32, D::Error> {
+    Ok(nearest_f32(f64::deserialize(deserializer)?))
+}
+
+/// The nearest finite number of 32 bits.
+pub fn nearest_f32(number: f64) -> f32 {
+    number.clamp(f64::from(f32::MIN), f64::from(f32::MAX)) as f32
 }
 
 /// Where speculative decoding takes its drafts from.
@@ -170,4 +181,22 @@ pub enum RopeScaling {
         /// 200 doubles the context.
         percent: u32,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bias_stays_a_number_on_its_way() {
+        for (written, expected) in
+            [("1.5", 1.5), ("3.8e199", f32::MAX), ("-4.8e71", f32::MIN), ("1e-300", 0.0)]
+        {
+            let read: LogitBias =
+                serde_json::from_str(&format!(r#"{{"token":7,"bias":{written}}}"#)).unwrap();
+            assert_eq!(read.bias, expected, "{written}");
+            let again: LogitBias = serde_json::from_str(&serde_json::to_string(&read).unwrap()).unwrap();
+            assert_eq!(again, read);
+        }
+    }
 }

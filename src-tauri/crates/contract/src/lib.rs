@@ -27,7 +27,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use finding::Finding;
 pub use generation::{
     DraftLength, DraftSource, DrySampling, KvAging, LogitBias, RopeScaling, Sampling, Speculation,
-    XtcSampling,
+    XtcSampling, nearest_f32,
 };
 pub use gpu_request::{GpuFaultKind, GpuRequest, GpuSpread, PlannedGpuFault};
 pub use model_facts::{KvLayerGroup, ModelFacts, ModelSizes, TemplateCapabilities, ThinkingSupport};

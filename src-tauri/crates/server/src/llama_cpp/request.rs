@@ -2,7 +2,7 @@
 
 use app::{GenerateArgs, SamplingArgs};
 use contract::protocol::{ChatOptions, Constraint, ProbabilityReport, ProbabilityStage, Prompt, PromptPart};
-use contract::{LogitBias, Result};
+use contract::{LogitBias, Result, nearest_f32};
 use serde_json::{Map, Value};
 
 use crate::request_fields::{self, RequestFields, invalid, object};
@@ -210,7 +210,7 @@ fn biases(value: Option<&Value>) -> Result<Vec<(BiasTarget, f32)>> {
     let wrong = || invalid("`logit_bias` must be a list of [token or text, bias], or an object.");
     let bias = |value: &Value| match value {
         Value::Bool(false) => Ok(BANNED),
-        value => value.as_f64().map(|bias| bias as f32).ok_or_else(wrong),
+        value => value.as_f64().map(nearest_f32).ok_or_else(wrong),
     };
     match value {
         None => Ok(Vec::new()),
@@ -293,6 +293,8 @@ mod tests {
         let biases = [(BiasTarget::Token(5), -1.5), (BiasTarget::Text(" the ".into()), BANNED)];
         assert_eq!(request.biases, biases);
         assert_eq!(request.format.fields, ["content"]);
+        let huge = parse(json!({"prompt": "a", "logit_bias": [[5, 3.8e199]]})).unwrap().biases;
+        assert_eq!(huge, [(BiasTarget::Token(5), f32::MAX)], "JSON has no infinity");
         let object = parse(json!({"prompt": "a", "logit_bias": {"7": 2, "x": -100}})).unwrap().biases;
         assert_eq!(object, [(BiasTarget::Token(7), 2.0), (BiasTarget::Text("x".into()), -100.0)]);
         assert_eq!(parse(json!({"prompt": "a", "n_predict": -1})).unwrap().args.max_tokens, None);

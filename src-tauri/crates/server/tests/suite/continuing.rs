@@ -72,6 +72,18 @@ fn an_empty_prompt_continues_the_end_of_another_text() {
 }
 
 #[test]
+fn a_bias_beyond_32_bits_ends_nothing() {
+    let server = Fixture::new("biased");
+    let ask = |bias: Value| {
+        server.ask("POST", "/completion", &json!({ "prompt": "The", "n_predict": 2, "logit_bias": bias }))
+    };
+    let raised = done(&ask(json!([[65, 3.8e199]])));
+    let forced = done(&ask(json!([[65, 1e30]])));
+    assert_eq!(raised["content"], forced["content"]);
+    assert!(!raised["content"].as_str().unwrap().is_empty(), "{raised}");
+}
+
+#[test]
 fn a_prompt_that_is_too_long_is_refused_with_its_sizes() {
     let server = Fixture::new("overflow");
     for extra in [json!({}), json!({ "stream": true })] {
