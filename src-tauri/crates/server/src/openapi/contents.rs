@@ -16,7 +16,7 @@ pub fn content(kinds: &[&str]) -> Value {
 /// Messages in the form of chat completions, at least `min` of them.
 pub fn messages(min: usize) -> Value {
     let message = |roles: &[&str], content: Value, required: &[&str]| {
-        let fields = json!({ "role": { "enum": roles }, "content": content, "name": optional("string"), "tool_call_id": optional("string") });
+        let fields = json!({ "role": { "enum": roles }, "content": content });
         object(fields, required)
     };
     let said = content(&["text", "input_text", "output_text"]);
@@ -49,7 +49,6 @@ pub fn item() -> Value {
     let said = content(&["input_text", "output_text", "text"]);
     let message = object(
         json!({
-            "type": { "const": "message" },
             "role": { "enum": ["user", "assistant", "system", "developer"] },
             "content": said,
         }),
@@ -69,20 +68,15 @@ pub fn item() -> Value {
 /// A form of the answer. `flat`: in the form of responses.
 pub fn format(flat: bool) -> Value {
     let simple = object(json!({ "type": { "enum": ["text", "json_object"] } }), &["type"]);
-    let schema = json!({ "$ref": "#/components/schemas/JsonSchema" });
-    let holder = object(json!({ "name": text(), "schema": schema }), &["schema"]);
+    // Of any keywords: those that are not supported are refused by their names.
+    let schema = json!({ "type": "object" });
+    let holder = object(json!({ "schema": schema }), &["schema"]);
     let kind = json!({ "const": "json_schema" });
     let with_schema = match flat {
-        true => object(json!({ "type": kind, "name": text(), "schema": schema }), &["type", "schema"]),
+        true => object(json!({ "type": kind, "schema": schema }), &["type", "schema"]),
         false => object(json!({ "type": kind, "json_schema": holder }), &["type", "json_schema"]),
     };
     json!({ "anyOf": [{ "type": "null" }, simple, with_schema] })
-}
-
-/// A JSON schema, of any keywords: one that is not supported is refused by its name.
-pub fn json_schema() -> Value {
-    let kinds = json!(["object", "array", "string", "integer", "number", "boolean", "null"]);
-    object(json!({ "type": { "enum": kinds } }), &[])
 }
 
 /// The choice between tools: words that need tools go with some.

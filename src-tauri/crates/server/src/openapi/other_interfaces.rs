@@ -262,7 +262,7 @@ fn messages_request() -> Value {
         json!({
             "model": optional("string"), "messages": contents::anthropic_messages(), "max_tokens": count(1),
             "system": { "anyOf": [contents::content(&["text"]), { "type": "null" }] },
-            "temperature": number(0.0, 2.0), "top_p": number(0.0, 1.0), "top_k": count(0),
+            "temperature": number(0.0, 2.0), "top_p": number(0.0, 1.0), "top_k": integer(0, i64::from(u32::MAX)),
             "stop_sequences": some_texts(),
             "stream": optional("boolean"), "tools": shapes::anthropic_tools(), "tool_choice": anthropic_choice(),
             "thinking": { "anyOf": [thinking, { "type": "null" }] },
@@ -283,7 +283,7 @@ fn messages_request() -> Value {
 fn ollama_request(properties: &Value) -> Value {
     let mut all = json!({
         "model": model_name(), "stream": optional("boolean"), "options": optional("object"),
-        "format": { "anyOf": [{ "enum": ["", "json", null] }, { "$ref": "#/components/schemas/JsonSchema" }] },
+        "format": { "anyOf": [{ "enum": ["", "json", null] }, { "type": "object" }] },
         "think": { "enum": [true, false, "low", "medium", "high", null] },
         "keep_alive": { "type": ["number", "string", "null"], "pattern": "^-?([0-9]{1,9}(ms|s|m|h))+$" },
     });
@@ -297,12 +297,12 @@ fn ollama_request(properties: &Value) -> Value {
 fn llama_cpp_request(properties: &Value, required: &[&str]) -> Value {
     let mut all = json!({
         "model": optional("string"), "n_predict": count(-1), "temperature": { "type": ["number", "null"], "maximum": 2 },
-        "top_k": optional("integer"), "top_p": number(0.0, 1.0), "min_p": number(0.0, 1.0),
+        "top_k": integer(i64::from(i32::MIN), i64::from(u32::MAX)), "top_p": number(0.0, 1.0), "min_p": number(0.0, 1.0),
         "repeat_penalty": number(0.5, 2.0), "presence_penalty": number(-2.0, 2.0),
         "frequency_penalty": number(-2.0, 2.0), "seed": optional("integer"),
         "stop": some_texts(),
         "n_probs": integer(0, 100), "stream": optional("boolean"),
-        "json_schema": { "anyOf": [{ "$ref": "#/components/schemas/JsonSchema" }, { "type": "null" }] },
+        "json_schema": optional("object"),
         "return_tokens": optional("boolean"),
         "response_fields": some_texts(),
         "logit_bias": llama_cpp_biases(),

@@ -12,7 +12,6 @@ pub fn all() -> Value {
         "Error": error(),
         "Object": { "type": "object" },
         "Anything": {},
-        "JsonSchema": contents::json_schema(),
         "Arguments": { "type": ["object", "null"] },
         "TuneRequest": tune_request(),
         "Metadata": object(json!({ "metadata": metadata() }), &[]),
@@ -175,7 +174,7 @@ fn logit_bias() -> Value {
 fn generation() -> Value {
     json!({
         "model": optional("string"), "stream": optional("boolean"), "seed": optional("integer"), "stop": stop(),
-        "temperature": number(0.0, 2.0), "top_p": number(0.0, 1.0), "min_p": number(0.0, 1.0), "top_k": count(0),
+        "temperature": number(0.0, 2.0), "top_p": number(0.0, 1.0), "min_p": number(0.0, 1.0), "top_k": u32_from(0),
         "repeat_penalty": number(0.5, 2.0), "presence_penalty": number(-2.0, 2.0),
         "frequency_penalty": number(-2.0, 2.0), "logit_bias": logit_bias(), "ignore_eos": optional("boolean"),
         "dry_multiplier": number(0.0, 100.0), "dry_base": number(1.0, 100.0), "dry_allowed_length": u32_from(0),
