@@ -8,6 +8,8 @@ use crate::args::{Global, ServeArgs};
 use crate::{out, server_key};
 
 pub fn serve(global: &Global, args: ServeArgs) -> Result<()> {
+    // Its threads come and go with its requests, for weeks.
+    kernels::cpu::allocator::limit_arenas();
     let sources = args.sources.parsed()?;
     let api_key = server_key::api_key(&args.key, &|name| std::env::var(name).ok())?;
     let app = App::open(global.app_config_apart()?)?;

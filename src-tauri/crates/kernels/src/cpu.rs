@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use weights::TensorView;
 
+pub mod allocator;
 pub mod arena;
 mod attention;
 pub mod disjoint_slices;

@@ -10,6 +10,13 @@ const GEMMA_QUOTE: &str = "<|\"|>";
 /// End tags inside the arguments of one call. Beyond that the first one ends it.
 pub const MAX_INNER_ENDS: usize = 64;
 
+/// Calls of one reply in which an argument never ended. Beyond that each end tag ends its call: looking for the real one
+/// takes time, and models that loop write thousands.
+pub const MAX_UNENDED_CALLS: usize = 8;
+
+/// White space at the end of what is held, beyond which more of it cannot change a state: no tag contains that much.
+const MAX_TAG_BLANK_BYTES: usize = 64;
+
 /// Beginnings of a reply that is a call without tags.
 const BARE_BEGINNINGS: &[&str] =
     &["{\"name\":", "{\"type\":\"function\"", "{\"function\":", "{\"parameters\":", "[{\"name\":"];
@@ -85,6 +92,18 @@ pub fn may_be_body(text: &str) -> bool {
     }
     let after = name.trim_start();
     after.is_empty() || after.starts_with(['{', '[', '<', '('])
+}
+
+/// Returns whether a text is white space.
+pub fn is_blank(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_whitespace())
+}
+
+/// Returns whether a text ends in more white space than a tag contains.
+pub fn ends_in_long_blank(text: &str) -> bool {
+    let from = text.len().checked_sub(MAX_TAG_BLANK_BYTES);
+    from.and_then(|from| text.as_bytes().get(from..))
+        .is_some_and(|last| last.iter().all(u8::is_ascii_whitespace))
 }
 
 /// Returns whether a call without tags may begin like this.

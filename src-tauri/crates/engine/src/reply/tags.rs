@@ -7,7 +7,8 @@
 use super::calls;
 use super::cut_call::{CutBody, parse_cut};
 use super::format::{ReplyFormat, TagPair, opens};
-use super::open_argument::{MAX_INNER_ENDS, end_behind_arguments, is_open, may_be_bare, may_be_body};
+use super::open_argument::{MAX_INNER_ENDS, MAX_UNENDED_CALLS, end_behind_arguments, is_open};
+use super::open_argument::{ends_in_long_blank, is_blank, may_be_bare, may_be_body};
 use super::tool_call::{ToolCall, ToolSchemas};
 use super::{ReplyEnd, ReplyPiece, ReplySink, marked};
 use crate::stop::held_suffix;
@@ -71,6 +72,8 @@ pub struct TagParser {
     first_end: Option<CallEnd>,
     /// End tags that were taken for parts of arguments.
     n_inner_ends: usize,
+    /// Calls so far that ended at their first end tag because an argument never ended.
+    n_unended: usize,
     /// Tags in the present reasoning that opened no call.
     n_rejected: usize,
     /// White space at the beginning of reasoning is dropped.
@@ -103,6 +106,7 @@ impl TagParser {
             n_searched: 0,
             first_end: None,
             n_inner_ends: 0,
+            n_unended: 0,
             n_rejected: 0,
             reasoning_begun: false,
             has_said: false,
@@ -119,8 +123,10 @@ impl TagParser {
     }
 
     pub fn push(&mut self, piece: &str, show: &mut ReplySink<'_>) {
+        // Looking through endless white space again for each piece would take the square of its length.
+        let is_more_blank = is_blank(piece) && ends_in_long_blank(&self.held);
         self.held.push_str(piece);
-        while self.step(show) {}
+        while !is_more_blank && self.step(show) {}
     }
 
     pub fn finish(&mut self, end: ReplyEnd, show: &mut ReplySink<'_>) {
@@ -184,6 +190,7 @@ impl TagParser {
         if whole.is_none()
             && let Some(end) = self.first_end
         {
+            self.n_unended += 1;
             return self.end_call(call, end, !self.calls[call.tag].close.is_empty(), show);
         }
         self.state = TagState::Text;
@@ -371,7 +378,8 @@ impl TagParser {
         let (at, n_taken) = (from + found, from + found + end.len());
         let n_body = if is_closed && keeps_open { n_taken } else { at };
         let end = CallEnd { n_body, n_taken };
-        let is_inner = self.n_inner_ends < MAX_INNER_ENDS && is_open(&marked::written(&self.held[..at]));
+        let may_be_inner = self.n_inner_ends < MAX_INNER_ENDS && self.n_unended < MAX_UNENDED_CALLS;
+        let is_inner = may_be_inner && is_open(&marked::written(&self.held[..at]));
         if is_inner {
             self.n_inner_ends += 1;
             self.first_end.get_or_insert(end);
@@ -380,6 +388,7 @@ impl TagParser {
         }
         // What an open argument seemed to swallow is no call either: its first end was the end.
         let first = self.first_end.filter(|_| self.parse(call, &self.held[..n_body]).is_none());
+        self.n_unended += usize::from(first.is_some());
         self.end_call(call, first.unwrap_or(end), is_closed, show);
         true
     }

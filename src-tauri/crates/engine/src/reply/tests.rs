@@ -9,6 +9,7 @@ use crate::tokenizer::{Special, Tokenizer};
 
 mod cut;
 mod embedded;
+mod endless;
 
 /// Text, reasoning, calls as `name(arguments)`, number of notices.
 type ReplyParts = (String, String, Vec<String>, usize);
