@@ -25,29 +25,29 @@ use crate::running_turn::blocking;
 use crate::source_check::{permit, preflight};
 use crate::{key, pages, preview};
 
-/// Number of wrong keys within `WINDOW` before further ones get 429.
-const MAX_FAILURES: usize = 10;
+/// Number of events within `WINDOW` before further ones are too many: of wrong keys, and of entries in the audit log.
+const MAX_EVENTS: usize = 10;
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// Times of the last wrong keys.
-pub struct Failures {
+/// Times of the last events of a kind.
+pub struct RecentEvents {
     clock: RealClock,
     at: Mutex<Vec<Duration>>,
 }
 
-impl Default for Failures {
+impl Default for RecentEvents {
     fn default() -> Self {
         Self { clock: RealClock::new(), at: Mutex::default() }
     }
 }
 
-impl Failures {
-    /// Counts a wrong key. Returns whether there are too many.
+impl RecentEvents {
+    /// Counts an event. Returns whether there are too many.
     fn count(&self) -> bool {
         let now = self.clock.monotonic();
         let mut at = self.at.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         at.retain(|moment| now.saturating_sub(*moment) < WINDOW);
-        if at.len() >= MAX_FAILURES {
+        if at.len() >= MAX_EVENTS {
             return true;
         }
         at.push(now);
@@ -71,7 +71,10 @@ pub async fn check(State(shared): State<RouteState>, request: Request, next: Nex
 async fn admit(shared: RouteState, request: Request, next: Next) -> Response {
     let origin = match shared.sources.check(request.headers()) {
         Ok(origin) => origin,
-        Err((message, remedy)) => return refuse(StatusCode::FORBIDDEN, "server.foreign", message, remedy),
+        Err((message, remedy)) => {
+            record_foreign(&shared, request.headers(), message).await;
+            return refuse(StatusCode::FORBIDDEN, "server.foreign", message, remedy);
+        }
     };
     let asked = origin.as_ref().and_then(|_| preflight(request.method(), request.headers()));
     let mut response = match asked {
@@ -86,6 +89,25 @@ async fn admit(shared: RouteState, request: Request, next: Next) -> Response {
         permit(headers, origin);
     }
     response
+}
+
+/// Records a refused source in the audit log. A page that goes on asking fills no log: entries per minute are limited.
+async fn record_foreign(shared: &RouteState, headers: &HeaderMap, message: &'static str) {
+    const MAX_CHARS: usize = 120;
+    if shared.foreign.count() {
+        return;
+    }
+    let text = |name| String::from_utf8_lossy(headers.get(name).map_or(b"", HeaderValue::as_bytes));
+    let (host, origin) = (text(header::HOST), text(header::ORIGIN));
+    let source =
+        if origin.is_empty() { format!("host {host}") } else { format!("host {host}, origin {origin}") };
+    let subject: String = source.chars().take(MAX_CHARS).collect();
+    let app = shared.app.clone();
+    _ = blocking(move || {
+        app.audit_foreign(&subject, message);
+        Ok(())
+    })
+    .await;
 }
 
 async fn admit_by_key(shared: RouteState, mut request: Request, next: Next) -> Response {

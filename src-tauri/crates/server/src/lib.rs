@@ -123,7 +123,9 @@ pub(crate) struct RouteState {
     pub sources: Arc<AllowedSources>,
     /// Closed when the server stops.
     pub stopping: Arc<EventLog<()>>,
-    pub failures: Arc<guard::Failures>,
+    pub failures: Arc<guard::RecentEvents>,
+    /// Refused sources that were recorded.
+    pub foreign: Arc<guard::RecentEvents>,
     pub responses: Arc<openai::Responses>,
     pub message_batches: Arc<anthropic::MessageBatches>,
     pub batches: Arc<openai::Batches>,
@@ -169,6 +171,7 @@ fn start(
         sources: Arc::new(options.sources),
         stopping: Arc::clone(&stopping),
         failures: Arc::default(),
+        foreign: Arc::default(),
         responses: Arc::default(),
         message_batches: Arc::default(),
         batches: Arc::default(),

@@ -29,6 +29,7 @@ impl LocalRoutes {
             sources: Arc::default(),
             stopping: EventLog::new(1),
             failures: Arc::default(),
+            foreign: Arc::default(),
             responses: Arc::default(),
             message_batches: Arc::default(),
             batches: Arc::default(),

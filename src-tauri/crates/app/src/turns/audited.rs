@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use audit::{AuditEntry, AuditRecord, AuditTokens, RefusalRecord, Verification};
-use contract::Result;
 use contract::types::{ErrorInfo, Finish, TurnEventKind};
+use contract::{Error, Result};
 use platform::calendar;
 
 use super::AUDIT_FOLDER;
@@ -22,6 +22,7 @@ const REFUSALS: &[&str] = &[
     "hub.signature",
     "hub.signed_mismatch",
     "model.hash_mismatch",
+    "server.foreign",
 ];
 
 impl Services {
@@ -112,6 +113,11 @@ impl App {
     /// Who requests a turn that begins now.
     pub(crate) fn origin(&self, model: &str) -> TurnOrigin {
         self.services().origin(Arc::clone(&self.caller), model)
+    }
+
+    /// Records a request that came from elsewhere than it may.
+    pub fn audit_foreign(&self, source: &str, message: &str) {
+        self.services().audit_refusal(source, &Error::input("server.foreign", message, "").info);
     }
 
     /// Checks the hash chain of the audit log.

@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use super::shapes::{self, object, optional, text};
+use super::shapes::{self, object, text};
 
 /// A text, or a list of texts whose parts have one of these types.
 pub fn content(kinds: &[&str]) -> Value {

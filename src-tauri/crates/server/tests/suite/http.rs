@@ -270,6 +270,10 @@ fn f63_nobody_else_is_let_in() {
             }
         }
     }
+    let log = std::fs::read_to_string(server.home.join("audit/audit.jsonl")).unwrap();
+    let recorded: Vec<&str> = log.lines().filter(|line| line.contains("\"server.foreign\"")).collect();
+    assert!(recorded[0].contains("host evil.com"), "{log}");
+    assert_eq!(recorded.len(), 10, "a page that goes on asking fills no log");
     let answer = server.raw("POST", "/api/app_info", &[("authorization", &key), ("origin", &own)], "");
     assert_eq!(answer.status, 200, "{answer:?}");
     assert!(!answer.headers.contains("access-control"));
