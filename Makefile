@@ -10,7 +10,7 @@ comma := ,
 
 UI_SOURCES := $(shell find ui -type d \( -name node_modules -o -name dist -o -name tests \) -prune -o -type f -print 2>/dev/null)
 
-.PHONY: help run nook test kill9 damage disk flips fuzz io-faults isolation soak downloads keychain bench figures fit installed smooth gpu-full gpu-faults faults audit real tune-peers mcp mcp-conformance check-windows neon peers peers-all types guide guide-eval \
+.PHONY: help run nook test kill9 damage disk flips fuzz io-faults isolation soak downloads keychain bench figures fit installed smooth gpu-full gpu-faults faults audit real tune-peers mcp mcp-conformance check-windows neon peers peers-all peers-image types guide guide-eval \
 	starter bundle gallery ui setup format clean built-peers
 
 help: ## this list
@@ -55,6 +55,10 @@ peers: built-peers ## us and other engines by turns on the same files; ONLY=shap
 
 peers-all: built-peers ## the same for every shape in every common mix
 	@python3 tests/peers/run.py --all $(PEERS_CHOICE)
+
+peers-image: built-peers ## an image, by us and by llama.cpp's mtmd; SIZE=WxH ROUNDS=n THREADS=n
+	@python3 tests/peers/image.py $(if $(SIZE),--size $(SIZE)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
+		$(if $(THREADS),--threads $(THREADS))
 
 PEERS_CHOICE = $(if $(ONLY),--only $(ONLY)) $(if $(TESTS),--tests $(TESTS)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
 	$(if $(THREADS),--threads $(THREADS)) $(if $(ENGINES),--engines $(ENGINES))

@@ -253,6 +253,68 @@ fn a_model_file_that_is_cut_short_ends_an_answer_of_the_terminal_with_its_reason
     assert!(said.contains("truncated"), "{said}");
 }
 
+/// A worker that dies of a segmentation fault where a request has `mark`, and writes that down before. The first time it
+/// takes as many more PDFs before as there are `n_neighbours`.
+fn falls_over(home: &WorkerHome, mark: &str, n_neighbours: usize) -> WorkerPlacement {
+    let deaths = home.0.join("deaths");
+    let script = format!(
+        "while IFS= read -r line; do case \"$line\" in *'{mark}'*) echo dead >> '{deaths}'; \
+         [ $(wc -l < '{deaths}') -gt 1 ] || for i in $(seq {n_neighbours}); do \
+         while IFS= read -r line; do case \"$line\" in *render_pages*) break;; esac; done; done; \
+         kill -SEGV $$; exit;; esac; printf '%s\\n' \"$line\"; done | '{}' {ARGUMENT}",
+        nook().display(),
+        deaths = deaths.display(),
+    );
+    WorkerPlacement::Process(WorkerProgram {
+        path: "/bin/sh".into(),
+        args: vec!["-c".into(), script.into()],
+        patience: FOREVER,
+    })
+}
+
+#[test]
+fn a_file_that_ends_the_worker_is_refused_once_and_costs_its_neighbours_nothing() {
+    let home = WorkerHome::new("file");
+    let files = inglenook_tests::workspace_root().join("src-tauri/crates/pdf-pages/tests/files");
+    let read = |name: &str| std::fs::read(files.join(name)).expect("it is in the repository");
+    let bad = read("fax.pdf");
+    // Bytes of this file alone: multiples of three are whole digits of base64.
+    let app = home.open(falls_over(&home, &documents::base64::encode(&bad[1200..1290]), 3));
+    let turn = ask(&app, None, greedy());
+    let mut outcomes = Vec::new();
+    let seen = follow(&app, &turn, &mut |seen| {
+        if seen.ids.len() >= 5 && outcomes.is_empty() {
+            outcomes = std::thread::scope(|scope| {
+                let attach = |name: &'static str| (name, scope.spawn(|| app.attach(name, &read(name))));
+                let first = attach("fax.pdf");
+                while !home.0.join("deaths").exists() {
+                    std::thread::yield_now();
+                }
+                let [a, b, c] = ["jpeg.pdf", "strips.pdf", "mixed.pdf"].map(attach);
+                [first, a, b, c].map(|(name, thread)| (name, thread.join().expect("no panic"))).into()
+            });
+        }
+    });
+    let n_deaths = || std::fs::read_to_string(home.0.join("deaths")).expect("it died").lines().count();
+    assert_eq!(n_deaths(), 1, "it was not tried again");
+    for (name, outcome) in &outcomes {
+        match outcome {
+            Ok(file) => assert!(file.scanned.is_some_and(|it| it.images > 0) && *name != "fax.pdf", "{name}"),
+            Err(error) => {
+                assert_eq!((*name, error.code()), ("fax.pdf", "attachment.refused"), "{error}");
+                assert!(error.message().contains("ended unexpectedly"), "{error}");
+                assert!(!error.remedy().is_empty());
+            }
+        }
+    }
+    assert_eq!(outcomes.iter().filter(|(_, outcome)| outcome.is_ok()).count(), 3);
+    // The answer went on, and is none the poorer.
+    assert_eq!(seen.end, Some(Ok((Finish::Length, N_TOKENS as u32))), "{:?}", seen.notices);
+    let again = app.attach("fax.pdf", &bad).expect_err("as before");
+    assert_eq!((again.code(), n_deaths()), ("attachment.refused", 2), "once for each time that it is chosen");
+    assert_eq!(whole(&app, greedy()).text, seen.text, "the next answer is as usual");
+}
+
 #[test]
 fn a_stopped_worker_is_replaced_within_seconds_though_patience_is_long() {
     let home = WorkerHome::new("stopped");

@@ -2,6 +2,8 @@
 //!
 //! Tokens are the same ids, prompts end in the logits of their last token only, a first repetition is not counted.
 
+#[path = "llama/image.rs"]
+mod image;
 mod options;
 #[path = "llama/runner.rs"]
 mod runner;
@@ -35,6 +37,9 @@ fn run(options: &Options) -> Result<(), String> {
         );
         return Ok(());
     }
+    if options.mmproj.is_some() {
+        return image(&mut runner, options);
+    }
     for &depth in &options.depths {
         if options.time_depth && depth > 0 {
             the_way_down(&mut runner, options, depth)?;
@@ -44,6 +49,21 @@ fn run(options: &Options) -> Result<(), String> {
         }
         if options.n_generated > 0 {
             decode(&mut runner, options, depth)?;
+        }
+    }
+    Ok(())
+}
+
+/// Seconds of an image, a row for each repetition.
+fn image(runner: &mut Runner, options: &Options) -> Result<(), String> {
+    let mut tower = image::Tower::load(options, runner)?;
+    for repetition in 0..=options.n_repetitions {
+        let image::ImageTimes { n_tokens, tower_s, image_prefill_s, text_prefill_s } =
+            tower.measure(runner)?;
+        if repetition > 0 {
+            println!(
+                r#"{{"engine":"llama.cpp","test":"image","tokens":{n_tokens},"tower_s":{tower_s},"image_prefill_s":{image_prefill_s},"text_prefill_s":{text_prefill_s}}}"#
+            );
         }
     }
     Ok(())

@@ -21,6 +21,10 @@ pub struct Options {
     pub time_depth: bool,
     /// A file that keeps what the way to a depth has computed: the next run reads it instead.
     pub kept: Option<String>,
+    /// The file of a vision tower: an image is measured, and nothing else.
+    pub mmproj: Option<String>,
+    /// Pixels: width and height.
+    pub image_size: (u32, u32),
     /// Only load, and answer a short prompt with one token.
     pub first_token: bool,
 }
@@ -44,7 +48,7 @@ impl Kv {
 
 const USAGE: &str = "peer-NAME --model F [--threads 2] [--prompt 512] [--gen 64] [--depth 0,4096] [--repeat 1] \
                      [--kv f16|q8_0|q4_0] [--ctx 0] [--no-repack] [--no-mmap] [--no-flash] [--time-depth] [--keep F] \
-                     [--first-token]";
+                     [--first-token] [--mmproj F [--image-size 1024x768]]";
 
 impl Options {
     pub fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self, String> {
@@ -62,6 +66,8 @@ impl Options {
             flash_attention: true,
             time_depth: false,
             kept: None,
+            mmproj: None,
+            image_size: (1024, 768),
             first_token: false,
         };
         while let Some(name) = arguments.next() {
@@ -80,6 +86,8 @@ impl Options {
                 "--no-flash" => options.flash_attention = false,
                 "--keep" => options.kept = Some(value()?),
                 "--time-depth" => options.time_depth = true,
+                "--mmproj" => options.mmproj = Some(value()?),
+                "--image-size" => options.image_size = size(&value()?)?,
                 "--first-token" => options.first_token = true,
                 _ => return Err(format!("{name} is no option. {USAGE}")),
             }
@@ -99,6 +107,12 @@ impl Options {
 
 fn number<N: std::str::FromStr>(text: &str) -> Result<N, String> {
     text.parse().map_err(|_| format!("\"{text}\" is not a number. {USAGE}"))
+}
+
+fn size(text: &str) -> Result<(u32, u32), String> {
+    let (width, height) =
+        text.split_once('x').ok_or_else(|| format!("\"{text}\" is not a size. {USAGE}"))?;
+    Ok((number(width)?, number(height)?))
 }
 
 fn kv(text: &str) -> Result<Kv, String> {

@@ -406,15 +406,19 @@ impl App {
     }
 }
 
-/// Copies stored files, under new ids.
+/// Copies stored files, under new ids. Scanned pages stand behind their file.
 pub(crate) fn copies(session: &Session, rows: &[AttachmentRow]) -> Result<Vec<Arc<Document>>> {
+    let mut file = None;
     let copy = |row: &AttachmentRow| -> Result<Arc<Document>> {
         let text = session.document(&row.document)?.ok_or_else(gone)?;
         let (id, name, kind) = (session.new_id(), row.name.clone(), AttachmentKind::of_name(&row.kind));
         let bytes = u64::try_from(row.bytes).unwrap_or(0);
+        let is_page = kind == AttachmentKind::Image
+            && ImageRecord::parse(&text).is_some_and(|record| record.page.is_some());
+        let page_of = if is_page { file.clone() } else { file.replace(id.clone()).and(None) };
         let document = Document::new(id, name, kind, bytes, &text);
         let findings = citations::findings(row);
-        Ok(Arc::new(Document { findings, from_project: row.from_project, ..document }))
+        Ok(Arc::new(Document { findings, from_project: row.from_project, page_of, ..document }))
     };
     rows.iter().map(copy).collect()
 }

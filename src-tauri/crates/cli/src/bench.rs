@@ -75,7 +75,7 @@ pub struct BenchArgs {
     /// With `--test image`: width and height in pixels
     #[arg(long, value_name = "WxH", default_value = "1024x768", value_parser = crate::vision::size)]
     pub image_size: vision::PictureSize,
-    /// Keep the generated model in this file
+    /// Keep the generated model in this file. With `--test image`: its vision tower beside it, as mmproj-F.gguf
     #[arg(long, value_name = "F.gguf", requires = "shape")]
     pub keep: Option<PathBuf>,
 }

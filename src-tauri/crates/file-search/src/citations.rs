@@ -53,11 +53,6 @@ pub fn of_project(file: ProjectFileRow) -> AttachmentRow {
     }
 }
 
-/// A file of a project as lists show it.
-pub fn project_file(file: ProjectFileRow) -> Attachment {
-    Attachment { whole: None, ..info(of_project(file)) }
-}
-
 /// Kept findings that can't be read any more show as none.
 pub fn findings(row: &AttachmentRow) -> Vec<Finding> {
     row.findings.as_deref().and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default()

@@ -7,6 +7,8 @@ pub mod images;
 pub mod injected;
 mod nearness;
 mod passage_hit;
+pub mod project_files;
+pub mod room;
 pub mod scanned_pages;
 mod search_cache;
 

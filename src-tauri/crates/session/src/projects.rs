@@ -65,7 +65,7 @@ impl Session {
         Ok(row)
     }
 
-    /// Files of a project, oldest first.
+    /// Files of a project, oldest first, each before its scanned pages.
     pub fn project_files(&self, folder: &str) -> Result<Vec<ProjectFileRow>> {
         project::files(self.db(), folder)
     }
@@ -75,17 +75,19 @@ impl Session {
         project::file(self.db(), id)
     }
 
-    /// Adds a file with its text to a project. Its indexes are deleted.
-    pub fn add_project_file(&mut self, row: &ProjectFileRow, text: &str) -> Result<()> {
+    /// Adds a file to a project, then its scanned pages, each with its text. The project's indexes are deleted.
+    pub fn add_project_file(&mut self, rows: &[(ProjectFileRow, &str)]) -> Result<()> {
         let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        folder::get(&transaction, &row.folder)?;
-        document::put(&transaction, &row.document, text)?;
-        project::insert_file(&transaction, row)?;
+        for (row, text) in rows {
+            folder::get(&transaction, &row.folder)?;
+            document::put(&transaction, &row.document, text)?;
+            project::insert_file(&transaction, row)?;
+        }
         transaction.commit()?;
         Ok(())
     }
 
-    /// Removes a file from its project and returns it. Its text goes with it, unless a message has it.
+    /// Removes a file with its pages from its project and returns it. Its text goes with it, unless a message has it.
     pub fn remove_project_file(&mut self, id: &str) -> Result<ProjectFileRow> {
         let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let row = project::file(&transaction, id)?;

@@ -11,7 +11,7 @@ use llama_cpp_sys_2 as sys;
 use crate::options::{Kv, Options, ids};
 
 /// Tokens that are handed over at once.
-const BATCH: usize = 2048;
+pub const BATCH: usize = 2048;
 /// Tokens that one pass computes: llama.cpp's own default.
 const MICRO_BATCH: u32 = 512;
 const SEQUENCE: sys::llama_seq_id = 0;
@@ -36,6 +36,7 @@ impl Runner {
         unsafe {
             if !loud {
                 sys::llama_log_set(Some(silent), ptr::null_mut());
+                sys::mtmd_log_set(Some(silent), ptr::null_mut());
             }
             sys::llama_backend_init();
         }
@@ -99,6 +100,20 @@ impl Runner {
         unsafe { sys::llama_model_get_vocab(self.model) }
     }
 
+    pub fn model(&self) -> *const sys::llama_model {
+        self.model
+    }
+
+    pub fn context(&self) -> *mut sys::llama_context {
+        self.context
+    }
+
+    /// Waits for what was handed over.
+    pub fn synchronize(&self) {
+        // SAFETY: the context is there.
+        unsafe { sys::llama_synchronize(self.context) };
+    }
+
     pub fn n_vocab(&self) -> usize {
         self.n_vocab
     }
@@ -119,8 +134,7 @@ impl Runner {
             }
         }
         self.depth += tokens.len();
-        // SAFETY: the context is there.
-        unsafe { sys::llama_synchronize(self.context) };
+        self.synchronize();
         Ok(())
     }
 

@@ -29,7 +29,11 @@ impl App {
         let files = [project_files, own].concat();
         let planned = self.plan(&ground, &args.text, &files)?;
         let question = blocks::message(&planned.blocks, &args.text);
-        let images = self.seen_images(&ground, &files);
+        // Pages that the project has no room for are not sent.
+        let is_given =
+            |file: &Arc<Document>| planned.given.attachments.files.iter().any(|given| given.id == file.id);
+        let given: Vec<_> = files.into_iter().filter(is_given).collect();
+        let images = self.seen_images(&ground, &given);
         let messages = self.prompt_of(&ground, &question, images)?;
         let counted = self.counted(ground.count(messages, Vec::new()))?;
         Ok(DraftCount {

@@ -9,8 +9,9 @@ use contract::types::{
 };
 use contract::{Error, ErrorKind, Result};
 use file_search::citations;
+use file_search::project_files::{for_project, project_files};
 use serde::{Deserialize, Serialize};
-use session::{ProjectFileRow, ProjectRow, Session};
+use session::{ProjectRow, Session};
 
 use crate::App;
 use crate::retrieval::{Document, copies};
@@ -98,28 +99,21 @@ impl App {
 
     fn add_project_file(&self, folder: &str, document: Document) -> Result<Project> {
         let document = Arc::new(document);
-        document.check_has_text()?;
-        let n_files = self.store().project_files(folder)?.len();
+        let n_files = self.store().project_files(folder)?.iter().filter(|row| !row.is_page()).count();
         if n_files >= MAX_PROJECT_FILES {
             let message = format!("The project has {n_files} files; the most is {MAX_PROJECT_FILES}.");
             let remedy = "Remove a file first, or attach this one in the chat that needs it.";
             return Err(Error::new(ErrorKind::Limit, "project.too_many_files", message, remedy));
         }
-        self.keep_images(std::slice::from_ref(&document))?;
-        let row = document.row(false, 0, false);
+        let all = [std::slice::from_ref(&document), &document.pages].concat();
+        self.keep_images(&all)?;
+        let created_ms = self.ctx().clock.now_utc_ms();
+        let mut rows = all.iter().map(|file| file.row(false, 0, false));
+        let rows = rows.next().map(|row| for_project(row, rows, folder, created_ms));
+        let texts = all.iter().map(|file| &*file.text);
         let mut store = self.store();
         let project_row = store.project(folder)?.ok_or_else(no_project)?;
-        let file = ProjectFileRow {
-            id: row.id,
-            folder: folder.into(),
-            document: row.document,
-            name: row.name,
-            kind: row.kind,
-            bytes: row.bytes,
-            findings: row.findings,
-            created_ms: self.ctx().clock.now_utc_ms(),
-        };
-        store.add_project_file(&file, &document.text)?;
+        store.add_project_file(&rows.into_iter().flatten().zip(texts).collect::<Vec<_>>())?;
         project(&store, project_row)
     }
 
@@ -192,7 +186,7 @@ fn project(store: &Session, row: ProjectRow) -> Result<Project> {
         project: Some(row.folder.id.clone()),
         ..options
     };
-    let files = store.project_files(&row.folder.id)?.into_iter().map(citations::project_file).collect();
+    let files = project_files(store, &row.folder.id)?;
     let ProjectRow { folder, .. } = row;
     let (folder, name) = (folder.id, folder.name);
     Ok(Project { folder, name, instructions, preset: preset_id, model, memory, files, options, compression })

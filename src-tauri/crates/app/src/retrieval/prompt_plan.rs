@@ -21,6 +21,7 @@ use contract::protocol::{
 use contract::types::{AttachmentCost, AttachmentKind, ConversationOptions};
 use contract::{Error, ErrorKind, Result};
 use file_search::injected::{passage_block, with_files};
+use file_search::room::{PageRoom, whole_files};
 use prompt::history::{history, with_question, with_system};
 use prompt::memory::with_memory;
 use records::conversations::history_messages;
@@ -43,6 +44,9 @@ const LEAST: usize = 96;
 
 /// A context that no server says the length of: everything fits.
 const UNKNOWN_CONTEXT: usize = 1 << 20;
+
+/// An image of a question, and what it costs.
+type PricedImage = (Arc<Document>, AttachmentCost);
 
 /// A conversation as a question finds it.
 #[derive(Clone)]
@@ -153,7 +157,7 @@ impl App {
     ) -> Result<PromptPlan> {
         let is_image = |file: &Arc<Document>| file.kind == AttachmentKind::Image;
         let (images, texts): (Vec<_>, Vec<_>) = files.iter().cloned().partition(is_image);
-        let costs = self.image_costs(ground, &images)?;
+        let (images, costs): (Vec<_>, Vec<_>) = self.image_costs(ground, images)?.into_iter().unzip();
         let n_tokens: usize = costs.iter().map(|cost| cost.tokens as usize).sum();
         let mut planned = self.plan_texts(ground, question, &texts, n_tokens)?;
         if n_tokens > 0 {
@@ -167,16 +171,16 @@ impl App {
         Ok(planned)
     }
 
-    /// What each image costs the model, exactly where its vocabulary is here. All 0 for one that can't see.
-    fn image_costs(&self, ground: &PromptGround, images: &[Arc<Document>]) -> Result<Vec<AttachmentCost>> {
-        let cost = |file: &Arc<Document>, tokens: u32| AttachmentCost {
-            id: file.page_of.as_ref().unwrap_or(&file.id).clone(),
-            tokens,
-            tokens_whole: tokens,
-            whole: true,
+    /// What each image costs the model, exactly where its vocabulary is here. All 0 for one that can't see. Leaves out
+    /// scanned pages of a project that there is no room for, and all of them for a model that can't see.
+    fn image_costs(&self, ground: &PromptGround, images: Vec<Arc<Document>>) -> Result<Vec<PricedImage>> {
+        let priced = |file: Arc<Document>, tokens: u32| {
+            let id = file.page_of.as_ref().unwrap_or(&file.id).clone();
+            (file, AttachmentCost { id, tokens, tokens_whole: tokens, whole: true })
         };
+        let can_wait = |file: &Document| file.from_project && file.page_of.is_some();
         if images.is_empty() || !ground.sees() {
-            return Ok(images.iter().map(|file| cost(file, 0)).collect());
+            return Ok(images.into_iter().filter(|it| !can_wait(it)).map(|it| priced(it, 0)).collect());
         }
         let counted = |(names, images): (Vec<String>, Vec<PromptImage>)| {
             let content = names.concat();
@@ -185,11 +189,18 @@ impl App {
             (request.conversation, request.compression) = (None, None);
             self.counted(request)
         };
-        let base = counted((Vec::new(), Vec::new()))?.tokens;
+        let base = counted((Vec::new(), Vec::new()))?;
+        let mut room = PageRoom::of_prompt(ground.budget(&base));
         let mut costs = Vec::with_capacity(images.len());
         for file in images {
-            let image = self.prompt_images(std::slice::from_ref(file));
-            costs.push(cost(file, counted(image)?.tokens.saturating_sub(base)));
+            if can_wait(&file) && room.is_full() {
+                continue;
+            }
+            let image = self.prompt_images(std::slice::from_ref(&file));
+            let tokens = counted(image)?.tokens.saturating_sub(base.tokens);
+            if !can_wait(&file) || room.take(tokens) {
+                costs.push(priced(file, tokens));
+            }
         }
         Ok(costs)
     }
@@ -209,14 +220,13 @@ impl App {
         let blocks: Vec<String> =
             files.iter().map(|file| blocks::whole(&file.name, file.kind, &file.text)).collect();
         let (counted, tokens) = self.count_blocks(ground, question, files, &blocks)?;
-        let limit = if counted.context_limit == 0 { UNKNOWN_CONTEXT } else { counted.context_limit as usize };
-        let budget = TokenBudget::new(limit, ground.max_tokens).budget.min(ground.most.unwrap_or(usize::MAX));
+        let budget = ground.budget(&counted);
         let free = budget.saturating_sub(counted.tokens as usize + n_image_tokens);
         // Where older messages make way, a file may take half of the room.
         let may_fold = ground.compression.is_some() && !ground.branch.is_empty();
         let room = if may_fold { free.max(budget / 2) } else { free };
         let wanted = self.ctx().settings.attachment_passages()?.unwrap_or(2048) as usize;
-        let is_whole = fits(&tokens, room, wanted);
+        let is_whole = whole_files(&tokens, room, wanted);
         let used: usize =
             tokens.iter().zip(&is_whole).filter(|(_, whole)| **whole).map(|(n, _)| *n as usize).sum();
         let new = files.iter().zip(&is_whole).filter(|(_, whole)| !**whole).map(|(file, _)| searched(file));
@@ -359,6 +369,12 @@ impl PromptGround {
         can_see(&self.model, &self.load)
     }
 
+    /// Tokens that a prompt has at most, where `counted` knows the context.
+    fn budget(&self, counted: &TokenCounts) -> usize {
+        let limit = if counted.context_limit == 0 { UNKNOWN_CONTEXT } else { counted.context_limit as usize };
+        TokenBudget::new(limit, self.max_tokens).budget.min(self.most.unwrap_or(usize::MAX))
+    }
+
     /// The system prompt with the notes.
     pub fn full_system(&self) -> Option<String> {
         with_memory(self.system.clone(), self.memory.clone())
@@ -385,24 +401,6 @@ impl PromptGround {
         let passages = left.flat_map(|message| &message.attachments.passages);
         passages.map(|passage| (passage.attachment.as_str(), passage.start as usize)).collect()
     }
-}
-
-/// Which of the files are given whole: all, if there is room; else the shortest, with room left for `passages`.
-fn fits(tokens: &[u32], room: usize, passages: usize) -> Vec<bool> {
-    let all: usize = tokens.iter().map(|n| *n as usize).sum();
-    if all <= room {
-        return vec![true; tokens.len()];
-    }
-    let mut order: Vec<usize> = (0..tokens.len()).collect();
-    order.sort_by_key(|&at| tokens[at]);
-    let (mut left, mut is_whole) = (room.saturating_sub(passages), vec![false; tokens.len()]);
-    for at in order {
-        if tokens[at] as usize <= left {
-            left -= tokens[at] as usize;
-            is_whole[at] = true;
-        }
-    }
-    is_whole
 }
 
 fn searched(file: &Arc<Document>) -> SearchedFile {
@@ -471,25 +469,4 @@ fn no_room(files: &[SearchedFile], tokens: &[u32], free: usize) -> Error {
     );
     let remedy = "Ask in a new chat, compact this chat, or increase the context length in the settings.";
     Error::new(ErrorKind::Limit, "attachment.no_room", message, remedy)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::fits;
-
-    #[test]
-    fn files_are_whole_where_they_fit() {
-        let cases: &[(&[u32], usize, &[bool])] = &[
-            (&[], 0, &[]),
-            (&[100], 100, &[true]),
-            (&[101], 100, &[false]),
-            (&[500, 100, 400], 1000, &[true, true, true]),
-            (&[900, 100, 400], 1000, &[false, true, true]),
-            (&[900, 700, 800], 1000, &[false, false, false]),
-            (&[u32::MAX, 10], 600, &[false, true]),
-        ];
-        for (tokens, room, expected) in cases {
-            assert_eq!(fits(tokens, *room, 500), *expected, "{tokens:?} in {room}");
-        }
-    }
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use contract::Result;
 use contract::protocol::{PageImages, PromptImage, WorkerRequest};
 use contract::types::AttachmentKind;
+use documents::ExtractedText;
 use documents::pdf::scanned::has_text;
-use documents::{ExtractError, ExtractedText};
 use file_search::images::NamedImage;
-use file_search::scanned_pages::{page_records, read, refused};
+use file_search::scanned_pages::{page_records, read};
 use prompt::images::{not_seen, not_seen_pages};
 
 use super::Document;
@@ -52,10 +52,9 @@ impl Document {
         NamedImage { name: self.name.clone(), is_page: self.page_of.is_some(), image }
     }
 
-    /// Refuses a PDF of images alone, where only its text is used.
-    pub(crate) fn check_has_text(&self) -> Result<()> {
-        let is_scan = !self.pages.is_empty() && !has_text(&self.text);
-        if is_scan { Err(refused(&self.name, &ExtractError::no_text())) } else { Ok(()) }
+    /// A PDF of images alone.
+    fn is_scan(&self) -> bool {
+        !self.pages.is_empty() && !has_text(&self.text)
     }
 }
 
@@ -68,7 +67,7 @@ pub(crate) fn check_sight(
     files: &[Arc<Document>],
 ) -> Result<()> {
     let is_image = |file: &Document| file.kind == AttachmentKind::Image && file.page_of.is_none();
-    let unread = files.iter().find(|file| is_image(file) || file.check_has_text().is_err());
+    let unread = files.iter().find(|file| is_image(file) || file.is_scan());
     let Some(file) = unread else { return Ok(()) };
     match sees()? {
         true => Ok(()),

@@ -3,7 +3,9 @@
 
 use std::path::PathBuf;
 
-use contract::types::{Attachment, DraftArgs, SendArgs, TurnEventKind};
+use app::App;
+use contract::types::{Attachment, DraftArgs, ProjectArgs, SendArgs, TurnEventKind};
+use serde_json::json;
 
 use crate::attachments::{messages, open, seeing};
 use crate::common::Home;
@@ -50,7 +52,79 @@ fn scanned_pages_are_images_of_their_message() {
     assert!(app.draft_count(&next).unwrap().tokens >= counted.tokens);
     let text = app.attachment_text(&kept[0].id, None).unwrap().text;
     assert!(text.contains("contract begins") && text.matches("It is an image").count() == 2, "{text}");
-    let project = app.folder_add("Scans", None).unwrap();
-    let path = files.join("jpeg.pdf").display().to_string();
-    assert_eq!(app.project_file_add_path(&project.id, &path).unwrap_err().code(), "attachment.refused");
+}
+
+/// Names of what a new conversation of a project with two PDFs has, and its tokens as counted and as sent.
+fn begun(app: &App, folder: &str, model: &str) -> (Vec<String>, u32, u32) {
+    let (folder, model) = (Some(folder.to_owned()), Some(model.to_owned()));
+    let text = "What is it?".to_owned();
+    let draft = DraftArgs {
+        model: model.clone(),
+        text: text.clone(),
+        folder: folder.clone(),
+        ..DraftArgs::default()
+    };
+    let counted = app.draft_count(&draft).unwrap().tokens;
+    let started = app.send(SendArgs { model, text, folder, ..SendArgs::default() }).unwrap();
+    let events: Vec<_> = app.watch_turn(&started.turn, 0).unwrap().flatten().collect();
+    let TurnEventKind::Done { stats } = &events.last().unwrap().kind else { panic!("{events:?}") };
+    let files = messages(app, &started.conversation)[0].attachments.clone();
+    assert!(files.iter().all(|file| file.from_project), "{files:?}");
+    (files.into_iter().map(|file| file.name).collect(), counted, stats.prompt_tokens)
+}
+
+#[test]
+fn scanned_pages_of_a_project_are_seen_where_there_is_room() {
+    let home = Home::new("project-scanned");
+    let app = open(&home, 4096);
+    let (model, _) = seeing(&app);
+    let folder = app.folder_add("Scans", None).unwrap().id;
+    app.project_set(&ProjectArgs { folder: folder.clone(), ..ProjectArgs::default() }).unwrap();
+    let files = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../pdf-pages/tests/files");
+    for name in ["jpeg.pdf", "mixed.pdf"] {
+        app.project_file_add_path(&folder, &files.join(name).display().to_string()).unwrap();
+    }
+    let listed = app.project_get(&folder).unwrap().unwrap().files;
+    let pages = |file: &Attachment| file.scanned.map(|it| (it.images, it.left_out, it.is_all));
+    assert_eq!(
+        listed.iter().map(|file| (file.name.as_str(), pages(file))).collect::<Vec<_>>(),
+        [("jpeg.pdf", Some((1, 0, true))), ("mixed.pdf", Some((2, 0, false)))]
+    );
+    let texts = ["jpeg.pdf", "mixed.pdf"];
+    let all = [&texts[..], &["page 1 of jpeg.pdf", "page 2 of mixed.pdf", "page 4 of mixed.pdf"]].concat();
+
+    let (names, counted, sent) = begun(&app, &folder, &model);
+    assert_eq!((names, counted), (all.iter().map(ToString::to_string).collect(), sent), "counted exactly");
+    let (names, counted, blind) = begun(&app, &folder, "starter");
+    assert_eq!((&names[..], counted), (&texts.map(ToOwned::to_owned)[..], blind), "it can't see pages");
+    // The file goes with its pages, whose originals the conversation keeps.
+    let originals = || std::fs::read_dir(home.0.join("images")).unwrap().count();
+    let n_before = originals();
+    let left = app.project_file_remove(&listed[1].id).unwrap().files;
+    assert_eq!((left.len(), originals()), (1, n_before));
+    let (names, ..) = begun(&app, &folder, &model);
+    assert_eq!(names, ["jpeg.pdf", "page 1 of jpeg.pdf"]);
+}
+
+#[test]
+fn scanned_pages_of_a_project_take_half_a_prompt_at_most() {
+    let home = Home::new("project-scanned-room");
+    let app = open(&home, 4096);
+    let (model, _) = seeing(&app);
+    let folder = app.folder_add("Scans", None).unwrap().id;
+    app.project_set(&ProjectArgs { folder: folder.clone(), ..ProjectArgs::default() }).unwrap();
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../pdf-pages/tests/files/jpeg.pdf");
+    let n_files = 6;
+    for _ in 0..n_files {
+        app.project_file_add_path(&folder, &path.display().to_string()).unwrap();
+    }
+    let (all, ..) = begun(&app, &folder, &model);
+    assert_eq!(all.len(), 2 * n_files);
+    let draft =
+        DraftArgs { model: Some(model.clone()), folder: Some(folder.clone()), ..DraftArgs::default() };
+    let page = app.draft_count(&draft).unwrap().attachments[n_files].tokens;
+    // Half of it has room for five pages and a half. 8 tokens are left to the answer.
+    app.settings_set("context", &json!(11 * page + 8)).unwrap();
+    let (fewer, counted, sent) = begun(&app, &folder, &model);
+    assert_eq!((&fewer[..], counted), (&all[..n_files + 5], sent));
 }

@@ -53,7 +53,7 @@ pub fn image(global: &Global, file: WeightFile, args: &BenchArgs) -> Result<()> 
         (Some(model), _) => open_model::tower_file(model, None, global)?,
         (None, Some(shape)) => {
             let name = shape.split_once(':').map_or(shape.as_str(), |(name, _)| name);
-            Arc::new(random_tower(engine::shape::find_tower(name)?, global)?)
+            Arc::new(random_tower(engine::shape::find_tower(name)?, args.keep.as_deref(), global)?)
         }
         (None, None) => unreachable!("the model was opened"),
     };

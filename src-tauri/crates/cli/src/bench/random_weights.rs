@@ -30,25 +30,43 @@ pub fn random_weights(wanted: &str, keep: Option<&Path>, global: &Global) -> Res
         Some(path) => path.to_owned(),
         None => temporary(&format!("{name}-{dtype}"), global)?,
     };
-    if keep.is_some() && RealIo.exists(&path)? {
+    kept_or_unlinked(&path, keep.is_some(), |out| shape::write(shape, mix, SEED, out))
+}
+
+/// Generates and opens a vision tower. Where the model is kept, the tower is kept beside it as `mmproj-` and its name.
+pub fn random_tower(shape: &TowerShape, keep: Option<&Path>, global: &Global) -> Result<WeightFile> {
+    let path = match keep {
+        Some(model) => tower_path(model),
+        None => temporary(&format!("{}-tower", shape.name), global)?,
+    };
+    kept_or_unlinked(&path, keep.is_some(), |out| shape::write_tower(shape, SEED, out))
+}
+
+/// The name by which a model's tower is found beside it.
+fn tower_path(model: &Path) -> PathBuf {
+    let name = model.file_name().unwrap_or_default().to_string_lossy();
+    model.with_file_name(format!("mmproj-{name}"))
+}
+
+/// Generates and opens a file. One that is not kept is unlinked at once.
+///
+/// Errors: `bench.exists`, `bench.write`.
+fn kept_or_unlinked(
+    path: &Path,
+    is_kept: bool,
+    write: impl FnOnce(&mut dyn Write) -> engine::Result<()>,
+) -> Result<WeightFile> {
+    if is_kept && RealIo.exists(path)? {
         let message = format!("{} already exists.", path.display());
         return Err(Error::input("bench.exists", message, "Choose another file name, or delete the file."));
     }
-    let file = generate(&path, |out| shape::write(shape, mix, SEED, out));
-    if keep.is_none() || file.is_err() {
-        RealIo.remove_file(&path)?;
+    let file = generate(path, write);
+    if !is_kept || file.is_err() {
+        RealIo.remove_file(path)?;
     }
-    if let (Some(path), Ok(file)) = (keep, &file) {
+    if let (true, Ok(file)) = (is_kept, &file) {
         out::log(&format!("{}: {}", path.display(), text::bytes(file.len_bytes())));
     }
-    file
-}
-
-/// Generates and opens a vision tower. The file is unlinked at once.
-pub fn random_tower(shape: &TowerShape, global: &Global) -> Result<WeightFile> {
-    let path = temporary(&format!("{}-tower", shape.name), global)?;
-    let file = generate(&path, |out| shape::write_tower(shape, SEED, out));
-    RealIo.remove_file(&path)?;
     file
 }
 

@@ -1,7 +1,7 @@
 //! Requests to a worker process that have no answer yet: enough to replay them in another process
 //! without repeating events to listeners. Pure bookkeeping.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use contract::protocol::{
     Backend, GenerateRequest, KvStats, LoadSpec, LoadState, Resume, Step, WorkerEvent, WorkerRequest,
@@ -17,6 +17,8 @@ pub struct InFlight {
     /// In order of arrival.
     turns: Vec<Turn>,
     questions: BTreeMap<u64, Question>,
+    /// Those of them that ask for the pages of a file, in order of arrival: the process draws one file at a time.
+    files: VecDeque<u64>,
     /// In the process's memory, or on the way there.
     models: Vec<String>,
 }
@@ -88,13 +90,12 @@ impl InFlight {
             | WorkerRequest::Rank { request: id, .. }
             | WorkerRequest::Fit { request: id, .. }
             | WorkerRequest::Store { request: id, .. }
-            | WorkerRequest::KvStats { request: id } => {
+            | WorkerRequest::KvStats { request: id }
+            | WorkerRequest::RenderPages { request: id, .. } => {
+                if matches!(request, WorkerRequest::RenderPages { .. }) {
+                    self.files.push_back(*id);
+                }
                 self.questions.insert(*id, Question { request: request.clone(), n_worker_ends: 0 });
-            }
-            // A file that ended a process is not tried again: answers run there.
-            WorkerRequest::RenderPages { request: id, .. } => {
-                let n_worker_ends = MAX_WORKER_ENDS - 1;
-                self.questions.insert(*id, Question { request: request.clone(), n_worker_ends });
             }
             WorkerRequest::Unload { .. }
             | WorkerRequest::Forget { .. }
@@ -131,6 +132,7 @@ impl InFlight {
             | WorkerEvent::FitOutcome { request, .. }
             | WorkerEvent::Stored { request, .. }
             | WorkerEvent::KvStats { request, .. } => {
+                self.files.retain(|id| id != request);
                 self.questions.remove(request)?;
             }
             WorkerEvent::Checkpoints(_) | WorkerEvent::RunFacts(_) | WorkerEvent::MeasuredAnswer(_) => {}
@@ -146,8 +148,12 @@ impl InFlight {
     /// The process is gone: what to ask the next one, and what to tell.
     pub fn worker_ended(&mut self, error: &Error) -> (Vec<WorkerRequest>, Vec<WorkerEvent>) {
         let (mut again, mut told) = (Vec::new(), Vec::new());
+        // A file that was being drawn is not tried again, and nothing else is blamed. Each end takes one file away.
+        let file = self.files.pop_front().and_then(|id| self.questions.remove(&id));
+        let n_blamed = u32::from(file.is_none());
+        told.extend(file.and_then(|file| unanswered(file.request, error)));
         for turn in &mut self.turns {
-            turn.n_worker_ends += 1;
+            turn.n_worker_ends += n_blamed;
         }
         for turn in self.turns.extract_if(.., |turn| turn.n_worker_ends >= MAX_WORKER_ENDS) {
             told.push(failed(turn.request.turn, error));
@@ -161,7 +167,7 @@ impl InFlight {
             again.extend(turn.again());
         }
         for question in self.questions.values_mut() {
-            question.n_worker_ends += 1;
+            question.n_worker_ends += n_blamed;
         }
         for (_, question) in
             self.questions.extract_if(.., |_, question| question.n_worker_ends >= MAX_WORKER_ENDS)
@@ -176,6 +182,7 @@ impl InFlight {
     pub fn fail_all(&mut self, error: &Error) -> Vec<WorkerEvent> {
         let turns = std::mem::take(&mut self.turns).into_iter();
         let mut told: Vec<_> = turns.map(|turn| failed(turn.request.turn, error)).collect();
+        self.files.clear();
         let questions = std::mem::take(&mut self.questions).into_values();
         told.extend(questions.filter_map(|question| unanswered(question.request, error)));
         told
@@ -368,6 +375,48 @@ mod tests {
         assert!(!small.draft_block && small.small_pages);
         let same = next("worker.crashed", "");
         assert!((same.backend, same.context_bytes) == (Backend::Auto, Some(1000)) && same.draft_block);
+    }
+
+    /// Each end takes the file that was being drawn, and costs no other file and no answer anything.
+    #[test]
+    fn a_file_that_ended_a_process_is_not_tried_again() {
+        let draw = |request: u64| {
+            let file = contract::protocol::Base64Text("".into());
+            let render = Box::new(contract::protocol::RenderRequest { file, pages: vec![1] });
+            WorkerRequest::RenderPages { request, render }
+        };
+        let error = Error::bug("it broke");
+        let mut flights = InFlight::default();
+        flights.asked(&request("a"), 0);
+        // The order of arrival counts, not the numbers.
+        [8, 7, 9, 6].into_iter().for_each(|id| flights.asked(&draw(id), 0));
+        let drawn = WorkerEvent::PageImages { request: 8, outcome: Err(Error::bug("it is damaged")) };
+        assert!(flights.heard(drawn).is_some());
+        for (refused, left) in [(7, vec![6, 9]), (9, vec![6]), (6, vec![])] {
+            let (again, told) = flights.worker_ended(&error);
+            let failed: Vec<u64> = told
+                .iter()
+                .filter_map(|event| match event {
+                    WorkerEvent::PageImages { request, outcome: Err(_) } => Some(*request),
+                    _ => None,
+                })
+                .collect();
+            let drawn_again: Vec<u64> = again
+                .iter()
+                .filter_map(|request| match request {
+                    WorkerRequest::RenderPages { request, .. } => Some(*request),
+                    _ => None,
+                })
+                .collect();
+            assert_eq!((failed, drawn_again), (vec![refused], left));
+            assert_eq!(again.iter().filter(|it| matches!(it, WorkerRequest::Generate(_))).count(), 1);
+        }
+        let (again, _) = flights.worker_ended(&error);
+        assert!(
+            matches!(&again[..], [WorkerRequest::Generate(_)]),
+            "now the answer itself may be the reason"
+        );
+        assert!(flights.worker_ended(&error).0.is_empty() && flights.is_empty());
     }
 
     #[test]

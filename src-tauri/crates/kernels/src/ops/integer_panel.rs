@@ -8,6 +8,10 @@ use crate::cpu::isa::{IsaLevel, Mac, levels};
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)] // SIMD: each block argues its safety
 #[allow(clippy::needless_range_loop)] // counted loops over registers unroll
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)] // SIMD: each block argues its safety
+#[allow(clippy::needless_range_loop)] // counted loops over registers unroll
 mod avx512;
 #[cfg(test)]
 mod tests;
@@ -84,9 +88,14 @@ pub fn scalar(shape: IntegerPanelShape, a: ScaledIntegers, b: ScaledIntegers, c:
     }
 }
 
-/// Returns the kernel of a level if it is faster than a product in f32 there.
+/// Returns the kernel of a level if it is faster than a product in f32 there. NEON multiplies as many integers of 16 bits
+/// per instruction as floats.
 pub fn find(level: IsaLevel) -> Option<MultiplyIntegerPanel> {
     match level {
+        #[cfg(target_arch = "x86_64")]
+        IsaLevel::Avx2 => Some(avx2::multiply),
+        #[cfg(target_arch = "x86_64")]
+        IsaLevel::AvxVnni => Some(avx2::multiply_vnni),
         #[cfg(target_arch = "x86_64")]
         IsaLevel::Avx512 => Some(avx512::multiply),
         _ => None,

@@ -31,7 +31,10 @@ CREATE TABLE IF NOT EXISTS search_index (
 ) STRICT, WITHOUT ROWID;
 ";
 
-/// A file of a project.
+/// Stands between the id of a file and the number of its page in the id of a page. No other id has it.
+const PAGE_MARK: char = '/';
+
+/// A file of a project, or a scanned page of one, which stands behind its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProjectFileRow {
     pub id: String,
@@ -46,6 +49,23 @@ pub struct ProjectFileRow {
     /// Hidden or instructing text found in it: JSON of the layer above.
     pub findings: Option<String>,
     pub created_ms: i64,
+}
+
+impl ProjectFileRow {
+    /// The id of a file's page, or of the `number`th of its scanned pages. Sorts behind the file's.
+    pub fn page_id(file: &str, number: u32) -> String {
+        format!("{file}{PAGE_MARK}{number:05}")
+    }
+
+    /// Whether it is a page of another file.
+    pub fn is_page(&self) -> bool {
+        self.id.contains(PAGE_MARK)
+    }
+
+    /// Whether it is a page of that file.
+    pub fn is_page_of(&self, file: &str) -> bool {
+        self.id.strip_prefix(file).is_some_and(|rest| rest.starts_with(PAGE_MARK))
+    }
 }
 
 const COLUMNS: &str = "id, folder, document, name, kind, bytes, findings, created_ms";
@@ -84,6 +104,7 @@ pub(crate) fn remove(db: &Connection, folder: &str) -> Result<()> {
     clear_indexes(db, folder)
 }
 
+/// Stores a file or a page. Clears the project's indexes.
 pub(crate) fn insert_file(db: &Connection, row: &ProjectFileRow) -> Result<()> {
     let sql = format!("INSERT INTO project_file ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)");
     let ProjectFileRow { id, folder, document, name, kind, bytes, findings, created_ms } = row;
@@ -91,7 +112,7 @@ pub(crate) fn insert_file(db: &Connection, row: &ProjectFileRow) -> Result<()> {
     clear_indexes(db, folder)
 }
 
-/// Files of a project, oldest first.
+/// Files of a project, oldest first, each before its pages.
 pub(crate) fn files(db: &Connection, folder: &str) -> Result<Vec<ProjectFileRow>> {
     let sql = format!("SELECT {COLUMNS} FROM project_file WHERE folder = ?1 ORDER BY created_ms, id");
     let mut statement = db.prepare_cached(&sql)?;
@@ -105,8 +126,11 @@ pub(crate) fn file(db: &Connection, id: &str) -> Result<ProjectFileRow> {
     row.ok_or_else(|| SessionError::missing("file", id))
 }
 
+/// Removes a file with its pages.
 pub(crate) fn remove_file(db: &Connection, row: &ProjectFileRow) -> Result<()> {
-    db.execute("DELETE FROM project_file WHERE id = ?1", [&row.id])?;
+    let prefix = format!("{}{PAGE_MARK}", row.id);
+    let sql = "DELETE FROM project_file WHERE id = ?1 OR substr(id, 1, length(?2)) = ?2";
+    db.execute(sql, [&row.id, &prefix])?;
     clear_indexes(db, &row.folder)
 }
 

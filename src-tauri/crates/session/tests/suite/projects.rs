@@ -30,7 +30,7 @@ fn a_project_keeps_what_it_says_and_its_files() {
     session.put_project(&work.id, "{}").unwrap();
     session.put_project(&work.id, r#"{"a":1}"#).unwrap();
     let row = file(&session, &work.id, "Whales were counted.");
-    session.add_project_file(&row, "Whales were counted.").unwrap();
+    session.add_project_file(&[(row.clone(), "Whales were counted.")]).unwrap();
     session.put_search_index(&work.id, "words", b"index").unwrap();
     drop(session);
 
@@ -47,7 +47,7 @@ fn a_project_keeps_what_it_says_and_its_files() {
     assert_eq!(session.search_index(&work.id, "words").unwrap().as_deref(), Some(&b"index"[..]));
 
     let second = file(&session, &work.id, "More.");
-    session.add_project_file(&second, "More.").unwrap();
+    session.add_project_file(&[(second.clone(), "More.")]).unwrap();
     assert_eq!(session.search_index(&work.id, "words").unwrap(), None, "made from other files");
     session.remove_project_file(&second.id).unwrap();
     assert_eq!(session.document(&second.document).unwrap(), None);
@@ -62,7 +62,7 @@ fn a_project_goes_with_its_folder_or_alone() {
     for id in [&alone, &with_folder] {
         session.put_project(id, "{}").unwrap();
         let row = file(&session, id, id);
-        session.add_project_file(&row, id).unwrap();
+        session.add_project_file(&[(row.clone(), id)]).unwrap();
     }
     session.remove_project(&alone).unwrap();
     assert_eq!(session.document(&format!("sha of {alone}")).unwrap(), None);
@@ -75,13 +75,46 @@ fn a_project_goes_with_its_folder_or_alone() {
 }
 
 #[test]
+fn pages_stand_behind_their_file_and_go_with_it() {
+    let folder = Folder::new("project-pages");
+    let mut session = folder.session();
+    let work = session.add_folder("work", None).unwrap();
+    session.put_project(&work.id, "{}").unwrap();
+    let [first, second] = ["one", "two"].map(|text| file(&session, &work.id, text));
+    for row in [&first, &second] {
+        let page = |number: u32| ProjectFileRow {
+            id: ProjectFileRow::page_id(&row.id, number),
+            document: format!("{} page {number}", row.document),
+            ..row.clone()
+        };
+        let pages = [page(2), page(10)];
+        assert!(pages.iter().all(|page| page.is_page_of(&row.id) && page.is_page()) && !row.is_page());
+        session
+            .add_project_file(&[(row.clone(), "t"), (pages[1].clone(), "p"), (pages[0].clone(), "p")])
+            .unwrap();
+    }
+    let ids = |session: &Session| -> Vec<String> {
+        session.project_files(&work.id).unwrap().into_iter().map(|row| row.id).collect()
+    };
+    let [mut expected, of_second] = [&first, &second].map(|row| {
+        vec![row.id.clone(), ProjectFileRow::page_id(&row.id, 2), ProjectFileRow::page_id(&row.id, 10)]
+    });
+    expected.extend(of_second.clone());
+    expected.sort();
+    assert_eq!(ids(&session), expected);
+    session.remove_project_file(&first.id).unwrap();
+    assert_eq!(ids(&session), of_second);
+    assert_eq!(session.document(&format!("{} page 2", first.document)).unwrap(), None);
+}
+
+#[test]
 fn a_backup_brings_projects_back() {
     let folder = Folder::new("project-backup");
     let mut session = folder.session();
     let work = session.add_folder("work", None).unwrap();
     session.put_project(&work.id, "{}").unwrap();
     let row = file(&session, &work.id, "kept");
-    session.add_project_file(&row, "kept").unwrap();
+    session.add_project_file(&[(row.clone(), "kept")]).unwrap();
     let backup = folder.0.join("backup.db");
     session.back_up_to(&backup, &RealIo).unwrap();
     session.remove_folder(&work.id).unwrap();
@@ -111,6 +144,6 @@ fn a_file_of_before_gets_projects() {
     assert_eq!(notices, [], "nothing was damaged");
     session.put_project(&work.id, "{}").unwrap();
     let row = file(&session, &work.id, "text");
-    session.add_project_file(&row, "text").unwrap();
+    session.add_project_file(&[(row.clone(), "text")]).unwrap();
     assert_eq!(session.project_files(&work.id).unwrap(), [row]);
 }
