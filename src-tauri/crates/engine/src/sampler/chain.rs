@@ -474,7 +474,7 @@ mod tests {
 
     #[test]
     fn biases_come_first_and_ban_or_force() {
-        let check = |biases: &[(TokenId, f32)], expected: Option<TokenId>| {
+        let check = |biases: &[(TokenId, f32)], expected| {
             let mut chain = SamplerChain::new(&Sampling { logit_bias: bias(biases), ..greedy() }, 3);
             assert_eq!(chain.sample(&[3.0, 2.0, 1.0], &[]), expected, "{biases:?}");
         };
@@ -484,8 +484,6 @@ mod tests {
         check(&[(2, 1.0), (2, 1.5)], Some(2));
         check(&[(0, f32::NAN), (9, 5.0)], Some(0));
         check(&[(0, -100.0), (1, -100.0)], Some(2));
-        check(&[(2, f32::MAX), (2, f32::MAX)], Some(2));
-        check(&[(0, f32::MIN), (0, f32::MIN), (1, 1.5)], Some(1));
         check(&[(0, -100.0), (1, -60.0), (1, -60.0), (2, f32::NEG_INFINITY)], None);
         let sampling = Sampling { logit_bias: bias(&[(2, 100.0)]), ..open() };
         assert_eq!(support(&sampling, &[3.0, 2.0, 1.0]), [2]);

@@ -6,9 +6,6 @@ use crate::tokenizer::TokenId;
 /// A bias of this or less bans its token, as in OpenAI's interface.
 const BAN_BIAS: f32 = -100.0;
 
-/// Larger biases count as this, so that no sum of logits and biases is infinite.
-const MOST: f32 = 1e30;
-
 /// Adds a bias to the logits of some tokens.
 #[derive(Debug)]
 pub struct LogitBiasStage {
@@ -24,8 +21,8 @@ impl LogitBiasStage {
         let mut merged: Vec<LogitBias> = Vec::with_capacity(sorted.len());
         for LogitBias { token, bias } in sorted {
             match merged.last_mut().filter(|last| last.token == token) {
-                Some(last) => last.bias = (last.bias + bias).clamp(-MOST, MOST),
-                None => merged.push(LogitBias { token, bias: bias.clamp(-MOST, MOST) }),
+                Some(last) => last.bias += bias,
+                None => merged.push(LogitBias { token, bias }),
             }
         }
         merged.retain(|it| it.bias != 0.0 && !it.bias.is_nan());
