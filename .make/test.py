@@ -72,8 +72,8 @@ REPEATED = {
 MAX_REPEATED = 3
 # As many flaky tests in one run fail it.
 MAX_FLAKY = 1
-# A test program that ended by a signal took others with it.
-CRASHED = re.compile(r"\(signal: ")
+# A test program that ended by a signal took others with it. Tests themselves log signals of programs that they kill.
+CRASHED = re.compile(r"^\s*process didn't exit successfully: .*\(signal: ")
 
 # What begins the account of a failed test, by kind of stage, and what ends it.
 FAILED_TEST = re.compile(r"^(?:FAILED  (?P<scenario>\w+)|---- (?P<rust>\S+) stdout ----| FAIL  (?P<page>.+))$")

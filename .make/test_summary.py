@@ -7,7 +7,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
-from test import Outcome, StageBeside, Summary, accounts, run  # noqa: E402: beside this file
+from test import CRASHED, Outcome, StageBeside, Summary, accounts, run  # noqa: E402: beside this file
 
 COUNTED = [
     # (lines, passed, failed, skipped, named)
@@ -43,6 +43,12 @@ TOLD = [
 ]
 
 
+CRASHES = [
+    ("  process didn't exit successfully: `target/debug/deps/all-1f tidy` (signal: 11, SIGSEGV: invalid memory reference)", True),
+    ("ERROR supervisor: the inference process ended unexpectedly (signal: 9 (SIGKILL)).", False),
+]
+
+
 def main():
     wrong = []
     for lines, expected in TOLD:
@@ -62,6 +68,9 @@ def main():
             wrong.append(f"{flaky}: {lines[-1]}, not {expected}")
         if lines[0] != "skipped: test: x: no data" or not all(any(f in line for line in lines) for f in flaky):
             wrong.append(f"{flaky}: not named in {lines}")
+    for line, expected in CRASHES:
+        if bool(CRASHED.search(line)) != expected:
+            wrong.append(f"{line}: counts as a crash: {not expected}")
     began = time.monotonic()
     left = run("(sleep 30 &); echo '1 passed, 0 failed'", 40, sys.stdout)
     if not left.ok or time.monotonic() - began > 10:
@@ -71,7 +80,7 @@ def main():
         wrong.append(f"a stage beside another: {beside.outcome}")
     for line in wrong:
         print(f"FAILED  {line}")
-    print(f"{len(COUNTED) + len(CLOSED) + len(TOLD) + 2 - len(wrong)} passed, {len(wrong)} failed")
+    print(f"{len(COUNTED) + len(CLOSED) + len(TOLD) + len(CRASHES) + 2 - len(wrong)} passed, {len(wrong)} failed")
     return 1 if wrong else 0
 
 
