@@ -9,9 +9,11 @@ use std::path::Path;
 
 /// Without a GPU, the web view paints only changes itself instead of compositing layers in software. Saves about
 /// 100 MB for an idle page.
+#[cfg(any(target_os = "linux", test))]
 const WITHOUT_GPU: &[(&str, &str)] = &[("WEBKIT_DISABLE_DMABUF_RENDERER", "1")];
 
 /// Variables still to be set. Existing values are kept, so the program restarts at most once.
+#[cfg(any(target_os = "linux", test))]
 fn missing(
     has_gpu: bool,
     is_set: impl Fn(&str) -> bool,

@@ -9,7 +9,7 @@ use crate::file_form::FileForm;
 use crate::llama_cpp::request::LlamaCppRequest;
 use crate::ollama::pull::PullRequest;
 use crate::ollama::request::{AnswerKind, OllamaRequest};
-use crate::openai::batches::{line_faults, requests};
+use crate::openai::batches::input::{line_faults, requests};
 use crate::openai::chat::request::ChatRequest;
 use crate::openai::completions::request::CompletionRequest;
 use crate::openai::embeddings::EmbeddingsRequest;

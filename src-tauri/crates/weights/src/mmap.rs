@@ -8,10 +8,12 @@
 use std::fs::File;
 use std::ops::{Deref, Range};
 use std::path::Path;
+#[cfg(unix)]
+use std::sync::PoisonError;
 use std::sync::atomic::AtomicBool;
 #[cfg(target_os = "linux")]
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use memmap2::Mmap;
 

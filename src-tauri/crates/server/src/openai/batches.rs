@@ -2,7 +2,7 @@
 //!
 //! A result is on disk before it counts. A batch that the server's end interrupted goes on when it is next asked for.
 
-mod input;
+pub mod input;
 mod runner;
 mod values;
 
@@ -23,7 +23,7 @@ use crate::owner::ObjectOwner;
 use crate::url_parts::{Path, Query};
 use crate::whole_number;
 use input::check_endpoint;
-pub use input::{line_faults, requests};
+use input::line_faults;
 pub use runner::Batches;
 use values::{BatchStatus, batch_value};
 
