@@ -69,7 +69,7 @@ pub fn item() -> Value {
 pub fn format(flat: bool) -> Value {
     let simple = object(json!({ "type": { "enum": ["text", "json_object"] } }), &["type"]);
     // Of any keywords: those that are not supported are refused by their names.
-    let schema = json!({ "type": "object" });
+    let schema = json!({ "type": ["object", "boolean"] });
     let holder = object(json!({ "schema": schema }), &["schema"]);
     let kind = json!({ "const": "json_schema" });
     let with_schema = match flat {

@@ -179,7 +179,7 @@ pub fn schemas() -> Value {
 fn tokenize_request() -> Value {
     let mut request = object(
         json!({
-            "model": optional("string"), "content": mixed(),
+            "model": optional("string"), "content": { "anyOf": [mixed(), { "type": "null" }] },
             "add_special": optional("boolean"), "parse_special": optional("boolean"),
             "with_pieces": optional("boolean"),
         }),
@@ -189,6 +189,9 @@ fn tokenize_request() -> Value {
     request["anyOf"] = json!([{ "required": ["content"] }, of_messages]);
     request
 }
+
+/// The largest whole number that JSON readers keep exact.
+const MAX_EXACT: i64 = (1 << 53) - 1;
 
 fn token() -> Value {
     json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX })
@@ -262,7 +265,7 @@ fn messages_request() -> Value {
         json!({
             "model": optional("string"), "messages": contents::anthropic_messages(), "max_tokens": count(1),
             "system": { "anyOf": [contents::content(&["text"]), { "type": "null" }] },
-            "temperature": number(0.0, 2.0), "top_p": number(0.0, 1.0), "top_k": integer(0, i64::from(u32::MAX)),
+            "temperature": number(0.0, 2.0), "top_p": number(0.0, 1.0), "top_k": integer(0, MAX_EXACT),
             "stop_sequences": some_texts(),
             "stream": optional("boolean"), "tools": shapes::anthropic_tools(), "tool_choice": anthropic_choice(),
             "thinking": { "anyOf": [thinking, { "type": "null" }] },

@@ -50,7 +50,7 @@ pub fn closed(properties: Value) -> Value {
 
 /// A function in the form of chat completions.
 fn function() -> Value {
-    object(json!({ "name": name(), "description": text() }), &["name"])
+    object(json!({ "name": name() }), &["name"])
 }
 
 /// Tools in the form of chat completions.
@@ -61,7 +61,7 @@ pub fn chat_tools() -> Value {
 
 /// Tools in the form of responses.
 pub fn response_tools() -> Value {
-    let fields = json!({ "type": { "const": "function" }, "name": name(), "description": text() });
+    let fields = json!({ "type": { "const": "function" }, "name": name() });
     list_of(&object(fields, &["name"]))
 }
 
