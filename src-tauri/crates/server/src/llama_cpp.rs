@@ -162,6 +162,7 @@ fn prepare(app: &App, request: LlamaCppRequest, gap: Option<GapText>) -> Result<
             settings: settings.clone(),
             format: format.clone(),
         };
+        // Without a token, the prompt begins as raw texts do.
         let prompt = match tokens.is_empty() {
             true => Prompt::Raw(String::new()),
             false => Prompt::Ids(ids(&tokens)),

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-/// Below this magnitude every whole number has a float of its value.
-const EXACT_BELOW: f64 = 9_007_199_254_740_992.0;
+/// Up to this magnitude each whole number has a float that no other one has.
+pub const MAX_EXACT: i64 = (1 << 53) - 1;
 
 /// A whole number, which may be negative.
 pub fn signed(value: &Value) -> Option<i64> {
-    let is_whole = |number: &f64| number.fract() == 0.0 && number.abs() < EXACT_BELOW;
+    let is_whole = |number: &f64| number.fract() == 0.0 && number.abs() <= MAX_EXACT as f64;
     value.as_i64().or_else(|| value.as_f64().filter(is_whole).map(|number| number as i64))
 }
 

@@ -79,9 +79,13 @@ pub fn format(flat: bool) -> Value {
     json!({ "anyOf": [{ "type": "null" }, simple, with_schema] })
 }
 
-/// The choice between tools: words that need tools go with some.
-pub fn requires_tools_for(choice: &str, tools: &str) -> Value {
-    let free = json!({ "properties": { choice: { "enum": ["none", "auto", null] } } });
-    let some = json!({ "properties": { tools: { "type": "array", "minItems": 1 } }, "required": [tools] });
-    json!({ "anyOf": [free, some] })
+/// A request whose `tool_choice` demands a call has tools.
+pub fn tools_where_demanded() -> Value {
+    let free = json!({ "properties": { "tool_choice": { "enum": ["none", "auto", null] } } });
+    json!({ "anyOf": [free, with_tools()] })
+}
+
+/// A request with at least one tool.
+pub fn with_tools() -> Value {
+    json!({ "properties": { "tools": { "type": "array", "minItems": 1 } }, "required": ["tools"] })
 }

@@ -6,6 +6,7 @@ use super::contents;
 use super::operations::ResponseKind::{Json, JsonOrEvents, JsonOrLines, Lines};
 use super::operations::{Operation, delete, get, post};
 use super::shapes::{self, count, integer, number, object, optional, text};
+use crate::whole_number::MAX_EXACT;
 
 const fn anthropic(operation: Operation) -> Operation {
     Operation { tag: "Anthropic", ..operation }
@@ -190,9 +191,6 @@ fn tokenize_request() -> Value {
     request
 }
 
-/// The largest whole number that JSON readers keep exact.
-const MAX_EXACT: i64 = (1 << 53) - 1;
-
 fn token() -> Value {
     json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX })
 }
@@ -276,9 +274,7 @@ fn messages_request() -> Value {
     let is_free =
         json!({ "type": ["object", "null"], "properties": { "type": { "enum": ["auto", "none"] } } });
     let free = json!({ "properties": { "tool_choice": is_free } });
-    let some =
-        json!({ "properties": { "tools": { "type": "array", "minItems": 1 } }, "required": ["tools"] });
-    request["anyOf"] = json!([free, some]);
+    request["anyOf"] = json!([free, contents::with_tools()]);
     request
 }
 

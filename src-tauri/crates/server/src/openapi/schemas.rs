@@ -1,5 +1,5 @@
-//! Schemas of the OpenAPI document. Requests have the ranges that the parsers check; fields that are not listed are
-//! ignored.
+//! Schemas of the OpenAPI document. Requests have the ranges that the parsers check. Fields that are not listed are
+//! ignored, or described in docs/HTTP.md alone.
 
 use serde_json::{Value, json};
 
@@ -212,7 +212,7 @@ fn chat_request() -> Value {
     let with_probabilities =
         json!({ "properties": { "logprobs": { "const": true } }, "required": ["logprobs"] });
     let alternatives = json!({ "anyOf": [without_alternatives, with_probabilities] });
-    request["allOf"] = json!([alternatives, contents::requires_tools_for("tool_choice", "tools")]);
+    request["allOf"] = json!([alternatives, contents::tools_where_demanded()]);
     request
 }
 
@@ -255,7 +255,7 @@ fn response_request() -> Value {
     let stored = json!({ "properties": { "store": { "enum": [true, null] } } });
     let at_once = json!({ "properties": { "background": { "enum": [false, null] } } });
     let kept = json!({ "anyOf": [stored, at_once] });
-    request["allOf"] = json!([one_predecessor, kept, contents::requires_tools_for("tool_choice", "tools")]);
+    request["allOf"] = json!([one_predecessor, kept, contents::tools_where_demanded()]);
     request
 }
 

@@ -52,7 +52,7 @@ pub struct ProjectFileRow {
 }
 
 impl ProjectFileRow {
-    /// The id of a file's page, or of the `number`th of its scanned pages. Sorts behind the file's.
+    /// The id of the `number`th scanned page of a file. Sorts behind the file's.
     pub fn page_id(file: &str, number: u32) -> String {
         format!("{file}{PAGE_MARK}{number:05}")
     }
