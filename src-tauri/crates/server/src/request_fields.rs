@@ -1,7 +1,8 @@
 //! Reads a JSON request field by field, so that every error names its field.
 
 use contract::types::SamplerOptions;
-use contract::{Error, Result};
+use contract::{Error, Result, Sampling};
+use prompt::sampler_options;
 use serde_json::{Map, Value};
 
 use crate::json_body;
@@ -41,8 +42,12 @@ pub fn samplers(fields: &Map<String, Value>) -> Result<Option<SamplerOptions>> {
             .map_err(|error| invalid(format!("`{name}` can't be read: {error}.")))?;
         found.get_or_insert_with(Map::new).insert(name.to_owned(), written_whole(value.clone()));
     }
-    let options = found.map(|map| serde_json::from_value(Value::Object(map)));
-    options.transpose().map_err(|error| invalid(format!("The samplers can't be read: {error}.")))
+    let Some(found) = found else { return Ok(None) };
+    let options = serde_json::from_value(Value::Object(found))
+        .map_err(|error| invalid(format!("The samplers can't be read: {error}.")))?;
+    // Routes that only count tokens refuse what is out of range too.
+    sampler_options::apply(&options, &mut Sampling::default())?;
+    Ok(Some(options))
 }
 
 /// Fields of an object; null counts as absent.

@@ -3,17 +3,21 @@
 use serde_json::Value;
 
 /// Up to this magnitude each whole number has a float that no other one has.
-pub const MAX_EXACT: i64 = (1 << 53) - 1;
+const MAX_EXACT: f64 = ((1_u64 << 53) - 1) as f64;
 
-/// A whole number, which may be negative.
+/// A whole number, which may be negative. One beyond the range becomes its nearest bound.
 pub fn signed(value: &Value) -> Option<i64> {
-    let is_whole = |number: &f64| number.fract() == 0.0 && number.abs() <= MAX_EXACT as f64;
-    value.as_i64().or_else(|| value.as_f64().filter(is_whole).map(|number| number as i64))
+    // The cast saturates.
+    value.as_i64().or_else(|| whole_float(value).map(|number| number as i64))
 }
 
-/// A whole number from 0.
+/// A whole number from 0. One beyond the range becomes its upper bound.
 pub fn unsigned(value: &Value) -> Option<u64> {
-    value.as_u64().or_else(|| u64::try_from(signed(value)?).ok())
+    value.as_u64().or_else(|| whole_float(value).filter(|number| *number >= 0.0).map(|number| number as u64))
+}
+
+fn whole_float(value: &Value) -> Option<f64> {
+    value.as_f64().filter(|number| number.fract() == 0.0)
 }
 
 /// A token id.
@@ -21,12 +25,12 @@ pub fn token_id(value: &Value) -> Option<u32> {
     u32::try_from(unsigned(value)?).ok()
 }
 
-/// `value` with each whole number written as one, for typed readers that refuse `5.0`.
+/// `value` with each exact whole number written as one, for typed readers that refuse `5.0`.
 pub fn written_whole(mut value: Value) -> Value {
     match &mut value {
-        Value::Number(number) if number.is_f64() => match signed(&value) {
-            Some(whole) => Value::from(whole),
-            None => value,
+        Value::Number(number) if number.is_f64() => match whole_float(&value) {
+            Some(whole) if whole.abs() <= MAX_EXACT => Value::from(whole as i64),
+            Some(_) | None => value,
         },
         Value::Array(list) => {
             list.iter_mut().for_each(|one| *one = written_whole(one.take()));
@@ -53,8 +57,9 @@ mod tests {
             (json!(5.0), Some(5), Some(5)),
             (json!(-5.0), Some(-5), None),
             (json!(5.5), None, None),
-            (json!(1e300), None, None),
-            (json!(u64::MAX), None, Some(u64::MAX)),
+            (json!(1e300), Some(i64::MAX), Some(u64::MAX)),
+            (json!(-1e300), Some(i64::MIN), None),
+            (json!(u64::MAX), Some(i64::MAX), Some(u64::MAX)),
             (json!("5"), None, None),
             (json!(true), None, None),
         ];

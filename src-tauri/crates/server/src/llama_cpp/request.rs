@@ -176,21 +176,21 @@ fn sampling(fields: RequestFields) -> Result<SamplingArgs> {
     })
 }
 
-/// -1 stands for no limit but the context.
+/// The first of the names that is given; the others are checked too. -1 stands for no limit but the context.
 fn max_tokens(fields: RequestFields) -> Result<Option<usize>> {
+    let mut first = None;
     for name in ["n_predict", "max_completion_tokens", "max_tokens"] {
-        match fields.integer(name)? {
-            None => {}
-            Some(-1) => return Ok(None),
+        let limit = match fields.integer(name)? {
+            None => continue,
+            Some(-1) => None,
             Some(n) => {
-                let n = usize::try_from(n);
-                return n
-                    .map(Some)
-                    .map_err(|_| invalid(format!("`{name}` must be from 0, or -1 for no limit.")));
+                let wrong = || invalid(format!("`{name}` must be from 0, or -1 for no limit."));
+                Some(usize::try_from(n).map_err(|_| wrong())?)
             }
-        }
+        };
+        first.get_or_insert(limit);
     }
-    Ok(None)
+    Ok(first.flatten())
 }
 
 fn constraint(fields: RequestFields) -> Result<Option<Constraint>> {
@@ -306,6 +306,7 @@ mod tests {
     fn what_is_refused_names_its_field() {
         for (extra, field) in [
             (json!({"prompt": null}), "prompt"),
+            (json!({"prompt": "a", "n_predict": 1, "max_tokens": -2}), "max_tokens"),
             (json!({"prompt": true}), "prompt"),
             (json!({"prompt": [1, -2]}), "prompt"),
             (json!({"prompt": {"prompt_string": "x", "multimodal_data": "y"}}), "multimodal_data"),

@@ -31,7 +31,7 @@ pub fn sampling(fields: Fields<'_>) -> Result<SamplingArgs> {
         top_k: fields.count("top_k")?.map(|k| u32::try_from(k).unwrap_or(u32::MAX)),
         top_p: fields.number_within("top_p", 0.0, 1.0)?,
         min_p: fields.number_within("min_p", 0.0, 1.0)?,
-        repeat_penalty: fields.number("repeat_penalty")?,
+        repeat_penalty: fields.number_within("repeat_penalty", 0.5, 2.0)?,
         seed,
         presence_penalty: fields.number_within("presence_penalty", -2.0, 2.0)?,
         frequency_penalty: fields.number_within("frequency_penalty", -2.0, 2.0)?,
@@ -79,18 +79,18 @@ pub fn choices(fields: Fields<'_>) -> Result<usize> {
     Ok(n.map_or(1, |n| usize::try_from(n).unwrap_or(1)))
 }
 
-/// The first of `names` that is given.
+/// The first of `names` that is given. The others are checked too.
 pub fn max_tokens(fields: Fields<'_>, names: &[&'static str]) -> Result<Option<usize>> {
-    for &name in names {
+    let mut first = None;
+    for &name in names.iter().filter(|name| fields.get(name).is_some()) {
         // llama.cpp's clients send -1 for no limit.
-        if fields.get(name).and_then(whole_number::signed) == Some(-1) {
-            return Ok(None);
-        }
-        if let Some(n) = fields.count(name)? {
-            return Ok(Some(usize::try_from(n).unwrap_or(usize::MAX)));
-        }
+        let limit = match fields.get(name).and_then(whole_number::signed) {
+            Some(-1) => None,
+            _ => fields.count(name)?.map(|n| usize::try_from(n).unwrap_or(usize::MAX)),
+        };
+        first.get_or_insert(limit);
     }
-    Ok(None)
+    Ok(first.flatten())
 }
 
 /// Texts that end the answer.
@@ -160,6 +160,9 @@ mod tests {
         assert_eq!(read(json!({ "old": 3 })).unwrap(), Some(3));
         assert_eq!(read(json!({ "old": 3, "new": 0 })).unwrap(), Some(0));
         assert_eq!(read(json!({ "old": -1 })).unwrap(), None);
+        assert_eq!(read(json!({ "old": 3, "new": -1 })).unwrap(), None);
+        assert_eq!(read(json!({ "new": 1e300 })).unwrap(), Some(usize::MAX));
         assert!(read(json!({ "old": -2 })).is_err());
+        assert!(read(json!({ "old": -2, "new": 1 })).is_err());
     }
 }

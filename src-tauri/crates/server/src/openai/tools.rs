@@ -40,8 +40,13 @@ pub fn tool_set(fields: Fields<'_>) -> Result<ToolSet> {
 /// Rejects tools that OpenAI's servers run themselves; takes functions in the form of chat completions or of responses.
 fn functions_only(list: &Value) -> Result<Value> {
     let Some(tools) = list.as_array() else { return Ok(list.clone()) };
-    let function = |tool: &Value| match tool.get("type").and_then(Value::as_str) {
-        Some("function") | None if tool.get("function").is_none() && tool.get("name").is_some() => {
+    let kind_of = |tool: &Value| match tool.get("type") {
+        None => Ok("function".to_owned()),
+        Some(Value::String(kind)) => Ok(kind.clone()),
+        Some(_) => Err(OpenAiFault::invalid("tools", "`tools` contains a tool whose `type` is no text.")),
+    };
+    let function = |tool: &Value| match kind_of(tool)?.as_str() {
+        "function" if tool.get("function").is_none() && tool.get("name").is_some() => {
             let mut function = json!({ "name": tool["name"] });
             for key in ["description", "parameters", "strict"] {
                 if let Some(value) = tool.get(key).filter(|value| !value.is_null()) {
@@ -50,8 +55,8 @@ fn functions_only(list: &Value) -> Result<Value> {
             }
             Ok(json!({ "type": "function", "function": function }))
         }
-        Some("function") | None => Ok(tool.clone()),
-        Some(kind) => Err(unsupported(
+        "function" => Ok(tool.clone()),
+        kind => Err(unsupported(
             "tools",
             format!("`tools` contains a tool of type {kind}. Only functions are supported."),
         )),
@@ -167,6 +172,8 @@ mod tests {
             (json!({ "tools": tools, "tool_choice": { "type": "function", "name": "fly" } }), "tool_choice"),
             (json!({ "tools": [{ "type": "web_search" }] }), "tools"),
             (json!({ "tools": [{ "type": "function" }] }), "tools"),
+            (json!({ "tools": [{ "type": {}, "name": "look" }] }), "tools"),
+            (json!({ "tools": [{ "type": null, "function": { "name": "look" } }] }), "tools"),
             (json!({ "functions": 7 }), "functions"),
         ] {
             assert_eq!(read(fields.clone()).unwrap_err().param.as_deref(), Some(param), "{fields}");

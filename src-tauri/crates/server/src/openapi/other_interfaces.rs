@@ -6,7 +6,6 @@ use super::contents;
 use super::operations::ResponseKind::{Json, JsonOrEvents, JsonOrLines, Lines};
 use super::operations::{Operation, delete, get, post};
 use super::shapes::{self, count, integer, number, object, optional, text};
-use crate::whole_number::MAX_EXACT;
 
 const fn anthropic(operation: Operation) -> Operation {
     Operation { tag: "Anthropic", ..operation }
@@ -263,7 +262,7 @@ fn messages_request() -> Value {
         json!({
             "model": optional("string"), "messages": contents::anthropic_messages(), "max_tokens": count(1),
             "system": { "anyOf": [contents::content(&["text"]), { "type": "null" }] },
-            "temperature": number(0.0, 2.0), "top_p": number(0.0, 1.0), "top_k": integer(0, MAX_EXACT),
+            "temperature": number(0.0, 2.0), "top_p": number(0.0, 1.0), "top_k": count(0),
             "stop_sequences": some_texts(),
             "stream": optional("boolean"), "tools": shapes::anthropic_tools(), "tool_choice": anthropic_choice(),
             "thinking": { "anyOf": [thinking, { "type": "null" }] },
@@ -280,34 +279,30 @@ fn messages_request() -> Value {
 
 /// Fields of every request to Ollama's interface that answers, and others.
 fn ollama_request(properties: &Value) -> Value {
-    let mut all = json!({
+    let shared = json!({
         "model": model_name(), "stream": optional("boolean"), "options": optional("object"),
         "format": { "anyOf": [{ "enum": ["", "json", null] }, { "type": "object" }] },
         "think": { "enum": [true, false, "low", "medium", "high", null] },
         "keep_alive": { "type": ["number", "string", "null"], "pattern": "^-?([0-9]{1,9}(ms|s|m|h))+$" },
     });
-    for (name, schema) in properties.as_object().into_iter().flatten() {
-        all[name] = schema.clone();
-    }
-    object(all, &["model"])
+    object(shapes::merged(shared, properties), &["model"])
 }
 
 /// Fields of every request to llama.cpp's interface that answers, and others.
 fn llama_cpp_request(properties: &Value, required: &[&str]) -> Value {
-    let mut all = json!({
-        "model": optional("string"), "n_predict": count(-1), "temperature": { "type": ["number", "null"], "maximum": 2 },
-        "top_k": integer(i64::from(i32::MIN), i64::from(u32::MAX)), "top_p": number(0.0, 1.0), "min_p": number(0.0, 1.0),
+    let shared = json!({
+        "model": optional("string"), "n_predict": count(-1), "max_tokens": count(-1),
+        "max_completion_tokens": count(-1), "n": integer(1, 1), "n_cmpl": integer(1, 1), "temperature": { "type": ["number", "null"], "maximum": 2 },
+        "top_k": optional("integer"), "top_p": number(0.0, 1.0), "min_p": number(0.0, 1.0),
         "repeat_penalty": number(0.5, 2.0), "presence_penalty": number(-2.0, 2.0),
         "frequency_penalty": number(-2.0, 2.0), "seed": optional("integer"),
         "stop": some_texts(),
-        "n_probs": integer(0, 100), "stream": optional("boolean"),
+        "n_probs": integer(0, 100), "post_sampling_probs": optional("boolean"), "stream": optional("boolean"),
+        "ignore_eos": optional("boolean"),
         "json_schema": optional("object"),
         "return_tokens": optional("boolean"),
         "response_fields": some_texts(),
         "logit_bias": llama_cpp_biases(),
     });
-    for (name, schema) in properties.as_object().into_iter().flatten() {
-        all[name] = schema.clone();
-    }
-    object(all, required)
+    object(shapes::merged(shapes::merged(shared, &shapes::samplers()), properties), required)
 }

@@ -172,25 +172,18 @@ fn logit_bias() -> Value {
 
 /// Fields of every request that generates text.
 fn generation() -> Value {
-    json!({
+    let own = json!({
         "model": optional("string"), "stream": optional("boolean"), "seed": optional("integer"), "stop": stop(),
-        "temperature": number(0.0, 2.0), "top_p": number(0.0, 1.0), "min_p": number(0.0, 1.0), "top_k": u32_from(0),
+        "temperature": number(0.0, 2.0), "top_p": number(0.0, 1.0), "min_p": number(0.0, 1.0), "top_k": count(0),
         "repeat_penalty": number(0.5, 2.0), "presence_penalty": number(-2.0, 2.0),
         "frequency_penalty": number(-2.0, 2.0), "logit_bias": logit_bias(), "ignore_eos": optional("boolean"),
-        "dry_multiplier": number(0.0, 100.0), "dry_base": number(1.0, 100.0), "dry_allowed_length": u32_from(0),
-        "dry_penalty_last_n": integer(-1, i64::from(i32::MAX)),
-        "dry_sequence_breakers": { "type": ["array", "null"], "items": { "type": "string" }, "maxItems": 64 },
-        "xtc_probability": number(0.0, 1.0), "xtc_threshold": number(0.0, 1.0),
-    })
+    });
+    shapes::merged(own, &shapes::samplers())
 }
 
 /// Those fields, and others.
 fn with_generation(properties: &Value, required: &[&str]) -> Value {
-    let mut all = generation();
-    for (name, schema) in properties.as_object().into_iter().flatten() {
-        all[name] = schema.clone();
-    }
-    object(all, required)
+    object(shapes::merged(generation(), properties), required)
 }
 
 fn stream_options() -> Value {
@@ -202,7 +195,7 @@ fn chat_request() -> Value {
         "messages": contents::messages(1),
         "max_completion_tokens": count(-1), "max_tokens": count(-1), "n": integer(1, 128),
         "stream_options": stream_options(), "logprobs": optional("boolean"), "top_logprobs": integer(0, 20),
-        "tools": shapes::chat_tools(), "tool_choice": tool_choice(),
+        "tools": shapes::openai_tools(), "tool_choice": tool_choice(),
         "parallel_tool_calls": optional("boolean"), "response_format": contents::format(false),
         "reasoning_effort": effort(), "reasoning_budget": count(0),
         "chat_template_kwargs": optional("object"), "store": optional("boolean"), "metadata": metadata(),
@@ -242,7 +235,7 @@ fn response_request() -> Value {
         "instructions": optional("string"), "previous_response_id": optional("string"),
         "conversation": { "anyOf": [{ "type": ["string", "null"] }, conversation] },
         "max_output_tokens": count(-1), "store": optional("boolean"), "background": optional("boolean"),
-        "tools": shapes::response_tools(), "tool_choice": tool_choice(),
+        "tools": shapes::openai_tools(), "tool_choice": tool_choice(),
         "parallel_tool_calls": optional("boolean"),
         "reasoning": { "type": ["object", "null"], "properties": { "effort": effort() } },
         "text": { "type": ["object", "null"], "properties": { "format": contents::format(true) } },
@@ -320,8 +313,11 @@ mod tests {
         // Names of functions are free.
         let name = json!({ "type": "string", "minLength": 1 });
         let tools = |request: &str| all[request]["properties"]["tools"]["items"].clone();
-        assert_eq!(tools("ResponseRequest")["properties"]["name"], name);
-        assert_eq!(tools("ChatRequest")["properties"]["function"]["properties"]["name"], name);
+        for request in ["ChatRequest", "ResponseRequest"] {
+            let forms = &tools(request)["anyOf"];
+            assert_eq!(forms[0]["properties"]["function"]["properties"]["name"], name);
+            assert_eq!(forms[1]["properties"]["name"], name);
+        }
         // -1 searches all tokens.
         let last_n = &all["ChatRequest"]["properties"]["dry_penalty_last_n"];
         assert_eq!((&last_n["minimum"], &last_n["maximum"]), (&json!(-1), &json!(2_147_483_647)));

@@ -11,6 +11,25 @@ pub fn object(properties: Value, required: &[&str]) -> Value {
     value
 }
 
+/// The properties of both; where they share a name, those of `others`.
+pub fn merged(mut properties: Value, others: &Value) -> Value {
+    for (name, schema) in others.as_object().into_iter().flatten() {
+        properties[name] = schema.clone();
+    }
+    properties
+}
+
+/// Properties of DRY and XTC, by llama.cpp's names.
+pub fn samplers() -> Value {
+    json!({
+        "dry_multiplier": number(0.0, 100.0), "dry_base": number(1.0, 100.0),
+        "dry_allowed_length": integer(0, i64::from(u32::MAX)),
+        "dry_penalty_last_n": integer(-1, i64::from(i32::MAX)),
+        "dry_sequence_breakers": { "type": ["array", "null"], "items": text(), "maxItems": 64 },
+        "xtc_probability": number(0.0, 1.0), "xtc_threshold": number(0.0, 1.0),
+    })
+}
+
 /// A text.
 pub fn text() -> Value {
     json!({ "type": "string" })
@@ -53,16 +72,21 @@ fn function() -> Value {
     object(json!({ "name": name() }), &["name"])
 }
 
-/// Tools in the form of chat completions.
-pub fn chat_tools() -> Value {
-    let fields = json!({ "type": { "const": "function" }, "function": function() });
-    list_of(&object(fields, &["function"]))
+/// A tool in the form of chat completions, with its function in an object.
+fn chat_tool() -> Value {
+    object(json!({ "type": { "const": "function" }, "function": function() }), &["function"])
 }
 
-/// Tools in the form of responses.
-pub fn response_tools() -> Value {
-    let fields = json!({ "type": { "const": "function" }, "name": name() });
-    list_of(&object(fields, &["name"]))
+/// Tools in the form of chat completions.
+pub fn chat_tools() -> Value {
+    list_of(&chat_tool())
+}
+
+/// Tools in either of OpenAI's forms: of chat completions or of responses.
+pub fn openai_tools() -> Value {
+    let mut flat = object(json!({ "type": { "const": "function" }, "name": name() }), &["name"]);
+    flat["not"] = json!({ "required": ["function"] });
+    list_of(&json!({ "anyOf": [chat_tool(), flat] }))
 }
 
 /// Tools in Anthropic's form.

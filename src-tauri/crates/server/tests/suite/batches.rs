@@ -1,13 +1,15 @@
 //! Batches of stored files through the real server: their results, their faults, and where one goes on.
 #![allow(clippy::unwrap_used)] // a test
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use crate::files::stored;
 use crate::fixture::Fixture;
 
-/// Looks at a batch that runs; each look is a request, and an answer has a few tokens.
-const MAX_LOOKS: usize = 20_000;
+/// An answer has a few tokens.
+const MAX_BATCH_TIME: Duration = Duration::from_secs(60);
 
 fn line(name: &str, body: &Value) -> String {
     json!({ "custom_id": name, "method": "POST", "url": "/v1/chat/completions", "body": body }).to_string()
@@ -28,11 +30,13 @@ fn create(server: &Fixture, file: &str) -> Value {
 }
 
 fn ended(server: &Fixture, id: &str) -> Value {
-    for _ in 0..MAX_LOOKS {
+    let start = Instant::now();
+    while start.elapsed() < MAX_BATCH_TIME {
         let batch = server.ask("GET", &format!("/v1/batches/{id}"), &Value::Null).json();
         if !matches!(batch["status"].as_str(), Some("in_progress" | "cancelling")) {
             return batch;
         }
+        std::thread::sleep(Duration::from_millis(1));
     }
     panic!("the batch {id} does not end");
 }
