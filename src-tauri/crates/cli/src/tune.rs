@@ -107,7 +107,7 @@ fn options(global: &Global, max_tokens: usize) -> TrainerOptions {
     TrainerOptions {
         threads: global.threads.map(|n| n as usize),
         n_ctx: max_tokens,
-        ..TrainerOptions::default()
+        ..TrainerOptions::for_memory(platform::memory::free_bytes())
     }
 }
 

@@ -1,4 +1,4 @@
-//! Speed of fine-tuning steps on one model file: `cargo run --release -p engine --example tune_bench -- F.gguf [STEPS]`.
+//! Speed of fine-tuning steps on one model file: `cargo run --release -p engine --example tune_bench -- F.gguf [STEPS [FREE_MB]]`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,8 +16,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
     let path = args.next().ok_or("a model file is missing")?;
     let n_steps: usize = args.next().map_or(Ok(5), |n| n.parse())?;
+    let free_bytes = args.next().map(|n| n.parse::<u64>()).transpose()?.map(|mb| mb << 20);
     let file = Arc::new(WeightFile::open(Path::new(&path))?);
-    let options = TrainerOptions { n_ctx: TOKENS as usize, ..TrainerOptions::default() };
+    let options = TrainerOptions { n_ctx: TOKENS as usize, ..TrainerOptions::for_memory(free_bytes) };
     let mut trainer = Trainer::start(file, LoraShape { rank: 16, alpha: 32.0 }, 1, options)?;
     let mut state = 1u32;
     let mut id = || {

@@ -1,6 +1,6 @@
 //! A model with pairs of matrices in training: losses, gradients and steps.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
 use kernels::{Interrupt, KvDType};
@@ -57,12 +57,27 @@ pub struct TrainerOptions {
     pub precision: ProductPrecision,
 }
 
+/// Values that a pass may keep on any machine, and at most.
+const KEPT_BYTES: RangeInclusive<u64> = 1 << 30..=4 << 30;
+
+/// The part of the free memory that they may take.
+const KEPT_SHARE: u64 = 4;
+
+impl TrainerOptions {
+    /// Options for a machine with this much free memory. `None`: unknown. What a pass keeps changes its speed, not its
+    /// numbers.
+    pub fn for_memory(free_bytes: Option<u64>) -> Self {
+        let kept = free_bytes.unwrap_or(0) / KEPT_SHARE;
+        Self { max_kept_bytes: kept.clamp(*KEPT_BYTES.start(), *KEPT_BYTES.end()), ..Self::default() }
+    }
+}
+
 impl Default for TrainerOptions {
     fn default() -> Self {
         Self {
             threads: None,
             n_ctx: 2048,
-            max_kept_bytes: 1 << 30,
+            max_kept_bytes: *KEPT_BYTES.start(),
             pass_tokens: 1024,
             interrupt: None,
             precision: ProductPrecision::default(),

@@ -144,8 +144,11 @@ fn run(
     let bytes = disk.read_within(&folder.join(&job.data), MAX_DATA_BYTES)?;
     let text = String::from_utf8_lossy(&bytes);
     let dataset = read_data(&text, &job.data, &file, &job.settings, &job.now)?;
-    let options =
-        TrainerOptions { threads: job.threads, n_ctx: job.settings.max_tokens, ..TrainerOptions::default() };
+    let options = TrainerOptions {
+        threads: job.threads,
+        n_ctx: job.settings.max_tokens,
+        ..TrainerOptions::for_memory(platform::memory::free_bytes())
+    };
     let shape = LoraShape { rank: job.settings.rank, alpha: job.settings.alpha };
     let trainer = Trainer::start(Arc::clone(&file), shape, job.settings.seed, options)?;
     let (state, model) = (folder.join(files::STATE), file.fingerprint());

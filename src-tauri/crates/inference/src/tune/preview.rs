@@ -31,7 +31,9 @@ pub fn preview(
     clock: &dyn Clock,
 ) -> Result<TunePreview> {
     let encoder = ExampleEncoder::open(file, "")?;
-    let options = TrainerOptions { threads, n_ctx: settings.max_tokens, ..TrainerOptions::default() };
+    let free_bytes = platform::memory::free_bytes();
+    let options =
+        TrainerOptions { threads, n_ctx: settings.max_tokens, ..TrainerOptions::for_memory(free_bytes) };
     let shape = LoraShape { rank: settings.rank, alpha: settings.alpha };
     let mut trainer = Trainer::start(Arc::clone(file), shape, settings.seed, options)?;
     let longest = dataset.train.iter().map(|example| example.tokens.ids.len()).max().unwrap_or(0);
@@ -53,7 +55,7 @@ pub fn preview(
         steps: (dataset.train.len().div_ceil(settings.step_examples.max(1)) * settings.epochs) as u64,
         seconds: tokens as f64 * settings.epochs as f64 * seconds_per_token,
         memory_bytes,
-        free_bytes: platform::memory::free_bytes(),
+        free_bytes,
         first: dataset.train.iter().take(SHOWN_EXAMPLES).map(|it| example(it, encoder.tokenizer())).collect(),
         chats: None,
         n_skipped: count(dataset.skipped.len()),
