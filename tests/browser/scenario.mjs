@@ -47,7 +47,7 @@ export async function serve() {
   const dir = mkdtempSync(join(tmpdir(), 'inglenook-browser-'));
   const args = ['serve', '--port', '0', '--api-key', KEY, '--data-dir', dir];
   const server = await listening(NOOK, args, () => rmSync(dir, { recursive: true, force: true }));
-  const served = { ...server, call: (name, body) => call(server.origin, name, body) };
+  const served = { ...server, dir, call: (name, body) => call(server.origin, name, body) };
   // Most scenarios look at what a model writes; the one about the guide turns it on.
   await served.call('settings_set', { key: 'guide_answers', value: false });
   return served;

@@ -7,7 +7,7 @@ import { MEMORY_CALLS } from './fake-memory.mjs';
 import { PROFILE_CALLS } from './fake-profile.mjs';
 import { localServerCalls } from './fake-local-server.mjs';
 import { memoryShare, noteCalls } from './fake-notes.mjs';
-import { folderCalls, projectFile, projectOf } from './fake-projects.mjs';
+import { draftCount, folderCalls, projectFile, projectOf } from './fake-projects.mjs';
 import { toolCalls } from './fake-tools.mjs';
 import { tuneCalls } from './fake-tunes.mjs';
 import { ANSWERS, HELP_CALLS, MODELS, NO_OPTIONS, SETTINGS, STORED, summary } from './fake-data.mjs';
@@ -123,7 +123,7 @@ const CALLS = {
     return { titles, messages };
   },
   text_scan: (a) => (/[\u200b-\u200f\u202a-\u202e\u2060-\u2064]/.test(a.text) ? [{ type: 'hidden', at: 0, count: 1, names: ['U+202E'] }] : []),
-  draft_count: (a) => ({ tokens: 40 + Math.ceil(a.text.length / 4) + (projectOf(a.folder)?.files.length ?? -1) * 120 + 120, context_limit: 8192, can_think_or_not: true, attachments: (a.attachments ?? []).map((id) => ({ id, tokens: 120, tokens_whole: 120, whole: true })) }),
+  draft_count: draftCount,
   context_parts: (a) => { const project = projectOf(a.conversation ? get(a.conversation).options.project : a.folder); const own = project && { folder: project.folder, name: project.name, instructions: 64, files: project.files.length * 120 }; return { before: a.conversation ? 1200 : 160 + (own?.files ?? 0), system: 64, tools: 96, files: (a.conversation ? 310 : 0) + (own?.files ?? 0), ...memoryShare((a.options?.memory ?? row('memory').value) === true), ...(own && { project: own }) }; },
   attachment_add: ({ name, base64 }) => attached(name, Buffer.from(base64, 'base64')),
   attachment_image: ({ id }) => originalOf(files.get(id).info), attachment_remove: () => null,

@@ -4,7 +4,7 @@ import { NO_OPTIONS } from './fake-data.mjs';
 const folders = [{ id: 'f1', name: 'House', parent: null, is_project: true }, { id: 'f2', name: 'Kitchen', parent: 'f1', is_project: false }];
 const files = [
   { id: 'pf1', name: 'stoves.md', kind: 'markdown', bytes: 5120, findings: [] },
-  { id: 'pf2', name: 'chimney sweep.pdf', kind: 'pdf', bytes: 90_000, findings: [] },
+  { id: 'pf2', name: 'chimney sweep.pdf', kind: 'pdf', bytes: 90_000, findings: [], scanned: { images: 11, left_out: 0, is_all: false } },
 ];
 const texts = new Map();
 const projects = new Map([['f1', { instructions: 'Answer as a chimney sweep would.', preset: 'p1', model: null, memory: null, files }]]);
@@ -25,6 +25,18 @@ export function projectOf(id) {
     return { folder: folder.id, name: folder.name, ...it, options, compression: null };
   }
   return null;
+}
+
+/** What a draft would cost. A project has room for eight scanned pages. */
+export function draftCount({ conversation, folder, text, attachments = [] }) {
+  const project = conversation ? null : projectOf(folder);
+  const n_scanned = (project?.files ?? []).reduce((n, file) => n + (file.scanned?.images ?? 0), 0);
+  const tokens = 40 + Math.ceil(text.length / 4) + (project?.files.length ?? 0) * 120 + attachments.length * 120;
+  return {
+    tokens, context_limit: 8192, can_think_or_not: true, first_token_ms: tokens * 15,
+    ...(n_scanned > 8 && { hidden_pages: { count: n_scanned - 8, reason: 'no_room' } }),
+    attachments: attachments.map((id) => ({ id, tokens: 120, tokens_whole: 120, whole: true })),
+  };
 }
 
 export const folderCalls = (publish, id) => {

@@ -525,9 +525,27 @@ has_efforts?: boolean,
  */
 is_about?: boolean, 
 /**
+ * Expected time until the first token, by what this model took before. Absent: unknown.
+ */
+first_token_ms?: number, 
+/**
+ * Scanned pages of the project's files that the model is not shown. Absent: none.
+ */
+hidden_pages?: HiddenPages, 
+/**
  * Of each file of the draft.
  */
 attachments: Array<AttachmentCost>, };
+
+/**
+ * Scanned pages of a project's files that a prompt leaves out.
+ */
+export type HiddenPages = { count: number, reason: HiddenPagesReason, };
+
+/**
+ * Why pages are left out.
+ */
+export type HiddenPagesReason = "no_room" | "unseen";
 
 /**
  * The parts of a prompt before the draft, in tokens. The rest of `before` is messages.
@@ -594,6 +612,14 @@ accepted_tokens: number, context_tokens: number, context_limit: number, load_ms:
  * From the first reasoning token to the last; 0 if there is none.
  */
 thought_ms?: number, 
+/**
+ * Tokens of the images that the vision tower saw for this answer. Those that it remembered are not among them.
+ */
+image_tokens?: number, 
+/**
+ * How long the tower took, before the prompt was read.
+ */
+image_ms?: number, 
 /**
  * The token counts are estimates.
  */

@@ -67,6 +67,8 @@ fn talking(config: &Config) -> Vec<String> {
         SendArgs,
         DraftArgs,
         DraftCount,
+        HiddenPages,
+        HiddenPagesReason,
         ContextParts,
         TurnStarted,
         TurnEvent,

@@ -330,7 +330,7 @@ impl App {
             return Ok(PromptPlan::default());
         }
         let ground = self.ground(conversation, args.model.as_deref(), args.options.as_ref())?;
-        self.plan(&ground, &args.text, files)
+        self.plan(&ground, &args.text, &[&self.late_pages(&ground)?, files].concat())
     }
 
     /// What the files of a message become when it is edited. None: nothing is to be given.
@@ -415,7 +415,9 @@ pub(crate) fn copies(session: &Session, rows: &[AttachmentRow]) -> Result<Vec<Ar
         let bytes = u64::try_from(row.bytes).unwrap_or(0);
         let is_page = kind == AttachmentKind::Image
             && ImageRecord::parse(&text).is_some_and(|record| record.page.is_some());
-        let page_of = if is_page { file.clone() } else { file.replace(id.clone()).and(None) };
+        // Late pages stand alone.
+        let own = || Some(id.clone());
+        let page_of = if is_page { file.clone().or_else(own) } else { file.replace(id.clone()).and(None) };
         let document = Document::new(id, name, kind, bytes, &text);
         let findings = citations::findings(row);
         Ok(Arc::new(Document { findings, from_project: row.from_project, page_of, ..document }))

@@ -393,6 +393,11 @@ pub struct TurnResult {
     pub ttft_ms: f64,
     pub prefill_tok_s: f64,
     pub decode_tok_s: f64,
+    /// Tokens of the images that the vision tower saw for it, and how long that took.
+    #[serde(default)]
+    pub image_tokens: u32,
+    #[serde(default)]
+    pub image_ms: f64,
     /// Ids of the answer's text, without its reasoning and its end.
     pub log: Ids,
     /// All generated tokens, markup included, without the end token.
@@ -427,6 +432,8 @@ impl TurnResult {
             ttft_ms: 0.0,
             prefill_tok_s: 0.0,
             decode_tok_s: 0.0,
+            image_tokens: 0,
+            image_ms: 0.0,
             log: Ids { fingerprint: String::new(), ids: Vec::new() },
             whole: Vec::new(),
             is_about: false,

@@ -37,7 +37,7 @@ pub use attachments::*;
 pub use connections::{ConnectionInfo, ConnectionPurpose, ConnectionsArgs};
 pub use contexts::{CheckpointArgs, CheckpointInfo, CheckpointsArgs, KvInfo, KvPool, KvTier, MemoryInfo};
 pub use downloads::*;
-pub use draft::{ContextParts, DraftArgs, DraftCount};
+pub use draft::{ContextParts, DraftArgs, DraftCount, HiddenPages, HiddenPagesReason};
 pub use help::{GuideReply, HelpArgs, HelpArticle, HelpSearchArgs, HelpTarget, HelpTopic};
 pub use library::*;
 pub use logprobs::{PickArgs, TokenAlternatives, TokenShare};

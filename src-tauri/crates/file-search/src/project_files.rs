@@ -1,11 +1,11 @@
 //! Files of projects: as they are stored, scanned pages behind their file, and as lists show them.
 
-use session::{AttachmentRow, ProjectFileRow, Session};
+use session::{AttachmentRow, BranchMessage, ProjectFileRow, Session};
 
 use contract::Result;
 use contract::types::Attachment;
 
-use crate::citations::{info, of_project};
+use crate::citations::{info, is_image, of_project};
 use crate::scanned_pages::describe;
 
 /// A file with its scanned pages as a project keeps them.
@@ -41,4 +41,26 @@ pub fn project_files(session: &Session, folder: &str) -> Result<Vec<Attachment>>
         Ok(Attachment { whole: None, scanned, ..info(of_project(file.clone())) })
     };
     rows.iter().filter(|row| !row.is_page()).map(shown).collect()
+}
+
+/// Files of a project that a conversation was given without their scanned pages, because its model could not see: each
+/// before its pages. Empty where pages were given: those that are missing then had no room.
+pub fn with_late_pages(
+    session: &Session,
+    folder: &str,
+    branch: &[BranchMessage],
+) -> Result<Vec<AttachmentRow>> {
+    let given = || branch.iter().flat_map(|it| &it.attachments.files).filter(|file| file.from_project);
+    if given().next().is_none() || given().any(is_image) {
+        return Ok(Vec::new());
+    }
+    let rows = session.project_files(folder)?;
+    let is_given = |file: &ProjectFileRow| given().any(|it| it.document == file.document);
+    let pages = |file: &ProjectFileRow| rows.iter().filter(|row| row.is_page_of(&file.id)).count();
+    let files = rows.iter().filter(|row| !row.is_page() && is_given(row) && pages(row) > 0);
+    let with_pages = |file: &ProjectFileRow| {
+        let id = file.id.clone();
+        rows.iter().filter(move |row| row.id == id || row.is_page_of(&id)).cloned().map(of_project)
+    };
+    Ok(files.flat_map(with_pages).collect())
 }

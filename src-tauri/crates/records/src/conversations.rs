@@ -126,6 +126,8 @@ pub fn stats(finished: &TurnResult) -> TurnStats {
         ttft_ms: finished.ttft_ms,
         prefill_tok_s: finished.prefill_tok_s,
         decode_tok_s: finished.decode_tok_s,
+        image_tokens: finished.image_tokens,
+        image_ms: finished.image_ms,
         is_about: finished.is_about,
         thought_ms: 0.0,
         answered_by: finished.answered_by.clone(),

@@ -4,5 +4,6 @@
 
 pub mod conversations;
 pub mod endpoint_listing;
+pub mod first_token;
 pub mod partial_answer;
 pub mod tool_servers;

@@ -2,9 +2,16 @@
 
 use crate::conversation::Session;
 use crate::error::Result;
+use crate::table::message;
 use crate::table::model::{self, ModelRow};
 use crate::table::model_folder;
 use crate::table::model_run::{self, ModelRunRow};
+
+/// Figures that `newest_stats` returns.
+const MAX_STATS: u32 = 32;
+
+/// Messages that it looks at: a few milliseconds' worth.
+const MAX_STATS_MESSAGES: u32 = 4_096;
 
 impl Session {
     /// Lists entries that were not removed.
@@ -48,6 +55,12 @@ impl Session {
     /// Removes a folder; false if there was none.
     pub fn remove_model_folder(&mut self, path: &str) -> Result<bool> {
         model_folder::remove(&self.db, path)
+    }
+
+    /// Figures of the newest answers of a model, newest first: JSON of the layer above. Answers behind many of other
+    /// models are not looked for.
+    pub fn newest_stats(&self, model: &str) -> Result<Vec<String>> {
+        message::newest_stats(&self.db, model, MAX_STATS, MAX_STATS_MESSAGES)
     }
 
     /// The best run of a model with this KV precision.

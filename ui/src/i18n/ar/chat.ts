@@ -20,6 +20,7 @@ export const chat: Messages['chat'] = {
   write: 'اكتب رسالة',
   message: 'الرسالة',
   prompt_tokens: 'عدد رموز الموجّه كاملًا',
+  first_word: 'أول كلمة بعد نحو {time}',
   stop_answer: 'إيقاف الإنشاء',
   stop: 'إيقاف (Esc)',
   send_later: 'الإرسال بعد انتهاء هذه الإجابة',

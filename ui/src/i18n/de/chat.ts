@@ -20,6 +20,7 @@ export const chat: Messages['chat'] = {
   write: 'Nachricht schreiben',
   message: 'Nachricht',
   prompt_tokens: 'Token im gesamten Prompt',
+  first_word: 'Erstes Wort nach etwa {time}',
   stop_answer: 'Generieren stoppen',
   stop: 'Stoppen (Esc)',
   send_later: 'Senden, sobald diese Antwort fertig ist',

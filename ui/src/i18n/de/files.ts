@@ -50,6 +50,10 @@ export const files: Messages['files'] = {
     one: '{n} weitere gescannte Seite nicht gelesen',
     other: '{n} weitere gescannte Seiten nicht gelesen',
   },
+  scanned_no_room: {
+    one: '{n} gescannte Seite weggelassen: kein Platz im Prompt',
+    other: '{n} gescannte Seiten weggelassen: kein Platz im Prompt',
+  },
   unreadable:
     '{name} ist teilweise unlesbar: Etwa {percent} % der Buchstaben ließen sich nicht entschlüsseln. Prüfe den Text, oder wende Texterkennung (OCR) an und hänge das Ergebnis an.',
   guessed: '{name} wurde als {encoding} gelesen. Prüfe den Text, falls Zeichen falsch aussehen.',

@@ -19,6 +19,7 @@ export const chat = {
   write: 'Write a message',
   message: 'Message',
   prompt_tokens: 'Tokens in the full prompt',
+  first_word: 'First word after about {time}',
   stop_answer: 'Stop generating',
   stop: 'Stop (Esc)',
   send_later: 'Send when this answer is done',

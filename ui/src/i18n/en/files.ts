@@ -49,6 +49,10 @@ export const files = {
     one: '{n} more scanned page not read',
     other: '{n} more scanned pages not read',
   },
+  scanned_no_room: {
+    one: '{n} scanned page left out: no room in the prompt',
+    other: '{n} scanned pages left out: no room in the prompt',
+  },
   unreadable:
     '{name} is partly unreadable: about {percent} % of its letters could not be decoded. Check its text, or run text recognition (OCR) on it and attach the result.',
   guessed: '{name} was read as {encoding}. If characters look wrong, check its text.',

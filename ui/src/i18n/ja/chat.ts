@@ -20,6 +20,7 @@ export const chat: Messages['chat'] = {
   write: 'メッセージを入力',
   message: 'メッセージ',
   prompt_tokens: 'プロンプト全体のトークン数',
+  first_word: '最初の言葉まで約{time}',
   stop_answer: '生成を停止',
   stop: '停止（Esc）',
   send_later: 'この回答が終わったら送信',

@@ -39,6 +39,7 @@ export const files: Messages['files'] = {
   scanned: { other: 'スキャンページ {n} 枚を画像として読み取り' },
   scanned_unseen: { other: 'スキャンページ {n} 枚は未読（このモデルは画像に対応していません）' },
   scanned_left_out: { other: 'ほかのスキャンページ {n} 枚は未読' },
+  scanned_no_room: { other: 'スキャンページ {n} 枚は省略（プロンプトに空きがありません）' },
   unreadable:
     '{name} は一部読み取れません（文字の約 {percent} %）。本文を確認するか、文字認識（OCR）にかけた結果を添付してください。',
   guessed: '{name} は {encoding} として読み込まれました。文字化けがないか本文を確認してください。',

@@ -15,9 +15,12 @@ use file_search::injected::FilledBranch;
 
 use super::projects::ConversationStart;
 use contract::Result;
-use contract::types::{ContextParts, DraftArgs, DraftCount, MemoryShare};
+use contract::types::{
+    ContextParts, DraftArgs, DraftCount, HiddenPages, HiddenPagesReason, MemoryShare, ModelState,
+};
 use prompt::history::{history, with_system};
 use records::conversations::history_messages;
+use records::first_token::DraftPrompt;
 
 impl App {
     /// Tokens of the prompt that sending this draft would make with its files, how many the model holds, and what
@@ -26,18 +29,28 @@ impl App {
         let (ground, project_files) = self.ground_of(args)?;
         let own = self.pending(&args.attachments)?;
         check_sight(&ground.model.id, || Ok(ground.sees()), &own)?;
-        let files = [project_files, own].concat();
+        let files = [self.late_pages(&ground)?, project_files, own].concat();
         let planned = self.plan(&ground, &args.text, &files)?;
         let question = blocks::message(&planned.blocks, &args.text);
         // Pages that the project has no room for are not sent.
         let is_given =
             |file: &Arc<Document>| planned.given.attachments.files.iter().any(|given| given.id == file.id);
+        let n_files = files.len();
         let given: Vec<_> = files.into_iter().filter(is_given).collect();
+        let reason = if ground.sees() { HiddenPagesReason::NoRoom } else { HiddenPagesReason::Unseen };
+        let count = u32::try_from(n_files - given.len()).unwrap_or(u32::MAX);
+        let hidden_pages = (count > 0).then_some(HiddenPages { count, reason });
         let images = self.seen_images(&ground, &given);
         let messages = self.prompt_of(&ground, &question, images)?;
         let counted = self.counted(ground.count(messages, Vec::new()))?;
+        let (model, files) = (&ground.model.id, &planned.given.attachments.files);
+        let is_loaded = matches!(self.services().models.state(model), ModelState::Ready);
+        let draft = DraftPrompt { model, is_loaded, tokens: counted.tokens, branch: &ground.branch, files };
+        let first_token_ms = if counted.is_about { None } else { draft.first_token_ms(&self.store())? };
         Ok(DraftCount {
             tokens: counted.tokens,
+            first_token_ms,
+            hidden_pages,
             context_limit: counted.context_limit,
             can_think_or_not: counted.can_think_or_not,
             has_efforts: counted.has_efforts,

@@ -8,11 +8,12 @@ use contract::types::AttachmentKind;
 use documents::ExtractedText;
 use documents::pdf::scanned::has_text;
 use file_search::images::NamedImage;
+use file_search::project_files::with_late_pages;
 use file_search::scanned_pages::{page_records, read};
 use prompt::images::{not_seen, not_seen_pages};
 
-use super::Document;
 use super::images::can_see;
+use super::{Document, PromptGround, copies};
 use crate::App;
 
 impl App {
@@ -34,6 +35,15 @@ impl App {
         let responder = self.responder(model)?;
         let load = self.load_spec_for(&responder)?;
         Ok(can_see(&responder.reference(), &load))
+    }
+
+    /// Scanned pages of its project's files that a conversation has not been given, because its model could not see.
+    pub(crate) fn late_pages(&self, ground: &PromptGround) -> Result<Vec<Arc<Document>>> {
+        let Some(folder) = &ground.project else { return Ok(Vec::new()) };
+        let store = self.store();
+        let files = copies(&store, &with_late_pages(&store, folder, &ground.branch)?)?;
+        let can_see = !files.is_empty() && ground.sees();
+        Ok(files.into_iter().filter(|file| can_see && file.page_of.is_some()).collect())
     }
 
     /// The pages of a file as images.

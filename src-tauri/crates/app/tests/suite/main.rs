@@ -8,6 +8,7 @@ mod common;
 mod contexts;
 mod embeddings;
 mod exchange;
+mod first_token;
 mod guide;
 mod library;
 mod limits;

@@ -4,7 +4,9 @@
 use std::path::PathBuf;
 
 use app::App;
-use contract::types::{Attachment, DraftArgs, ProjectArgs, SendArgs, TurnEventKind};
+use contract::types::{
+    Attachment, DraftArgs, HiddenPages, HiddenPagesReason, ProjectArgs, SendArgs, TurnEventKind,
+};
 use serde_json::json;
 
 use crate::attachments::{messages, open, seeing};
@@ -122,9 +124,65 @@ fn scanned_pages_of_a_project_take_half_a_prompt_at_most() {
     assert_eq!(all.len(), 2 * n_files);
     let draft =
         DraftArgs { model: Some(model.clone()), folder: Some(folder.clone()), ..DraftArgs::default() };
+    let hidden = |model: &str| {
+        app.draft_count(&DraftArgs { model: Some(model.into()), ..draft.clone() }).unwrap().hidden_pages
+    };
+    let unseen = HiddenPages { count: 6, reason: HiddenPagesReason::Unseen };
+    assert_eq!((hidden(&model), hidden("starter")), (None, Some(unseen)));
     let page = app.draft_count(&draft).unwrap().attachments[n_files].tokens;
     // Half of it has room for five pages and a half. 8 tokens are left to the answer.
     app.settings_set("context", &json!(11 * page + 8)).unwrap();
     let (fewer, counted, sent) = begun(&app, &folder, &model);
     assert_eq!((&fewer[..], counted), (&all[..n_files + 5], sent));
+    assert_eq!(hidden(&model), Some(HiddenPages { count: 1, reason: HiddenPagesReason::NoRoom }));
+}
+
+#[test]
+fn a_model_that_sees_is_given_the_pages_that_an_earlier_one_was_not() {
+    let home = Home::new("project-scanned-late");
+    let app = open(&home, 4096);
+    let (model, _) = seeing(&app);
+    let folder = app.folder_add("Scans", None).unwrap().id;
+    app.project_set(&ProjectArgs { folder: folder.clone(), ..ProjectArgs::default() }).unwrap();
+    let files = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../pdf-pages/tests/files");
+    let path = files.join("mixed.pdf").display().to_string();
+    app.project_file_add_path(&folder, &path).unwrap();
+    // Of a message of a conversation: names of its files, its tokens as counted and as sent.
+    let say = |conversation: Option<&str>, model: &str| {
+        let (conversation, model) = (conversation.map(Into::into), Some(model.into()));
+        let (text, folder) = ("What is it?".to_owned(), Some(folder.clone()));
+        let draft = DraftArgs {
+            conversation: conversation.clone(),
+            model: model.clone(),
+            text: text.clone(),
+            folder: folder.clone(),
+            ..DraftArgs::default()
+        };
+        let counted = app.draft_count(&draft).unwrap().tokens;
+        let args = SendArgs { conversation, model, text, folder, ..SendArgs::default() };
+        let started = app.send(args).unwrap();
+        let events: Vec<_> = app.watch_turn(&started.turn, 0).unwrap().flatten().collect();
+        let TurnEventKind::Done { stats } = &events.last().unwrap().kind else { panic!("{events:?}") };
+        let sent = messages(&app, &started.conversation).into_iter();
+        let question = sent.rev().find(|message| message.id == started.user_message).unwrap();
+        let names: Vec<String> = question.attachments.into_iter().map(|file| file.name).collect();
+        (started.conversation, names, counted, stats.prompt_tokens)
+    };
+    let (id, names, counted, sent) = say(None, "starter");
+    assert_eq!((names, counted), (vec!["mixed.pdf".to_owned()], sent));
+    assert_eq!(say(Some(&id), "starter").1, Vec::<String>::new());
+    let (_, names, counted, n_late) = say(Some(&id), &model);
+    assert_eq!(
+        (&names[..], counted),
+        (&["page 2 of mixed.pdf", "page 4 of mixed.pdf"].map(Into::into)[..], n_late)
+    );
+    let (_, names, counted, sent) = say(Some(&id), &model);
+    assert_eq!((names, counted), (Vec::<String>::new(), sent), "once");
+    // An edited message keeps its pages, and they stay behind their names.
+    let late = messages(&app, &id).into_iter().find(|it| it.attachments.len() == 2).unwrap();
+    app.conversation_set_model(&id, &model).unwrap();
+    let edited = app.message_edit(&late.id, "What is it?").unwrap();
+    let events: Vec<_> = app.watch_turn(&edited.turn, 0).unwrap().flatten().collect();
+    let TurnEventKind::Done { stats } = &events.last().unwrap().kind else { panic!("{events:?}") };
+    assert_eq!(stats.prompt_tokens, n_late);
 }

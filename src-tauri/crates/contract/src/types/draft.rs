@@ -46,8 +46,33 @@ pub struct DraftCount {
     /// The count is an estimate: the vocabulary is elsewhere.
     #[ts(optional, as = "Option<bool>")]
     pub is_about: bool,
+    /// Expected time until the first token, by what this model took before. Absent: unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub first_token_ms: Option<u32>,
+    /// Scanned pages of the project's files that the model is not shown. Absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub hidden_pages: Option<HiddenPages>,
     /// Of each file of the draft.
     pub attachments: Vec<AttachmentCost>,
+}
+
+/// Scanned pages of a project's files that a prompt leaves out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+pub struct HiddenPages {
+    pub count: u32,
+    pub reason: HiddenPagesReason,
+}
+
+/// Why pages are left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+pub enum HiddenPagesReason {
+    /// The prompt has no room for them.
+    NoRoom,
+    /// The model can't see images.
+    Unseen,
 }
 
 /// The parts of a prompt before the draft, in tokens. The rest of `before` is messages.

@@ -116,6 +116,14 @@ pub struct TurnStats {
     #[serde(default)]
     #[ts(optional, as = "Option<f64>")]
     pub thought_ms: f64,
+    /// Tokens of the images that the vision tower saw for this answer. Those that it remembered are not among them.
+    #[serde(default)]
+    #[ts(optional, as = "Option<u32>")]
+    pub image_tokens: u32,
+    /// How long the tower took, before the prompt was read.
+    #[serde(default)]
+    #[ts(optional, as = "Option<f64>")]
+    pub image_ms: f64,
     /// The token counts are estimates.
     #[serde(default)]
     #[ts(optional, as = "Option<bool>")]

@@ -62,15 +62,25 @@ pub struct Times {
     pub arrived: Duration,
     /// How long its model took to load; zero if it was there.
     pub loading: Duration,
+    /// What its images took.
+    pub images: ImageTime,
     /// The prompt was handed to the model.
     pub submitted: Duration,
     pub first_token: Option<Duration>,
     pub last_token: Option<Duration>,
 }
 
+/// What the vision tower did for a prompt.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ImageTime {
+    /// Tokens of images that it did not remember.
+    pub n_tokens: usize,
+    pub took: Duration,
+}
+
 impl Times {
-    pub fn new(arrived: Duration, loading: Duration, submitted: Duration) -> Self {
-        Self { arrived, loading, submitted, first_token: None, last_token: None }
+    pub fn new(arrived: Duration, loading: Duration, images: ImageTime, submitted: Duration) -> Self {
+        Self { arrived, loading, images, submitted, first_token: None, last_token: None }
     }
 }
 
@@ -279,6 +289,8 @@ impl ActiveTurn {
             ttft_ms: times.first_token.map_or(0.0, |first| ms(first.saturating_sub(times.arrived))),
             prefill_tok_s: rate(computed, prefill),
             decode_tok_s: rate(done.n_generated.saturating_sub(1), decode),
+            image_tokens: count(times.images.n_tokens),
+            image_ms: ms(times.images.took),
             log: Ids { fingerprint: context.fingerprint.into(), ids },
             whole,
             is_about: false,

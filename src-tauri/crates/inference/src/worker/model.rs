@@ -230,7 +230,7 @@ impl LoadedModel {
                 (compacted, forget)
             }
         };
-        let mut prepared = self.prepare(&request.prompt, &request.chat, &now)?;
+        let (mut prepared, image_time) = self.prepare_timed(&request, &now, clock)?;
         prepared.ids.extend(&had);
         request.bounds.check_prompt(prepared.ids.len())?;
         if forget.is_none() {
@@ -240,7 +240,7 @@ impl LoadedModel {
         let splitter = ReplySplitter::new(&prepared.format, &prepared.text, &request.chat.tools);
         let number = self.next_number;
         self.next_number += 1;
-        let times = Times::new(arrived, loading, clock.monotonic());
+        let times = Times::new(arrived, loading, image_time, clock.monotonic());
         self.begins(times.submitted, request.keeping.as_ref());
         let conversation = request.conversation.as_deref();
         let asked = Request {

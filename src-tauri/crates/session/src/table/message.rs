@@ -228,6 +228,16 @@ pub(crate) fn all(db: &Connection, conversation: &str) -> Result<Vec<MessageRow>
     super::readable_rows(rows)
 }
 
+/// `stats` of the newest answers of a model, newest first, as far as they are among the newest `n_looked_at` messages of
+/// all conversations. The limit bounds the time: no index leads to a model's messages.
+pub(crate) fn newest_stats(db: &Connection, model: &str, n: u32, n_looked_at: u32) -> Result<Vec<String>> {
+    let sql = "SELECT stats FROM message WHERE position > (SELECT MAX(position) FROM message) - ?3
+               AND model = ?1 AND stats IS NOT NULL ORDER BY position DESC LIMIT ?2";
+    let mut statement = db.prepare_cached(sql)?;
+    let stats = statement.query_map(params![model, n, n_looked_at], |row| row.get(0))?;
+    super::readable_rows(stats)
+}
+
 pub(crate) fn newest_child(db: &Connection, id: &str) -> Result<Option<String>> {
     let sql = "SELECT id FROM message WHERE parent = ?1 AND gone IS NULL ORDER BY position DESC LIMIT 1";
     Ok(db.prepare_cached(sql)?.query_row([id], |row| row.get(0)).optional()?)

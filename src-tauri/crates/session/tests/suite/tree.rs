@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::common::{Folder, MARKER, answer, ask, branch, clock, found_in, piece, say};
 use io::{Clock, RealIo};
-use session::{CompactionRow, MessageState, NewTurn, Session};
+use session::{CompactionRow, MessageState, NewTurn, Session, TurnEnding};
 
 /// Version and versions of a message of the active branch.
 fn version(session: &Session, id: &str, at: usize) -> (u32, u32) {
@@ -396,4 +396,31 @@ fn the_trash_empties_itself_in_the_end_and_leaves_nothing() {
     assert_eq!(branch(&session, &kept.conversation), ["Q1", "A1"]);
     assert_eq!(found_in(&folder.0, MARKER.as_bytes()), [""; 0]);
     assert!(clock.now_utc_ms() > 0);
+}
+
+#[test]
+fn figures_are_those_of_the_newest_answers_of_a_model() {
+    let folder = Folder::new("stats");
+    let mut session = folder.session();
+    assert_eq!(session.newest_stats("starter").unwrap(), Vec::<String>::new());
+    let mut answered = |model: &str, stats: Option<&str>| {
+        let new = NewTurn::Message { conversation: None, title: "t", text: "Q", attachments: None };
+        let started = session.start(new, model).unwrap();
+        let ending = TurnEnding {
+            state: MessageState::Complete,
+            text: "A",
+            reasoning: "",
+            tool_calls: None,
+            stats: stats.map(Into::into),
+            error: None,
+            log: None,
+        };
+        session.finish(&started.assistant_message, &ending).unwrap();
+    };
+    answered("starter", Some("1"));
+    answered("other", Some("2"));
+    answered("starter", None);
+    answered("starter", Some("3"));
+    assert_eq!(session.newest_stats("starter").unwrap(), ["3", "1"]);
+    assert_eq!(session.newest_stats("other").unwrap(), ["2"]);
 }

@@ -1,20 +1,28 @@
 //! Images of prompts: decoded, prepared and seen by the vision tower, once each.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use engine::vision::ImageKey;
 use engine::{CpuPrecision, LoadOptions, Model, TokenId, VisionFile};
+use io::Clock;
 use vision::{DecodeLimits, ImageSettings, PictureSize, decode};
 use weights::WeightFile;
 
 use super::LoadedModel;
 use crate::vision_file::VisionSource;
-use contract::protocol::{ChatOptions, LoadSpec, ModelRef, Prompt, PromptImage, PromptMessage};
+use crate::worker::active_turn::ImageTime;
+use contract::protocol::{
+    ChatOptions, GenerateRequest, LoadSpec, ModelRef, Prompt, PromptImage, PromptMessage,
+};
 use contract::{Error, ErrorKind, Result};
 use prompt::image_runs::ImageInput;
 use prompt::images::{bytes_of, key_of, not_seen, settings_for, unusable};
 use prompt::render::{PreparedPrompt, Vocabulary, no_vocabulary};
+
+/// Tokens of the rows of images, by `key_of`.
+pub type SeenTokens = HashMap<String, Vec<TokenId>>;
 
 /// How a model takes images. None: it can't see. An error: why it can't, though it has a tower.
 pub type VisionSettings = Result<Option<ImageSettings>>;
@@ -54,40 +62,67 @@ impl LoadedModel {
         chat: &ChatOptions,
         now: &str,
     ) -> Result<PreparedPrompt> {
-        let seen = self.see(prompt.messages())?;
-        let vocabulary =
-            Vocabulary { interrupt: Some(&self.interrupt), ..self.vocabulary(now, Some(&seen))? };
+        let (seen, _) = self.see(prompt.messages())?;
+        self.prepare_seen(prompt, chat, now, &seen)
+    }
+
+    /// As `prepare`, with what the tower took.
+    pub(super) fn prepare_timed(
+        &mut self,
+        request: &GenerateRequest,
+        now: &str,
+        clock: &dyn Clock,
+    ) -> Result<(PreparedPrompt, ImageTime)> {
+        let began = clock.monotonic();
+        let (seen, n_tokens) = self.see(request.prompt.messages())?;
+        let took = if n_tokens > 0 { clock.monotonic().saturating_sub(began) } else { Duration::ZERO };
+        let prepared = self.prepare_seen(&request.prompt, &request.chat, now, &seen)?;
+        Ok((prepared, ImageTime { n_tokens, took }))
+    }
+
+    /// A prompt whose images were `seen`.
+    fn prepare_seen(
+        &self,
+        prompt: &Prompt,
+        chat: &ChatOptions,
+        now: &str,
+        seen: &SeenTokens,
+    ) -> Result<PreparedPrompt> {
+        let vocabulary = Vocabulary { interrupt: Some(&self.interrupt), ..self.vocabulary(now, Some(seen))? };
         vocabulary.prepare(prompt, chat)
     }
 
-    /// Has the tower see the images of a prompt that it doesn't remember. Returns the tokens of their rows, by
-    /// `key_of`.
+    /// Has the tower see the images of a prompt that it doesn't remember. Returns the tokens of the rows of all, and the
+    /// number of those that it did not remember.
     ///
     /// Errors: `model.no_images`, `image.*`, `kernels.interrupted`.
-    fn see(&mut self, messages: &[PromptMessage]) -> Result<HashMap<String, Vec<TokenId>>> {
-        let mut seen = HashMap::new();
+    fn see(&mut self, messages: &[PromptMessage]) -> Result<(SeenTokens, usize)> {
+        let (mut seen, mut new) = (SeenTokens::new(), HashSet::new());
         let images: Vec<&PromptImage> = messages.iter().flat_map(|message| &message.images).collect();
         if images.is_empty() {
-            return Ok(seen);
+            return Ok((seen, 0));
         }
         let Self { vision, model, reference, .. } = self;
         let settings = vision.as_ref().map_err(Clone::clone)?.as_ref();
         let settings = settings.ok_or_else(|| not_seen(&reference.id))?;
         for image in &images {
-            look_at(model, &settings_for(image, settings), image)?;
+            if look_at(model, &settings_for(image, settings), image)? {
+                new.insert(key_of(image));
+            }
         }
         for image in images {
             let tokens = remembered(model, &settings_for(image, settings), image)?.ok_or_else(too_many)?;
             seen.insert(key_of(image), tokens);
         }
-        Ok(seen)
+        let n_new = new.iter().filter_map(|key| seen.get(key)).map(Vec::len).sum();
+        Ok((seen, n_new))
     }
 
     /// `now` as templates want it.
     pub(super) fn vocabulary<'a>(
         &'a self,
         now: &'a str,
-        seen: Option<&'a HashMap<String, Vec<TokenId>>>,
+        seen: Option<&'a SeenTokens>,
     ) -> Result<Vocabulary<'a>> {
         let tokenizer = self.model.tokenizer().ok_or_else(|| no_vocabulary(&self.reference.id))?;
         let info = self.model.info();
@@ -107,7 +142,7 @@ impl LoadedModel {
 /// How prompts are made with images that were `seen`.
 pub fn image_input<'a>(
     settings: &'a VisionSettings,
-    seen: Option<&'a HashMap<String, Vec<TokenId>>>,
+    seen: Option<&'a SeenTokens>,
 ) -> Result<Option<ImageInput<'a>>> {
     let settings = settings.as_ref().map_err(Clone::clone)?;
     Ok(settings.as_ref().map(|settings| ImageInput { settings, tokens: seen }))
@@ -130,12 +165,12 @@ fn remembered(
     Ok(model.image_tokens(&ImageKey::of_picture(&hash_of(image)?, settings)))
 }
 
-/// Has the tower see a picture, unless its rows are held.
-fn look_at(model: &mut Model, settings: &ImageSettings, image: &PromptImage) -> Result<()> {
+/// Has the tower see a picture, unless its rows are held. Returns whether it had to.
+fn look_at(model: &mut Model, settings: &ImageSettings, image: &PromptImage) -> Result<bool> {
     let expected = PictureSize::new(image.width as usize, image.height as usize);
     settings.layout(expected).map_err(|error| unusable(&error))?;
     if remembered(model, settings, image)?.is_some() {
-        return Ok(());
+        return Ok(false);
     }
     let bytes = bytes_of(image)?;
     let picture = decode(&bytes, &DecodeLimits::default()).map_err(|error| unusable(&error))?;
@@ -145,7 +180,7 @@ fn look_at(model: &mut Model, settings: &ImageSettings, image: &PromptImage) -> 
         return Err(Error::bug(format!("an image of {expected} pixels turned out to have {size}")));
     }
     model.embed_picture(&hash_of(image)?, &picture, settings)?;
-    Ok(())
+    Ok(true)
 }
 
 fn too_many() -> Error {
