@@ -10,10 +10,12 @@ use super::fault::{Fault, broken, malformed, too_large, web_page};
 use super::http::Answer;
 use super::progress::TurnProgress;
 use super::refusal::failed_in_stream;
-use super::server_words::is_web_page;
+use super::server_words::{is_web_page, may_be_web_page};
 
 /// Longest answer that comes as one.
 const MAX_WHOLE_BYTES: usize = 8 << 20;
+
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// As much of a web page as its title is looked for in.
 const MAX_PAGE_BYTES: usize = 64 << 10;
@@ -24,7 +26,7 @@ const MAX_OPENING_CHARS: usize = 200;
 /// How the bytes of an answer are put together.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Framing {
-    /// Only white space so far.
+    /// So far only white space, or what may become a web page.
     #[default]
     Unknown,
     Events,
@@ -57,12 +59,7 @@ impl AnswerReader {
             self.framing = framing_of(&self.head[self.n_blank..]);
         }
         match self.framing {
-            Framing::Events => {
-                let head = std::mem::take(&mut self.head);
-                self.opening = String::from_utf8_lossy(&head).chars().take(MAX_OPENING_CHARS).collect();
-                self.events = Events::lenient();
-                return self.events.push(&head);
-            }
+            Framing::Events => return self.begin_events(),
             Framing::WebPage => self.head.truncate(MAX_PAGE_BYTES),
             Framing::Unknown | Framing::Objects if self.head.len() > MAX_WHOLE_BYTES => return Err(TooLong),
             Framing::Unknown | Framing::Objects => {}
@@ -70,10 +67,21 @@ impl AnswerReader {
         Ok(Vec::new())
     }
 
+    fn begin_events(&mut self) -> Result<Vec<String>, TooLong> {
+        self.framing = Framing::Events;
+        let head = std::mem::take(&mut self.head);
+        self.opening = String::from_utf8_lossy(&head).chars().take(MAX_OPENING_CHARS).collect();
+        self.events = Events::lenient();
+        self.events.push(&head)
+    }
+
     /// Ends the answer: the data of the events that have not been given yet.
     pub fn end(&mut self) -> Result<Vec<String>, TooLong> {
-        let mut events = std::mem::take(&mut self.events);
         let mut data = Vec::new();
+        if self.framing == Framing::Unknown && self.n_blank < self.head.len() {
+            data = self.begin_events()?;
+        }
+        let mut events = std::mem::take(&mut self.events);
         if self.framing == Framing::Objects {
             let text = String::from_utf8_lossy(&self.head).into_owned();
             if lenient_json::parse(text.trim_start_matches('\u{feff}')).is_ok() {
@@ -91,13 +99,17 @@ impl AnswerReader {
     }
 }
 
+/// `head`: without white space at its start. The same however its bytes are cut.
 fn framing_of(head: &[u8]) -> Framing {
+    let is_cut_mark = !head.is_empty() && BYTE_ORDER_MARK.starts_with(head);
     let text = String::from_utf8_lossy(head);
     let text = text.trim_start_matches('\u{feff}').trim_start();
     match text.chars().next() {
         None => Framing::Unknown,
+        Some(_) if is_cut_mark => Framing::Unknown,
         Some('{' | '[') => Framing::Objects,
         Some('<') if is_web_page(text) => Framing::WebPage,
+        Some('<') if may_be_web_page(text) => Framing::Unknown,
         Some(_) => Framing::Events,
     }
 }
@@ -194,10 +206,16 @@ mod tests {
         check("{\"a\":1}\n\ndata: {\"b\":2}\n\n", &["{\"a\":1}", "{\"b\":2}"]);
         check("", &[]);
         check("Service unavailable", &[]);
-        for page in ["<!doctype html><title>Sign in</title>", "\n<html>"] {
+        check("<", &[]);
+        check("<!doc\n\ndata: {\"a\":1}\n\n", &["{\"a\":1}"]);
+        check("\u{feff}{\"a\":1}", &["\u{feff}{\"a\":1}"]);
+        let pages =
+            ["<!doctype html><title>Sign in</title>\n{\"a\":1}\n\n", "\n<html>", "\u{feff}<!-- in -->"];
+        for (page, n) in pages.iter().flat_map(|page| [1, 2, 4, page.len()].map(|n| (page, n))) {
             let mut reader = AnswerReader::default();
-            assert!(reader.push(page.as_bytes()).unwrap().is_empty() && reader.end().unwrap().is_empty());
-            assert_eq!(reader.page().as_deref(), Some(page));
+            let given = page.as_bytes().chunks(n).all(|piece| reader.push(piece).unwrap().is_empty());
+            assert!(given && reader.end().unwrap().is_empty(), "{page:?} by {n}");
+            assert_eq!(reader.page().as_deref(), Some(*page), "{page:?} by {n}");
         }
     }
 

@@ -180,13 +180,25 @@ fn is_said(value: &Value) -> bool {
     }
 }
 
+/// How pages for people begin, in lower case.
+const PAGE_STARTS: [&str; 10] =
+    ["<!doctype", "<html", "<head", "<body", "<!--", "<script", "<title", "<?xml", "<center", "<h1"];
+
 /// Whether a text is a page for people.
 pub fn is_web_page(text: &str) -> bool {
+    let start = lower_start(text);
+    PAGE_STARTS.iter().any(|tag| start.starts_with(tag))
+}
+
+/// Whether a text that has only come in part may be the beginning of such a page.
+pub fn may_be_web_page(text: &str) -> bool {
+    let start = lower_start(text);
+    PAGE_STARTS.iter().any(|tag| tag.starts_with(&start))
+}
+
+fn lower_start(text: &str) -> String {
     let start: String = text.trim_start_matches('\u{feff}').trim_start().chars().take(64).collect();
-    let start = start.to_ascii_lowercase();
-    ["<!doctype", "<html", "<head", "<body", "<!--", "<script", "<title", "<?xml", "<center", "<h1"]
-        .iter()
-        .any(|tag| start.starts_with(tag))
+    start.to_ascii_lowercase()
 }
 
 /// Returns the title of a web page, or its first heading.
