@@ -190,7 +190,7 @@ fn a_converted_model_sees_as_its_repository_does() {
 }
 
 /// Repositories whose tower and language model `nook convert` writes.
-const CONVERTED: &[&str] = &["gemma3", "gemma4", "gemma4_e", "lfm2_vl", "mistral3"];
+pub const CONVERTED: &[&str] = &["gemma3", "gemma4", "gemma4_e", "lfm2_vl", "mistral3"];
 
 #[test]
 fn an_image_is_timed_beside_as_many_tokens_of_text() {

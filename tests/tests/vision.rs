@@ -7,6 +7,7 @@ use serde_json::Value;
 use test_support::{Missing, largest_difference, skip_part};
 
 use crate::cli::Home;
+use crate::seeing::CONVERTED;
 
 /// Families whose models are in the project itself.
 const SMALL: [&str; 2] = ["gemma3", "qwen3_5"];
@@ -35,6 +36,12 @@ fn picture() -> String {
 
 fn text(path: &Path) -> String {
     path.to_str().unwrap().to_owned()
+}
+
+fn image_files(prompt: &Value) -> Vec<String> {
+    let images = reference_dir().join("vision/images");
+    let names = prompt["images"].as_array().unwrap().iter();
+    names.map(|name| text(&images.join(name.as_str().unwrap()))).collect()
 }
 
 fn json(path: &Path) -> Value {
@@ -110,19 +117,13 @@ fn the_tokens_of_a_size_are_those_of_the_published_processors() {
 #[test]
 fn logits_after_pictures_are_those_of_transformers() {
     let home = Home::new();
-    let images = reference_dir().join("vision/images");
     for family in families() {
         let folder = folder(family);
         let reference = json(&folder.join("ref.hf.json"));
         let (shape, last) = npy(&folder.join("ref.hf.last.npy"));
         for (prompt, last) in reference["prompts"].as_array().unwrap().iter().zip(last.chunks_exact(shape[1]))
         {
-            let files: Vec<String> = prompt["images"]
-                .as_array()
-                .unwrap()
-                .iter()
-                .map(|name| text(&images.join(name.as_str().unwrap())))
-                .collect();
+            let files = image_files(prompt);
             // Of JPEG files the pixels differ by a level; one prompt of each kind is enough.
             let name = prompt["name"].as_str().unwrap();
             let is_exact = files.iter().all(|file| file.ends_with(".png"));
@@ -137,6 +138,36 @@ fn logits_after_pictures_are_those_of_transformers() {
             let off = largest_difference(&numbers(&report["positions"][0]["logits"]), last);
             assert!(off < CLOSE_LOGITS, "{family} {name}: {off}");
         }
+    }
+}
+
+/// Most that the mean error of logits after images may be of that without, in a file with quantized weights.
+const MAX_ERROR_RATIO: f64 = 1.25;
+
+#[test]
+fn quantized_models_err_after_images_little_more_than_after_text() {
+    let home = Home::new();
+    let families: &[&str] = if reference_is_small() { &["gemma3"] } else { CONVERTED };
+    for family in families {
+        let source = folder(family);
+        let out = text(&home.0.join(format!("{family}-q8_0.gguf")));
+        home.json(&["convert", &text(&source), "--out", &out, "--dtype", "q8_0"]);
+        let reference = json(&source.join("ref.hf.json"));
+        let (shape, last) = npy(&source.join("ref.hf.last.npy"));
+        // After text, and after images.
+        let mut errors = [Vec::new(), Vec::new()];
+        for (prompt, last) in reference["prompts"].as_array().unwrap().iter().zip(last.chunks_exact(shape[1]))
+        {
+            let files = image_files(prompt);
+            let ids = prompt["tokens"].to_string();
+            let mut args = vec!["logits", "--model", &out, "--ids", &ids, "--backend", "scalar"];
+            files.iter().for_each(|file| args.extend(["--image", file.as_str()]));
+            let found = numbers(&home.json(&args)["positions"][0]["logits"]);
+            let sum: f64 = found.iter().zip(last).map(|(a, b)| f64::from((a - b).abs())).sum();
+            errors[usize::from(!files.is_empty())].push(sum / last.len() as f64);
+        }
+        let [of_text, of_images] = errors.map(|all| all.iter().sum::<f64>() / all.len() as f64);
+        assert!(of_text > 0.0 && of_images <= MAX_ERROR_RATIO * of_text, "{family}: {of_images}, {of_text}");
     }
 }
 
