@@ -181,7 +181,8 @@ fn join_parts(
     let parts = app.api_objects(PART, &owner.0, Some(id))?;
     if let Some(unknown) = ids.iter().find(|id| !parts.iter().any(|part| part.id == **id)) {
         let message = format!("The upload has no part with the id {unknown}.");
-        return Err(Error::not_found(
+        // The upload is there: the request is wrong, not its address.
+        return Err(Error::input(
             "upload.no_part",
             message,
             "Name the parts that were added to this upload.",

@@ -163,7 +163,7 @@ fn parts_become_a_file_in_the_order_that_the_client_names() {
         server.ask("POST", &format!("/v1/uploads/{id}/complete"), &json!({ "part_ids": ids }))
     };
     assert_eq!(complete(&id, &[&parts[0]]).status, 409, "a part is missing");
-    assert_eq!(complete(&id, &[&"part_x".to_owned()]).status, 404);
+    assert_eq!(complete(&id, &[&"part_x".to_owned()]).status, 400);
     let done = complete(&id, &[&parts[1], &parts[0]]).json();
     assert_eq!((&done["status"], &done["file"]["bytes"]), (&json!("completed"), &json!(5)), "{done}");
     let file = done["file"]["id"].as_str().unwrap();
