@@ -33,21 +33,22 @@ fn read_pieces<'a>(
     reply: &mut Reply,
     whole: &mut Delta,
 ) -> Option<()> {
-    let mut take = |data: &str, reply: &mut Reply| -> Result<(), Wrong> {
-        whole.append(reply.take(data)?);
+    let mut take = |events: Vec<String>, reply: &mut Reply| -> Result<(), Wrong> {
+        for data in events {
+            if reply.is_done {
+                break;
+            }
+            whole.append(reply.take(&data)?);
+        }
         Ok(())
     };
     for piece in pieces {
-        for data in reader.push(piece).ok()? {
-            take(&data, reply).ok()?;
-        }
         if reply.is_done {
             break;
         }
+        take(reader.push(piece).ok()?, reply).ok()?;
     }
-    for data in reader.end().ok()? {
-        take(&data, reply).ok()?;
-    }
+    take(reader.end().ok()?, reply).ok()?;
     whole.append(reply.rest());
     Some(())
 }

@@ -118,19 +118,25 @@ fn framing_of(head: &[u8]) -> Framing {
 pub async fn read_answer(answer: &mut Answer, progress: &mut TurnProgress<'_>) -> Result<(), Fault> {
     let place = progress.place.clone();
     let mut reader = AnswerReader::default();
-    while let Some(bytes) = answer.next().await? {
-        for data in reader.push(&bytes).map_err(|_| too_large(&place))? {
-            take(progress, &place, |reply| reply.take(&data))?;
-        }
+    while !progress.reply.is_done
+        && let Some(bytes) = answer.next().await?
+    {
+        take_events(progress, &place, reader.push(&bytes).map_err(|_| too_large(&place))?)?;
+    }
+    take_events(progress, &place, reader.end().map_err(|_| too_large(&place))?)?;
+    take(progress, &place, |reply| Ok(reply.rest()))?;
+    check_end(&reader, progress)
+}
+
+/// Takes events up to the end mark. What follows it, in the same piece or another, is no part of the answer.
+fn take_events(progress: &mut TurnProgress<'_>, place: &str, events: Vec<String>) -> Result<(), Fault> {
+    for data in events {
         if progress.reply.is_done {
             break;
         }
+        take(progress, place, |reply| reply.take(&data))?;
     }
-    for data in reader.end().map_err(|_| too_large(&place))? {
-        take(progress, &place, |reply| reply.take(&data))?;
-    }
-    take(progress, &place, |reply| Ok(reply.rest()))?;
-    check_end(&reader, progress)
+    Ok(())
 }
 
 /// Some servers leave the end mark out, but none the reason.
