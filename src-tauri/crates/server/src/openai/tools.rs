@@ -40,13 +40,8 @@ pub fn tool_set(fields: Fields<'_>) -> Result<ToolSet> {
 /// Rejects tools that OpenAI's servers run themselves; takes functions in the form of chat completions or of responses.
 fn functions_only(list: &Value) -> Result<Value> {
     let Some(tools) = list.as_array() else { return Ok(list.clone()) };
-    let kind_of = |tool: &Value| match tool.get("type") {
-        None => Ok("function".to_owned()),
-        Some(Value::String(kind)) => Ok(kind.clone()),
-        Some(_) => Err(OpenAiFault::invalid("tools", "`tools` contains a tool whose `type` is no text.")),
-    };
-    let function = |tool: &Value| match kind_of(tool)?.as_str() {
-        "function" if tool.get("function").is_none() && tool.get("name").is_some() => {
+    let function = |tool: &Value| match tool.get("type").map(Value::as_str) {
+        None | Some(Some("function")) if tool.get("function").is_none() && tool.get("name").is_some() => {
             let mut function = json!({ "name": tool["name"] });
             for key in ["description", "parameters", "strict"] {
                 if let Some(value) = tool.get(key).filter(|value| !value.is_null()) {
@@ -55,8 +50,11 @@ fn functions_only(list: &Value) -> Result<Value> {
             }
             Ok(json!({ "type": "function", "function": function }))
         }
-        "function" => Ok(tool.clone()),
-        kind => Err(unsupported(
+        None | Some(Some("function")) => Ok(tool.clone()),
+        Some(None) => {
+            Err(OpenAiFault::invalid("tools", "`tools` contains a tool whose `type` is not a string."))
+        }
+        Some(Some(kind)) => Err(unsupported(
             "tools",
             format!("`tools` contains a tool of type {kind}. Only functions are supported."),
         )),
