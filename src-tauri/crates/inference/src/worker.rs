@@ -8,11 +8,11 @@ mod channel;
 pub mod checkpoint_store;
 mod count;
 mod embed;
+mod file_jobs;
 mod gap_tokens;
 mod kv_contexts;
 mod loading;
 mod model;
-mod page_images;
 pub mod pipe;
 mod resume;
 mod run_facts;
@@ -39,11 +39,11 @@ use contract::protocol::{
 };
 use count::Counter;
 use embed::{Embedding, TextJob};
+use file_jobs::PageJobs;
 use loading::{LOOK_EVERY, LoadJob};
 use model::LoadedModel;
 pub use model::gpu_notices::told as gpu_notice;
 use model::logprobs;
-use page_images::PageJobs;
 
 /// Why a worker ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
