@@ -295,7 +295,7 @@ impl App {
     /// Reads, looks through and names a file.
     pub(crate) fn read_file(&self, name: &str, bytes: &[u8]) -> Result<Document> {
         let name = file_name::clean(name);
-        let image = read_image(bytes).map_err(|error| {
+        let image = read_image(bytes, |file| self.image_info(file)).map_err(|error| {
             let message = format!("{name} can't be attached: {}", error.message());
             Error::new(error.kind, error.code(), message, error.remedy())
         })?;

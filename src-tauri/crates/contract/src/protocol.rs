@@ -24,7 +24,7 @@ use crate::Error;
 pub use crate::ModelFacts as Facts;
 use crate::limits::Bounds;
 pub use crate::types::Finish;
-use crate::types::GuideReply;
+use crate::types::{GuideReply, ImageInfo};
 pub use crate::{Sampling, Speculation};
 pub use compaction::{CompactedRange, Compression, SummaryTask, SummaryText};
 pub use constraint::Constraint;
@@ -169,6 +169,11 @@ pub enum WorkerRequest {
         request: u64,
         render: Box<RenderRequest>,
     },
+    /// Requests the size and the thumbnail of an image's file.
+    ReadImage {
+        request: u64,
+        file: Base64Text,
+    },
     Stop,
 }
 
@@ -191,6 +196,7 @@ impl WorkerRequest {
             | Self::Embed { .. }
             | Self::Rank { .. }
             | Self::RenderPages { .. }
+            | Self::ReadImage { .. }
             | Self::Stop => return false,
         };
         matches!(model.location, Location::Remote { .. })
@@ -292,6 +298,11 @@ pub enum WorkerEvent {
     PageImages {
         request: u64,
         outcome: Result<PageImages, Error>,
+    },
+    /// None: the file is no image.
+    ImageInfo {
+        request: u64,
+        outcome: Result<Option<ImageInfo>, Error>,
     },
     Checkpoints(Box<Checkpoints>),
     /// The resource use of a turn that ended.

@@ -6,21 +6,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use contract::Result;
-use contract::protocol::{ImageDetail, ImageSource, PromptImage};
+use contract::protocol::{Base64Text, ImageDetail, ImageSource, PromptImage};
 use contract::types::{Attachment, AttachmentKind, ImageInfo};
 use documents::{base64, blocks, sha256};
-use prompt::images::unusable;
 use serde::{Deserialize, Serialize};
 use session::images::image_folder;
 use session::{AttachmentRow, BranchMessage, Session};
-use vision::{DecodeLimits, ThumbnailFormat, VisionErrorKind, decode, measure, thumbnail};
+use vision::has_image_head;
 
 use crate::citations::is_image;
-
-/// Pixels of a thumbnail's longer side: twice what is shown, for dense screens.
-const THUMBNAIL_SIDE: usize = 384;
-/// Enough for a photo of that size; about 15 KB.
-const THUMBNAIL_QUALITY: u8 = 75;
 
 /// What is kept of an image beside its original.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,6 +57,12 @@ pub fn place(images: Vec<NamedImage>) -> (Vec<String>, Vec<PromptImage>) {
 }
 
 impl ImageRecord {
+    /// Of an original.
+    pub fn new(bytes: &[u8], info: ImageInfo) -> Self {
+        let ImageInfo { width, height, thumbnail } = info;
+        Self { sha256: sha256(bytes), width, height, thumbnail, page: None }
+    }
+
     /// Reads the record of a document. None: it is none.
     pub fn parse(text: &str) -> Option<Self> {
         serde_json::from_str(text).ok()
@@ -82,31 +82,18 @@ impl ImageRecord {
     }
 }
 
-/// The record and the original of a file. None: it is no image.
+/// The record and the original of a file. None: it is no image. `info_of` decodes files in base64 that begin as images do.
 ///
-/// Errors: an image that is damaged or too large.
-pub fn read_image(bytes: &[u8]) -> Result<Option<(ImageRecord, Arc<[u8]>)>> {
-    let limits = DecodeLimits::default();
-    match measure(bytes, &limits) {
-        Ok(_) => {}
-        // Two letters alone tell a BMP: it may be a text.
-        Err(error) if error.kind == VisionErrorKind::UnknownFormat || bytes.starts_with(b"BM") => {
-            return Ok(None);
-        }
-        Err(error) => return Err(unusable(&error)),
+/// Errors: those of `info_of`.
+pub fn read_image(
+    bytes: &[u8],
+    info_of: impl FnOnce(Base64Text) -> Result<Option<ImageInfo>>,
+) -> Result<Option<(ImageRecord, Arc<[u8]>)>> {
+    if !has_image_head(bytes) {
+        return Ok(None);
     }
-    let picture = decode(bytes, &limits).map_err(|error| unusable(&error))?;
-    let format = ThumbnailFormat::Jpeg { quality: THUMBNAIL_QUALITY };
-    let small = thumbnail(&picture, THUMBNAIL_SIDE, format).map_err(|error| unusable(&error))?;
-    let side = |side: usize| u32::try_from(side).unwrap_or(u32::MAX);
-    let record = ImageRecord {
-        sha256: sha256(bytes),
-        width: side(picture.size().width),
-        height: side(picture.size().height),
-        thumbnail: format!("data:image/jpeg;base64,{}", base64::encode(&small)),
-        page: None,
-    };
-    Ok(Some((record, bytes.into())))
+    let info = info_of(Base64Text(base64::encode(bytes).into()))?;
+    Ok(info.map(|info| (ImageRecord::new(bytes, info), bytes.into())))
 }
 
 /// What an image becomes that a model isn't shown.

@@ -8,7 +8,7 @@ use contract::{Error, Result};
 use documents::pdf::scanned;
 use documents::{ExtractError, ExtractedText, base64, extract};
 
-use crate::images::{ImageRecord, read_image};
+use crate::images::ImageRecord;
 
 /// The text of a file, with notes in the place of scanned pages, and the images of those, which `draw` makes.
 ///
@@ -46,12 +46,11 @@ pub fn read(
 pub type PageRecord = (String, ImageRecord, Arc<[u8]>);
 
 /// The pages of `file` as they are kept.
-pub fn page_records(file: &str, pages: &PageImages) -> Result<Vec<PageRecord>> {
+pub fn page_records(file: &str, pages: &PageImages) -> Vec<PageRecord> {
     let record = |page: &contract::protocol::PageImage| {
         let bytes = base64::decode(&page.file.0).unwrap_or_default();
-        let image = read_image(&bytes)?.ok_or_else(|| Error::bug("a page is no image"))?;
-        let record = ImageRecord { page: Some(page.page), ..image.0 };
-        Ok((scanned::page_name(page.page, file), record, image.1))
+        let record = ImageRecord { page: Some(page.page), ..ImageRecord::new(&bytes, page.info.clone()) };
+        (scanned::page_name(page.page, file), record, bytes.into())
     };
     pages.images.iter().map(record).collect()
 }
@@ -74,6 +73,9 @@ pub fn refused(name: &str, problem: &ExtractError) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use contract::protocol::PageImage;
+    use contract::types::ImageInfo;
+
     use super::*;
 
     /// A page that is drawn as one black pixel.
@@ -85,7 +87,8 @@ mod tests {
     }
 
     fn drawn(pages: &[u32], left_out: &[u32]) -> PageImages {
-        let image = |page: &u32| contract::protocol::PageImage { page: *page, file: Base64Text(PNG.into()) };
+        let info = ImageInfo { width: 1, height: 1, thumbnail: String::new() };
+        let image = |page: &u32| PageImage { page: *page, file: Base64Text(PNG.into()), info: info.clone() };
         PageImages { images: pages.iter().map(image).collect(), left_out: left_out.to_vec() }
     }
 
@@ -101,7 +104,7 @@ mod tests {
         assert!(pages[1].contains("It is an image") && pages[3].contains("could not be read"), "{pages:?}");
         assert_eq!(pages[4], "Recognized by a scanner.");
         assert_eq!(describe(&read.text, 1), Some(ScannedPages { images: 1, left_out: 1, is_all: false }));
-        let records = page_records("a.pdf", &images).unwrap();
+        let records = page_records("a.pdf", &images);
         let [(name, record, original)] = &records[..] else { panic!("{records:?}") };
         assert_eq!((name.as_str(), record.page, record.width), ("page 2 of a.pdf", Some(2), 1));
         assert_eq!(Some(original.to_vec()), base64::decode(PNG));

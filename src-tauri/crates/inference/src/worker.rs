@@ -39,7 +39,7 @@ use contract::protocol::{
 };
 use count::Counter;
 use embed::{Embedding, TextJob};
-use file_jobs::PageJobs;
+use file_jobs::{FileJob, FileJobs};
 use loading::{LOOK_EVERY, LoadJob};
 use model::LoadedModel;
 pub use model::gpu_notices::told as gpu_notice;
@@ -84,7 +84,7 @@ pub fn run_within(
         waiting,
         counter: None,
         embedding: None,
-        page_jobs: PageJobs::default(),
+        file_jobs: FileJobs::default(),
         may_store,
         hits,
     };
@@ -99,7 +99,7 @@ pub fn run_within(
         }
         worker.hear_loading();
         worker.hear_embedded();
-        worker.hear_page_images();
+        worker.send_file_replies();
         worker.tell_checkpoints();
     }
     End::NobodyListens
@@ -124,8 +124,8 @@ struct Worker<'a> {
     counter: Option<Counter>,
     /// The model that makes vectors.
     embedding: Option<Embedding>,
-    /// PDFs whose pages are being drawn.
-    page_jobs: PageJobs,
+    /// Attached files that are being decoded.
+    file_jobs: FileJobs,
     /// Something of a context may have to be stored.
     may_store: bool,
     /// Of models that have gone.
@@ -150,7 +150,7 @@ impl Worker<'_> {
         let now = self.clock.monotonic();
         let idle = self.models.iter().filter_map(LoadedModel::next_idle).min();
         let idle = idle.map(|at| at.saturating_sub(now));
-        let wait = if self.bringing.is_some() || self.is_embedding() || self.page_jobs.is_busy() {
+        let wait = if self.bringing.is_some() || self.is_embedding() || self.file_jobs.is_busy() {
             Some(LOOK_EVERY)
         } else {
             self.unload_due().into_iter().chain(idle).min()
@@ -236,7 +236,12 @@ impl Worker<'_> {
                 let outcome = self.fit(&fit);
                 self.say(WorkerEvent::FitOutcome { request, outcome });
             }
-            WorkerRequest::RenderPages { request, render } => self.page_jobs.start(request, *render),
+            WorkerRequest::RenderPages { request, render } => {
+                self.file_jobs.start(request, FileJob::Pages(render));
+            }
+            WorkerRequest::ReadImage { request, file } => {
+                self.file_jobs.start(request, FileJob::Image(file));
+            }
             WorkerRequest::Stop => self.gone = true,
         }
     }

@@ -350,6 +350,7 @@ impl AnswerQueue {
             | WorkerRequest::Embed { .. }
             | WorkerRequest::Rank { .. }
             | WorkerRequest::RenderPages { .. }
+            | WorkerRequest::ReadImage { .. }
             | WorkerRequest::Stop => {}
         }
     }

@@ -57,6 +57,11 @@ pub fn measure(bytes: &[u8], limits: &DecodeLimits) -> Result<PictureSize, Visio
     Ok(PictureSize::new(width as usize, height as usize))
 }
 
+/// Whether a file begins as the formats do that [`decode`] reads. Nothing is decoded.
+pub fn has_image_head(bytes: &[u8]) -> bool {
+    known_format(bytes).is_ok()
+}
+
 fn open<'a>(
     bytes: &'a [u8],
     limits: &DecodeLimits,

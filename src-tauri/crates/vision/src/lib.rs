@@ -24,7 +24,7 @@ mod resample;
 mod settings;
 mod thumbnail;
 
-pub use decode::{DecodeLimits, decode, measure};
+pub use decode::{DecodeLimits, decode, has_image_head, measure};
 pub use detail::Detail;
 pub use error::{VisionError, VisionErrorKind};
 pub use families::gemma3::Gemma3Settings;

@@ -9,7 +9,7 @@ use contract::protocol::{
     EmbeddingBatch, FitOutcome, KvStats, PageImages, PassageScores, TokenCounts, VocabularyAnswer,
     WorkerEvent,
 };
-use contract::types::TokenAlternatives;
+use contract::types::{ImageInfo, TokenAlternatives};
 use contract::{Error, ModelFacts, Result};
 
 /// Callers that wait for replies of one type, by the number of their request.
@@ -56,6 +56,7 @@ pub(crate) struct Replies {
     pub embeddings: PendingReplies<Result<EmbeddingBatch>>,
     pub passage_scores: PendingReplies<Result<PassageScores>>,
     pub page_images: PendingReplies<Result<PageImages>>,
+    pub image_infos: PendingReplies<Result<Option<ImageInfo>>>,
     pub fits: PendingReplies<Result<FitOutcome>>,
     pub checkpoints: PendingReplies<Result<Option<Vec<String>>>>,
     pub kv_stats: PendingReplies<KvStats>,
@@ -91,6 +92,7 @@ impl Replies {
             WorkerEvent::EmbeddingBatch { request, outcome } => self.embeddings.complete(request, outcome),
             WorkerEvent::PassageScores { request, outcome } => self.passage_scores.complete(request, outcome),
             WorkerEvent::PageImages { request, outcome } => self.page_images.complete(request, outcome),
+            WorkerEvent::ImageInfo { request, outcome } => self.image_infos.complete(request, outcome),
             WorkerEvent::FitOutcome { request, outcome } => self.fits.complete(request, outcome),
             WorkerEvent::Stored { request, outcome } => self.checkpoints.complete(request, outcome),
             WorkerEvent::KvStats { request, stats } => self.kv_stats.complete(request, stats),
@@ -112,6 +114,7 @@ impl Replies {
         self.embeddings.lock().clear();
         self.passage_scores.lock().clear();
         self.page_images.lock().clear();
+        self.image_infos.lock().clear();
         self.fits.lock().clear();
         self.checkpoints.lock().clear();
         self.kv_stats.lock().clear();

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use contract::protocol::{LoadSpec, Location, ModelRef, PromptImage};
-use contract::types::{AttachmentImage, AttachmentKind};
+use contract::protocol::{Base64Text, LoadSpec, Location, ModelRef, PromptImage, WorkerRequest};
+use contract::types::{AttachmentImage, AttachmentKind, ImageInfo};
 use contract::{Error, Result};
 use documents::base64;
 use file_search::images::{ImageRecord, place};
@@ -38,6 +38,14 @@ impl App {
         let image =
             |file: &Arc<Document>| Some(file.named_image(ImageRecord::parse(&file.text)?.in_prompt(&folder)));
         place(images.filter_map(image).collect())
+    }
+
+    /// What the worker makes of an image's file. None: it is no image.
+    pub(super) fn image_info(&self, file: Base64Text) -> Result<Option<ImageInfo>> {
+        let backends = &self.ctx().backends;
+        backends.replies.call(&backends.replies.image_infos, |request| {
+            backends.ask(WorkerRequest::ReadImage { request, file })
+        })?
     }
 
     /// Stores the originals of files that are about to be stored with a message.

@@ -52,7 +52,7 @@ impl App {
             let document = self.image_document(name, &record, original)?;
             Ok(Arc::new(Document { page_of: Some(file.id.clone()), ..document }))
         };
-        page_records(&file.name, pages)?.into_iter().map(document).collect()
+        page_records(&file.name, pages).into_iter().map(document).collect()
     }
 }
 

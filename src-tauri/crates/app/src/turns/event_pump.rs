@@ -164,6 +164,7 @@ impl TurnEventPump<'_> {
                 | WorkerEvent::EmbeddingBatch { .. }
                 | WorkerEvent::PassageScores { .. }
                 | WorkerEvent::PageImages { .. }
+                | WorkerEvent::ImageInfo { .. }
                 | WorkerEvent::Stored { .. }
                 | WorkerEvent::KvStats { .. },
             )

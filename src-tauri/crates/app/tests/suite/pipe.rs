@@ -77,6 +77,7 @@ fn the_worker_runs_over_a_pipe() {
             | WorkerEvent::EmbeddingBatch { .. }
             | WorkerEvent::PassageScores { .. }
             | WorkerEvent::PageImages { .. }
+            | WorkerEvent::ImageInfo { .. }
             | WorkerEvent::FitOutcome { .. }
             | WorkerEvent::Stored { .. }
             | WorkerEvent::MeasuredAnswer(_)

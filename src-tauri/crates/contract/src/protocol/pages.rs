@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Base64Text;
+use crate::types::ImageInfo;
 
 /// Asks which pages of a PDF are scanned, and for their images.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,4 +30,6 @@ pub struct PageImage {
     pub page: u32,
     /// A PNG or JPEG file.
     pub file: Base64Text,
+    /// What lists show of it.
+    pub info: ImageInfo,
 }

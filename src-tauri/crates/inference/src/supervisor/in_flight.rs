@@ -91,8 +91,9 @@ impl InFlight {
             | WorkerRequest::Fit { request: id, .. }
             | WorkerRequest::Store { request: id, .. }
             | WorkerRequest::KvStats { request: id }
-            | WorkerRequest::RenderPages { request: id, .. } => {
-                if matches!(request, WorkerRequest::RenderPages { .. }) {
+            | WorkerRequest::RenderPages { request: id, .. }
+            | WorkerRequest::ReadImage { request: id, .. } => {
+                if matches!(request, WorkerRequest::RenderPages { .. } | WorkerRequest::ReadImage { .. }) {
                     self.files.push_back(*id);
                 }
                 self.questions.insert(*id, Question { request: request.clone(), n_worker_ends: 0 });
@@ -129,6 +130,7 @@ impl InFlight {
             | WorkerEvent::EmbeddingBatch { request, .. }
             | WorkerEvent::PassageScores { request, .. }
             | WorkerEvent::PageImages { request, .. }
+            | WorkerEvent::ImageInfo { request, .. }
             | WorkerEvent::FitOutcome { request, .. }
             | WorkerEvent::Stored { request, .. }
             | WorkerEvent::KvStats { request, .. } => {
@@ -148,7 +150,7 @@ impl InFlight {
     /// The process is gone: what to ask the next one, and what to tell.
     pub fn worker_ended(&mut self, error: &Error) -> (Vec<WorkerRequest>, Vec<WorkerEvent>) {
         let (mut again, mut told) = (Vec::new(), Vec::new());
-        // A file that was being drawn is not tried again, and nothing else is blamed. Each end takes one file away.
+        // A file that was being decoded is not tried again, and nothing else is blamed. Each end takes one file away.
         let file = self.files.pop_front().and_then(|id| self.questions.remove(&id));
         let n_blamed = u32::from(file.is_none());
         told.extend(file.and_then(|file| unanswered(file.request, error)));
@@ -270,6 +272,9 @@ fn unanswered(request: WorkerRequest, error: &Error) -> Option<WorkerEvent> {
         WorkerRequest::RenderPages { request, .. } => {
             Some(WorkerEvent::PageImages { request, outcome: Err(error.clone()) })
         }
+        WorkerRequest::ReadImage { request, .. } => {
+            Some(WorkerEvent::ImageInfo { request, outcome: Err(error.clone()) })
+        }
         WorkerRequest::Fit { request, .. } => {
             Some(WorkerEvent::FitOutcome { request, outcome: Err(error.clone()) })
         }
@@ -383,28 +388,33 @@ mod tests {
         let draw = |request: u64| {
             let file = contract::protocol::Base64Text("".into());
             let render = Box::new(contract::protocol::RenderRequest { file, pages: vec![1] });
-            WorkerRequest::RenderPages { request, render }
+            match request {
+                7 | 6 => WorkerRequest::RenderPages { request, render },
+                _ => WorkerRequest::ReadImage { request, file: render.file },
+            }
         };
         let error = Error::bug("it broke");
         let mut flights = InFlight::default();
         flights.asked(&request("a"), 0);
         // The order of arrival counts, not the numbers.
         [8, 7, 9, 6].into_iter().for_each(|id| flights.asked(&draw(id), 0));
-        let drawn = WorkerEvent::PageImages { request: 8, outcome: Err(Error::bug("it is damaged")) };
+        let drawn = WorkerEvent::ImageInfo { request: 8, outcome: Err(Error::bug("it is damaged")) };
         assert!(flights.heard(drawn).is_some());
         for (refused, left) in [(7, vec![6, 9]), (9, vec![6]), (6, vec![])] {
             let (again, told) = flights.worker_ended(&error);
             let failed: Vec<u64> = told
                 .iter()
                 .filter_map(|event| match event {
-                    WorkerEvent::PageImages { request, outcome: Err(_) } => Some(*request),
+                    WorkerEvent::PageImages { request, outcome: Err(_) }
+                    | WorkerEvent::ImageInfo { request, outcome: Err(_) } => Some(*request),
                     _ => None,
                 })
                 .collect();
             let drawn_again: Vec<u64> = again
                 .iter()
                 .filter_map(|request| match request {
-                    WorkerRequest::RenderPages { request, .. } => Some(*request),
+                    WorkerRequest::RenderPages { request, .. }
+                    | WorkerRequest::ReadImage { request, .. } => Some(*request),
                     _ => None,
                 })
                 .collect();

@@ -91,6 +91,7 @@ fn interrupts(request: &WorkerRequest) -> bool {
         | WorkerRequest::Embed { .. }
         | WorkerRequest::Rank { .. }
         | WorkerRequest::RenderPages { .. }
+        | WorkerRequest::ReadImage { .. }
         | WorkerRequest::Fit { .. } => false,
     }
 }
