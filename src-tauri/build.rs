@@ -14,6 +14,8 @@ const COMMANDS: &[&str] = &[
     "pick_folder",
     "pick_save",
     "save_text",
+    "clipboard_paths",
+    "clipboard_picture",
     "open_dir",
     "open_link",
     "set_zoom",

@@ -92,10 +92,10 @@ pub async fn pick_file(window: tauri::WebviewWindow, kind: String) -> Result<Opt
     let dialog = match kind.as_str() {
         "backup" => dialog.set_title("Restore a backup").add_filter("Backups", &["db"]),
         "attach" => dialog.set_title("Attach a file").add_filter(
-            "Text, office files, books, code, tables and PDF",
+            "Images, text, office files, books, tables and PDF",
             &[
-                "txt", "md", "csv", "tsv", "pdf", "docx", "odt", "xlsx", "ods", "pptx", "odp", "epub",
-                "html", "htm", "json", "xml", "log",
+                "png", "jpg", "jpeg", "webp", "gif", "bmp", "tif", "tiff", "txt", "md", "csv", "tsv", "pdf",
+                "docx", "odt", "xlsx", "ods", "pptx", "odp", "epub", "html", "htm", "json", "xml", "log",
             ],
         ),
         _ => dialog.set_title("Import chats").add_filter("Exports", &["json", "zip"]),

@@ -4,6 +4,7 @@
 #![cfg_attr(not(debug_assertions), windows_subsystem = "windows")]
 
 mod background;
+mod clipboard;
 mod commands;
 mod error_dialog;
 mod focus;

@@ -3,12 +3,43 @@
 use desktop::DeepLink;
 use tauri::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_DNS_PREFETCH_CONTROL};
 use tauri::http::{HeaderValue, Response, StatusCode};
+use tauri::ipc::Invoke;
 use tauri::webview::{NewWindowResponse, WebviewWindowBuilder};
 use tauri::{DragDropEvent, Manager, RunEvent, WebviewWindow, WindowEvent};
 
 use crate::state::{DragDropUpdate, DropListener, LinkInbox, OpenApp};
 use crate::webview::{PREVIEW_SCHEME, is_ours, reload_after_crash};
-use crate::{commands, focus, quick, shutdown, tray, updates, window_state};
+use crate::{clipboard, commands, focus, quick, shutdown, tray, updates, window_state};
+
+/// What the page may call.
+fn commands() -> impl Fn(Invoke) -> bool + Send + Sync + 'static {
+    tauri::generate_handler![
+        commands::call,
+        commands::watch_turn,
+        commands::watch_app,
+        commands::pick_model_file,
+        commands::pick_file,
+        commands::pick_folder,
+        commands::pick_save,
+        commands::save_text,
+        clipboard::clipboard_paths,
+        clipboard::clipboard_picture,
+        commands::open_dir,
+        commands::open_link,
+        commands::set_zoom,
+        commands::notify,
+        commands::watch_drops,
+        commands::watch_asked,
+        commands::set_tray,
+        shutdown::watch_closing,
+        shutdown::close_window,
+        shutdown::restart_to_update,
+        quick::set_quick_keys,
+        quick::show_quick,
+        quick::hide_quick,
+        quick::open_in_main,
+    ]
+}
 
 /// Shows the window and opens `links` in it; returns when it closes, after saving partial answers. Holds `only`
 /// meanwhile.
@@ -26,30 +57,7 @@ pub fn run(app: app::App, mut only: desktop::SingleInstance, links: Vec<DeepLink
         .manage(quick::QuickKeys::default())
         .manage(shutdown::CloseQuestion::default())
         .plugin(tauri_plugin_updater::Builder::new().build())
-        .invoke_handler(tauri::generate_handler![
-            commands::call,
-            commands::watch_turn,
-            commands::watch_app,
-            commands::pick_model_file,
-            commands::pick_file,
-            commands::pick_folder,
-            commands::pick_save,
-            commands::save_text,
-            commands::open_dir,
-            commands::open_link,
-            commands::set_zoom,
-            commands::notify,
-            commands::watch_drops,
-            commands::watch_asked,
-            commands::set_tray,
-            shutdown::watch_closing,
-            shutdown::close_window,
-            shutdown::restart_to_update,
-            quick::set_quick_keys,
-            quick::show_quick,
-            quick::hide_quick,
-            quick::open_in_main,
-        ])
+        .invoke_handler(commands())
         .register_uri_scheme_protocol(PREVIEW_SCHEME, |_, request| preview(request.uri().path()))
         .setup(|shell| open(shell).map_err(Into::into))
         .build(tauri::generate_context!())?;

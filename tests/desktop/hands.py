@@ -65,6 +65,15 @@ def hold_over(display, file, x, y):
     return lambda: end(source)
 
 
+def copy(display, kind, file):
+    """Another program copies a picture or a file; what ends that program."""
+    env = dict(os.environ, DISPLAY=display.name, GDK_BACKEND="x11", NO_AT_BRIDGE="1")
+    source = subprocess.Popen([PYTHON, os.path.join(HERE, "clipboard_source.py"), kind, file], env=env,
+                              stdout=subprocess.PIPE, text=True)
+    assert source.stdout.readline() == "ready\n", f"the {kind} is copied"
+    return lambda: end(source)
+
+
 def let_go(display):
     xdotool(display, "mouseup", "1")
 

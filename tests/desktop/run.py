@@ -22,6 +22,7 @@ from habits import (
     presets_and_a_first_message,
     what_the_desktop_asks_is_shown_in_the_one_window,
 )
+from images import images_go_with_messages
 from measure import cpu_s, slowdown
 from outside import (
     an_icon_that_nobody_heard_of_is_announced_again,
@@ -344,6 +345,7 @@ SCENARIOS = [
     a_model_that_nook_adds_appears,
     a_build_without_an_update_address_says_so_and_asks_nobody,
     files_are_dropped_and_chosen,
+    images_go_with_messages,
     the_tray_keeps_a_closed_window,
     the_quick_window_answers_and_hands_over,
     an_icon_that_nobody_heard_of_is_announced_again,

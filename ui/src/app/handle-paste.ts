@@ -1,4 +1,4 @@
-/** Turns pasted files and long texts into attachments; short texts stay in the message box. */
+/** Turns pasted files, pictures and long texts into attachments; short texts stay in the message box. */
 import type { Inglenook } from './inglenook.svelte';
 import { t } from '../i18n';
 import { insertText, classifyPaste } from '../features/attachments/paste';
@@ -7,6 +7,12 @@ export function handlePaste(app: Inglenook, event: ClipboardEvent): void {
   const taken = classifyPaste(event.clipboardData);
   const { id } = app.chat;
   if (taken.type === 'plain') return;
+  if (taken.type === 'withheld') {
+    // Else the paths of copied files would be pasted as text.
+    if (app.backend.clipboardPaths && event.clipboardData?.types.includes('text/uri-list'))
+      event.preventDefault();
+    return void app.attempt(() => attachCopied(app, id));
+  }
   event.preventDefault();
   if (taken.type === 'files') {
     for (const file of taken.files) void app.attachments.addFile(id, file);
@@ -28,4 +34,16 @@ export function handlePaste(app: Inglenook, event: ClipboardEvent): void {
     tone: 'plain',
     action: { label: t('files.put_in'), testid: 'toast-undo', run: () => void undo() },
   });
+}
+
+/** Attaches what other programs have copied, where a paste event does not have it. */
+async function attachCopied(app: Inglenook, id: string | null): Promise<void> {
+  const paths = (await app.backend.clipboardPaths?.()) ?? [];
+  if (paths.length > 0) {
+    await Promise.all(paths.map((path) => app.attachments.addPath(id, path)));
+    return;
+  }
+  const picture = await app.backend.clipboardPicture?.();
+  if (picture && picture.byteLength > 0)
+    await app.attachments.addFile(id, new File([picture], t('files.pasted_image')));
 }

@@ -58,6 +58,10 @@ export interface Backend {
   pickSave?(name: string): Promise<string | null>;
   /** Asks where to save a text and writes it there; absent in a browser. Null: cancelled. */
   saveText?(name: string, text: string): Promise<string | null>;
+  /** Paths of files that another program has copied; absent where a paste event has the files. */
+  clipboardPaths?(): Promise<string[]>;
+  /** A picture that another program has copied, as a file's bytes; absent where a paste event has it. */
+  clipboardPicture?(): Promise<ArrayBuffer>;
   /** Address of an empty frame with a separate policy, for HTML that a model wrote. */
   previewFrame(scripts: boolean): string;
   /** Shows one of our folders in the system's file manager. */

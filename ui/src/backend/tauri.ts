@@ -107,6 +107,14 @@ export class TauriBackend extends WindowBackend {
     return invokeCommand('save_text', { name, text });
   }
 
+  clipboardPaths(): Promise<string[]> {
+    return invokeCommand('clipboard_paths', {});
+  }
+
+  clipboardPicture(): Promise<ArrayBuffer> {
+    return invokeCommand('clipboard_picture', {});
+  }
+
   pickModelFile(): Promise<string | null> {
     return invokeCommand('pick_model_file', {});
   }

@@ -71,6 +71,7 @@ export const ERROR_CODES = [
   'session.nothing_to_retry',
   'session.out_of_memory',
   'session.read_only',
+  'shell.clipboard',
   'shell.link',
   'tools.form',
   'tools.form_closed',

@@ -12,7 +12,8 @@ describe('what is pasted', () => {
     expect(classifyPaste(data('cells', file))).toEqual({ type: 'plain' });
     expect(classifyPaste(data('a'.repeat(MAX_INLINE_CHARS)))).toEqual({ type: 'plain' });
     expect(classifyPaste(data('a'.repeat(MAX_INLINE_CHARS + 1))).type).toBe('text');
-    expect(classifyPaste(null)).toEqual({ type: 'plain' });
+    expect(classifyPaste(data(''))).toEqual({ type: 'withheld' });
+    expect(classifyPaste(null)).toEqual({ type: 'withheld' });
   });
 
   it('is put where it would have been', () => {

@@ -6,13 +6,15 @@ export const MAX_INLINE_CHARS = 2500;
 export type PasteKind =
   | { readonly type: 'files'; readonly files: readonly File[] }
   | { readonly type: 'text'; readonly text: string }
+  /** Nothing that a page may see: copied files or a picture, if the web view keeps those to itself. */
+  | { readonly type: 'withheld' }
   | { readonly type: 'plain' };
 
 /** Office programs add a picture of the text; then the text counts. */
 export function classifyPaste(data: DataTransfer | null): PasteKind {
   const text = data?.getData('text/plain') ?? '';
   const files = [...(data?.files ?? [])];
-  if (files.length > 0 && text === '') return { type: 'files', files };
+  if (text === '') return files.length > 0 ? { type: 'files', files } : { type: 'withheld' };
   return text.length > MAX_INLINE_CHARS ? { type: 'text', text } : { type: 'plain' };
 }
 

@@ -78,6 +78,7 @@ export const files: Messages['files'] = {
   guessed: 'قُرئ {name} بترميز {encoding}. راجع نصه إن بدت الحروف خاطئة.',
 
   pasted_name: 'نص ملصق.txt',
+  pasted_image: 'صورة ملصقة',
   pasted: 'أُرفق النص الطويل الذي لصقته برسالتك ملفًا.',
   put_in: 'إدراج في الرسالة',
 

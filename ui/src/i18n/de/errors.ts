@@ -121,6 +121,10 @@ export const errors: Catalogue['errors'] = {
     remedy:
       'Gib Speicherplatz frei oder prüf die Zugriffsrechte des Datenordners. Starte Inglenook dann neu.',
   },
+  'shell.clipboard': {
+    message: 'Das Programm, aus dem du das kopiert hast, hat es nicht herausgegeben.',
+    remedy: 'Speichere es als Datei und hänge sie an.',
+  },
   'shell.link': {
     message: 'Für diese Adresse ließ sich kein Programm öffnen.',
     remedy: 'Kopiere die Adresse und öffne sie selbst.',

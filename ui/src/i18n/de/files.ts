@@ -59,6 +59,7 @@ export const files: Messages['files'] = {
   guessed: '{name} wurde als {encoding} gelesen. Prüfe den Text, falls Zeichen falsch aussehen.',
 
   pasted_name: 'Eingefügter Text.txt',
+  pasted_image: 'Eingefügtes Bild',
   pasted: 'Der lange Text, den du eingefügt hast, wird als Datei angehängt.',
   put_in: 'In die Nachricht einfügen',
 

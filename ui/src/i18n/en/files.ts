@@ -58,6 +58,7 @@ export const files = {
   guessed: '{name} was read as {encoding}. If characters look wrong, check its text.',
 
   pasted_name: 'Pasted text.txt',
+  pasted_image: 'Pasted image',
   pasted: 'The long text you pasted is attached as a file.',
   put_in: 'Insert into message',
 

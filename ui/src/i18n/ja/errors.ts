@@ -116,6 +116,10 @@ export const errors: Catalogue['errors'] = {
     remedy:
       '空き容量を増やすか、データフォルダーのアクセス権を確認してから、Inglenook を再起動してください。',
   },
+  'shell.clipboard': {
+    message: 'コピー元のプログラムから内容を受け取れませんでした。',
+    remedy: 'ファイルとして保存し、それを添付してください。',
+  },
   'shell.link': {
     message: 'このアドレスを開くプログラムを起動できませんでした。',
     remedy: 'アドレスをコピーして、ご自分で開いてください。',

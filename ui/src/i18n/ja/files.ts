@@ -45,6 +45,7 @@ export const files: Messages['files'] = {
   guessed: '{name} は {encoding} として読み込まれました。文字化けがないか本文を確認してください。',
 
   pasted_name: '貼り付けたテキスト.txt',
+  pasted_image: '貼り付けた画像',
   pasted: '貼り付けた長いテキストは、ファイルとして添付されます。',
   put_in: 'メッセージに挿入',
 

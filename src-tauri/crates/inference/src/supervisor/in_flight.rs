@@ -413,8 +413,9 @@ mod tests {
             let drawn_again: Vec<u64> = again
                 .iter()
                 .filter_map(|request| match request {
-                    WorkerRequest::RenderPages { request, .. }
-                    | WorkerRequest::ReadImage { request, .. } => Some(*request),
+                    WorkerRequest::RenderPages { request, .. } | WorkerRequest::ReadImage { request, .. } => {
+                        Some(*request)
+                    }
                     _ => None,
                 })
                 .collect();
