@@ -1,17 +1,15 @@
-//! GEMV over weight rows of 256-element blocks, one row after the other, for AVX-512 and one token or a few.
+//! GEMV over weight rows of 256-element blocks, one row after the other, for AVX-512 and one token.
 //! Memory streams faster in order than in the sixteen parallel rows of `panel`, few of which the hardware
 //! prefetches.
 //! Guarantees the bits of `panel`: integers are exact in any order, float additions are the same chain.
 
 use std::arch::x86_64::*;
 
-use super::panel::{self, TokenActivations};
+use super::panel::TokenActivations;
 use super::simd::avx512::ZmmI32;
 use super::{Activations, OutTile, WeightRows};
 
 const BLOCK_LEN: usize = 256;
-/// Weight rows kept in L1 while all tokens are multiplied with them.
-const ROWS_PER_PASS: usize = 4;
 const CACHE_LINE: usize = 64;
 /// Prefetch distance: the hardware follows a stream only to the end of its page.
 const PREFETCH_DISTANCE_BYTES: usize = 4096;
@@ -40,30 +38,23 @@ pub trait GemvRowMajor {
     unsafe fn block(block: *const u8) -> RowMajorBlock;
 }
 
-/// Multiplies all rows. Returns false, having done nothing, for more than `GEMV_MAX_TOKENS` tokens.
+/// Multiplies all rows. Returns false, having done nothing, for more than one token: what it shares among two is
+/// too little.
 ///
 /// # Safety
 /// AVX-512 F, BW, VL, DQ, VNNI, FMA and F16C.
 #[inline(always)]
 pub unsafe fn run<S: GemvRowMajor>(w: WeightRows, acts: Activations, out: &mut OutTile) -> bool {
-    if acts.n_tokens > panel::GEMV_MAX_TOKENS {
+    if acts.n_tokens != 1 {
         return false;
     }
     let n_blocks = w.k / BLOCK_LEN;
     assert!(w.k.is_multiple_of(BLOCK_LEN) && w.row_bytes == n_blocks * S::BYTES && acts.k == w.k);
-    // Several tokens share rows that stay in the L1 cache.
-    let at_once = if acts.n_tokens == 1 { w.n_rows() } else { ROWS_PER_PASS };
-    for first in (0..w.n_rows()).step_by(at_once.max(1)) {
-        let rows = first..(first + at_once).min(w.n_rows());
-        let part = WeightRows { bytes: &w.bytes[rows.start * w.row_bytes..rows.end * w.row_bytes], ..w };
-        for t in 0..acts.n_tokens {
-            let token = TokenActivations::of(&acts, t);
-            assert!(
-                token.q.len() == w.k && token.scales.len() == n_blocks && token.sums.len() == n_blocks * 12
-            );
-            // SAFETY: guaranteed by the caller; the lengths were compared above.
-            unsafe { multiply_rows::<S>(&part, &token, &mut out.token(t)[rows.clone()]) }
-        }
+    let token = TokenActivations::of(&acts, 0);
+    assert!(token.q.len() == w.k && token.scales.len() == n_blocks && token.sums.len() == n_blocks * 12);
+    if w.n_rows() > 0 {
+        // SAFETY: guaranteed by the caller; the lengths were compared above.
+        unsafe { multiply_rows::<S>(&w, &token, out.token(0)) }
     }
     true
 }

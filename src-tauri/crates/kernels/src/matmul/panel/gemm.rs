@@ -282,13 +282,16 @@ unsafe fn multiply_remaining_tokens<F: BlockFormat, L: Simd>(
             multiply_token_group::<F, L, 4>(transposed, acts, t, first, n, sums);
             t += 4;
         }
-        if L::HAS_SMMLA && acts.n_tokens - t >= 2 {
-            multiply_token_group::<F, L, 2>(transposed, acts, t, first, n, sums);
-            t += 2;
-        }
-        while acts.n_tokens > t {
-            multiply_token_group::<F, L, 1>(transposed, acts, t, first, n, sums);
-            t += 1;
+        match acts.n_tokens - t {
+            0 => {}
+            1 => multiply_token_group::<F, L, 1>(transposed, acts, t, first, n, sums),
+            2 => multiply_token_group::<F, L, 2>(transposed, acts, t, first, n, sums),
+            // `smmla` multiplies pairs.
+            _ if L::HAS_SMMLA => {
+                multiply_token_group::<F, L, 2>(transposed, acts, t, first, n, sums);
+                multiply_token_group::<F, L, 1>(transposed, acts, t + 2, first, n, sums);
+            }
+            _ => multiply_token_group::<F, L, 3>(transposed, acts, t, first, n, sums),
         }
     }
 }
