@@ -112,7 +112,7 @@ fn turn(model: &mut Model, seq: SequenceId, prompt: Vec<u32>, n_answer: usize) -
         markup_tokens: Vec::new(),
         budget: None,
         speculation: None,
-        script: Vec::new(),
+        script: engine::speculate::Script::default(),
         constraint: None,
         logprobs: None,
         resumed: Vec::new(),

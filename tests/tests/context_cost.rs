@@ -51,7 +51,7 @@ fn written(model: &mut Model, first: TokenId, n: usize) -> Vec<TokenId> {
         markup_tokens: Vec::new(),
         budget: None,
         speculation: None,
-        script: Vec::new(),
+        script: engine::speculate::Script::default(),
         constraint: None,
         logprobs: None,
         resumed: Vec::new(),

@@ -52,7 +52,7 @@ fn request(id: u64, prompt: Vec<TokenId>, length: Option<DraftLength>) -> Reques
         markup_tokens: Vec::new(),
         budget: None,
         speculation: length.map(|length| Speculation { source: DraftSource::Block, length }),
-        script: Vec::new(),
+        script: engine::speculate::Script::default(),
         constraint: None,
         logprobs: None,
         resumed: Vec::new(),
@@ -133,7 +133,8 @@ fn drafts_that_come_true_are_accepted() {
     let length = Some(DraftLength::Always(N_DRAFTED));
     // The first answer token comes with the prompt, and the last ones leave less room for drafts.
     let max_tokens = Some(script.len());
-    let (found, done) = run(&mut model, Request { script, max_tokens, ..request(1, prompt.clone(), length) });
+    let (found, done) =
+        run(&mut model, Request { script: script.into(), max_tokens, ..request(1, prompt.clone(), length) });
     assert_eq!(found, whole[prompt.len()..]);
     assert_eq!(done.n_accepted, n_expected);
 }

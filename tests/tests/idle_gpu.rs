@@ -21,7 +21,7 @@ fn request() -> Request {
         markup_tokens: Vec::new(),
         budget: None,
         speculation: None,
-        script: Vec::new(),
+        script: engine::speculate::Script::default(),
         constraint: None,
         logprobs: None,
         resumed: Vec::new(),

@@ -209,7 +209,7 @@ fn guesses_change_nothing_of_what_ages() {
             markup_tokens: Vec::new(),
             budget: None,
             speculation,
-            script: Vec::new(),
+            script: engine::speculate::Script::default(),
             constraint: None,
             logprobs: None,
             resumed: Vec::new(),

@@ -76,7 +76,7 @@ fn request(prompt: Vec<TokenId>, sampling: Sampling) -> Request {
         markup_tokens: Vec::new(),
         budget: None,
         speculation: None,
-        script: Vec::new(),
+        script: engine::speculate::Script::default(),
         constraint: None,
         logprobs: None,
         resumed: Vec::new(),
@@ -130,7 +130,7 @@ fn every_family_answers_as_without_guesses() {
                 _ => Vec::new(),
             };
             for script in [Vec::new(), script] {
-                let asked = Request { script, ..request(prompt.clone(), sampling.clone()) };
+                let asked = Request { script: script.into(), ..request(prompt.clone(), sampling.clone()) };
                 let (expected, done) = run(&mut model, asked.clone());
                 for length in LENGTHS {
                     let speculation = lookup(length);
@@ -158,7 +158,11 @@ fn a_sequence_goes_on_after_guesses_as_after_none() {
         let n_copied = prompt.len() * 2 / 3;
         // ends in the middle of a draft, and its guesses are wrong now and then
         let script: Vec<TokenId> = prompt[4..][..n_copied].iter().copied().chain([1, 2, 3]).collect();
-        let first = Request { script, max_tokens: Some(n_copied - 3), ..request(prompt.clone(), greedy()) };
+        let first = Request {
+            script: script.into(),
+            max_tokens: Some(n_copied - 3),
+            ..request(prompt.clone(), greedy())
+        };
         let mut seen = Vec::new();
         for speculation in [None].into_iter().chain(LENGTHS.map(lookup)) {
             let held_in = model.new_sequence().unwrap();
@@ -234,7 +238,7 @@ fn ends_are_the_same_in_the_middle_of_a_draft() {
     let prompt = repetitive(3, 60, n_vocab);
     let eos = model.tokenizer().unwrap().eos().unwrap();
     let script: Vec<TokenId> = prompt[0..50].to_vec();
-    let base = Request { script: script.clone(), ..request(prompt.clone(), greedy()) };
+    let base = Request { script: script.clone().into(), ..request(prompt.clone(), greedy()) };
     let text = run(&mut model, base.clone()).0.into_iter().map(|(_, text)| text).collect::<String>();
     let (at, _) = text.char_indices().nth(text.chars().count() / 2).unwrap();
     let stop: String = text[at..].chars().take(3).collect();
@@ -249,7 +253,7 @@ fn ends_are_the_same_in_the_middle_of_a_draft() {
         (Request { max_tokens: Some(0), ..base.clone() }, Finish::Length),
         (Request { max_tokens: None, ..base.clone() }, Finish::ContextFull),
         (
-            Request { prompt: prompt_with_eos, script: with_eos, ignore_eos: false, ..base.clone() },
+            Request { prompt: prompt_with_eos, script: with_eos.into(), ignore_eos: false, ..base.clone() },
             Finish::Stop,
         ),
     ];
@@ -292,7 +296,7 @@ fn the_distribution_is_that_of_the_model() {
     let mut n_accepted = 0;
     for seed in 0..N as u64 {
         let asked = Request {
-            script: vec![first],
+            script: vec![first].into(),
             sequence,
             max_tokens: Some(3),
             speculation: lookup(DraftLength::Always(1)),
@@ -341,7 +345,7 @@ fn guesses_end_where_they_are_wrong_and_begin_again_where_they_are_right() {
     let ask = |script: Vec<TokenId>, speculation| Request {
         max_tokens: Some(script.len()),
         speculation,
-        script,
+        script: script.into(),
         ..request(text.clone(), greedy())
     };
     let paying = lookup(DraftLength::Paying(24));

@@ -31,7 +31,7 @@ fn request(model: &mut Model, id: u64, base: engine::SequenceId) -> Request {
         markup_tokens: Vec::new(),
         budget: None,
         speculation: (id == 2).then_some(speculation),
-        script: Vec::new(),
+        script: engine::speculate::Script::default(),
         constraint: None,
         logprobs: None,
         resumed: Vec::new(),

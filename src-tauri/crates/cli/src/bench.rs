@@ -2,6 +2,7 @@
 
 mod compression;
 mod concurrent;
+mod draft_block;
 mod editing;
 mod fit;
 mod image;
@@ -10,6 +11,7 @@ mod kernels;
 mod profile;
 mod random_weights;
 mod resume;
+mod scripted;
 mod speed;
 mod sustained;
 
@@ -21,9 +23,9 @@ use contract::Error;
 use contract::ErrorKind;
 use contract::Result;
 use contract::protocol::Kv;
-use engine::arch;
 use engine::spec::Role;
 use engine::speculate::DEFAULT_DRAFT_TOKENS;
+use engine::{DraftBlockUse, arch};
 use inference::profile::Trace;
 use io::{Io, RealClock, RealIo};
 use platform::DataDirs;
@@ -75,6 +77,9 @@ pub struct BenchArgs {
     /// With `--test image`: width and height in pixels
     #[arg(long, value_name = "WxH", default_value = "1024x768", value_parser = crate::vision::size)]
     pub image_size: vision::PictureSize,
+    /// With `--test draft-block`: percent of the drafts that are right
+    #[arg(long, value_name = "PERCENT", default_value_t = 70, value_parser = clap::value_parser!(u8).range(0..=100))]
+    pub right: u8,
     /// Keep the generated model in this file. With `--test image`: its vision tower beside it, as mmproj-F.gguf
     #[arg(long, value_name = "F.gguf", requires = "shape")]
     pub keep: Option<PathBuf>,
@@ -86,6 +91,8 @@ pub enum BenchTest {
     Speed,
     /// An answer that repeats most of its prompt, with speculative decoding and without
     Editing,
+    /// An answer with the model's own draft block and without (multi-token prediction)
+    DraftBlock,
     /// Time to continue a conversation of --prompt tokens after a restart
     Resume,
     /// Recall and perplexity of a conversation after each compaction method
@@ -102,7 +109,7 @@ impl BenchTest {
     /// Number of sequences in memory at the same time.
     fn n_sequences(self) -> usize {
         match self {
-            Self::Speed | Self::Editing | Self::Resume | Self::Image | Self::Fit => 1,
+            Self::Speed | Self::Editing | Self::DraftBlock | Self::Resume | Self::Image | Self::Fit => 1,
             Self::Compression => 2,
             Self::Concurrent => concurrent::N_TOGETHER,
         }
@@ -133,6 +140,9 @@ pub fn bench(global: &Global, args: &BenchArgs) -> Result<()> {
     let context = required_context(args);
     let mut options = open_model::load_options(global, Kv::F16, context)?;
     options.max_sequences = args.test.n_sequences();
+    if args.test == BenchTest::DraftBlock {
+        options.draft_block = DraftBlockUse::Required;
+    }
     let weight_bytes = bytes_per_pass(&file)?;
     let file = Arc::new(file);
     let load = || open_model::shared_model(Arc::clone(&file), &options, global);
@@ -148,6 +158,7 @@ pub fn bench(global: &Global, args: &BenchArgs) -> Result<()> {
     if let (Some(seconds), BenchTest::Speed) = (args.sustained, args.test) {
         return sustained::sustained(&mut bench, seconds);
     }
+    let longest_draft = global.draft_max.map_or(DEFAULT_DRAFT_TOKENS, |n| n as usize);
     match args.test {
         BenchTest::Speed | BenchTest::Image | BenchTest::Fit => {}
         BenchTest::Resume => {
@@ -156,12 +167,8 @@ pub fn bench(global: &Global, args: &BenchArgs) -> Result<()> {
         }
         BenchTest::Compression => return compression::compression(&mut bench),
         BenchTest::Concurrent => return concurrent::concurrent(&mut bench, args.sustained.unwrap_or(60)),
-        BenchTest::Editing => {
-            return editing::editing(
-                &mut bench,
-                global.draft_max.map_or(DEFAULT_DRAFT_TOKENS, |n| n as usize),
-            );
-        }
+        BenchTest::Editing => return editing::editing(&mut bench, longest_draft),
+        BenchTest::DraftBlock => return draft_block::draft_block(&mut bench, longest_draft, args.right),
     }
     for &depth in &args.depth {
         if args.prompt > 0 {
@@ -186,6 +193,7 @@ fn required_context(args: &BenchArgs) -> usize {
             deepest + args.prompt.max(args.generate).max(per_turn) + 1
         }
         BenchTest::Editing => editing::CONTEXT_TOKENS,
+        BenchTest::DraftBlock => draft_block::CONTEXT_TOKENS,
         BenchTest::Resume => args.prompt + 2,
         BenchTest::Compression => compression::CONTEXT_TOKENS,
         BenchTest::Concurrent => concurrent::CONTEXT_TOKENS,
@@ -197,9 +205,11 @@ fn context_too_short(test: BenchTest, context: usize, n_ctx: usize) -> Error {
         BenchTest::Speed | BenchTest::Fit | BenchTest::Resume => {
             "Give a smaller --depth, --prompt or --gen, or a larger --ctx."
         }
-        BenchTest::Editing | BenchTest::Compression | BenchTest::Concurrent | BenchTest::Image => {
-            "Choose a model with a longer context: the size of this test is fixed."
-        }
+        BenchTest::Editing
+        | BenchTest::DraftBlock
+        | BenchTest::Compression
+        | BenchTest::Concurrent
+        | BenchTest::Image => "Choose a model with a longer context: the size of this test is fixed.",
     };
     let message = format!("This test needs a context of {context} tokens, but the model has {n_ctx}.");
     Error::new(ErrorKind::Limit, "request.context_full", message, remedy)

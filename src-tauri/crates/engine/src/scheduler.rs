@@ -19,7 +19,7 @@ use crate::logprobs::{LogprobsReport, TokenLogprobs};
 use crate::model::{GpuIncident, LogitsSelection, Model};
 use crate::sampler::Sampling;
 use crate::speculate::{
-    DraftCandidate, DraftModel, DraftPlan, DraftSource, RunCosts, Speculation, UndraftedRun,
+    DraftCandidate, DraftModel, DraftPlan, DraftSource, RunCosts, Script, Speculation, UndraftedRun,
 };
 
 mod active;
@@ -55,8 +55,8 @@ pub struct Request {
     pub budget: Option<ReasoningBudget>,
     /// `None`: one token per step. The answer is the same either way.
     pub speculation: Option<Speculation>,
-    /// Tokens that replace the first sampled ones, for benchmarks.
-    pub script: Vec<TokenId>,
+    /// What the answer consists of, for benchmarks.
+    pub script: Script,
     /// The form of the reply.
     pub constraint: Option<ReplyConstraint>,
     /// Reports each token's probability and its alternatives. `None`: neither.

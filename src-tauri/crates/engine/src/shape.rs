@@ -256,7 +256,10 @@ fn tensors(shape: &Shape) -> Result<Vec<TensorSpec>> {
         }
     }
     let file = writer.outline(shape.name)?;
-    Ok(arch::spec(&file, arch::find(&file)?)?.tensors())
+    let family = arch::find(&file)?;
+    let mut spec = arch::spec(&file, family)?;
+    spec.draft = arch::draft_block(&file, family, &spec)?;
+    Ok(spec.tensors())
 }
 
 /// Tensors whose shape or presence says what no metadata does.
@@ -388,6 +391,8 @@ mod tests {
             ("qwen3-4b", 4022),
             ("gpt-oss-20b", 20_914),
             ("qwen3.5-4b", 4206),
+            // An attention layer of 107 and a projection of 13 more.
+            ("qwen3.5-4b-mtp", 4327),
             ("qwen3.6-35b-a3b", 34_660),
             // Its file has 7,518: it stores keys and values for 18 layers that take those of others.
             ("gemma-4-e4b", 7463),

@@ -16,6 +16,7 @@ mod draft_block;
 mod draft_model;
 mod plan;
 mod prompt_lookup;
+mod script;
 
 pub use acceptance::{AcceptanceStats, DraftEvidence};
 pub use costs::RunCosts;
@@ -23,6 +24,7 @@ pub(crate) use draft_block::{BlockText, PendingHidden, propose_by_block};
 pub(crate) use draft_model::DraftModel;
 pub(crate) use plan::{DraftCandidate, DraftPlan, UndraftedRun};
 pub use prompt_lookup::PromptLookup;
+pub use script::Script;
 
 /// Where drafts come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

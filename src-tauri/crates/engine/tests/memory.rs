@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use engine::convert::{Formats, plan};
 use engine::shape::{self, Shape};
+use engine::speculate::Script;
 use engine::train::{LoraShape, Trainer, TrainerOptions, TrainingExample};
 use engine::{GenEvent, LoadOptions, Model, Request, Sampling, Scheduler};
 use weights::{SharedBytes, WeightFile};
@@ -84,7 +85,7 @@ fn run(file: &Arc<WeightFile>, memory: u64, n_ctx: usize) -> engine::Result<(usi
         markup_tokens: Vec::new(),
         budget: None,
         speculation: None,
-        script: Vec::new(),
+        script: Script::default(),
         constraint: None,
         logprobs: None,
         resumed: Vec::new(),

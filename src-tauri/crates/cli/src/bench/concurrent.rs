@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use contract::Error;
 use contract::Result;
+use engine::speculate::Script;
 use engine::{GenEvent, Request, Sampling, Scheduler};
 use io::Clock;
 use platform::memory;
@@ -196,7 +197,7 @@ fn request(bench: &Bench, id: u64) -> Request {
         markup_tokens: Vec::new(),
         budget: None,
         speculation: None,
-        script: Vec::new(),
+        script: Script::default(),
         constraint: None,
         logprobs: None,
         resumed: Vec::new(),

@@ -3,13 +3,12 @@
 //! A script fixes the answer, so models with random weights can be measured too. Everything else is real: drafts come
 //! from prompt lookup, are verified and rolled back, and the sampler runs.
 
-use contract::Error;
 use contract::Result;
 use engine::speculate::{DraftLength, DraftSource, Speculation};
-use engine::{GenEvent, GenerationStats, Request, Sampling, Scheduler, SequenceId, TokenId};
-use io::Clock;
+use engine::{Scheduler, TokenId};
 use serde::Serialize;
 
+use super::scripted::{ScriptedRun, request, run};
 use super::speed::{Bench, Spread};
 use crate::out;
 
@@ -42,15 +41,8 @@ struct EditingRow {
     runs: usize,
 }
 
-/// Result of one answer.
-struct EditingRun {
-    seconds: f64,
-    done: GenerationStats,
-    n_steps: usize,
-}
-
 pub fn editing(bench: &mut Bench, longest: usize) -> Result<()> {
-    let text = text(bench.model.info().n_vocab);
+    let text = zipf_text(bench.model.info().n_vocab, TEXT_TOKENS, 1);
     let answer = edited(&text);
     let guessing = Speculation { source: DraftSource::Lookup, length: DraftLength::Paying(longest) };
     let seq = bench.model.new_sequence()?;
@@ -59,7 +51,7 @@ pub fn editing(bench: &mut Bench, longest: usize) -> Result<()> {
     for repetition in 0..=bench.repeat {
         for speculation in [None, Some(guessing)] {
             let n_tokens = if repetition == 0 { WARM_UP_TOKENS.min(answer.len()) } else { answer.len() };
-            let asked = request(&text, &answer[..n_tokens], seq, speculation);
+            let asked = request(&text, answer[..n_tokens].to_vec().into(), seq, speculation);
             let answered = run(bench, &mut scheduler, asked)?;
             let tok_s = (answer.len() - 1) as f64 / answered.seconds.max(1e-9);
             match speculation {
@@ -71,7 +63,7 @@ pub fn editing(bench: &mut Bench, longest: usize) -> Result<()> {
         }
     }
     bench.model.free(seq);
-    let Some(EditingRun { done, n_steps, .. }) = last else { return Ok(()) };
+    let Some(ScriptedRun { done, n_steps, .. }) = last else { return Ok(()) };
     let (tok_s, plain_tok_s) = (Spread::of(guessed), Spread::of(plain));
     let row = EditingRow {
         test: format!("edit{TEXT_TOKENS}"),
@@ -105,66 +97,16 @@ impl EditingRow {
     }
 }
 
-fn request(
-    prompt: &[TokenId],
-    script: &[TokenId],
-    sequence: SequenceId,
-    speculation: Option<Speculation>,
-) -> Request {
-    Request {
-        id: 0,
-        prompt: prompt.to_vec(),
-        sequence: Some(sequence),
-        sampling: Sampling { seed: Some(1), ..Sampling::default() },
-        max_tokens: Some(script.len()),
-        stop: Vec::new(),
-        ignore_eos: true,
-        markup_tokens: Vec::new(),
-        budget: None,
-        speculation,
-        script: script.to_vec(),
-        constraint: None,
-        logprobs: None,
-        resumed: Vec::new(),
-    }
-}
-
-/// Runs one answer; its time is from the first token to the last.
-fn run(bench: &mut Bench, scheduler: &mut Scheduler, request: Request) -> Result<EditingRun> {
-    let Bench { model, clock, .. } = bench;
-    scheduler.submit(request)?;
-    let (mut first, mut last, mut ended, mut n_steps) = (None, None, None, 0);
-    while ended.is_none() {
-        let start = clock.monotonic();
-        let has_begun = first.is_some();
-        scheduler.step(model, &mut |_, event| match event {
-            GenEvent::Prefill { .. } => {}
-            GenEvent::Token { .. } => {
-                let now = clock.monotonic();
-                first.get_or_insert(now);
-                last = Some(now);
-            }
-            GenEvent::Done(done) => ended = Some(Ok(done)),
-            GenEvent::Failed(error) => ended = Some(Err(error)),
-        });
-        scheduler.record_step((clock.monotonic() - start).as_secs_f32());
-        n_steps += usize::from(has_begun);
-    }
-    let done = ended.transpose()?.ok_or_else(|| Error::bug("an answer without an end"))?;
-    let seconds = last.zip(first).map_or(0.0, |(last, first)| (last - first).as_secs_f64());
-    Ok(EditingRun { seconds, done, n_steps })
-}
-
 /// Ids with the frequencies of words (Zipf), so that short matches are often coincidences.
-fn text(n_vocab: usize) -> Vec<TokenId> {
-    let mut state = 1u64;
+pub fn zipf_text(n_vocab: usize, n_tokens: usize, seed: u64) -> Vec<TokenId> {
+    let mut state = seed;
     let mut uniform = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 40) as f64 / (1u64 << 24) as f64
     };
     // the frequency of the nth word falls as 1/n
     let n_words = n_vocab.min(2000) as f64;
-    (0..TEXT_TOKENS).map(|_| n_words.powf(uniform()) as TokenId - 1).collect()
+    (0..n_tokens).map(|_| n_words.powf(uniform()) as TokenId - 1).collect()
 }
 
 /// The text with one to three tokens replaced, inserted or deleted in turn.
@@ -189,7 +131,8 @@ mod tests {
     #[test]
     fn the_answer_repeats_most_of_the_text() {
         for n_vocab in [300, 128_256] {
-            let (text, answer) = (text(n_vocab), edited(&text(n_vocab)));
+            let text = zipf_text(n_vocab, TEXT_TOKENS, 1);
+            let answer = edited(&text);
             assert!(text.iter().all(|&id| (id as usize) < n_vocab));
             assert_eq!(text.len(), TEXT_TOKENS);
             assert!(answer.len() + TEXT_TOKENS < CONTEXT_TOKENS && answer.len() > TEXT_TOKENS * 95 / 100);

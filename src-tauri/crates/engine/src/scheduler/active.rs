@@ -103,7 +103,7 @@ impl ActiveRequest {
             Some(sequence) => common(model.tokens(sequence)?, &request.prompt),
         };
         model.check_tokens(&request.prompt[n_held..])?;
-        model.check_tokens(&request.script)?;
+        model.check_tokens(&request.script.tokens)?;
         model.check_tokens(&request.resumed)?;
         for bias in &request.sampling.logit_bias {
             model.check_tokens(&[bias.token])?;
@@ -211,12 +211,14 @@ impl ActiveRequest {
         let n_left = self.request.max_tokens.map_or(usize::MAX, |n| n.saturating_sub(self.n_generated + 1));
         let n_free = model.n_ctx().saturating_sub(self.history.len());
         let n = n_left.min(n_free).min(max_tokens).min(WINDOW_REWIND_TOKENS.saturating_sub(n_tokens));
-        let Self { drafter, constraint, request, sequence, history, pending, .. } = self;
+        let Self { drafter, constraint, request, sequence, history, pending, n_generated, .. } = self;
         let Some(drafter) = drafter else { return Ok(&[]) };
         if drafter.propose(history, n) {
             match (drafter.speculation.source, draft_model) {
                 (DraftSource::Block, _) => {
-                    propose_by_block(model, BlockText { sequence: *sequence, history, pending }, n, drafter)?;
+                    let script = (&request.script, *n_generated);
+                    let text = BlockText { sequence: *sequence, history, pending, script };
+                    propose_by_block(model, text, n, drafter)?;
                 }
                 (DraftSource::Model, Some(draft_model)) => {
                     draft_model.propose(request.id, history, n, drafter)?;
@@ -353,7 +355,7 @@ impl ActiveRequest {
             Ok(drawn) => drawn,
             Err(error) => return Some(RequestEnd::Failed(error)),
         };
-        let token = self.request.script.get(self.n_generated).copied().unwrap_or(drawn);
+        let token = self.request.script.tokens.get(self.n_generated).copied().unwrap_or(drawn);
         let logprobs = match (self.request.logprobs, row) {
             (Some(report), LogitsRow::Whole(logits)) => Some(Box::new(match report.stage {
                 ProbabilityStage::BeforeSampling => logprobs::at(logits, token, report.n_top),

@@ -9,6 +9,7 @@ use super::active::PANICS;
 use super::*;
 use crate::model::replica::Poison;
 use crate::shape::{self, Shape};
+use crate::speculate::Script;
 use crate::{BackendKind, Devices, Interrupt, LoadOptions};
 
 const POISON: TokenId = 599;
@@ -45,7 +46,7 @@ fn request(id: u64, prompt: Vec<TokenId>) -> Request {
         markup_tokens: Vec::new(),
         budget: None,
         speculation: None,
-        script: Vec::new(),
+        script: Script::default(),
         constraint: None,
         logprobs: None,
         resumed: Vec::new(),

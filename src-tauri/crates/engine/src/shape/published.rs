@@ -3,6 +3,33 @@
 use super::{RopeDivisors, Shape, ShapeFact};
 use crate::spec::Role;
 
+/// Qwen3.5 4B without its draft block.
+const QWEN_3_5_4B: Shape = Shape {
+    name: "qwen3.5-4b",
+    architecture: "qwen35",
+    n_layers: 32,
+    d_model: 2560,
+    n_heads: 16,
+    n_kv_heads: 4,
+    head_dim: 256,
+    d_ff: 9216,
+    n_vocab: 248_320,
+    context_length: 262_144,
+    rope_base: 10_000_000.0,
+    rope_divisors: RopeDivisors::None,
+    eps: 1e-6,
+    tied_embeddings: true,
+    stored: &[],
+    more: &[QWEN_3_5],
+};
+
+/// The draft block comes after the layers.
+const LAST_OF_33: [bool; 33] = {
+    let mut layers = [false; 33];
+    layers[32] = true;
+    layers
+};
+
 /// Published shapes that the engine runs.
 pub static SHAPES: &[Shape] = &[
     Shape {
@@ -149,23 +176,13 @@ pub static SHAPES: &[Shape] = &[
             ("rope.scaling.yarn_beta_slow", ShapeFact::Real(1.0)),
         ]],
     },
+    QWEN_3_5_4B,
     Shape {
-        name: "qwen3.5-4b",
-        architecture: "qwen35",
-        n_layers: 32,
-        d_model: 2560,
-        n_heads: 16,
-        n_kv_heads: 4,
-        head_dim: 256,
-        d_ff: 9216,
-        n_vocab: 248_320,
-        context_length: 262_144,
-        rope_base: 10_000_000.0,
-        rope_divisors: RopeDivisors::None,
-        eps: 1e-6,
-        tied_embeddings: true,
-        stored: &[],
-        more: &[QWEN_3_5],
+        name: "qwen3.5-4b-mtp",
+        n_layers: 33,
+        stored: &[(Role::DraftProjection, &LAST_OF_33)],
+        more: &[QWEN_3_5, &[("nextn_predict_layers", ShapeFact::Count(1))]],
+        ..QWEN_3_5_4B
     },
     Shape {
         name: "qwen3.6-35b-a3b",

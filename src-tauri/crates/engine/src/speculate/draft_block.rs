@@ -6,7 +6,7 @@
 //! are remembered.
 
 use super::acceptance::DraftEvidence;
-use super::{DraftLength, Drafter};
+use super::{DraftLength, Drafter, Script};
 use crate::TokenId;
 use crate::error::{Result, guarded};
 use crate::kv::sequence_id::SequenceId;
@@ -64,6 +64,8 @@ pub(crate) struct BlockText<'a> {
     /// All its tokens. The sequence holds the first of them.
     pub history: &'a [TokenId],
     pub pending: &'a PendingHidden,
+    /// The answer, if it is fixed, and how many of its tokens `history` has.
+    pub script: (&'a Script, usize),
 }
 
 /// Drafts what follows a text, at most `n` tokens. No draft where the model was loaded without its block, where it lacks
@@ -89,7 +91,7 @@ pub(crate) fn propose_by_block(
 }
 
 fn draft(model: &mut Model, text: BlockText<'_>, n: usize, drafter: &mut Drafter) -> Result<()> {
-    let BlockText { sequence, history, pending } = text;
+    let BlockText { sequence, history, pending, script: (script, n_answered) } = text;
     let (n_held, d_model) = (model.len(sequence)?, model.spec().d_model);
     let Some(n_before_last) = history.len().checked_sub(n_held + 1) else { return Ok(()) };
     let Some(pending) = pending.of(n_held, n_before_last, d_model) else { return Ok(()) };
@@ -103,7 +105,7 @@ fn draft(model: &mut Model, text: BlockText<'_>, n: usize, drafter: &mut Drafter
     model.run_draft(sequence, DraftInput { start: n_held, tokens: &history[n_held..], hidden: &hidden })?;
     for at in 0..n {
         let output = model.draft_output(sequence)?;
-        let (token, sureness) = likeliest(output.logits);
+        let (token, sureness) = script.drafted(n_answered + at, likeliest(output.logits));
         let chance = drafter.add(token, DraftEvidence::Confidence(sureness));
         let is_enough = match drafter.speculation.length {
             DraftLength::Paying(_) => chance < MIN_CHANCE,

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use engine::constraint::{ConstraintCompiler, ReasoningGate, ReplyConstraint, TextChecker, TextForm};
-use engine::speculate::{DraftLength, DraftSource, Speculation};
+use engine::speculate::{DraftLength, DraftSource, Script, Speculation};
 use engine::tokenizer::Special;
 use engine::{
     Devices, Finish, GenEvent, Generation, LoadOptions, Model, Request, Sampling, Scheduler, generate,
@@ -66,7 +66,7 @@ fn request(model: &Model, id: u64, constraint: Option<ReplyConstraint>, sampling
         markup_tokens: Vec::new(),
         budget: None,
         speculation: None,
-        script: Vec::new(),
+        script: Script::default(),
         constraint,
         logprobs: None,
         resumed: Vec::new(),

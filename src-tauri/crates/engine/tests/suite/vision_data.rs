@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use engine::speculate::Script;
 use engine::{Chunk, LogitsSelection, Model, Request, Sampling, TokenId};
 use serde_json::Value;
 
@@ -104,7 +105,7 @@ pub fn greedy(prompt: Vec<TokenId>, n: usize) -> Request {
         markup_tokens: Vec::new(),
         budget: None,
         speculation: None,
-        script: Vec::new(),
+        script: Script::default(),
         constraint: None,
         logprobs: None,
         resumed: Vec::new(),

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use contract::Result;
 use contract::types::TuneAnswers;
+use engine::speculate::Script;
 use engine::tokenizer::Special;
 use engine::train::{DataContent, Dataset, ExampleEncoder, LabelledExample, is_learned_answer};
 use engine::{Adapter, Finish, Generation, LoadOptions, Model, Request, Sampling, TokenId, arch, generate};
@@ -165,7 +166,7 @@ fn request(prompt: Vec<TokenId>) -> Request {
         markup_tokens: Vec::new(),
         budget: None,
         speculation: None,
-        script: Vec::new(),
+        script: Script::default(),
         constraint: None,
         logprobs: None,
         resumed: Vec::new(),

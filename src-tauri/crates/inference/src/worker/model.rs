@@ -15,6 +15,7 @@ use std::time::Duration;
 use engine::constraint::ConstraintCompiler;
 use engine::reply::ReplySplitter;
 use engine::scheduler::MAX_ACTIVE;
+use engine::speculate::Script;
 use engine::tokenizer::Tokenizer;
 use engine::{Devices, DraftBlockUse, GpuHealth, Interrupt, LoadOptions, Model, Request, Scheduler, TokenId};
 use io::{Clock, RealIo};
@@ -255,7 +256,7 @@ impl LoadedModel {
             budget: prepared.budget,
             // Guesses come from the text, and what stands in for forgotten tokens is none.
             speculation: self.speculation(request.speculation.filter(|_| forget.is_none())),
-            script: Vec::new(),
+            script: Script::default(),
             constraint,
             logprobs: request.logprobs.map(engine_types::logprobs),
             resumed: request.resume.map_or_else(Vec::new, |resume| resume.ids),
