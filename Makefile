@@ -154,10 +154,15 @@ guide-eval: ## how often the guide finds the right article for a newcomer's ques
 starter: ## make the starter model again (see models/starter/README.md)
 	$(MAKE) -C models/starter
 
-bundle: ## a .deb and an .rpm of the window, in target/release/bundle
+bundle: ## a .deb and an .rpm of the window, in target/release/bundle: the same bytes from the same commit and compilers
 	@.make/setup.sh window
 	@$(MAKE) ui
-	cd src-tauri && ../ui/node_modules/.bin/tauri build --bundles deb,rpm
+	@rm -rf target/release/bundle
+	cd src-tauri && RUSTFLAGS="$$RUSTFLAGS $(WITHOUT_PATHS)" ../ui/node_modules/.bin/tauri build --bundles deb,rpm -- --locked
+	@python3 .make/reproducible.py target/release/bundle/deb/*.deb target/release/bundle/rpm/*.rpm
+
+# Panics name the file of a library by its path.
+WITHOUT_PATHS = --remap-path-prefix=$(CURDIR)=/inglenook --remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=/cargo
 
 figures: bundle ## what the packages weigh, how fast the window is there, what it takes when idle: target/figures.md
 	@.make/setup.sh test

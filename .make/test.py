@@ -29,7 +29,7 @@ STAGES = [
     ("setup", [], ".make/setup.sh window test && make ui/node_modules/.installed", 15 * MINUTE),
     ("format", [], "cargo fmt --all --check", 2 * MINUTE),
     ("summary", [], "python3 .make/test_summary.py", MINUTE),
-    ("packages", [], "python3 .make/test_packages.py", MINUTE),
+    ("packages", ["setup"], "python3 .make/test_packages.py", MINUTE),
     ("page-check", ["setup"], "cd ui && npm run --silent check", 5 * MINUTE),
     ("page-test", ["setup"], "cd ui && npm run --silent test", 5 * MINUTE),
     ("page-build", ["setup"], "make ui", 5 * MINUTE),

@@ -1,12 +1,19 @@
 #!/usr/bin/env python3
-"""Checks what packages are made of: the list of versions, and that every system's configuration has all it needs."""
+"""Checks what packages are made of: the list of versions, that every system's configuration has all it needs, and that
+packages of the same program have the same bytes.
+"""
 
 import json
 import os
+import shutil
+import subprocess
 import sys
+import tempfile
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
+from reproducible import BUILD_TIME, FILE_TIMES, LEAD_BYTES, RpmHeader  # noqa: E402: beside this file
 from update_list import ROOT, notes_of, update_list  # noqa: E402: beside this file
 
 CHANGELOG = "# Changelog\n\n## [Unreleased]\n\nNew.\n\n## [1.2.0] - 2030-01-02\n\n- **Faster**\n\n## [1.1.0]\n\nOld.\n"
@@ -65,6 +72,52 @@ def configurations():
         "linux": ["deb", "rpm"], "macos": ["dmg"], "windows": ["nsis", "msi"]}
 
 
+TAURI = os.path.join(ROOT, "ui/node_modules/.bin/tauri")
+# When both packages were made, as far as they say.
+EPOCH = 1_900_000_000
+
+
+def pack(folder, umask, zone):
+    """Packs a program that stands in for the window; gives the packages with their bytes."""
+    target = os.path.join(folder, zone.replace("/", "-"))
+    os.makedirs(os.path.join(target, "debug"))
+    shutil.copy(sys.executable, os.path.join(target, "debug", "inglenook"))
+    env = dict(os.environ, CARGO_TARGET_DIR=target, SOURCE_DATE_EPOCH=str(EPOCH), TZ=zone)
+    subprocess.run([TAURI, "bundle", "--ci", "--debug", "--bundles", "deb,rpm"], cwd=os.path.join(ROOT, "src-tauri"),
+                   env=env, umask=umask, check=True, capture_output=True)
+    bundle = os.path.join(target, "debug", "bundle")
+    packages = [os.path.join(bundle, kind, name) for kind in ("deb", "rpm") for name in os.listdir(os.path.join(bundle, kind))
+                if name.endswith(f".{kind}")]
+    subprocess.run([sys.executable, os.path.join(ROOT, ".make/reproducible.py"), *packages], env=env, umask=umask, check=True)
+    found = {}
+    for package in packages:
+        with open(package, "rb") as file:
+            found[os.path.basename(package)] = file.read()
+    return found
+
+
+def reproducible_packages():
+    """The same program, packed in two folders at two times, with other rights for new files and in another time zone."""
+    missing = [what for what in (TAURI, shutil.which("dpkg-deb") or "dpkg-deb") if not os.path.exists(what)]
+    if missing or sys.platform != "linux":
+        print(f"SKIPPED reproducible packages: needs Linux, {' and '.join(missing) or 'and no more'}")
+        yield "skipped", True
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        first, began = pack(folder, 0o022, "UTC"), int(time.time())
+        while int(time.time()) == began:
+            time.sleep(0.05)
+        second = pack(folder, 0o027, "Asia/Kathmandu")
+    yield "a .deb and an .rpm are packed", sorted(name.rpartition(".")[2] for name in first) == ["deb", "rpm"]
+    for name, content in first.items():
+        yield f"{name} has the same bytes when it is packed again", second.get(name) == content
+    for name, content in first.items():
+        if name.endswith(".rpm"):
+            header = RpmHeader(content, (RpmHeader(content, LEAD_BYTES).end + 7) // 8 * 8)
+            times = {number for tag in (BUILD_TIME, FILE_TIMES) for number in header.numbers(tag)}
+            yield f"{name} has one time", times == {EPOCH}
+
+
 def main():
     results = [checked(f"notes of {version}", notes_of(CHANGELOG, version) == notes) for version, notes in NOTES]
     for names, targets in LISTS:
@@ -80,7 +133,7 @@ def main():
             results.append(checked(f"{names} are refused", False))
         except ValueError:
             results.append(True)
-    results += [checked(name, is_right) for name, is_right in configurations()]
+    results += [checked(name, is_right) for name, is_right in [*configurations(), *reproducible_packages()]]
     print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
     return 0 if all(results) else 1
 
