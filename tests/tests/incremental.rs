@@ -75,6 +75,48 @@ fn every_split_gives_the_ids_of_the_whole() {
     assert!(n > 0, "no vocabulary at all");
 }
 
+/// Vocabularies without vectors of their own: Unigram with a map of characters, WordPiece, and a small SentencePiece.
+const MORE_KINDS: &[&str] =
+    &["rerank/xlm_roberta/tokenizer.json", "rerank/bert/tokenizer.json", "real/stories260K/tokenizer.model"];
+
+/// What normalizers join, split or move, what patterns look ahead for, and what is unknown to most vocabularies.
+const HARD_PARTS: &[&str] = &[
+    "e", "\u{301}", "\u{316}", "½", "ﬁ", "Ａ", "。", "한", "\u{1161}", " ", "   ", "\u{a0}", "▁", "\n",
+    "\r\n", "'s", "'", "1", "234", "a", "Ab", "word", "!", "<", "|>", "<s>", "<unk>", "<mask>", "[UNK]",
+    "##a", "😀", "\u{200d}", "\0", "¶",
+];
+
+#[test]
+fn every_cut_of_random_texts_gives_the_ids_of_the_whole() {
+    let mut n = 0;
+    for file in VECTORS.iter().map(|(file, _)| *file).chain(MORE_KINDS.iter().copied()) {
+        let Some(path) = vocabulary(file) else { continue };
+        let tokenizer = Tokenizer::from_path(&path).expect(file);
+        let mut random = SmallRng::seed_from_u64(2);
+        for _ in 0..N_CHANGES {
+            // Few kinds of parts at a time, so that long runs of one kind come about.
+            let some = random.random_range(0..HARD_PARTS.len() - 6);
+            let parts = &HARD_PARTS[some..some + random.random_range(1..=6)];
+            let text: String = (0..random.random_range(50..150))
+                .map(|_| parts[random.random_range(0..parts.len())])
+                .collect();
+            let mut encoder = IncrementalEncoder::new();
+            for _ in 0..8 {
+                let cut = &text[..boundary(&mut random, &text)];
+                let whole = tokenizer.encode(cut, Special::Plain);
+                assert!(encoder.encode(&tokenizer, cut) == whole, "{file}: {cut:?}");
+                n += 1;
+            }
+            assert!(
+                encoder.encode(&tokenizer, &text) == tokenizer.encode(&text, Special::Plain),
+                "{file}: {text:?}"
+            );
+        }
+    }
+    println!("incremental: {n} cuts");
+    assert!(n > 0, "no vocabulary at all");
+}
+
 #[test]
 fn a_keystroke_costs_the_same_in_a_long_text() {
     for (file, name) in VECTORS {

@@ -51,8 +51,9 @@ pub fn check_tokenizer(tokenizer: &Tokenizer, text: &str) {
     }
     stream.finish();
     let plain = tokenizer.encode(text, Special::Plain);
-    let half = text.floor_char_boundary(text.len() / 2);
     let mut encoder = IncrementalEncoder::new();
-    encoder.encode(tokenizer, &text[..half]);
+    for quarter in 1..4 {
+        encoder.encode(tokenizer, &text[..text.floor_char_boundary(text.len() * quarter / 4)]);
+    }
     assert_eq!(encoder.encode(tokenizer, text), plain, "encoding {text:?} piece by piece");
 }

@@ -22,6 +22,7 @@ mod load;
 mod merge;
 mod pair_hash;
 mod pre;
+mod restarts;
 mod sentencepiece;
 mod source;
 mod spm;
@@ -39,7 +40,7 @@ pub(crate) use export::gguf_pairs;
 pub use incremental::IncrementalEncoder;
 use incremental::{MarkRecorder, RestartMark};
 use merge::MergeScratch;
-use pre::Splitter;
+use pre::{RestartPoints, Splitter};
 use spm::Spm;
 pub use stream::DetokenizeStream;
 use unigram::Unigram;
@@ -360,10 +361,14 @@ impl Tokenizer {
     /// Returns where encoding may restart in the middle of a text.
     fn restarts(&self) -> RestartPoints {
         match &self.merging {
-            _ if self.added.takes_white_space() => RestartPoints::Never,
+            _ if self.added.depend_on_surroundings() => RestartPoints::Never,
             MergeModel::Spm { spaces, .. } if !spaces.collapse => RestartPoints::BetweenUnpairedChars,
             MergeModel::Spm { .. } | MergeModel::WordPiece { .. } => RestartPoints::Never,
-            MergeModel::Bpe { splitter, .. } => splitter.restarts,
+            MergeModel::Bpe { splitter, bpe } => match splitter.restarts {
+                // A part of a piece could be a token as a whole, where the piece is none.
+                RestartPoints::BetweenUnpairedChars if bpe.options.ignore_merges => RestartPoints::Never,
+                restarts => restarts,
+            },
             MergeModel::Unigram { splitter, .. } => match splitter.restarts {
                 RestartPoints::BetweenUnpairedChars => RestartPoints::BetweenUnpairedChars,
                 RestartPoints::AtPieces | RestartPoints::Never => RestartPoints::Never,
@@ -381,16 +386,6 @@ struct TextPosition {
     begins: bool,
     /// Nothing or an added token precedes it.
     prefixed: bool,
-}
-
-/// Where encoding may restart in the middle of a text with the same ids as a result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RestartPoints {
-    /// Wherever a piece begins.
-    AtPieces,
-    /// Between characters that are adjacent in no token.
-    BetweenUnpairedChars,
-    Never,
 }
 
 impl SpaceRules {

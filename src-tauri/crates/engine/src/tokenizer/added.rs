@@ -94,9 +94,11 @@ impl AddedTokens {
         self.all.iter().map(|added| added.text.as_str())
     }
 
-    /// Returns whether a token that may be typed affects text around it.
-    pub fn takes_white_space(&self) -> bool {
-        self.all.iter().any(|it| !it.is_control && (it.takes_left || it.takes_right || it.single_word))
+    /// Returns whether a match depends on text before it: on white space, of a token that may be typed, or on a word.
+    ///
+    /// White space that a control token includes is known by the time a restart after it is valid.
+    pub fn depend_on_surroundings(&self) -> bool {
+        self.all.iter().any(|it| it.single_word || (!it.is_control && (it.takes_left || it.takes_right)))
     }
 
     /// Returns the first match at or after byte `from` that `accept` permits: leftmost, then longest.

@@ -41,8 +41,10 @@ impl CharPairs {
     /// token.
     fn are_strangers(&self, vocab: &Vocab, a: char, b: char) -> bool {
         let [a, b] = [a, b].map(space_to_mark);
-        let is_known =
-            |c: char| vocab.has_byte_ids() || vocab.find(c.encode_utf8(&mut [0; 4]).as_bytes()).is_some();
+        let has_token = |c: char| {
+            vocab.find(c.encode_utf8(&mut [0; 4]).as_bytes()).is_some_and(|id| vocab.has_finite_score(id))
+        };
+        let is_known = |c: char| vocab.has_byte_ids() || has_token(c);
         // Some vocabularies split off line ends, a run of them as one piece.
         a != '\n'
             && b != '\n'

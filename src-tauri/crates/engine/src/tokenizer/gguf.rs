@@ -2,12 +2,12 @@
 
 use super::bpe::{self, Bpe, BpeOptions};
 use super::json::split_merge;
-use super::pre::{NamedPreTokenizer, Splitter, split};
+use super::pre::{NamedPreTokenizer, RestartPoints, Splitter, split};
 use super::sentencepiece::SentencePieceModel;
 use super::source::{TokenRoles, added_by_kind, mend_kinds};
 use super::vocab::{Decoding, TokenKind, Vocab, broken};
 use super::wordpiece::WordPiece;
-use super::{MergeModel, RestartPoints, TokenId, Tokenizer};
+use super::{MergeModel, TokenId, Tokenizer};
 use crate::error::{EngineError, Result};
 use tokenizers::normalizers::BertNormalizer;
 use tokenizers::normalizers::replace::Replace;

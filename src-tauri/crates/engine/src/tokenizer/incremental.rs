@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::{AddedToken, KnownIds, TokenId, Tokenizer};
+use super::{AddedToken, KnownIds, RestartPoints, TokenId, Tokenizer};
 use crate::template::{ContentSpan, RenderedPrompt};
 
 /// Bytes that a splitting rule may look ahead beyond a run of similar characters.
@@ -125,7 +125,9 @@ impl IncrementalEncoder {
 
     /// Encodes from `from` on, window by window, until the end or until old results apply again.
     fn run(&mut self, tokenizer: &Tokenizer, source: EncodeInput<'_>, from: usize, tail: &OldTail<'_>) {
-        let (mut from, mut window) = (from, WINDOW);
+        // Without restart points nothing is gained by encoding a part first.
+        let has_restarts = tokenizer.restarts() != RestartPoints::Never;
+        let (mut from, mut window) = (from, if has_restarts { WINDOW } else { usize::MAX });
         while from < source.text.len() {
             let (n_ids, n_marks) = (self.ids.len(), self.marks.len());
             let until = source.text.floor_char_boundary(from.saturating_add(window).min(source.text.len()));

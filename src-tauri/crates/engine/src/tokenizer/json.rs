@@ -10,11 +10,12 @@ use tokenizers::{NormalizerWrapper, PreTokenizerWrapper};
 use super::added::AddedToken;
 use super::bpe::{self, Bpe, BpeOptions};
 use super::pre::Splitter;
+use super::restarts::restart_points;
 use super::source::{TokenRoles, misnamed_marks};
 use super::unigram::Unigram;
 use super::vocab::{Decoding, TokenKind, Vocab, broken, parse_byte};
 use super::wordpiece::{WORD_START, WordPiece};
-use super::{MergeModel, RestartPoints, TokenId, Tokenizer};
+use super::{MergeModel, TokenId, Tokenizer};
 use crate::error::{EngineError, Result};
 
 #[derive(Deserialize)]
@@ -261,45 +262,14 @@ fn unigram(vocab: &Vocab, model: &ModelJson, splitter: Splitter) -> Result<Merge
 
 fn splitter(normalizer: Option<Value>, pre_tokenizer: Option<Value>, decoding: Decoding) -> Result<Splitter> {
     let bad = |error| broken(format!("tokenizer.json: {error}"));
-    let restarts = restarts(normalizer.as_ref(), pre_tokenizer.as_ref(), decoding);
     let normalizer: Option<NormalizerWrapper> =
         normalizer.map(serde_json::from_value).transpose().map_err(bad)?;
     let inner = pre_tokenizer.clone().filter(mentions_first).map(never_first);
     let inner: Option<PreTokenizerWrapper> = inner.map(serde_json::from_value).transpose().map_err(bad)?;
     let pre_tokenizer: Option<PreTokenizerWrapper> =
         pre_tokenizer.map(serde_json::from_value).transpose().map_err(bad)?;
+    let restarts = restart_points(normalizer.as_ref(), pre_tokenizer.as_ref(), decoding);
     Ok(Splitter { normalizer, pre_tokenizer, inner, restarts })
-}
-
-/// Returns where this splitting may restart in a text. Unknown steps never allow it.
-fn restarts(normalizer: Option<&Value>, pre_tokenizer: Option<&Value>, decoding: Decoding) -> RestartPoints {
-    let are_all = |value: Option<&Value>, names: &[&str]| value.is_none_or(|value| kinds(value, names));
-    let adds_space =
-        pre_tokenizer.is_some_and(|value| value.to_string().contains("\"add_prefix_space\":true"));
-    match decoding {
-        Decoding::ByteLevel
-            if are_all(normalizer, &["Sequence", "NFC", "NFKC", "NFD", "NFKD"])
-                && are_all(pre_tokenizer, &["Sequence", "Split", "ByteLevel", "Digits"])
-                && !adds_space =>
-        {
-            RestartPoints::AtPieces
-        }
-        Decoding::SentencePiece { .. }
-            if are_all(normalizer, &["Sequence", "Replace"])
-                && are_all(pre_tokenizer, &["Sequence", "Split"]) =>
-        {
-            RestartPoints::BetweenUnpairedChars
-        }
-        Decoding::ByteLevel | Decoding::SentencePiece { .. } => RestartPoints::Never,
-    }
-}
-
-/// Returns whether `value` and all of its parts have one of these types.
-fn kinds(value: &Value, names: &[&str]) -> bool {
-    let Some(kind) = value["type"].as_str() else { return value.is_null() };
-    let parts =
-        ["normalizers", "pretokenizers"].into_iter().filter_map(|key| value[key].as_array()).flatten();
-    names.contains(&kind) && parts.into_iter().all(|part| kinds(part, names))
 }
 
 /// Returns whether a space is added only before the first piece: text after an added token is split without it.

@@ -12,8 +12,9 @@ use tokenizers::tokenizer::{
     SplitDelimiterBehavior,
 };
 use tokenizers::{NormalizerWrapper, PreTokenizerWrapper};
+use unicode_normalization::char::canonical_combining_class;
+use unicode_normalization::{IsNormalized, is_nfc_quick};
 
-use super::RestartPoints;
 use super::vocab::broken;
 use crate::error::{EngineError, Result};
 
@@ -32,7 +33,7 @@ struct PreTokenizerRow {
 const PLAIN: PreTokenizerRow =
     PreTokenizerRow { names: &[], patterns: &[], ignore_merges: false, nfc: false, add_bos: false };
 
-const GPT_2: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
+pub const GPT_2: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
 const LLAMA_3: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 const QWEN_2: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 const QWEN_3_5: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
@@ -48,7 +49,7 @@ const JAIS_2: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{
 const ASIAN: &str = "[一-\u{9fff}㐀-\u{4dbf}\u{f900}-\u{faff}\u{3040}-ゟ゠-ヿ･-ﾟ⼀-\u{2fdf}เ-\u{e7f}\u{e80}-\u{eff}ក-\u{17ff}က-႟ꩠ-ꩿꧠ-\u{a9ff}가-\u{d7af}ᄀ-ᇿ]+";
 /// Letters with two cases, as of when that vocabulary was made.
 const DEEPSEEK_LETTERS: &str = r"\s?[A-Za-z\x{b5}\x{c0}-\x{d6}\x{d8}-\x{f6}\x{f8}-\x{1ba}\x{1bc}-\x{1bf}\x{1c4}-\x{293}\x{295}-\x{2af}\x{370}-\x{373}\x{376}\x{377}\x{37b}-\x{37d}\x{37f}\x{386}\x{388}-\x{38a}\x{38c}\x{38e}-\x{3a1}\x{3a3}-\x{3f5}\x{3f7}-\x{481}\x{48a}-\x{52f}\x{531}-\x{556}\x{10a0}-\x{10c5}\x{13a0}-\x{13f5}\x{13f8}-\x{13fd}\x{1c90}-\x{1cba}\x{1cbd}-\x{1cbf}\x{1d00}-\x{1d2b}\x{1d6b}-\x{1d77}\x{1d79}-\x{1d9a}\x{1e00}-\x{1f15}\x{1f18}-\x{1f1d}\x{1f20}-\x{1f45}\x{1f48}-\x{1f4d}\x{1f50}-\x{1f57}\x{1f59}\x{1f5b}\x{1f5d}\x{1f5f}-\x{1f7d}\x{1f80}-\x{1fb4}\x{1fb6}-\x{1fbc}\x{1fbe}\x{1fc2}-\x{1fc4}\x{1fc6}-\x{1fcc}\x{1fd0}-\x{1fd3}\x{1fd6}-\x{1fdb}\x{1fe0}-\x{1fec}\x{1ff2}-\x{1ff4}\x{1ff6}-\x{1ffc}\x{2102}\x{2107}\x{210a}-\x{2113}\x{2115}\x{2119}-\x{211d}\x{2124}\x{2126}\x{2128}\x{212a}-\x{212d}\x{212f}-\x{2134}\x{2139}\x{213c}-\x{213f}\x{2145}-\x{2149}\x{214e}\x{2183}\x{2184}\x{2c00}-\x{2c7b}\x{2c7e}-\x{2ce4}\x{2ceb}-\x{2cee}\x{2cf2}\x{2cf3}\x{a640}-\x{a66d}\x{a680}-\x{a69b}\x{a722}-\x{a76f}\x{a771}-\x{a787}\x{a78b}-\x{a78e}\x{ab70}-\x{abbf}\x{fb00}-\x{fb06}\x{fb13}-\x{fb17}\x{ff21}-\x{ff3a}\x{ff41}-\x{ff5a}\x{10400}-\x{1044f}\x{104b0}-\x{104d3}\x{104d8}-\x{104fb}\x{10c80}-\x{10cb2}\x{10cc0}-\x{10cf2}\x{118a0}-\x{118df}\x{1e900}-\x{1e943}]+";
-const DIGIT: &str = r"\p{N}";
+pub const DIGIT: &str = r"\p{N}";
 
 const PRE_TOKENIZERS: &[PreTokenizerRow] = &[
     PreTokenizerRow {
@@ -231,6 +232,16 @@ const PRE_TOKENIZERS: &[PreTokenizerRow] = &[
 /// For files that name no pre-tokenizer, or this one: the rules of GPT-2's first successors.
 const DEFAULT: &str = "default";
 
+/// Where encoding may restart in the middle of a text with the same ids as a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RestartPoints {
+    /// Wherever a piece begins.
+    AtPieces,
+    /// Between characters that are adjacent in no token. By then, spaces are `▁`.
+    BetweenUnpairedChars,
+    Never,
+}
+
 /// Normalizes a text and splits it.
 #[derive(Debug, Clone)]
 pub struct Splitter {
@@ -253,6 +264,11 @@ impl NamedPreTokenizer {
     /// Returns one name of every row.
     pub fn names() -> impl Iterator<Item = &'static str> {
         PRE_TOKENIZERS.iter().filter_map(|row| row.names.first().copied())
+    }
+
+    /// Returns whether a row splits by exactly these patterns, so that its pieces are known to begin anywhere.
+    pub fn splits_by(patterns: &[&str]) -> bool {
+        PRE_TOKENIZERS.iter().any(|row| row.patterns == patterns)
     }
 
     /// Finds a pre-tokenizer by `tokenizer.ggml.pre`.
@@ -290,23 +306,17 @@ pub fn split(pattern: &str) -> Result<Split> {
 }
 
 impl Splitter {
-    /// Returns whether normalization does not join text across `at`.
+    /// Returns whether normalization surely does not join text across `at`. Knows NFC alone.
     pub fn is_apart(&self, text: &str, at: usize) -> bool {
-        /// Longer than any sequence of combining marks in real text.
-        const AROUND: usize = 16;
-        let Some(normalizer) = &self.normalizer else { return true };
-        let (before, after) = text.split_at(at);
-        if before.ends_with(|c: char| c.is_ascii()) && after.starts_with(|c: char| c.is_ascii()) {
-            return true;
-        }
-        let from = before.char_indices().rev().take(AROUND).last().map_or(at, |(from, _)| from);
-        let until = after.char_indices().nth(AROUND).map_or(text.len(), |(until, _)| at + until);
-        let normal = |text: &str| {
-            let mut text = NormalizedString::from(text);
-            normalizer.normalize(&mut text).is_ok().then(|| text.get().to_string())
+        // No character before it changes such a character or moves past it, however many marks there are.
+        let begins_apart = |c: char| {
+            canonical_combining_class(c) == 0 && is_nfc_quick(std::iter::once(c)) == IsNormalized::Yes
         };
-        let parts = normal(&text[from..at]).zip(normal(&text[at..until]));
-        parts.is_some_and(|(a, b)| normal(&text[from..until]).is_some_and(|whole| whole == a + &b))
+        match (&self.normalizer, text[at..].chars().next()) {
+            (None, _) => true,
+            (Some(NormalizerWrapper::NFC(_)), Some(c)) => begins_apart(c),
+            (Some(_), _) => false,
+        }
     }
 
     /// Calls `each` with every piece of `text` and its byte offset, in order. `begins`: nothing precedes `text`.

@@ -9,12 +9,12 @@ use tokenizers::normalizers::prepend::Prepend;
 use tokenizers::normalizers::replace::{Replace, ReplacePattern};
 use tokenizers::normalizers::strip::Strip;
 
-use super::pre::Splitter;
+use super::pre::{RestartPoints, Splitter};
 use super::source::{TokenRoles, added_by_kind};
 use super::spm::Spm;
 use super::unigram::Unigram;
 use super::vocab::{Decoding, TokenKind, Vocab, broken};
-use super::{MergeModel, RestartPoints, SpaceRules, TokenId, Tokenizer};
+use super::{MergeModel, SpaceRules, TokenId, Tokenizer};
 use crate::error::{EngineError, Result};
 
 /// A field of a message: its number and value.

@@ -1,6 +1,7 @@
 //! Unigram: the most likely segmentation of a text, found by Viterbi over token scores.
 //!
-//! A character without a token costs more than the rarest token. It becomes byte tokens if the vocabulary has them.
+//! A character without a token costs more than the rarest token. It becomes byte tokens if the vocabulary has them. A
+//! token whose score is no finite number is never used.
 
 use super::TokenId;
 use super::vocab::{TokenKind, Vocab};
@@ -27,7 +28,8 @@ struct LatticeStep {
 impl Unigram {
     pub fn new(vocab: &Vocab, unknown: Option<TokenId>) -> Self {
         let normal = vocab.ids().filter(|(_, _, kind)| *kind == TokenKind::Normal);
-        let min_score = normal.map(|(id, _, _)| f64::from(vocab.score(id))).filter(|score| score.is_finite());
+        let scored = normal.filter(|(id, _, _)| vocab.has_finite_score(*id));
+        let min_score = scored.map(|(id, _, _)| f64::from(vocab.score(id)));
         Self { unknown, unknown_score: min_score.fold(0.0, f64::min) - UNKNOWN_PENALTY }
     }
 
@@ -35,18 +37,29 @@ impl Unigram {
     pub fn encode(&self, vocab: &Vocab, text: &str, out: &mut Vec<TokenId>) {
         let mut best: Vec<Option<LatticeStep>> = vec![None; text.len() + 1]; // [t] byte at which a segmentation ends
         best[0] = Some(LatticeStep { score: 0.0, from: 0, id: None });
+        let mut reach = 0; // end of the farthest token so far
         for (start, c) in text.char_indices() {
-            let Some(LatticeStep { score, .. }) = best[start] else { continue };
+            let Some(step) = &mut best[start] else { continue };
+            if start == reach {
+                // All segmentations meet here: what came before decides nothing, and neither does its rounding.
+                step.score = 0.0;
+            }
+            let score = step.score;
             let mut has_single = false;
             let ends = text[start..].char_indices().map(|(at, c)| start + at + c.len_utf8());
             for end in ends.take_while(|end| end - start <= vocab.longest()) {
-                let Some(id) = vocab.find(&text.as_bytes()[start..end]) else { continue };
+                let Some(id) =
+                    vocab.find(&text.as_bytes()[start..end]).filter(|id| vocab.has_finite_score(*id))
+                else {
+                    continue;
+                };
                 has_single |= end - start == c.len_utf8();
-                // NaN scores never win.
+                reach = reach.max(end);
                 let way =
                     LatticeStep { score: score + f64::from(vocab.score(id)), from: start, id: Some(id) };
                 offer(&mut best[end], way);
             }
+            reach = reach.max(start + c.len_utf8());
             if !has_single {
                 let way = LatticeStep { score: score + self.unknown_score, from: start, id: None };
                 offer(&mut best[start + c.len_utf8()], way);
@@ -74,9 +87,6 @@ impl Unigram {
 }
 
 fn offer(place: &mut Option<LatticeStep>, way: LatticeStep) {
-    if way.score.is_nan() {
-        return;
-    }
     if place.is_none_or(|best| way.score > best.score) {
         *place = Some(way);
     }

@@ -122,6 +122,11 @@ impl Vocab {
         self.scores.get(id as usize).copied().unwrap_or(0.0)
     }
 
+    /// Returns whether a token's score can be compared and added. Damaged files hold others.
+    pub fn has_finite_score(&self, id: TokenId) -> bool {
+        self.score(id).is_finite()
+    }
+
     pub fn ids(&self) -> impl Iterator<Item = (TokenId, &[u8], TokenKind)> {
         self.kinds.iter().zip(0..).map(|(kind, id)| (id, self.text(id), *kind))
     }
