@@ -3,11 +3,13 @@
 packages of the same program have the same bytes.
 """
 
+import io
 import json
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 
@@ -72,6 +74,27 @@ def configurations():
         "linux": ["deb", "rpm"], "macos": ["dmg"], "windows": ["nsis", "msi"]}
 
 
+def flatpak(deb):
+    """The manifest takes every file of the .deb, under names that the sandbox exports."""
+    manifest = configuration("linux/app.inglenook.Inglenook.json")
+    with open(os.path.join(ROOT, "src-tauri/linux/inglenook.metainfo.xml"), encoding="utf-8") as file:
+        metainfo = file.read()
+    yield "Flatpak: the id is that of the metadata", f"<id>{manifest['id']}</id>" in metainfo
+    listed = subprocess.run(["dpkg-deb", "--fsys-tarfile", deb], check=True, capture_output=True).stdout
+    with tarfile.open(fileobj=io.BytesIO(listed)) as tar:
+        names = {member.name.removeprefix("./") for member in tar if member.isfile()}
+    commands = " ".join(manifest["modules"][0]["build-commands"]).split()
+    taken = {word for word in commands if word.startswith("usr/")}
+    yield "Flatpak: it takes every file of the .deb", all(
+        name in taken or any(name.startswith(f"{folder}/") for folder in taken) for name in names)
+    yield "Flatpak: every file that it takes is in the .deb", all(
+        word in names or any(name.startswith(f"{word}/") for name in names) for word in taken)
+    icons = {os.path.basename(name).partition(".")[0] for name in names if name.startswith("usr/share/icons/")}
+    yield "Flatpak: desktop entry, icons and media type have the names that it changes", (
+        f"usr/share/applications/{manifest['rename-desktop-file']}" in names
+        and icons == {manifest["rename-icon"]} and f"usr/share/mime/packages/{manifest['rename-mime-file']}" in names)
+
+
 TAURI = os.path.join(ROOT, "ui/node_modules/.bin/tauri")
 # When both packages were made, as far as they say.
 EPOCH = 1_900_000_000
@@ -108,6 +131,9 @@ def reproducible_packages():
         while int(time.time()) == began:
             time.sleep(0.05)
         second = pack(folder, 0o027, "Asia/Kathmandu")
+        with open(os.path.join(folder, "inglenook.deb"), "wb") as file:
+            file.write(next(content for name, content in first.items() if name.endswith(".deb")))
+        yield from flatpak(file.name)
     yield "a .deb and an .rpm are packed", sorted(name.rpartition(".")[2] for name in first) == ["deb", "rpm"]
     for name, content in first.items():
         yield f"{name} has the same bytes when it is packed again", second.get(name) == content
