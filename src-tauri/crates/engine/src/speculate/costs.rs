@@ -3,8 +3,7 @@
 //! Starts from figures measured on one machine and adapts to reported run times. Has no clock.
 
 /// Rows of a run and its relative cost: llama-3.2-1b in Q4_K_M, 2 cores of a Sapphire Rapids.
-const MEASURED: [(usize, f32); 7] =
-    [(1, 1.0), (2, 1.2), (4, 1.4), (8, 1.5), (16, 1.9), (32, 3.0), (64, 5.4)];
+const MEASURED: [(usize, f32); 7] = [(1, 1.0), (2, 1.2), (4, 1.4), (8, 1.5), (16, 1.9), (32, 3.0), (64, 5.4)];
 
 /// Weight of one run time in the moving average.
 const STEP: f32 = 0.25;
