@@ -127,8 +127,17 @@ impl App {
         Ok(self.told(conversation))
     }
 
-    /// Saves the message, then has it answered. The turn is followed by `watch_turn`.
-    pub fn send(&self, mut args: SendArgs) -> Result<TurnStarted> {
+    /// Saves the message, then has it answered. The turn is followed by `watch_turn`. If the database shows damage meanwhile,
+    /// it has been repaired when the error arrives, and what is left to do is done in the new one.
+    pub fn send(&self, args: SendArgs) -> Result<TurnStarted> {
+        let mut stored = None;
+        match self.send_once(args.clone(), &mut stored) {
+            Err(error) if error.code() == "session.damaged" => self.send_once(args, &mut stored),
+            sent => sent,
+        }
+    }
+
+    fn send_once(&self, mut args: SendArgs, stored: &mut Option<StartedTurn>) -> Result<TurnStarted> {
         let mut files = self.pending(&args.attachments)?;
         let image = files.iter().find(|file| file.kind == AttachmentKind::Image || !file.pages.is_empty());
         check_message(if image.is_some() && args.text.trim().is_empty() { "?" } else { &args.text })?;
@@ -168,7 +177,7 @@ impl App {
         let compaction = args.compression.filter(|_| conversation.is_none());
         let options = own.unwrap_or_default();
         let own = PerChatOptions { options, json, compaction, folder, ..Default::default() };
-        let started = self.start_with(conversation, args.model.as_deref(), new, None, own)?;
+        let started = self.start_with(conversation, args.model.as_deref(), (new, stored), None, own)?;
         self.sent(&args.attachments);
         Ok(started)
     }
@@ -195,7 +204,7 @@ impl App {
         new: NewTurn,
         continued: Option<ContinuedFrom>,
     ) -> Result<TurnStarted> {
-        self.start_with(conversation, model, new, continued, PerChatOptions::default())
+        self.start_with(conversation, model, (new, &mut None), continued, PerChatOptions::default())
     }
 
     /// `once`: what this answer alone is asked for otherwise.
@@ -209,18 +218,18 @@ impl App {
         self.start_with(
             Some(conversation),
             model,
-            new,
+            (new, &mut None),
             None,
             PerChatOptions { one_off: once, ..PerChatOptions::default() },
         )
     }
 
-    /// `own`: the attachments that the conversation brings if it begins with this message.
+    /// `own`: the attachments that the conversation brings if it begins with this message. `stored`: the turn, once it is.
     fn start_with(
         &self,
         conversation: Option<&str>,
         model: Option<&str>,
-        new: NewTurn,
+        (new, stored): (NewTurn, &mut Option<StartedTurn>),
         continued: Option<ContinuedFrom>,
         own: PerChatOptions,
     ) -> Result<TurnStarted> {
@@ -237,7 +246,10 @@ impl App {
         let services = self.services();
         let mut store = self.store();
         limits.admit(services.turns.n_open(), user_text(&new))?;
-        let started = store.start(new, &model)?;
+        let started = match stored {
+            Some(before) => before.clone(),
+            None => stored.insert(store.start(new, &model)?).clone(),
+        };
         own.save(&mut store, &started.conversation)?;
         let mut row = store.conversation(&started.conversation)?;
         if row.model != model {
@@ -256,8 +268,8 @@ impl App {
         let place = AnswerPlace::of(&started);
         let had = continued.as_ref().map(|it| it.text.clone()).unwrap_or_default();
         let words = continued.as_ref().map(ContinuedFrom::ids);
-        services.turns.add(started.turn.clone(), Some(place), continued, self.origin(&model));
         let summary = summary(&store, row)?;
+        services.turns.add(started.turn.clone(), Some(place), continued, self.origin(&model));
         drop(store);
         self.ctx().events.publish(AppEvent::ConversationChanged { conversation: summary });
         for turn in give_way {

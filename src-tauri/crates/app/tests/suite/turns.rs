@@ -350,3 +350,25 @@ fn a_damaged_database_is_told_of_and_the_rest_goes_on() {
     let started = send(&app, None, "Hello");
     assert!(matches!(all(&app, &started.turn).last().unwrap().kind, TurnEventKind::Done { .. }));
 }
+
+/// Some pages are read only when a message is stored. The database is repaired then, and the message is stored all the same.
+#[test]
+fn a_message_is_answered_whichever_page_of_the_database_is_damaged() {
+    const PAGE_BYTES: usize = 4096;
+    let home = Home::new("damaged-pages");
+    let app = home.open();
+    all(&app, &send(&app, None, "Hello").turn);
+    drop(app);
+    let path = home.0.join("inglenook.db");
+    let whole = std::fs::read(&path).unwrap();
+    for at in (0..whole.len()).step_by(PAGE_BYTES) {
+        let mut damaged = whole.clone();
+        damaged[at..at + PAGE_BYTES].fill(0);
+        std::fs::write(&path, damaged).unwrap();
+        let app = home.open();
+        let started = app.send(SendArgs { text: "Hello again".into(), ..SendArgs::default() });
+        let started = started.unwrap_or_else(|error| panic!("zeros at {at}: {error:?}"));
+        let last = all(&app, &started.turn).pop();
+        assert!(matches!(last.unwrap().kind, TurnEventKind::Done { .. }), "zeros at {at}");
+    }
+}
