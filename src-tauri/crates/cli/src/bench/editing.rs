@@ -1,16 +1,13 @@
 //! `nook bench --test editing`: an answer that repeats most of its prompt, with speculative decoding and without.
 //!
-//! A script fixes the answer, so models with random weights can be measured too. Everything else is real: drafts come
-//! from prompt lookup, are verified and rolled back, and the sampler runs.
+//! A script fixes the answer. Drafts come from prompt lookup.
 
 use contract::Result;
-use engine::speculate::{DraftLength, DraftSource, Speculation};
-use engine::{Scheduler, TokenId};
-use serde::Serialize;
+use engine::TokenId;
+use engine::speculate::{DraftLength, DraftSource, Script, Speculation};
 
-use super::scripted::{ScriptedRun, request, run};
-use super::speed::{Bench, Spread};
-use crate::out;
+use super::scripted::{measure, zipf_text};
+use super::speed::Bench;
 
 /// Length of the edited text.
 pub const TEXT_TOKENS: usize = 1000;
@@ -18,95 +15,15 @@ pub const TEXT_TOKENS: usize = 1000;
 /// Distance between two edits.
 const EDIT_INTERVAL_TOKENS: usize = 80;
 
-/// Length of the first, uncounted answer of each kind.
-const WARM_UP_TOKENS: usize = 100;
-
 /// Upper bound of prompt and answer together, in tokens.
 pub const CONTEXT_TOKENS: usize = 2 * TEXT_TOKENS + 4 * (TEXT_TOKENS / EDIT_INTERVAL_TOKENS) + 1;
 
-/// Both speeds and their ratio.
-#[derive(Debug, Serialize)]
-struct EditingRow {
-    /// `edit1000`: the answer repeats a prompt of 1,000 tokens with changes
-    test: String,
-    depth: usize,
-    /// With speculative decoding.
-    tok_s: Spread,
-    plain_tok_s: Spread,
-    ratio: f64,
-    tokens: usize,
-    /// Drafted tokens of one answer; `accepted` of them were right.
-    drafted: usize,
-    accepted: usize,
-    runs: usize,
-}
-
+/// Measures with at most `longest` tokens in a draft.
 pub fn editing(bench: &mut Bench, longest: usize) -> Result<()> {
     let text = zipf_text(bench.model.info().n_vocab, TEXT_TOKENS, 1);
-    let answer = edited(&text);
-    let guessing = Speculation { source: DraftSource::Lookup, length: DraftLength::Paying(longest) };
-    let seq = bench.model.new_sequence()?;
-    let mut scheduler = Scheduler::new();
-    let (mut plain, mut guessed, mut last) = (Vec::new(), Vec::new(), None);
-    for repetition in 0..=bench.repeat {
-        for speculation in [None, Some(guessing)] {
-            let n_tokens = if repetition == 0 { WARM_UP_TOKENS.min(answer.len()) } else { answer.len() };
-            let asked = request(&text, answer[..n_tokens].to_vec().into(), seq, speculation);
-            let answered = run(bench, &mut scheduler, asked)?;
-            let tok_s = (answer.len() - 1) as f64 / answered.seconds.max(1e-9);
-            match speculation {
-                _ if repetition == 0 => {}
-                None => plain.push(tok_s),
-                Some(_) => guessed.push(tok_s),
-            }
-            last = Some(answered);
-        }
-    }
-    bench.model.free(seq);
-    let Some(ScriptedRun { done, n_steps, .. }) = last else { return Ok(()) };
-    let (tok_s, plain_tok_s) = (Spread::of(guessed), Spread::of(plain));
-    let row = EditingRow {
-        test: format!("edit{TEXT_TOKENS}"),
-        depth: TEXT_TOKENS,
-        tok_s,
-        plain_tok_s,
-        ratio: tok_s.median / plain_tok_s.median,
-        tokens: answer.len(),
-        drafted: done.n_drafted,
-        accepted: done.n_accepted,
-        runs: n_steps,
-    };
-    row.show(bench.json);
-    Ok(())
-}
-
-impl EditingRow {
-    fn show(&self, as_json: bool) {
-        if as_json {
-            return out::json(self);
-        }
-        let Self { test, tok_s, plain_tok_s, ratio, tokens, drafted, accepted, runs, .. } = self;
-        let Spread { median, min, max } = tok_s;
-        out::line(&format!(
-            "{test:<8} speculative {median:>9.2} tok/s  ({min:.2} to {max:.2})  plain {:.2}  ratio {ratio:.2}",
-            plain_tok_s.median
-        ));
-        out::line(&format!(
-            "         {accepted} of {drafted} drafted tokens accepted; {tokens} tokens in {runs} runs"
-        ));
-    }
-}
-
-/// Ids with the frequencies of words (Zipf), so that short matches are often coincidences.
-pub fn zipf_text(n_vocab: usize, n_tokens: usize, seed: u64) -> Vec<TokenId> {
-    let mut state = seed;
-    let mut uniform = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 40) as f64 / (1u64 << 24) as f64
-    };
-    // the frequency of the nth word falls as 1/n
-    let n_words = n_vocab.min(2000) as f64;
-    (0..n_tokens).map(|_| n_words.powf(uniform()) as TokenId - 1).collect()
+    let answer = Script::from(edited(&text));
+    let speculation = Speculation { source: DraftSource::Lookup, length: DraftLength::Paying(longest) };
+    measure(bench, format!("edit{TEXT_TOKENS}"), (&text, &answer), speculation)
 }
 
 /// The text with one to three tokens replaced, inserted or deleted in turn.
