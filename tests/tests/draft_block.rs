@@ -21,8 +21,17 @@ fn models() -> Option<[PathBuf; 2]> {
     is_there.then(|| [dir.clone(), dir.join("qwen3_5.q8_0.gguf")])
 }
 
+/// Size of the vocabulary.
+const N_VOCAB: usize = 512;
+
 fn load(path: &Path) -> Model {
+    load_with(path, N_VOCAB)
+}
+
+/// A block that drafts the first `common_tokens` in any text.
+fn load_with(path: &Path, common_tokens: usize) -> Model {
     let options = LoadOptions {
+        common_tokens,
         devices: Devices::Cpu,
         threads: Some(2),
         ctx: Some(512),
@@ -76,8 +85,8 @@ fn run(model: &mut Model, request: Request) -> (Vec<TokenId>, GenerationStats) {
 #[test]
 fn a_draft_block_changes_no_answer() {
     let Some(models) = models() else { skip!(Missing::Reference, "the small set has no draft blocks") };
-    for path in models {
-        let mut model = load(&path);
+    for (path, common_tokens) in models.iter().flat_map(|path| [(path, N_VOCAB), (path, 200)]) {
+        let mut model = load_with(path, common_tokens);
         let mut n_drafted = 0;
         let sampled = Sampling { temperature: 0.4, top_k: 5, seed: Some(3), ..Sampling::default() };
         let greedy = Sampling { temperature: 0.0, ..Sampling::default() };
@@ -99,6 +108,22 @@ fn a_draft_block_changes_no_answer() {
     }
 }
 
+#[test]
+fn a_draft_of_common_tokens_has_their_logits() {
+    let Some(models) = models() else { skip!(Missing::Reference, "the small set has no draft blocks") };
+    for path in models {
+        let [all, common] = [N_VOCAB, 200].map(|common_tokens| {
+            let mut model = load_with(&path, common_tokens);
+            let seq = model.new_sequence().unwrap();
+            let chunk = Chunk { seq, tokens: &text(3, 40), logits: LogitsSelection::Last };
+            let hidden = model.forward(&[chunk]).unwrap().hidden(0).unwrap().to_vec();
+            model.draft_logits(seq, (40, 9), &hidden, 1).unwrap().remove(0)
+        });
+        assert_eq!(all.len(), N_VOCAB);
+        assert!(common == all[..200], "{}", path.display());
+    }
+}
+
 /// What the block drafts after a text, computed from its beginning.
 fn chain(model: &mut Model, text: &[TokenId], n: usize) -> Vec<TokenId> {
     let (last, before) = text.split_last().unwrap();
@@ -113,19 +138,35 @@ fn chain(model: &mut Model, text: &[TokenId], n: usize) -> Vec<TokenId> {
         .collect()
 }
 
-/// An answer that follows the drafts for some tokens, then leaves them: exactly those are accepted, also right after
-/// others were rejected.
 #[test]
 fn drafts_that_come_true_are_accepted() {
-    const N_DRAFTED: usize = 3;
     let Some([path, _]) = models() else { skip!(Missing::Reference, "the small set has no draft blocks") };
     let mut model = load(&path);
-    let prompt = text(8, 30);
+    accepts_what_comes_true(&path, &mut model, text(8, 30));
+}
+
+/// A text that has all uncommon tokens: with those of the text, the block drafts as with its whole vocabulary.
+#[test]
+fn uncommon_tokens_of_the_text_are_drafted() {
+    const COMMON_TOKENS: usize = 256;
+    let Some([path, _]) = models() else { skip!(Missing::Reference, "the small set has no draft blocks") };
+    let mut model = load_with(&path, COMMON_TOKENS);
+    let uncommon = COMMON_TOKENS as TokenId..N_VOCAB as TokenId;
+    let n_uncommon = accepts_what_comes_true(&path, &mut model, uncommon.chain(text(8, 30)).collect());
+    assert!(n_uncommon >= 4, "{n_uncommon} of the drafts are not common");
+}
+
+/// An answer that follows the drafts for some tokens, then leaves them: exactly those are accepted, also right after
+/// others were rejected. Returns how many were of the second half of the vocabulary.
+fn accepts_what_comes_true(path: &Path, drafting: &mut Model, prompt: Vec<TokenId>) -> usize {
+    const N_DRAFTED: usize = 3;
+    let mut model = load(path);
     let mut whole = [&prompt[..], &[11]].concat();
-    let mut n_expected = 0;
+    let (mut n_expected, mut n_of_second_half) = (0, 0);
     for n_true in [3, 0, 2, 2, 1, 3, 3, 0, 0, 2, 1, 1, 3] {
         let drafts = chain(&mut model, &whole, N_DRAFTED);
         n_expected += n_true;
+        n_of_second_half += drafts[..n_true].iter().filter(|id| **id as usize >= N_VOCAB / 2).count();
         whole.extend(&drafts[..n_true]);
         whole.push(drafts.get(n_true).map_or(11, |draft| (draft + 1) % 500));
     }
@@ -134,9 +175,10 @@ fn drafts_that_come_true_are_accepted() {
     // The first answer token comes with the prompt, and the last ones leave less room for drafts.
     let max_tokens = Some(script.len());
     let (found, done) =
-        run(&mut model, Request { script: script.into(), max_tokens, ..request(1, prompt.clone(), length) });
+        run(drafting, Request { script: script.into(), max_tokens, ..request(1, prompt.clone(), length) });
     assert_eq!(found, whole[prompt.len()..]);
     assert_eq!(done.n_accepted, n_expected);
+    n_of_second_half
 }
 
 #[test]

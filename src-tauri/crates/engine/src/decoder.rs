@@ -261,7 +261,11 @@ impl Decoder<'_> {
         }
         let role = if spec.tied_embeddings { Role::TokenEmbedding } else { Role::Output };
         let bias = spec.output_bias.then_some(Role::OutputBias);
-        let mut logits = self.matmul("output", x, role, bias)?; // (outputs, n_vocab)
+        let logits = self.matmul("output", x, role, bias)?; // (outputs, n_vocab)
+        self.capped_logits(logits, spec)
+    }
+
+    fn capped_logits(&mut self, mut logits: ValueId, spec: &ModelSpec) -> Result<ValueId> {
         if let Some(factor) = spec.output_scale {
             logits = self.graph.scale("output.scale", logits, factor)?;
         }

@@ -44,7 +44,7 @@ mod tensors;
 mod tower;
 
 pub use attention::{Attention, KvSource, PositionScale, QkNormForm, Rope, Rotary};
-pub use draft::{DraftBlock, MTP_LAYERS, TensorOwner};
+pub use draft::{COMMON_TOKENS, DraftBlock, MTP_LAYERS, TensorOwner};
 pub use embeds::{EmbeddingHead, EmbeddingPrefixes, PairForm, Pooling, RankHead};
 pub use ffn::{Dense, ExpertForm, Experts, Ffn, Router, RouterInput, SharedExpert, SharedWeight};
 pub use latent::{LatentAttention, QueryRank};

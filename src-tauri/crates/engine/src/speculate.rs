@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::TokenId;
 
 mod acceptance;
+mod context_tokens;
 mod costs;
 mod draft_block;
 mod draft_model;
@@ -19,6 +20,7 @@ mod prompt_lookup;
 mod script;
 
 pub use acceptance::{AcceptanceStats, DraftEvidence};
+use context_tokens::ContextTokens;
 pub use costs::RunCosts;
 pub(crate) use draft_block::{BlockText, PendingHidden, propose_by_block};
 pub(crate) use draft_model::DraftModel;
@@ -89,6 +91,8 @@ pub(crate) struct Drafter {
     /// Drafted tokens, and for each the probability that it and all before it are accepted.
     draft: Vec<TokenId>,
     chances: Vec<f32>,
+    /// What a draft block may draft beside the common tokens.
+    context: ContextTokens,
 }
 
 /// Payoff of the draft model or the draft block so far.
@@ -136,7 +140,15 @@ impl Drafter {
             pause: PAUSE.0,
         });
         let (draft, chances) = (Vec::with_capacity(n), Vec::with_capacity(n));
-        Self { speculation, lookup, ahead, acceptance: AcceptanceStats::default(), draft, chances }
+        Self {
+            speculation,
+            lookup,
+            ahead,
+            acceptance: AcceptanceStats::default(),
+            draft,
+            chances,
+            context: ContextTokens::default(),
+        }
     }
 
     /// Drafts what follows `history`, at most `n` tokens. Returns true if the draft model or the draft block is to draft

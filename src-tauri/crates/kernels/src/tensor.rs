@@ -52,6 +52,13 @@ impl Tensor {
         Ok(Self { shape: vec![n_rows, n_cols], ..self.clone() })
     }
 
+    /// The first `n` rows of a matrix, which share its bytes. All of them if it has no more.
+    pub fn first_rows(&self, n: usize) -> Self {
+        let n = n.min(self.n_rows());
+        let data = self.data.slice(0..n * self.row_bytes());
+        Self { shape: vec![n, self.n_cols()], data, name: self.name.clone(), dtype: self.dtype }
+    }
+
     /// Name in the model file.
     pub fn name(&self) -> &str {
         &self.name

@@ -143,6 +143,7 @@ pub(super) fn draft_block(hparams: &HParams<'_>, spec: &ModelSpec) -> Result<Opt
         embedding: owner(Role::DraftEmbedding),
         output: owner(Role::DraftOutput),
         output_norm: owner(Role::DraftOutputNorm),
+        n_common_tokens: spec.n_vocab,
     }))
 }
 

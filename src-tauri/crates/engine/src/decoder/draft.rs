@@ -29,7 +29,8 @@ pub(super) fn extend_layout(
 
 impl Decoder<'_> {
     /// Builds the output and the draft block, from the tokens' embeddings and what the last layer gave: both
-    /// (tokens, d_model). The block's output is (outputs, d_model + n_vocab): its hidden state, then logits.
+    /// (tokens, d_model). The block's output is (outputs, d_model + n_common_tokens): its hidden state, then
+    /// logits.
     pub(super) fn finish_with_draft(
         mut self,
         spec: &ModelSpec,
@@ -84,15 +85,24 @@ impl Decoder<'_> {
             TensorOwner::Block => Role::DraftOutputNorm,
         };
         let y = self.norm("draft.norm", x, draft.norm, role, role)?;
-        self.layer = own;
-        let logits = match draft.output {
-            TensorOwner::Block => self.matmul("draft.output", y, Role::DraftOutput, None)?,
-            TensorOwner::Model => {
-                self.layer = None;
-                self.output(y, spec)?
-            }
-        };
+        let logits = self.draft_logits(y, spec, draft)?; // (outputs, n_common_tokens)
         Ok(self.graph.join_columns("draft.join", y, logits, 1)?)
+    }
+
+    /// Logits of the common tokens.
+    fn draft_logits(&mut self, y: ValueId, spec: &ModelSpec, draft: &DraftBlock) -> Result<ValueId> {
+        self.layer = Some(draft.layer_number).filter(|_| draft.output == TensorOwner::Block);
+        let weight = self.weight(draft.output_role(spec))?;
+        let bias = match draft.output {
+            TensorOwner::Model if spec.output_bias => Some(self.weight(Role::OutputBias)?),
+            TensorOwner::Model | TensorOwner::Block => None,
+        };
+        let weight = weight.first_rows(draft.n_common_tokens);
+        let logits = self.graph.matmul(self.name("draft.output"), y, &weight, bias.as_ref())?;
+        match draft.output {
+            TensorOwner::Model => self.capped_logits(logits, spec),
+            TensorOwner::Block => Ok(logits),
+        }
     }
 
     /// Joins embeddings and hidden states: both (tokens, d_model) → same shape

@@ -1,6 +1,6 @@
 //! Drafts of a model's own draft block.
 
-use kernels::{Batch, GivenRows, N_COORDINATES};
+use kernels::{Batch, GivenRows, N_COORDINATES, Tensor};
 
 use super::forward::make_copies;
 use super::image::coordinates_at;
@@ -9,7 +9,7 @@ use crate::TokenId;
 use crate::arch::LocatedTensor;
 use crate::error::Result;
 use crate::kv::sequence_id::SequenceId;
-use crate::spec::{DraftBlock, Ffn, ImagePositions, Role, TensorOwner};
+use crate::spec::{DraftBlock, Ffn, ImagePositions, Role};
 use crate::vision::CoordinateWalk;
 
 /// Tokens that a draft block reads, and the hidden state before each.
@@ -28,7 +28,7 @@ pub(crate) struct DraftInput<'a> {
 pub(crate) struct DraftOutput<'a> {
     /// The hidden state for the next draft. (d_model)
     pub hidden: &'a [f32],
-    /// (n_vocab)
+    /// Those of the common tokens. (n_common_tokens)
     pub logits: &'a [f32],
 }
 
@@ -39,8 +39,8 @@ impl Model {
     }
 
     /// Drafts `n` tokens after `token`, which is at `position` in the sequence or follows its last token. `hidden` is the
-    /// hidden state before it (`Logits::hidden`). Each draft is the most likely token after the one before. Returns the
-    /// logits that each was taken from.
+    /// hidden state before it (`Logits::hidden`). Each draft is the most likely common token after the one before. Returns
+    /// the logits that each was taken from.
     ///
     /// What the block knows of the tokens of the sequence from `position` on is overwritten: call it for a sequence that
     /// is not continued, from back to front.
@@ -59,7 +59,7 @@ impl Model {
             let input = DraftInput { start: position + step, tokens: &[token], hidden: &hidden };
             self.run_draft(seq, input)?;
             let output = self.draft_output(seq)?;
-            token = likeliest(output.logits).0;
+            token = likeliest(output.logits, &[]).0;
             all.push(output.logits.to_vec());
             hidden = output.hidden.to_vec();
         }
@@ -139,16 +139,27 @@ impl Model {
         let (mut of_block, mut of_model) = (0.0, 0.0);
         for tensor in &self.source.placed {
             let bytes = self.bytes_per_token(tensor, draft);
-            let is_output = match draft.output {
-                TensorOwner::Model if self.spec.tied_embeddings => tensor.role == Role::TokenEmbedding,
-                TensorOwner::Model => tensor.role == Role::Output,
-                TensorOwner::Block => false,
-            };
             let is_own = tensor.layer == Some(draft.layer_number);
-            of_block += if is_own || is_output { bytes } else { 0.0 };
+            of_block += match tensor.role == draft.output_role(&self.spec) {
+                true => bytes * draft.n_common_tokens as f32 / self.spec.n_vocab as f32,
+                false if is_own => bytes,
+                false => 0.0,
+            };
             of_model += if is_own { 0.0 } else { bytes };
         }
         of_block / of_model.max(1.0)
+    }
+
+    /// Decodes a token's row of the matrix that drafts are multiplied by: out (d_model). Returns false without a draft block.
+    pub(crate) fn draft_output_row(&self, token: TokenId, out: &mut [f32]) -> Result<bool> {
+        let Some(draft) = &self.spec.draft else { return Ok(false) };
+        let role = draft.output_role(&self.spec);
+        let Some(tensor) = self.source.placed.iter().find(|tensor| tensor.role == role) else {
+            return Ok(false);
+        };
+        let Some(part) = tensor.parts.first() else { return Ok(false) };
+        Tensor::host(&part.view())?.decode_row(token as usize, out);
+        Ok(true)
     }
 
     /// Bytes of a tensor that one token reads: of experts those that are chosen, of tables that are only looked up none.
@@ -182,14 +193,17 @@ impl Model {
     }
 }
 
-/// Returns the most likely token (ties: the first) and its probability in percent.
-pub(crate) fn likeliest(logits: &[f32]) -> (TokenId, u8) {
+/// Returns the most likely token (ties: the first) and its probability in percent. `logits` are of the first tokens, and
+/// `others` of some more.
+pub(crate) fn likeliest(logits: &[f32], others: &[(TokenId, f32)]) -> (TokenId, u8) {
     let (mut best, mut largest) = (0, f32::NEG_INFINITY);
-    for (id, &logit) in (0..).zip(logits) {
+    for (id, logit) in (0..).zip(logits.iter().copied()).chain(others.iter().copied()) {
         if logit > largest {
             (best, largest) = (id, logit);
         }
     }
-    let total: f32 = logits.iter().map(|logit| (logit - largest).exp()).sum();
-    (best, (100.0 / total) as u8)
+    let weight = |logit: f32| (logit - largest).exp();
+    let total: f32 = logits.iter().map(|&logit| weight(logit)).sum();
+    let of_others: f32 = others.iter().map(|&(_, logit)| weight(logit)).sum();
+    (best, (100.0 / (total + of_others)) as u8)
 }

@@ -91,7 +91,9 @@ fn load_on(file: Arc<WeightFile>, options: &LoadOptions, progress: &mut dyn FnMu
     let family = arch::find(&file)?;
     let mut spec = requested_spec(&file, family, options)?;
     let vision = ModelVision::load(&mut spec, (&file, family), options)?;
-    spec.draft = options.draft_block.read(&file, family, &spec)?;
+    let mut draft = options.draft_block.read(&file, family, &spec)?;
+    draft.iter_mut().for_each(|draft| draft.limit_tokens(options.common_tokens, &spec));
+    spec.draft = draft;
     let placed = arch::tensors(&file, family, &spec)?;
     progress(CHECKED);
     let (placement, kinds) = placement(&options.devices, spec.layers.len())?;

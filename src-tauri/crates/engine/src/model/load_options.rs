@@ -14,7 +14,7 @@ use super::{GpuHealth, RopeScaling};
 use crate::arch::{self, Family};
 use crate::error::Result;
 use crate::kv::requantize::KvRequantize;
-use crate::spec::{DraftBlock, ModelSpec};
+use crate::spec::{COMMON_TOKENS, DraftBlock, ModelSpec};
 
 /// About ten states of a model with four billion parameters. Only what is used is allocated.
 pub const DEFAULT_REWIND_BYTES: u64 = 512 << 20;
@@ -109,6 +109,8 @@ pub struct LoadOptions {
     pub vision: Option<VisionFile>,
     /// Whether the file's draft block is loaded, so that the model can draft for itself.
     pub draft_block: DraftBlockUse,
+    /// Tokens that a draft block may draft in any text, see `DraftBlock::limit_tokens`.
+    pub common_tokens: usize,
     /// Precision of a vision tower's products. With `CpuPrecision::I16` images are seen twice as fast.
     pub vision_precision: CpuPrecision,
     /// Bytes of embedded images to hold, so that the tower is not run again for them.
@@ -193,6 +195,7 @@ impl Default for LoadOptions {
             max_rows: None,
             vision: None,
             draft_block: DraftBlockUse::Off,
+            common_tokens: COMMON_TOKENS,
             vision_precision: CpuPrecision::default(),
             image_bytes: DEFAULT_IMAGE_BYTES,
         }

@@ -103,9 +103,11 @@ fn draft(model: &mut Model, text: BlockText<'_>, n: usize, drafter: &mut Drafter
     hidden.extend_from_slice(pending);
     model.allow_interrupts(false);
     model.run_draft(sequence, DraftInput { start: n_held, tokens: &history[n_held..], hidden: &hidden })?;
+    drafter.context.read(history, model)?;
     for at in 0..n {
         let output = model.draft_output(sequence)?;
-        let (token, sureness) = script.drafted(n_answered + at, likeliest(output.logits));
+        let others = drafter.context.logits(output.hidden, model);
+        let (token, sureness) = script.drafted(n_answered + at, likeliest(output.logits, others));
         let chance = drafter.add(token, DraftEvidence::Confidence(sureness));
         let is_enough = match drafter.speculation.length {
             DraftLength::Paying(_) => chance < MIN_CHANCE,

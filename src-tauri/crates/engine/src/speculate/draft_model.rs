@@ -82,7 +82,7 @@ impl DraftModel {
         for at in 0..n {
             let chunk = Chunk { seq: sequence, tokens: &[next], logits: LogitsSelection::Last };
             let logits = self.model.forward(&[chunk])?;
-            let (token, sureness) = likeliest(logits.row(0)?);
+            let (token, sureness) = likeliest(logits.row(0)?, &[]);
             if at == 0 {
                 // Rewinding returns to before the draft.
                 self.model.set_mark(sequence);

@@ -120,7 +120,7 @@ impl ProgramBuilder<'_> {
             Lookup::Kind => inputs::KINDS,
         };
         let k = table.n_cols();
-        for slice in self.slices(at) {
+        for slice in self.slices(at, table.n_rows()) {
             let params = [k as u32, slice.row_quads, slice.first, slice.n_rows, section, scale.to_bits()];
             let bound = [Binding::Rows, Binding::Buffer(slice.span), Value(out)];
             let variant = ShaderVariant { weight: Some(slice.packing), ..ShaderVariant::default() };
@@ -130,16 +130,21 @@ impl ProgramBuilder<'_> {
         Ok(())
     }
 
-    fn slices(&self, at: usize) -> Vec<MatrixSlice> {
+    /// The first `n_rows` rows of a stored matrix.
+    fn slices(&self, at: usize, n_rows: usize) -> Vec<MatrixSlice> {
         let matrix = self.matrices.get(at);
-        let slice = |slice: &super::matrices::StoredSlice| MatrixSlice {
-            span: BufferSpan::whole(&slice.buffer),
-            first: slice.first as u32,
-            n_rows: slice.n_rows as u32,
-            row_quads: matrix.row_quads as u32,
-            packing: matrix.packing,
+        let slice = |slice: &super::matrices::StoredSlice| {
+            let n_rows = slice.n_rows.min(n_rows - slice.first);
+            let n_bytes = (n_rows * matrix.row_quads * 16) as u64;
+            MatrixSlice {
+                span: BufferSpan { n_bytes, ..BufferSpan::whole(&slice.buffer) },
+                first: slice.first as u32,
+                n_rows: n_rows as u32,
+                row_quads: matrix.row_quads as u32,
+                packing: matrix.packing,
+            }
         };
-        matrix.slices.iter().map(slice).collect()
+        matrix.slices.iter().take_while(|slice| slice.first < n_rows).map(slice).collect()
     }
 
     /// Arranges `n` workgroups in two dimensions, since one is limited.
@@ -174,7 +179,7 @@ impl ProgramBuilder<'_> {
         out: ValueId,
     ) -> BuildResult {
         let at = self.matrices.put(self.gpu, std::slice::from_ref(weight))?;
-        let slices = self.slices(at);
+        let slices = self.slices(at, weight.n_rows());
         self.sliced_matmul(i, x, [weight.n_rows(), weight.n_cols()], &slices, bias, out, 1)
     }
 
@@ -282,7 +287,7 @@ impl ProgramBuilder<'_> {
         let tile = self.tile(&[tile::SMALL]);
         let cooperative = self.tile(&[tile::COOPERATIVE_SMALL]);
         let max_few = if tile.is_some() { tile::MAX_SLOTWISE_TOKENS } else { usize::MAX };
-        for slice in self.slices(at) {
+        for slice in self.slices(at, n_experts * n_out) {
             let has_bias = u32::from(experts.bias.is_some());
             let [n, used] = [n_experts as u32, n_used as u32];
             let MatrixSlice { first, n_rows, row_quads, packing, span } = slice;

@@ -18,6 +18,12 @@ pub struct Matrix {
     pub slices: Vec<StoredSlice>,
 }
 
+impl Matrix {
+    fn n_rows(&self) -> usize {
+        self.slices.iter().map(|slice| slice.n_rows).sum()
+    }
+}
+
 /// Consecutive rows of a matrix in one buffer.
 pub struct StoredSlice {
     pub buffer: wgpu::Buffer,
@@ -25,7 +31,7 @@ pub struct StoredSlice {
     pub n_rows: usize,
 }
 
-/// The matrices of one graph. A matrix that several nodes use is stored once.
+/// The matrices of one graph. A matrix that several nodes use is stored once, also if some use only its first rows.
 #[derive(Default)]
 pub struct MatrixStore {
     index_of: HashMap<(usize, usize), usize>,
@@ -50,11 +56,12 @@ impl MatrixStore {
         self.n_bytes
     }
 
-    /// The index of the matrix made of `tensors`, which have one shape; uploaded on first use.
+    /// The index of the matrix made of `tensors`, which have one shape; uploaded on first use. It may have further rows.
     pub fn put(&mut self, gpu: &Device, tensors: &[Tensor]) -> Result<usize, KernelError> {
         // the address identifies a tensor: the graph keeps its bytes mapped
         let key = (tensors[0].bytes().as_ptr().addr(), tensors.len());
-        if let Some(at) = self.index_of.get(&key) {
+        let n_rows = tensors.iter().map(Tensor::n_rows).sum();
+        if let Some(at) = self.index_of.get(&key).filter(|at| self.all[**at].n_rows() >= n_rows) {
             return Ok(*at);
         }
         self.all.push(upload(gpu, tensors)?);

@@ -265,3 +265,30 @@ fn gated_units_are_right_in_one_kernel_and_in_three() {
         assert!(many == bits(&graph, way, &[1, 1, 9, 59]), "{name}: {dtype}");
     }
 }
+
+/// The first rows of a matrix, before the whole of it and after: what is stored once serves both.
+#[test]
+fn the_first_rows_of_a_matrix_are_multiplied_alone() {
+    for (dtype, k, n_out, n_first) in
+        [(DType::Q4_K, 256, 700, 300), (DType::Q8_0, 320, 900, 130), (DType::F16, 1000, 500, 400)]
+    {
+        let (r, mut b) = (&mut Random(k as u64), builder());
+        let x = b.embed("embed", &r.tensor(DType::F32, &[N_VOCAB, k], 1.0), 1.0).unwrap();
+        let weight = r.tensor(dtype, &[n_out, k], 1.0 / (k as f32).sqrt());
+        let first = weight.first_rows(n_first);
+        assert_eq!(
+            (first.n_rows(), first.bytes()),
+            (n_first, &weight.bytes()[..n_first * weight.row_bytes()])
+        );
+        let before = b.matmul("first, before", x, &first, None).unwrap();
+        let all = b.matmul("all", x, &weight, None).unwrap();
+        let after = b.matmul("first, after", x, &first, None).unwrap();
+        let firsts = b.join_columns("firsts", before, after, 1).unwrap();
+        let joined = b.join_columns("joined", firsts, all, 1).unwrap();
+        let rows = b.output_rows("rows", joined).unwrap();
+        let graph = Arc::new(b.finish(rows).unwrap());
+        for (way, (name, ..)) in WAYS.iter().enumerate() {
+            assert_eq!(difference(&graph, way), None, "{dtype:?} {name}");
+        }
+    }
+}
