@@ -44,7 +44,9 @@ ROWS = [
     ("gemma-4-e4b", "Q4_K_M"),
     ("lfm2-1.2b", "Q4_K_M"),
     ("gemma-4-26b-a4b", "Q4_K_M"),
+    ("gemma-4-26b-a4b/6", "Q4_K_M"),
     ("qwen3.6-35b-a3b", "Q4_K_M"),
+    ("qwen3.6-35b-a3b/8", "Q4_K_M"),
 ]
 ALL_SHAPES = (
     "llama-3.2-1b",
@@ -56,14 +58,17 @@ ALL_SHAPES = (
     "qwen3-4b",
     "qwen3.5-4b",
     "qwen3.6-35b-a3b",
+    "qwen3.6-35b-a3b/8",
     "gemma-4-e4b",
     "gemma-4-26b-a4b",
+    "gemma-4-26b-a4b/6",
     "lfm2-1.2b",
 )
 ALL_MIXES = ("Q4_K_M", "Q4_0", "Q8_0")
 # Prompts of this one take half a minute each: fewer rounds.
 SLOW, SLOW_ROUNDS = "gpt-oss-20b", 3
 BUSY_TOKENS = 16
+# Where a whole model does not fit, its first layers (`/8`) still compare the engines.
 # Gigabytes of memory without which the whole of a large model is not measured: it would be read from disk.
 NEEDED_GB = {"gemma-4-26b-a4b": 20, "qwen3.6-35b-a3b": 26}
 # Rounds with every setting of every peer: one alone may have been disturbed.
@@ -220,7 +225,7 @@ class File:
 
     def __init__(self, ours, shape, mix, keep=True):
         self.ours, self.shape, self.mix, self.keep = ours, shape, mix, keep
-        self.at, self.made = os.path.join(MODELS, f"{shape}-{mix}.gguf"), False
+        self.at, self.made = os.path.join(MODELS, f"{shape.replace('/', '-')}-{mix}.gguf"), False
 
     def path(self):
         if not os.path.exists(self.at):

@@ -26,7 +26,7 @@ struct TemporaryModel(PathBuf);
 
 impl TemporaryModel {
     fn new(like: &str, mix: &str) -> Self {
-        let shape = *shape::find(like).unwrap();
+        let shape = shape::find(like).unwrap();
         let more = if like == "gpt-oss-20b" { EXPERTS } else { shape.more };
         let shape = Shape {
             n_layers: 6,

@@ -129,7 +129,7 @@ fn apply(edit: &PieceEdit, name: &str, names: &[String], pieces: &mut HashMap<St
 
 /// A small model of this shape with a context. None: there is no such shape.
 fn stored(like: &str) -> Option<StoredContext> {
-    let like = *shape::find(like).ok()?;
+    let like = shape::find(like).ok()?;
     let small = Shape { n_layers: 4, d_model: 64, d_ff: 64, n_heads: 2, n_kv_heads: 1, n_vocab: 600, ..like };
     let mut bytes = Vec::new();
     shape::write(&small, shape::mix("f16").ok()?, 1, &mut bytes).ok()?;

@@ -14,7 +14,7 @@ use super::{fallbacks, gpu_incidents, is_on_gpu, load, next, options, wants_all}
 
 /// Of four layers, with heads that can be kept in 8 bits.
 fn file() -> Arc<WeightFile> {
-    let shape = *shape::find("llama-3.2-1b").unwrap();
+    let shape = shape::find("llama-3.2-1b").unwrap();
     let (n_heads, n_kv_heads, n_vocab) = (4, 2, 600);
     let shape = Shape { n_layers: 4, d_model: 128, d_ff: 128, n_heads, n_kv_heads, n_vocab, ..shape };
     let mut bytes = Vec::new();

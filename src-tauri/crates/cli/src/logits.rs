@@ -66,6 +66,8 @@ pub fn logits(global: &Global, args: &LogitsArgs) -> Result<()> {
     let n_drafted = usize::from(args.mtp.unwrap_or(0));
     let mut options = open_model::load_options(global, Kv::F32, ids.len() + n_drafted)?;
     options.draft_block = args.mtp.map_or(DraftBlockUse::Off, |_| DraftBlockUse::Required);
+    // All logits of a draft are shown.
+    options.common_tokens = usize::MAX;
     if !args.image.is_empty() {
         let tower = open_model::tower_file(&args.model, args.mmproj.as_deref(), global)?;
         options.vision = Some(VisionFile(tower));

@@ -73,7 +73,7 @@ fn write_weights(wanted: &str, path: &Path) -> Result<(), Failure> {
     }
     let (name, mix) = wanted.split_once(':').ok_or("a shape is NAME:MIX")?;
     let mut out = BufWriter::with_capacity(WRITE_BUFFER_BYTES, File::create(path)?);
-    shape::write(shape::find(name)?, shape::mix(mix)?, 1, &mut out)?;
+    shape::write(&shape::find(name)?, shape::mix(mix)?, 1, &mut out)?;
     Ok(out.flush()?)
 }
 

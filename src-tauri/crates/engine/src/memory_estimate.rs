@@ -296,7 +296,7 @@ mod tests {
 
     /// The header of a shape's file; its tensors have no data.
     fn outlined(name: &str, mix: &str) -> WeightFile {
-        shape::outline(shape::find(name).unwrap(), shape::mix(mix).unwrap()).unwrap()
+        shape::outline(&shape::find(name).unwrap(), shape::mix(mix).unwrap()).unwrap()
     }
 
     #[test]

@@ -131,18 +131,32 @@ pub fn mix(name: &str) -> Result<QuantPreset> {
     })
 }
 
-/// Finds the shape by name.
+/// Finds the shape by name. `name/8` has the first eight of its layers, so that a model too large for a machine can be
+/// measured there.
 ///
-/// Errors: `bench.shape_unknown`, naming the available ones.
-pub fn find(name: &str) -> Result<&'static Shape> {
-    SHAPES.iter().find(|shape| shape.name == name).ok_or_else(|| {
+/// Errors: `bench.shape_unknown`, naming the available ones; `bench.shape_layers`.
+pub fn find(name: &str) -> Result<Shape> {
+    let (name, n_layers) = match name.split_once('/') {
+        Some((name, n_layers)) => (name, Some(n_layers)),
+        None => (name, None),
+    };
+    let shape = SHAPES.iter().copied().find(|shape| shape.name == name).ok_or_else(|| {
         let known: Vec<&str> = SHAPES.iter().map(|shape| shape.name).collect();
         EngineError::new(
             "bench.shape_unknown",
             format!("there is no shape \"{name}\""),
             format!("Choose one of: {}.", known.join(", ")),
         )
-    })
+    })?;
+    let Some(text) = n_layers else { return Ok(shape) };
+    let n_layers = text.parse().ok().filter(|n| (1..=shape.n_layers).contains(n)).ok_or_else(|| {
+        EngineError::new(
+            "bench.shape_layers",
+            format!("{name} can't have \"{text}\" layers"),
+            format!("Choose a number from 1 to {}.", shape.n_layers),
+        )
+    })?;
+    Ok(Shape { n_layers, ..shape })
 }
 
 /// Writes a GGUF of that shape. Equal seeds write equal bytes.
@@ -404,7 +418,7 @@ mod tests {
             SHAPES.iter().map(|s| s.name).collect::<Vec<_>>()
         );
         for (name, millions) in published {
-            let tensors = tensors(find(name).unwrap()).unwrap();
+            let tensors = tensors(&find(name).unwrap()).unwrap();
             let n: usize = tensors.iter().map(|(_, _, dims)| dims.iter().product::<usize>()).sum();
             assert!((n / 1_000_000).abs_diff(millions) <= 1, "{name}: {n} parameters");
         }
@@ -415,8 +429,8 @@ mod tests {
         let shape = find("llama-3.1-8b").unwrap();
         let name =
             |(role, layer, dims)| (arch::gguf_tensor_name(shape.architecture, role, layer).unwrap(), dims);
-        let named: Vec<(String, Vec<usize>)> = tensors(shape).unwrap().into_iter().map(name).collect();
-        let dtypes = dtypes(shape, QuantPreset::Q4_K_M, &named);
+        let named: Vec<(String, Vec<usize>)> = tensors(&shape).unwrap().into_iter().map(name).collect();
+        let dtypes = dtypes(&shape, QuantPreset::Q4_K_M, &named);
         let dtype = |name: &str| dtypes[named.iter().position(|(n, _)| n == name).unwrap()];
         assert_eq!(dtype("output.weight"), DType::Q6_K);
         assert_eq!(dtype("token_embd.weight"), DType::Q4_K);
@@ -426,5 +440,17 @@ mod tests {
         assert_eq!(more, [0, 1, 2, 3, 6, 9, 12, 15, 18, 21, 24, 27, 28, 29, 30, 31]);
         assert_eq!(mix("q5_9").unwrap_err().code(), "bench.dtype_unknown");
         assert_eq!(find("gemma-3-5b").unwrap_err().code(), "bench.shape_unknown");
+    }
+
+    #[test]
+    fn a_part_of_a_shape_has_its_first_layers() {
+        let shape = find("qwen3.6-35b-a3b/8").unwrap();
+        let found = tensors(&shape).unwrap();
+        let whole = tensors(&find("qwen3.6-35b-a3b").unwrap()).unwrap();
+        assert_eq!((shape.n_layers, found.iter().filter_map(|(_, layer, _)| *layer).max()), (8, Some(7)));
+        assert!(found.iter().all(|tensor| whole.contains(tensor)));
+        for wrong in ["qwen3-4b/0", "qwen3-4b/99", "qwen3-4b/", "qwen3-4b/x"] {
+            assert_eq!(find(wrong).unwrap_err().code(), "bench.shape_layers", "{wrong}");
+        }
     }
 }

@@ -48,7 +48,7 @@ const EXPERTS: &[&[(&str, ShapeFact)]] = &[&[
 ]];
 
 fn small(like: &str) -> Shape {
-    let shape = *shape::find(like).unwrap();
+    let shape = shape::find(like).unwrap();
     let more = if like == "gpt-oss-20b" { EXPERTS } else { shape.more };
     let (n_heads, n_kv_heads, n_vocab) = (4, 2, 600);
     Shape { n_layers: 4, d_model: 256, d_ff: 256, n_heads, n_kv_heads, n_vocab, more, ..shape }

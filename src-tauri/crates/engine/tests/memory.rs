@@ -52,7 +52,7 @@ fn starter() -> Vec<u8> {
 
 /// A small version of a family.
 fn small(like: &str, n_vocab: u32) -> Vec<u8> {
-    let shape = *shape::find(like).unwrap();
+    let shape = shape::find(like).unwrap();
     let (n_heads, n_kv_heads) = (4, 2);
     let shape = Shape { n_layers: 4, d_model: 256, d_ff: 512, n_heads, n_kv_heads, n_vocab, ..shape };
     let mut bytes = Vec::new();

@@ -56,7 +56,7 @@ impl Home {
             n_vocab,
             context_length: 512,
             rope_divisors: engine::shape::RopeDivisors::None,
-            ..*published
+            ..published
         };
         let mut bytes = Vec::new();
         shape::write(&small, shape::mix("q8_0").unwrap(), seed, &mut bytes).unwrap();

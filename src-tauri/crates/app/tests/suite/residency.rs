@@ -62,7 +62,7 @@ impl Bench {
             n_vocab: 600,
             context_length: 4096,
             rope_divisors: engine::shape::RopeDivisors::None,
-            ..*published
+            ..published
         };
         let mut bytes = Vec::new();
         shape::write(&small, shape::mix("q8_0").unwrap(), 1, &mut bytes).unwrap();

@@ -320,7 +320,7 @@ const TOKENS: usize = 12;
 /// Compares three formats on a few layers of a published shape, each larger than the caches.
 fn decoding(global: &Global, clock: &dyn Clock) -> Result<()> {
     let published = shape::find("llama-3.2-1b")?;
-    let slice = shape::Shape { n_layers: 4, n_vocab: 4096, ..*published };
+    let slice = shape::Shape { n_layers: 4, n_vocab: 4096, ..published };
     let mut models = Vec::new();
     for (name, bar) in [("f32", None), ("q8_0", Some(2.0)), ("q4_0", Some(3.5))] {
         let mut bytes = Vec::new();

@@ -28,9 +28,9 @@ pub fn random_weights(wanted: &str, keep: Option<&Path>, global: &Global) -> Res
     let (shape, mix) = (shape::find(name).map_err(usage)?, shape::mix(dtype).map_err(usage)?);
     let path = match keep {
         Some(path) => path.to_owned(),
-        None => temporary(&format!("{name}-{dtype}"), global)?,
+        None => temporary(&format!("{}-{dtype}", name.replace('/', "-")), global)?,
     };
-    kept_or_unlinked(&path, keep.is_some(), |out| shape::write(shape, mix, SEED, out))
+    kept_or_unlinked(&path, keep.is_some(), |out| shape::write(&shape, mix, SEED, out))
 }
 
 /// Generates and opens a vision tower. Where the model is kept, the tower is kept beside it as `mmproj-` and its name.

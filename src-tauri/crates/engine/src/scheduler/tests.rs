@@ -25,7 +25,7 @@ pub(crate) fn small(name: &str, n_layers: u32) -> Model {
 
 fn small_on(name: &str, n_layers: u32, devices: Devices) -> Model {
     let options = LoadOptions { devices, threads: Some(1), ctx: Some(128), ..LoadOptions::default() };
-    let shape = *shape::find(name).unwrap();
+    let shape = shape::find(name).unwrap();
     let (n_heads, n_kv_heads, n_vocab) = (4, 2, 600);
     let shape = Shape { n_layers, d_model: 128, d_ff: 128, n_heads, n_kv_heads, n_vocab, ..shape };
     let mut bytes = Vec::new();

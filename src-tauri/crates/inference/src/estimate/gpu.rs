@@ -100,7 +100,7 @@ mod tests {
 
     fn memory_estimate() -> MemoryEstimate {
         let (shape, mix) = (shape::find("llama-3.1-8b").unwrap(), shape::mix("q4_k_m").unwrap());
-        let outline: WeightFile = shape::outline(shape, mix).unwrap();
+        let outline: WeightFile = shape::outline(&shape, mix).unwrap();
         MemoryEstimate::of(&outline).unwrap()
     }
 

@@ -93,7 +93,7 @@ fn shape_of(row: &ShapeRow) -> Shape {
 #[test]
 fn sizes_are_those_of_the_published_configurations() {
     let facts = offers::facts().unwrap();
-    let known = KNOWN.iter().map(|(name, mix)| (*shape::find(name).unwrap(), *mix));
+    let known = KNOWN.iter().map(|(name, mix)| (shape::find(name).unwrap(), *mix));
     let mut wrong = Vec::new();
     for (shape, mix) in ROWS.iter().map(|row| (shape_of(row), row.1)).chain(known) {
         let (parameters, tied_bytes) = match computed(&shape, mix) {

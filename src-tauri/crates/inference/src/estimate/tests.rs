@@ -9,7 +9,7 @@ use contract::types::FitFacts;
 const GB: u64 = 1_000_000_000;
 
 fn sizes(name: &str, mix: &str) -> MemoryEstimate {
-    let outline: WeightFile = shape::outline(shape::find(name).unwrap(), shape::mix(mix).unwrap()).unwrap();
+    let outline: WeightFile = shape::outline(&shape::find(name).unwrap(), shape::mix(mix).unwrap()).unwrap();
     MemoryEstimate::of(&outline).unwrap()
 }
 

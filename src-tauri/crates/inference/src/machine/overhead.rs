@@ -65,7 +65,7 @@ fn layers() -> Result<WeightFile> {
         head_dim: 64,
         d_ff: 64,
         n_vocab: 512,
-        ..*published
+        ..published
     };
     let mut bytes = Vec::new();
     shape::write(&narrow, shape::mix("q8_0")?, 1, &mut bytes)?;

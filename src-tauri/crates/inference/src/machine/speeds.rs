@@ -254,7 +254,7 @@ fn slice(mix: &str, n_layers: u32) -> Result<Shape> {
     let has_experts = mix.starts_with("mxfp4");
     let published = shape::find(if has_experts { "gpt-oss-20b" } else { "llama-3.2-1b" })?;
     let more = if has_experts { FEW_EXPERTS } else { published.more };
-    Ok(Shape { n_layers, n_vocab: 4096, more, ..*published })
+    Ok(Shape { n_layers, n_vocab: 4096, more, ..published })
 }
 
 /// Of the published 32, enough for caches to hold none.

@@ -34,7 +34,7 @@ fn family(name: &str) -> Model {
 
 /// Requantizing contexts, in small.
 fn that_ages(kv_requantize: KvRequantize) -> Model {
-    let shape = *shape::find("llama-3.2-1b").unwrap();
+    let shape = shape::find("llama-3.2-1b").unwrap();
     let (n_heads, n_kv_heads, n_vocab) = (4, 2, 600);
     let shape = Shape { n_layers: 2, d_model: 128, d_ff: 128, n_heads, n_kv_heads, n_vocab, ..shape };
     let mut bytes = Vec::new();

@@ -9,7 +9,7 @@ use crate::shape::{self, Shape};
 
 /// A small model in Q4_0 with random weights.
 fn quantized_model() -> Arc<WeightFile> {
-    let shape = *shape::find("llama-3.2-1b").expect("a known shape");
+    let shape = shape::find("llama-3.2-1b").expect("a known shape");
     let (n_heads, n_kv_heads, n_vocab) = (4, 2, 2000);
     let shape = Shape { n_layers: 3, d_model: 256, d_ff: 512, n_heads, n_kv_heads, n_vocab, ..shape };
     let mut bytes = Vec::new();

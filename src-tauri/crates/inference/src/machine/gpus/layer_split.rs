@@ -237,7 +237,7 @@ mod tests {
 
     fn memory_estimate() -> MemoryEstimate {
         let (shape, mix) = (shape::find("llama-3.1-8b").unwrap(), shape::mix("q4_k_m").unwrap());
-        MemoryEstimate::of(&shape::outline(shape, mix).unwrap()).unwrap()
+        MemoryEstimate::of(&shape::outline(&shape, mix).unwrap()).unwrap()
     }
 
     #[test]
