@@ -138,7 +138,8 @@ class Plans(unittest.TestCase):
         with mock.patch.object(run.os, "sysconf", lambda name: 4096):
             self.assertFalse(run.fits("gemma-4-26b-a4b"))
             self.assertTrue(run.fits("qwen3.5-4b"))
-            self.assertEqual(len(run.files(False, None)), 9)
+            self.assertEqual(len(run.files(False, None)), 11)
+            self.assertIn(("qwen3.6-35b-a3b/8", "Q4_K_M"), run.files(False, None))
         self.assertIn(("gpt-oss-20b", "MXFP4"), run.files(True, None))
         with self.assertRaises(SystemExit):
             run.files(False, "nothing:Q8_0")

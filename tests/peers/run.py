@@ -84,9 +84,15 @@ def files(everything, only):
             raise SystemExit(f"no such file: {', '.join(wrong)}; NAME:MIX of {', '.join(ALL_SHAPES)}")
         return named
     if not everything:
-        return [row for row in ROWS if fits(row[0])]
+        return [row for row in ROWS if fits(row[0]) and not is_spare(row[0])]
     mixes = {shape: ("MXFP4",) if shape == SLOW else ALL_MIXES for shape in ALL_SHAPES}
     return [(shape, mix) for shape in ALL_SHAPES if fits(shape) for mix in mixes[shape]]
+
+
+def is_spare(shape):
+    """Whether the shape has the first layers of one that fits whole."""
+    whole, _, n_layers = shape.partition("/")
+    return bool(n_layers) and fits(whole)
 
 
 def fits(shape):
