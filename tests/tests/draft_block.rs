@@ -181,6 +181,32 @@ fn accepts_what_comes_true(path: &Path, drafting: &mut Model, prompt: Vec<TokenI
     n_of_second_half
 }
 
+/// Recurrent layers can't go back, but what is left of a run brings their state to its accepted tokens.
+#[test]
+fn no_token_is_computed_again_after_a_rejected_draft() {
+    let Some([path, _]) = models() else { skip!(Missing::Reference, "the small set has no draft blocks") };
+    let mut model = load(&path);
+    let seq = model.new_sequence().unwrap();
+    let prompt = text(9, 40);
+    let mut asked = request(1, prompt.clone(), Some(DraftLength::Always(4)));
+    asked.sequence = Some(seq);
+    let (mut scheduler, mut n_tokens, mut done) = (Scheduler::new(), 0, None);
+    scheduler.submit(asked).unwrap();
+    while scheduler.step(&mut model, &mut |_, event| match event {
+        GenEvent::Token { .. } => n_tokens += 1,
+        GenEvent::Done(stats) => done = Some(stats),
+        GenEvent::Prefill { .. } => {}
+        GenEvent::Failed(error) => panic!("{error}"),
+    }) {
+        if n_tokens > 0 && done.is_none() {
+            // The last token is read with the next.
+            assert_eq!(model.len(seq).unwrap() + 1, prompt.len() + n_tokens);
+        }
+    }
+    let done = done.unwrap();
+    assert!(done.n_accepted < done.n_drafted / 2, "{} of {} accepted", done.n_accepted, done.n_drafted);
+}
+
 #[test]
 fn together_they_answer_as_alone() {
     let Some([path, _]) = models() else { skip!(Missing::Reference, "the small set has no draft blocks") };

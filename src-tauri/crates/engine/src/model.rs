@@ -42,6 +42,7 @@ mod rank;
 mod recover;
 pub(crate) mod replica;
 mod requantize;
+mod take_back;
 mod tune;
 
 pub use crate::kv::size::DEFAULT_MAX_ROWS;
@@ -140,6 +141,8 @@ pub struct Model {
     /// Interrupts a running batch.
     interrupt: Interrupt,
     gathered: GatheredLogits,
+    /// `None`: the last run was not of one sequence alone.
+    last_run: Option<take_back::RunOfOne>,
     /// `None`: the model takes no images.
     vision: Option<image::ModelVision>,
 }

@@ -363,7 +363,8 @@ impl Scheduler {
         }
         let n_free =
             model.max_rows().saturating_sub(n_rows).min(model.max_outputs().saturating_sub(slots.len()));
-        let recomputes = model.rewind() == Rewind::Nowhere;
+        let n_longest = n_rows + plan.candidates.len().min(n_free);
+        let recomputes = slots.len() > 1 && model.rewind() == Rewind::Nowhere || !model.takes_back(n_longest);
         plan.choose(UndraftedRun { n_rows, n_texts: slots.len(), n_free, recomputes }, costs);
         for (slot, &n) in slots.iter_mut().zip(&plan.lengths) {
             let active = &mut active[slot.index];

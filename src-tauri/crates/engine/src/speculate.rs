@@ -110,7 +110,7 @@ struct DraftModelStats {
 }
 
 /// Tokens without a draft after drafts did not pay: first pause, and longest.
-const PAUSE: (usize, usize) = (16, 512);
+const PAUSE: (usize, usize) = (16, 128);
 
 /// Where a match is at least as likely to come true, the draft block does not draft.
 const CERTAIN_MATCH: f32 = 0.85;

@@ -78,6 +78,17 @@ pub trait Backend: Send {
         observer: Option<Observer>,
     ) -> Result<(), KernelError>;
 
+    /// Whether `replay_states` is implemented.
+    fn replays_states(&self) -> bool {
+        false
+    }
+
+    /// Runs the recurrent ones of `nodes` again, for the first rows of the last run. Without `begin`: the values are where
+    /// that run left them.
+    fn replay_states(&mut self, _nodes: Range<usize>, _batch: &Batch) -> Result<(), KernelError> {
+        Ok(())
+    }
+
     /// Sets the interrupt that ends runs between two steps with `KernelError::Interrupted`. None: runs complete.
     /// A device that receives its work as a whole may ignore it.
     fn set_interrupt(&mut self, _interrupt: Option<Interrupt>) {}

@@ -232,6 +232,24 @@ impl Backend for Cpu {
         Ok(())
     }
 
+    fn replays_states(&self) -> bool {
+        true
+    }
+
+    fn replay_states(&mut self, nodes: Range<usize>, batch: &Batch) -> Result<(), KernelError> {
+        let state = self.state.as_mut().expect("the executor prepares a backend before it runs it");
+        let steps = state.memory.program(nodes);
+        let graph = state.memory.graph.clone();
+        for step in &*steps {
+            let node = &graph.nodes()[step.last()];
+            if node.op.is_recurrent() {
+                run_step(&self.kernels, &mut self.pool, state, batch, &graph, step)
+                    .map_err(|message| KernelError::Panicked { node: node.name.clone(), message })?;
+            }
+        }
+        Ok(())
+    }
+
     fn set_interrupt(&mut self, interrupt: Option<Interrupt>) {
         self.interrupt = interrupt;
     }

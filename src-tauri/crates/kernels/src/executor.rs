@@ -15,12 +15,13 @@ use crate::interrupt::Interrupt;
 use crate::ops::kv_rows::requantized_page;
 use crate::ops::top_k::TopKEntry;
 use crate::plan::fuse::{Fusion, steps};
-use crate::plan::layout::{ValueLifetime, buckets, lay_out};
+use crate::plan::layout::{MAX_REPLAY_ROWS, ValueLifetime, buckets, lay_out};
 use crate::plan::segments::{Segment, runs_of};
 use crate::profile::Observer;
 
 mod draft;
 mod lost_device;
+mod replay;
 
 use lost_device::LostDevice;
 

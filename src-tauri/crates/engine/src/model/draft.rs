@@ -73,6 +73,7 @@ impl Model {
     /// Errors: `request.context_full`, `kv.memory_full`.
     pub(crate) fn run_draft(&mut self, seq: SequenceId, input: DraftInput<'_>) -> Result<()> {
         let DraftInput { start, tokens, hidden } = input;
+        self.last_run = None;
         self.check_tokens(tokens)?;
         let n_held = self.cache.tokens(seq)?.len();
         let copies = self.cache.reserve(seq, (start + tokens.len()).saturating_sub(n_held))?;

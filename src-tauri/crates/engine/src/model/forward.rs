@@ -5,6 +5,7 @@ use kernels::{Executor, Observer, OutputSelection, Retention, TopKEntry};
 use super::batch_progress::BatchProgress;
 use super::image::{coordinates_at, image_at};
 use super::replica::{self, Replica, ReplicaFault};
+use super::take_back::RunOfOne;
 use super::{Chunk, Logits, MAX_BATCH_SEQUENCES, Model};
 use crate::error::{EngineError, Result, guarded};
 use crate::kv::cache::{CopyOnWrite, PageRequantization};
@@ -67,6 +68,7 @@ impl Model {
         mut observer: Option<Observer>,
     ) -> Result<(Logits<'_>, Option<&Tokenizer>)> {
         self.check(batch)?;
+        self.last_run = None;
         let mut pass = BatchProgress::of(batch, &self.cache, second_text)?;
         self.gathered.clear();
         let ran = loop {
@@ -157,9 +159,20 @@ impl Model {
             }
             pass.is_gathered |= n_runs > 1 || !pass.is_all_taken();
             replica::run(&mut self.replicas, (n_runs, &self.cache), pass.batch, observer);
+            let of_one = self.run_of_one(pass, n_runs, last);
             self.commit(pass)?;
+            self.last_run = of_one;
             ran = OutputLocation::Once(last);
         }
+    }
+
+    /// Returns the run that replica `at` has just done, if it was the only one and of one sequence.
+    fn run_of_one(&self, pass: &BatchProgress<'_>, n_runs: usize, at: usize) -> Option<RunOfOne> {
+        let rows = &self.replicas[at].rows;
+        let mut members = rows.members();
+        let (Some((index, n_rows)), None, 1) = (members.next(), members.next(), n_runs) else { return None };
+        let start = *rows.positions.first()? as usize;
+        Some(RunOfOne { seq: pass.batch[index].seq, start, n_rows, replica: at })
     }
 
     /// Prepares the next run of a replica. Returns false if it has nothing to do.

@@ -155,6 +155,7 @@ fn load_on(file: Arc<WeightFile>, options: &LoadOptions, progress: &mut dyn FnMu
         source: LoadSource::new(file, family, options.clone(), placed),
         interrupt: Interrupt::default(),
         gathered: GatheredLogits::default(),
+        last_run: None,
         vision,
     })
 }

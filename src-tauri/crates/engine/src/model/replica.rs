@@ -141,7 +141,7 @@ pub(super) struct RowBatch {
     pub tokens: Vec<u32>,
     /// Token whose embedding each row looks up: of images, the padding's.
     lookups: Vec<u32>,
-    positions: Vec<u32>,
+    pub positions: Vec<u32>,
     /// Token type of each row.
     kinds: Vec<u32>,
     /// Rows of images.

@@ -330,7 +330,7 @@ impl ActiveRequest {
             drafter.record_payoff(1 + self.n_right, cost + n_asked as f32 * draft_cost(source));
         }
         if slot.n_drafted > 0 {
-            let held = model.truncate(self.sequence, self.n_done);
+            let held = model.take_back(self.sequence, self.n_done);
             self.n_done = held.expect("the sequence has just run");
         }
         model.clear_mark(self.sequence);

@@ -57,6 +57,9 @@ impl RunCosts {
     /// `expected` each. What differs from the expectation is the drafts' and the rows' in proportion.
     pub fn record_drafted_step(&mut self, n: usize, (n_drafts, expected): (usize, f32), seconds: f32) {
         let (rows, drafts) = (self.cost(n), n_drafts as f32 * self.draft_cost(expected));
+        if n_drafts == 0 {
+            self.draft_correction += FADE * (1.0 - self.draft_correction);
+        }
         if let Some(unit_s) = self.unit_s.filter(|_| drafts > 0.0) {
             let found = seconds / unit_s / (rows + drafts);
             if found > 0.0 && found.is_finite() {

@@ -310,6 +310,11 @@ pub enum Op {
 }
 
 impl Op {
+    /// Whether it advances a recurrent state.
+    pub fn is_recurrent(&self) -> bool {
+        matches!(self, Op::ShortConv { .. } | Op::DeltaNet { .. } | Op::Ssm { .. })
+    }
+
     /// Calls `f` with each value this operation reads.
     pub fn for_each_input(&self, mut f: impl FnMut(ValueId)) {
         match self {

@@ -10,6 +10,10 @@ use crate::graph::{DeviceId, Graph, Op, Rows, ValueId};
 /// Floats per cache line; every value starts on one.
 const CACHE_LINE_FLOATS: usize = 16;
 
+/// Rows of a run after which recurrent states can be replayed: a draft under verification. Each row needs memory for the
+/// values of all recurrent layers, less with this bound than the layers of a prompt share.
+pub const MAX_REPLAY_ROWS: usize = 16;
+
 /// Which values stay readable after a run. The others share memory once their last reader has run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueLifetime {
@@ -69,7 +73,10 @@ pub fn lay_out(
     capacity: &Capacity,
     lifetime: ValueLifetime,
 ) -> ArenaLayout {
-    let ranges = live_ranges(graph, device, steps, lifetime);
+    let mut ranges = live_ranges(graph, device, steps, lifetime);
+    if (2..=MAX_REPLAY_ROWS).contains(&rows) {
+        extend_recurrent(graph, steps.len(), &mut ranges);
+    }
     let mut order: Vec<usize> = (0..ranges.len()).filter(|v| ranges[*v].is_some()).collect();
     order.sort_by_key(|v| ranges[*v].map_or(0, |range| range.from));
     let mut layout = ArenaLayout { starts: vec![usize::MAX; ranges.len()], len: 0 };
@@ -161,6 +168,19 @@ fn extend_external(graph: &Graph, end: usize, lifetime: ValueLifetime, ranges: &
     match lifetime {
         ValueLifetime::Needed => {}
         ValueLifetime::All => (0..graph.values().len()).for_each(|v| extend(ValueId(v as u32), Some(0))),
+    }
+}
+
+/// Extends the live ranges of what recurrent nodes read and write, so that they can run again after the others.
+fn extend_recurrent(graph: &Graph, end: usize, ranges: &mut [Option<LiveRange>]) {
+    let mut extend = |v: ValueId| {
+        if let Some(range) = &mut ranges[v.index()] {
+            range.to = end;
+        }
+    };
+    for node in graph.nodes().iter().filter(|node| node.op.is_recurrent()) {
+        node.op.for_each_input(&mut extend);
+        node.output.into_iter().for_each(&mut extend);
     }
 }
 

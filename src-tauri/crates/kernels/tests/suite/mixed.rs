@@ -341,3 +341,48 @@ fn nan_in_a_router_is_a_number_not_a_panic() {
         assert_eq!(executor.value(route, 1)[..3], [1.0, 2.0, 0.0], "equal ones by number, then what is none");
     }
 }
+
+/// After a run, a state from before it is advanced again by the run's first rows, to the bits of a run of only those.
+#[test]
+fn states_advance_again_by_the_first_rows_of_a_run() {
+    let text = tokens(49, N_VOCAB, 5);
+    let all: Vec<u32> = (0..49).collect();
+    let batch = |range: std::ops::Range<usize>| Batch {
+        tokens: &text[range.clone()],
+        positions: &all[range.clone()],
+        kinds: &[],
+        given: GivenRows::NONE,
+        sequence: &[0; 49][..range.len()],
+        page_tables: &[&PAGES],
+        window_tables: &[],
+        states: &[2],
+        outputs: &[],
+    };
+    let graph = model(MixedShape { dtype: DType::Q8_0, ..MIXED }, 21);
+    let new = || Executor::new(graph.clone(), vec![cpu(2, IsaLevel::from_env().unwrap())], CAPACITY).unwrap();
+    assert!(new().state(2).unwrap().len() > 1000, "the model has recurrent layers");
+    // The last begins with no state at all.
+    for (from, n_rows) in [(33, 2), (33, 7), (33, 16), (0, 5)] {
+        for n_kept in 1..n_rows {
+            let [mut replaying, mut plain] = [new(), new()];
+            for executor in [&mut replaying, &mut plain] {
+                if from > 0 {
+                    executor.run(&batch(0..from)).unwrap();
+                }
+            }
+            replaying.copy_state(2, 3).unwrap();
+            replaying.run(&batch(from..from + n_rows)).unwrap();
+            assert!(replaying.can_replay_states(n_rows));
+            replaying.replay_states(&Batch { states: &[3], ..batch(from..from + n_kept) }).unwrap();
+            plain.run(&batch(from..from + n_kept)).unwrap();
+            assert!(
+                replaying.state(3).unwrap() == plain.state(2).unwrap(),
+                "{n_kept} of {n_rows} after {from}"
+            );
+            assert!(replaying.state(2).unwrap() != plain.state(2).unwrap());
+        }
+    }
+    assert!(!new().can_replay_states(17));
+    let of_no_slot = Batch { states: &[9], ..batch(0..1) };
+    assert!(new().replay_states(&of_no_slot).is_err());
+}

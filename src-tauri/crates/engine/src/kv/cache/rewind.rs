@@ -36,8 +36,27 @@ impl KvCache {
     }
 
     fn go_back(&mut self, id: SequenceId, n: usize, state_is_sound: bool) -> Result<usize> {
+        let (to, from) = self.nearest(self.get(id)?, n, state_is_sound);
+        self.return_to(id, to, from)
+    }
+
+    /// Returns to `n` tokens, of which the last ones came after the mark at position `start`, with the mark's state: the
+    /// caller replays it from there. Returns false where nothing changed and `truncate` has to do.
+    pub fn return_to_replay(&mut self, id: SequenceId, start: usize, n: usize) -> Result<bool> {
         let sequence = self.get(id)?;
-        let (to, from) = self.nearest(sequence, n, state_is_sound);
+        let is_within = start < n && n < sequence.tokens.len() && sequence.lost.is_none();
+        let mark = sequence.mark.filter(|mark| mark.position == start && !self.states.is_shared(mark.slot));
+        let is_held =
+            sequence.requantized.reach(n) == n && self.geometry.is_covered(sequence.window.first(), n);
+        if !is_within || !is_held || mark.is_none() {
+            return Ok(false);
+        }
+        self.return_to(id, n, RewindSource::StateMark)?;
+        self.clear_mark(id);
+        Ok(true)
+    }
+
+    fn return_to(&mut self, id: SequenceId, to: usize, from: RewindSource) -> Result<usize> {
         let n_pages = self.geometry.pages_for(to);
         let Self { sequences, geometry, pages, window_pages, states, .. } = self;
         let sequence = sequences.get_mut(&id).ok_or_else(|| unknown(id))?;
