@@ -91,9 +91,7 @@ fn load_on(file: Arc<WeightFile>, options: &LoadOptions, progress: &mut dyn FnMu
     let family = arch::find(&file)?;
     let mut spec = requested_spec(&file, family, options)?;
     let vision = ModelVision::load(&mut spec, (&file, family), options)?;
-    let mut draft = options.draft_block.read(&file, family, &spec)?;
-    draft.iter_mut().for_each(|draft| draft.limit_tokens(options.common_tokens, &spec));
-    spec.draft = draft;
+    spec.draft = options.draft(&file, family, &spec)?;
     let placed = arch::tensors(&file, family, &spec)?;
     progress(CHECKED);
     let (placement, kinds) = placement(&options.devices, spec.layers.len())?;

@@ -129,16 +129,27 @@ pub enum DraftBlockUse {
     Required,
 }
 
-impl DraftBlockUse {
+impl LoadOptions {
     /// Reads the structure of a file's draft block, if it is to be loaded.
     ///
     /// Errors: `model.no_draft_block`, `model.hyperparameter`.
-    pub(super) fn read(
-        self,
+    pub(super) fn draft(
+        &self,
         file: &WeightFile,
         family: Family,
         spec: &ModelSpec,
     ) -> Result<Option<DraftBlock>> {
+        let mut draft = self.draft_block.read(file, family, spec)?;
+        draft.iter_mut().for_each(|draft| draft.limit_tokens(self.common_tokens, spec));
+        Ok(draft)
+    }
+}
+
+impl DraftBlockUse {
+    /// Reads the structure of a file's draft block, if it is to be loaded.
+    ///
+    /// Errors: `model.no_draft_block`, `model.hyperparameter`.
+    fn read(self, file: &WeightFile, family: Family, spec: &ModelSpec) -> Result<Option<DraftBlock>> {
         match self {
             Self::Off => Ok(None),
             Self::IfPossible => arch::draft_block(file, family, spec),
