@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::TokenId;
 
 mod acceptance;
+mod assistant;
 mod costs;
 mod draft_block;
 mod draft_model;
@@ -34,7 +35,7 @@ pub enum DraftSource {
     Lookup,
     /// The scheduler's draft model. Without one there are no drafts.
     Model,
-    /// The model's own draft block, where it was loaded with one, and earlier occurrences in the text.
+    /// The model's own draft block or its assistant, where it was loaded with one, and earlier occurrences in the text.
     Block,
 }
 

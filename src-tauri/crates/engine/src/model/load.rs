@@ -14,6 +14,7 @@ use kernels::{
 };
 use weights::{Container, WeightFile};
 
+use super::assistant::{LoadedAssistant, check_answers, check_placement};
 use super::context::{RopeScaling, limit_windows, longest};
 use super::gpu_fallback::{self, GpuFallback, GpuIncident};
 use super::gpu_health::GpuHealth;
@@ -89,13 +90,19 @@ fn can_omit_draft_block(options: &LoadOptions) -> bool {
 fn load_on(file: Arc<WeightFile>, options: &LoadOptions, progress: &mut dyn FnMut(f32)) -> Result<Model> {
     progress(0.0);
     let family = arch::find(&file)?;
-    let mut spec = requested_spec(&file, family, options)?;
+    let (mut spec, assistant) = requested_spec(&file, family, options)?;
     let vision = ModelVision::load(&mut spec, (&file, family), options)?;
     spec.draft = options.draft_block.read(&file, family, &spec)?;
-    let placed = arch::tensors(&file, family, &spec)?;
+    let mut placed = arch::tensors(&file, family, &spec)?;
+    let (_, n_parameters) = bytes_and_parameters(&placed);
+    let assistant = assistant.map(|LoadedAssistant { assistant, tensors }| {
+        placed.extend(tensors);
+        assistant
+    });
     progress(CHECKED);
     let (placement, kinds) = placement(&options.devices, spec.layers.len())?;
-    let (n_weight_bytes, n_parameters) = bytes_and_parameters(&placed);
+    check_placement(&spec, &placement)?;
+    let (n_weight_bytes, _) = bytes_and_parameters(&placed);
     let devices = backends(&kinds, options)?;
     let until = if kinds.contains(&BackendKind::Gpu) { READ } else { UPLOADED };
     let mut upload = WeightUpload::new(&placed, &devices, (n_weight_bytes, until), progress);
@@ -154,6 +161,7 @@ fn load_on(file: Arc<WeightFile>, options: &LoadOptions, progress: &mut dyn FnMu
         interrupt: Interrupt::default(),
         gathered: GatheredLogits::default(),
         vision,
+        assistant,
     })
 }
 
@@ -170,16 +178,23 @@ fn requantize(spec: &ModelSpec, options: &LoadOptions) -> KvRequantize {
     if is_fixed { KvRequantize::Off } else { options.kv_requantize }
 }
 
-/// Reads the spec of a file, with the context, window and precision that the options ask for.
-fn requested_spec(file: &WeightFile, family: Family, options: &LoadOptions) -> Result<ModelSpec> {
+/// Reads the spec of a file, with the assistant, context, window and precision that the options ask for.
+fn requested_spec(
+    file: &WeightFile,
+    family: Family,
+    options: &LoadOptions,
+) -> Result<(ModelSpec, Option<LoadedAssistant>)> {
+    check_answers(file, family)?;
     let n_ctx = options.ctx.unwrap_or(DEFAULT_CTX);
     let fit = ContextFit { n_ctx, rope_factor: options.rope_scaling.map(RopeScaling::factor) };
     let mut spec = arch::spec_for(file, family, fit)?;
+    let read = |file| LoadedAssistant::read(file, &mut spec, fit);
+    let assistant = options.assistant.as_ref().map(read).transpose()?;
     if let Some(window) = options.kv_window {
         limit_windows(&mut spec, window)?;
     }
     check_precision(&decoder::kv_layout(&spec, options.kv))?;
-    Ok(spec)
+    Ok((spec, assistant))
 }
 
 /// Returns whether weights may move to large pages: only the CPU reads them there.
@@ -422,6 +437,8 @@ fn identity(
             Retention::Window => bytes.window_page += n_bytes,
         }
     }
+    // An assistant adds nothing to what is stored.
+    let spec = ModelSpec { assistance: None, ..spec.clone() };
     let precisions: Vec<String> = layers.iter().map(stored_form).collect();
     Ok(CheckpointIdentity {
         model: xxh64(fingerprint.as_bytes()),

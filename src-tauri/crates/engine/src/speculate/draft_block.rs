@@ -6,6 +6,7 @@
 //! are remembered.
 
 use super::acceptance::DraftEvidence;
+use super::assistant;
 use super::{DraftLength, Drafter, Script};
 use crate::TokenId;
 use crate::error::{Result, guarded};
@@ -14,7 +15,7 @@ use crate::model::draft::{DraftInput, likeliest};
 use crate::model::{Logits, Model};
 
 /// A token that is less likely to be reached costs more than it brings.
-const MIN_CHANCE: f32 = 0.4;
+pub(super) const MIN_CHANCE: f32 = 0.4;
 
 /// Hidden states after the tokens of a text that a sequence has given back.
 #[derive(Debug, Default)]
@@ -23,6 +24,8 @@ pub(crate) struct PendingHidden {
     from: usize,
     /// (positions, d_model)
     rows: Vec<f32>,
+    /// Number of tokens that the last run left, and the hidden state after them. (d_model)
+    last: (usize, Vec<f32>),
 }
 
 impl PendingHidden {
@@ -35,6 +38,11 @@ impl PendingHidden {
         n_accepted: usize,
         (logits, first_row): (&Logits, usize),
     ) {
+        if let Some(hidden) = logits.hidden(first_row + n_accepted) {
+            self.last.0 = from + n_tokens + n_accepted;
+            self.last.1.clear();
+            self.last.1.extend_from_slice(hidden);
+        }
         if n_tokens == 1 {
             (self.from, self.rows) = (from, Vec::new());
         }
@@ -45,6 +53,11 @@ impl PendingHidden {
             true => self.rows.extend(all.into_iter().flatten()),
             false => self.rows.clear(),
         }
+    }
+
+    /// Returns the hidden state after the first `n` tokens, if the last run left that many.
+    pub(super) fn after(&self, n: usize) -> Option<&[f32]> {
+        Some(&self.last.1[..]).filter(|hidden| self.last.0 == n && !hidden.is_empty())
     }
 
     /// Returns those of the `n` tokens from a position on, if all are known.
@@ -82,7 +95,10 @@ pub(crate) fn propose_by_block(
     if n == 0 || !model.has_draft_block() {
         return Ok(());
     }
-    let drafted = guarded(|| draft(model, text, n, drafter));
+    let drafted = guarded(|| match model.has_assistant() {
+        true => assistant::draft(model, text, n, drafter),
+        false => draft(model, text, n, drafter),
+    });
     model.drop_draft_reserve(text.sequence)?;
     match drafted {
         Err(error) if error.is_of_gpu() || error.code() == "kv.memory_full" => Ok(()),
