@@ -2,6 +2,7 @@
 
 mod attention_eviction;
 mod constraint;
+mod draft_file;
 pub mod gpu_notices;
 pub mod images;
 pub mod logprobs;
@@ -9,7 +10,6 @@ mod profiling;
 mod room;
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
 
 use engine::constraint::ConstraintCompiler;
@@ -37,6 +37,7 @@ use contract::protocol::{
     ModelKv, ModelRef, PrefetchRequest, Prompt, Step,
 };
 use contract::{Error, Result, Speculation};
+use draft_file::{DraftFile, scheduler_with_draft};
 use images::VisionSettings;
 use platform::calendar;
 use profiling::Profiling;
@@ -110,20 +111,6 @@ fn options(load: &LoadSpec, file_bytes: u64) -> LoadOptions {
     }
 }
 
-/// A scheduler, with the draft model that is asked for.
-fn scheduler_with_draft(load: &LoadSpec, options: LoadOptions, model: &Model) -> Result<Scheduler> {
-    let mut scheduler = Scheduler::new();
-    if let Some(draft) = &load.draft {
-        let file = crate::model_file::open(&draft.location)?;
-        // the larger model has the GPU's memory
-        let devices = if options.devices == Devices::Scalar { Devices::Scalar } else { Devices::Cpu };
-        let options = LoadOptions { devices, vision: None, draft_block: DraftBlockUse::Off, ..options };
-        let draft_model = Model::load(Arc::new(file), &options, &mut |_| {})?;
-        scheduler.draft_with(draft_model, model)?;
-    }
-    Ok(scheduler)
-}
-
 impl LoadedModel {
     pub fn load(
         reference: ModelRef,
@@ -140,9 +127,13 @@ impl LoadedModel {
             true
         };
         let (location, quantize) = (&reference.location, load.quantize.as_ref());
+        let draft = DraftFile::open(&load)?;
         let file = on_load::open_shared(&RealIo, location, quantize, load.machine.threads, &mut making)?;
         let mut progress = |fraction: f32| progress(from + (1.0 - from) * fraction);
         let mut options = LoadOptions { gpu_health, ..options(&load, file.len_bytes()) };
+        if let Some(DraftFile::Assistant(file)) = &draft {
+            options.assistant = Some(file.clone());
+        }
         let machine = match load.backend {
             Backend::Auto | Backend::Cpu | Backend::Gpu => {
                 let machine = machine::prepare(&RealIo, clock, &load.machine, Recall::Remember)?;
@@ -164,7 +155,7 @@ impl LoadedModel {
         model.check_generates()?;
         model.adapt(&load.lora)?;
         model.set_interrupt(interrupt.clone());
-        let scheduler = scheduler_with_draft(&load, options, &model)?;
+        let scheduler = scheduler_with_draft(draft, options, &model)?;
         let notices =
             machine.into_iter().chain(placed.notice.clone()).chain(gpu_notices::loaded(&mut model)).collect();
         Ok(Self {
