@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use engine::speculate::DraftLength;
 use engine::{AssistantFile, BackendKind, Devices, LoadOptions, Model, Request, Sampling, TokenId};
+use serde_json::{Value, json};
 use weights::WeightFile;
 
+use crate::cli::Home;
 use crate::draft_block::{LENGTHS, chain, request, run, text};
 
 /// Assistants, each of a target of the same name.
@@ -86,7 +88,6 @@ fn drafts_that_come_true_are_accepted() {
     }
 }
 
-/// An assistant reads little beside its target, and with clusters only a part of its table.
 #[test]
 fn checkpoints_do_not_depend_on_the_assistant() {
     let mut with = load_with("gemma4", "gemma4", Devices::Cpu).unwrap();
@@ -131,4 +132,49 @@ fn what_does_not_fit_is_refused() {
     }
     assert!(engine::arch::is_assistant(&open("assistants", "gemma4")));
     assert!(!engine::arch::is_assistant(&open("families", "gemma4")));
+}
+
+/// Copies a small model with a tokenizer of as many tokens: printable characters, then unused ones.
+fn with_tokenizer(home: &Home, group: &str, name: &str) -> String {
+    let folder = home.0.join(format!("{group}-{name}"));
+    std::fs::create_dir_all(&folder).unwrap();
+    for file in ["config.json", "model.safetensors"] {
+        std::fs::copy(reference(group, name).join(file), folder.join(file)).unwrap();
+    }
+    let printable = (' '..='~').map(String::from);
+    let specials = ["<bos>", "<eos>", "he"].map(str::to_owned);
+    let tokens = specials.into_iter().chain(printable).chain((0..).map(|n| format!("<unused{n}>")));
+    let vocab: serde_json::Map<String, Value> =
+        tokens.zip(0..128).map(|(token, id)| (token, json!(id))).collect();
+    let tokenizer = json!({
+        "added_tokens": [{"id": 1, "content": "<eos>", "special": true, "normalized": false, "single_word": false,
+            "lstrip": false, "rstrip": false}],
+        "normalizer": null, "pre_tokenizer": null, "post_processor": null, "decoder": null,
+        "model": {"type": "BPE", "vocab": vocab, "merges": [["h", "e"]]},
+    });
+    std::fs::write(folder.join("tokenizer.json"), tokenizer.to_string()).unwrap();
+    folder.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn nook_drafts_with_an_assistant_that_is_named_as_draft_model() {
+    let home = Home::new();
+    for name in NAMES {
+        let [target, assistant] = ["families", "assistants"].map(|group| with_tokenizer(&home, group, name));
+        let args = ["run", "--model", &target, "--raw", "--prompt", "hello there", "--max-tokens", "60"];
+        let args = [&args[..], &["--ignore-eos", "--temperature", "0"]].concat();
+        let plain = home.json(&[&args[..], &["--speculate", "off"]].concat());
+        let drafted = home.json(&[&args[..], &["--draft-model", &assistant, "--draft-max", "4"]].concat());
+        assert_eq!(drafted["ids"], plain["ids"]);
+        assert!(drafted["timings"]["drafted_tokens"].as_u64() > Some(0), "{}", drafted["timings"]);
+        let logits =
+            ["logits", "--model", &target, "--ids", "3,4,5", "--mtp", "2", "--draft-model", &assistant];
+        let logits = home.json(&logits);
+        assert_eq!(logits["positions"][0]["mtp"].as_array().map(Vec::len), Some(2));
+        let other = ["run", "--model", "starter", "--raw", "--prompt", "hello", "--draft-model", &assistant];
+        let other = home.error(&other);
+        assert_eq!((other.0, &other.1["code"]), (3, &json!("model.draft_target")));
+        let (code, alone) = home.error(&["run", "--model", &assistant, "--raw", "--prompt", "hello"]);
+        assert_eq!((code, &alone["code"]), (3, &json!("model.drafts_only")));
+    }
 }

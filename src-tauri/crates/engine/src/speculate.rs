@@ -20,6 +20,7 @@ mod prompt_lookup;
 mod script;
 
 pub use acceptance::{AcceptanceStats, DraftEvidence};
+pub(crate) use assistant::propose_by_assistant;
 pub use costs::RunCosts;
 pub(crate) use draft_block::{BlockText, PendingHidden, propose_by_block};
 pub(crate) use draft_model::DraftModel;

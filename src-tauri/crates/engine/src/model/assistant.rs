@@ -38,8 +38,8 @@ enum ConsideredLogits {
 
 /// An assistant's file as it is loaded.
 pub(super) struct LoadedAssistant {
-    pub assistant: ModelAssistant,
-    pub tensors: Vec<LocatedTensor>,
+    assistant: ModelAssistant,
+    tensors: Vec<LocatedTensor>,
 }
 
 impl LoadedAssistant {
@@ -48,12 +48,8 @@ impl LoadedAssistant {
     /// Errors: those of a model file; `model.draft_vocabulary`, `model.draft_target` if it belongs to another model.
     pub fn read(file: &AssistantFile, spec: &mut ModelSpec, fit: ContextFit) -> Result<Self> {
         let file = &*file.0;
-        let family = arch::find(file)?;
-        let assistant = arch::spec_for(file, family, fit)?;
-        let tensors = arch::assistant_tensors(file, family, &assistant)?;
-        let cluster_tokens = arch::cluster_tokens(file, &assistant)?;
-        let architecture = spec.architecture;
-        spec.draft_by(assistant).map_err(|mismatch| match mismatch {
+        let (family, architecture) = (arch::find(file)?, spec.architecture);
+        let mismatch = |mismatch: AssistantMismatch| match mismatch {
             AssistantMismatch::Vocabulary(found, expected) => {
                 other_vocabulary(format!("{found} tokens, not {expected}"))
             }
@@ -62,8 +58,27 @@ impl LoadedAssistant {
                 format!("{} cannot draft for this {architecture} model: it {why}", file.path().display()),
                 "Choose the assistant that was made for this model, or use prompt lookup.",
             ),
-        })?;
+        };
+        if !family.only_drafts() {
+            return Err(mismatch(AssistantMismatch::Structure("is no assistant".into())));
+        }
+        let assistant = arch::spec_for(file, family, fit)?;
+        let tensors = arch::assistant_tensors(file, family, &assistant)?;
+        let cluster_tokens = arch::cluster_tokens(file, &assistant)?;
+        spec.draft_by(assistant).map_err(mismatch)?;
         Ok(Self { assistant: ModelAssistant { cluster_tokens }, tensors })
+    }
+
+    /// Adds the tensors to those of the model.
+    pub fn place(
+        loaded: Option<Self>,
+        mut placed: Vec<LocatedTensor>,
+    ) -> (Vec<LocatedTensor>, Option<ModelAssistant>) {
+        let assistant = loaded.map(|Self { assistant, tensors }| {
+            placed.extend(tensors);
+            assistant
+        });
+        (placed, assistant)
     }
 }
 

@@ -32,7 +32,7 @@ use crate::kv::checksum::xxh64;
 use crate::kv::requantize::KvRequantize;
 use crate::kv::size::{KvBytes, KvUnitBytes, check_precision};
 use crate::kv::snapshot::CheckpointIdentity;
-use crate::spec::ModelSpec;
+use crate::spec::{ASSISTANT_LAYERS, ModelSpec};
 use crate::template::ChatTemplate;
 use crate::tokenizer::Tokenizer;
 use weight_upload::{PageInPolicy, WeightUpload};
@@ -93,24 +93,17 @@ fn load_on(file: Arc<WeightFile>, options: &LoadOptions, progress: &mut dyn FnMu
     let (mut spec, assistant) = requested_spec(&file, family, options)?;
     let vision = ModelVision::load(&mut spec, (&file, family), options)?;
     spec.draft = options.draft_block.read(&file, family, &spec)?;
-    let mut placed = arch::tensors(&file, family, &spec)?;
-    let (_, n_parameters) = bytes_and_parameters(&placed);
-    let assistant = assistant.map(|LoadedAssistant { assistant, tensors }| {
-        placed.extend(tensors);
-        assistant
-    });
+    let placed = arch::tensors(&file, family, &spec)?;
+    let (placed, assistant) = LoadedAssistant::place(assistant, placed);
     progress(CHECKED);
-    let (placement, kinds) = placement(&options.devices, spec.layers.len())?;
-    check_placement(&spec, &placement)?;
-    let (n_weight_bytes, _) = bytes_and_parameters(&placed);
+    let (placement, kinds) = checked_placement(&options.devices, &spec)?;
+    let (n_weight_bytes, n_parameters) = bytes_and_parameters(&placed);
     let devices = backends(&kinds, options)?;
     let until = if kinds.contains(&BackendKind::Gpu) { READ } else { UPLOADED };
     let mut upload = WeightUpload::new(&placed, &devices, (n_weight_bytes, until), progress);
     upload.reading = PageInPolicy::of(&file, options);
-    let (text_assets, graph) = in_parallel(
-        || TextAssets::read(&file, &spec),
-        || decoder::build(&spec, &placement, options.kv, &mut upload),
-    );
+    let build = || decoder::build(&spec, &placement, options.kv, &mut upload);
+    let (text_assets, graph) = in_parallel(|| TextAssets::read(&file, &spec), build);
     let (TextAssets { tokenizer, template }, graph) = (text_assets?, graph?);
     let longest = longest(&spec, options.rope_scaling);
     let n_ctx = options.ctx.unwrap_or(DEFAULT_CTX).clamp(1, longest);
@@ -165,11 +158,15 @@ fn load_on(file: Arc<WeightFile>, options: &LoadOptions, progress: &mut dyn FnMu
     })
 }
 
-/// Returns the bytes and the numbers of all tensors.
+/// Returns the bytes of all tensors, and how many numbers the model has without its assistant.
 fn bytes_and_parameters(tensors: &[LocatedTensor]) -> (u64, u64) {
     let parts = || tensors.iter().flat_map(|tensor| &tensor.parts);
+    let own = tensors.iter().filter(|tensor| tensor.layer < Some(ASSISTANT_LAYERS));
     let n_parameters = |part: &TensorPart| part.shape.iter().map(|&n| n as u64).product::<u64>();
-    (parts().map(|part| part.data.len() as u64).sum(), parts().map(n_parameters).sum())
+    (
+        parts().map(|part| part.data.len() as u64).sum(),
+        own.flat_map(|tensor| &tensor.parts).map(n_parameters).sum(),
+    )
 }
 
 /// When old keys and values are requantized. Never where later rows change what earlier ones see.
@@ -340,6 +337,15 @@ fn tokenizer(file: &WeightFile, spec: &ModelSpec) -> Result<Option<Tokenizer>> {
 
 fn has_tokenizer(file: &WeightFile) -> bool {
     ["tokenizer.json", "tokenizer.model"].iter().any(|name| file.side_file(name).is_some())
+}
+
+/// Returns the placement of a model with its assistant.
+///
+/// Errors: those of `placement`, `model.draft_split`.
+fn checked_placement(devices: &Devices, spec: &ModelSpec) -> Result<(Placement, Vec<BackendKind>)> {
+    let (placement, kinds) = placement(devices, spec.layers.len())?;
+    check_placement(spec, &placement)?;
+    Ok((placement, kinds))
 }
 
 /// Returns the device of each layer and the kind of each device. For replicas those of the first.

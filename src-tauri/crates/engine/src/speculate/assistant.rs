@@ -3,14 +3,25 @@
 //! A chain of drafts begins with the hidden state of the last token that the sequence holds. It is that of the last run.
 
 use super::acceptance::DraftEvidence;
-use super::draft_block::{BlockText, MIN_CHANCE};
+use super::draft_block::{BlockText, MIN_CHANCE, propose};
 use super::{DraftLength, Drafter};
 use crate::error::Result;
 use crate::model::Model;
 
-/// Drafts what follows a text, at most `n` tokens. No draft where the sequence lacks more than one token, or where the
-/// hidden state is not known.
-pub(super) fn draft(model: &mut Model, text: BlockText<'_>, n: usize, drafter: &mut Drafter) -> Result<()> {
+/// Drafts what follows a text, as `propose_by_block` does. No draft where the sequence lacks more than one token, or where
+/// the hidden state is not known.
+///
+/// Errors: those of a model that is itself at fault.
+pub(crate) fn propose_by_assistant(
+    model: &mut Model,
+    text: BlockText<'_>,
+    n: usize,
+    drafter: &mut Drafter,
+) -> Result<()> {
+    propose(model, text, n, drafter, draft)
+}
+
+fn draft(model: &mut Model, text: BlockText<'_>, n: usize, drafter: &mut Drafter) -> Result<()> {
     let BlockText { sequence, history, pending, script: (script, n_answered) } = text;
     let n_held = model.len(sequence)?;
     let Some(&[token]) = history.get(n_held..) else { return Ok(()) };

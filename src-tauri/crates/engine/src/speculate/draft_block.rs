@@ -6,7 +6,6 @@
 //! are remembered.
 
 use super::acceptance::DraftEvidence;
-use super::assistant;
 use super::{DraftLength, Drafter, Script};
 use crate::TokenId;
 use crate::error::{Result, guarded};
@@ -91,14 +90,22 @@ pub(crate) fn propose_by_block(
     n: usize,
     drafter: &mut Drafter,
 ) -> Result<()> {
+    propose(model, text, n, drafter, draft)
+}
+
+/// Drafts with `draft` as `propose_by_block` says.
+pub(super) fn propose(
+    model: &mut Model,
+    text: BlockText<'_>,
+    n: usize,
+    drafter: &mut Drafter,
+    draft: fn(&mut Model, BlockText<'_>, usize, &mut Drafter) -> Result<()>,
+) -> Result<()> {
     let n = n.min(drafter.speculation.length.max_tokens());
     if n == 0 || !model.has_draft_block() {
         return Ok(());
     }
-    let drafted = guarded(|| match model.has_assistant() {
-        true => assistant::draft(model, text, n, drafter),
-        false => draft(model, text, n, drafter),
-    });
+    let drafted = guarded(|| draft(model, text, n, drafter));
     model.drop_draft_reserve(text.sequence)?;
     match drafted {
         Err(error) if error.is_of_gpu() || error.code() == "kv.memory_full" => Ok(()),

@@ -37,7 +37,7 @@ use contract::protocol::{
     ModelKv, ModelRef, PrefetchRequest, Prompt, Step,
 };
 use contract::{Error, Result, Speculation};
-use draft_file::{DraftFile, scheduler_with_draft};
+use draft_file::{DraftFile, load_or_without_assistant, scheduler_with_draft};
 use images::VisionSettings;
 use platform::calendar;
 use profiling::Profiling;
@@ -88,6 +88,15 @@ pub(super) fn devices(load: &LoadSpec) -> Devices {
     }
 }
 
+/// The backend that a model runs on.
+fn backend(reference: &ModelRef, load: &LoadSpec) -> Backend {
+    match (&reference.location, load.backend) {
+        // it has answered before a GPU is opened
+        (Location::BuiltIn, Backend::Auto) => Backend::Cpu,
+        (_, backend) => backend,
+    }
+}
+
 /// Options from the load request; processor and GPUs are added later.
 fn options(load: &LoadSpec, file_bytes: u64) -> LoadOptions {
     LoadOptions {
@@ -130,10 +139,8 @@ impl LoadedModel {
         let draft = DraftFile::open(&load)?;
         let file = on_load::open_shared(&RealIo, location, quantize, load.machine.threads, &mut making)?;
         let mut progress = |fraction: f32| progress(from + (1.0 - from) * fraction);
-        let mut options = LoadOptions { gpu_health, ..options(&load, file.len_bytes()) };
-        if let Some(DraftFile::Assistant(file)) = &draft {
-            options.assistant = Some(file.clone());
-        }
+        let assistant = draft.as_ref().and_then(DraftFile::assistant);
+        let mut options = LoadOptions { gpu_health, assistant, ..options(&load, file.len_bytes()) };
         let machine = match load.backend {
             Backend::Auto | Backend::Cpu | Backend::Gpu => {
                 let machine = machine::prepare(&RealIo, clock, &load.machine, Recall::Remember)?;
@@ -143,21 +150,23 @@ impl LoadedModel {
             Backend::Scalar => Vec::new(),
         };
         let cards = GpuPlanner::of(&load.machine, &load.gpus, clock);
-        let backend = match (&reference.location, load.backend) {
-            // it has answered before a GPU is opened
-            (Location::BuiltIn, Backend::Auto) => Backend::Cpu,
-            (_, backend) => backend,
+        let placed = cards.place(backend(&reference, &load), &file, &mut options)?;
+        let mut loads = |options: &mut LoadOptions| {
+            images::load_with_tower((&reference, &load), file.clone(), options, &mut progress)
         };
-        let placed = cards.place(backend, &file, &mut options)?;
-        let loaded = images::load_with_tower((&reference, &load), file, &mut options, &mut progress);
+        let (loaded, unused_assistant) = load_or_without_assistant(&mut options, &mut loads);
         cards.keep(&placed, loaded.is_ok());
         let (mut model, vision) = loaded?;
         model.check_generates()?;
         model.adapt(&load.lora)?;
         model.set_interrupt(interrupt.clone());
         let scheduler = scheduler_with_draft(draft, options, &model)?;
-        let notices =
-            machine.into_iter().chain(placed.notice.clone()).chain(gpu_notices::loaded(&mut model)).collect();
+        let notices = machine
+            .into_iter()
+            .chain(placed.notice.clone())
+            .chain(unused_assistant)
+            .chain(gpu_notices::loaded(&mut model))
+            .collect();
         Ok(Self {
             reference,
             load,
