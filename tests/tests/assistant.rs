@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use engine::speculate::DraftLength;
-use engine::{AssistantFile, BackendKind, Devices, LoadOptions, Model, Request, Sampling, TokenId};
+use engine::{
+    AssistantFile, BackendKind, Devices, FaultPlan, GpuFault, LoadOptions, Model, Request, Sampling, TokenId,
+};
 use serde_json::{Value, json};
 use weights::WeightFile;
 
@@ -23,8 +25,13 @@ fn open(group: &str, name: &str) -> Arc<WeightFile> {
 }
 
 fn load_with(target: &str, assistant: &str, devices: Devices) -> engine::Result<Model> {
+    load_faulty(target, assistant, devices, FaultPlan::default())
+}
+
+fn load_faulty(target: &str, assistant: &str, devices: Devices, faults: FaultPlan) -> engine::Result<Model> {
     let options = LoadOptions {
         devices,
+        faults,
         threads: Some(2),
         ctx: Some(256),
         assistant: Some(AssistantFile(open("assistants", assistant))),
@@ -60,6 +67,28 @@ fn an_assistant_changes_no_answer() {
         }
         assert!(n_drafted > 500, "{n_drafted}");
         assert_eq!(model.kv_usage().n_pages, 0, "{name}: nothing is left");
+    }
+}
+
+/// On a GPU, also where it is lost in the middle of the answer or of a draft.
+#[test]
+fn an_assistant_changes_no_answer_of_a_gpu() {
+    let gpu = Devices::Gpu { layers: None };
+    for name in NAMES {
+        let asked = |length| Request { max_tokens: Some(24), ..request(1, prompt(5, 30), length) };
+        let mut model = load_with(name, name, gpu.clone()).unwrap();
+        let (expected, _) = run(&mut model, asked(None));
+        let length = Some(DraftLength::Always(3));
+        let (found, done) = run(&mut model, asked(length));
+        assert_eq!(found, expected, "{name}");
+        assert!(done.n_drafted > 15 && model.has_draft_block(), "{name}: {}", done.n_drafted);
+        for submission in [9, 12, 15, 18] {
+            let faults = FaultPlan::before(submission, GpuFault::Lost);
+            let mut model = load_faulty(name, name, gpu.clone(), faults.clone()).unwrap();
+            let (found, done) = run(&mut model, asked(length));
+            assert_eq!(found, expected, "{name}, lost before submission {submission}");
+            assert!(faults.is_over() && done.n_drafted > 5, "{name}: {}", done.n_drafted);
+        }
     }
 }
 

@@ -61,69 +61,69 @@ pub(super) enum KeyOwner {
 
 /// Reads the structure of a model or of an assistant's layers.
 pub(super) fn spec(hparams: &HParams<'_>, architecture: &'static str, key_owner: KeyOwner) -> Result<ModelSpec> {
-        let n_layers = hparams.count(keys::N_LAYERS, MAX_LAYERS)?;
-        let d_model = hparams.count(keys::D_MODEL, MAX_WIDTH)?;
-        let eps = hparams.real(keys::RMS_EPS, 0.0, 1.0)? as f32;
-        let norm = Norm::rms(eps);
-        let per_layer = per_layer_embedding(hparams, d_model, norm)?;
-        let per_layer_input = per_layer.as_ref().map(|embedding| PerLayerInput {
-            width: embedding.width,
-            activation: Activation::GeluTanh,
-            norm,
-        });
-        let mixers = attentions(hparams, n_layers, eps, key_owner)?;
-        let widths = widths(hparams, n_layers)?;
-        let experts = experts(hparams, d_model, eps)?;
-        let activation = hparams.activation("hidden_activation", Activation::GeluTanh)?;
-        let layer = |(attention, d_ff): (Attention, usize)| {
-            let dense = Dense { d_ff, activation, bias: false };
-            LayerSpec {
-                norms: NormPosition::Before,
-                mixer_norm: norm,
-                mixer: Mixer::Attention(attention),
-                mixer_post_norm: Some(norm),
-                ffn_norm: norm,
-                ffn: match experts.clone() {
-                    None => Ffn::Gated(dense),
-                    Some(experts) => Ffn::GatedAndExperts { dense, experts, norm },
-                },
-                ffn_post_norm: Some(norm),
-                per_layer_input,
-                output_scale: true,
-                residual_scale: None,
-            }
-        };
-        let softcap = hparams.optional_real(OUTPUT_SOFTCAP, f64::MIN_POSITIVE, MAX_FACTOR)?;
-        Ok(ModelSpec {
-            architecture,
-            n_vocab: hparams.n_vocab()?,
-            d_model,
-            context_length: hparams.count(keys::CONTEXT, MAX_POSITIONS)?,
-            embedding: Embedding { scale: (d_model as f32).sqrt(), per_layer, ..Embedding::PLAIN },
-            layers: mixers.into_iter().zip(widths).map(layer).collect(),
-            output_norm: norm,
-            tied_embeddings: hparams.tied_embeddings(true)?,
-            output_softcap: softcap.map(|cap| cap as f32),
-            embeds: None,
-            output_scale: None,
-            output_bias: false,
-            draft: None,
-            assistance: None,
-        })
-    }
+    let n_layers = hparams.count(keys::N_LAYERS, MAX_LAYERS)?;
+    let d_model = hparams.count(keys::D_MODEL, MAX_WIDTH)?;
+    let eps = hparams.real(keys::RMS_EPS, 0.0, 1.0)? as f32;
+    let norm = Norm::rms(eps);
+    let per_layer = per_layer_embedding(hparams, d_model, norm)?;
+    let per_layer_input = per_layer.as_ref().map(|embedding| PerLayerInput {
+        width: embedding.width,
+        activation: Activation::GeluTanh,
+        norm,
+    });
+    let mixers = attentions(hparams, n_layers, eps, key_owner)?;
+    let widths = widths(hparams, n_layers)?;
+    let experts = experts(hparams, d_model, eps)?;
+    let activation = hparams.activation("hidden_activation", Activation::GeluTanh)?;
+    let layer = |(attention, d_ff): (Attention, usize)| {
+        let dense = Dense { d_ff, activation, bias: false };
+        LayerSpec {
+            norms: NormPosition::Before,
+            mixer_norm: norm,
+            mixer: Mixer::Attention(attention),
+            mixer_post_norm: Some(norm),
+            ffn_norm: norm,
+            ffn: match experts.clone() {
+                None => Ffn::Gated(dense),
+                Some(experts) => Ffn::GatedAndExperts { dense, experts, norm },
+            },
+            ffn_post_norm: Some(norm),
+            per_layer_input,
+            output_scale: true,
+            residual_scale: None,
+        }
+    };
+    let softcap = hparams.optional_real(OUTPUT_SOFTCAP, f64::MIN_POSITIVE, MAX_FACTOR)?;
+    Ok(ModelSpec {
+        architecture,
+        n_vocab: hparams.n_vocab()?,
+        d_model,
+        context_length: hparams.count(keys::CONTEXT, MAX_POSITIONS)?,
+        embedding: Embedding { scale: (d_model as f32).sqrt(), per_layer, ..Embedding::PLAIN },
+        layers: mixers.into_iter().zip(widths).map(layer).collect(),
+        output_norm: norm,
+        tied_embeddings: hparams.tied_embeddings(true)?,
+        output_softcap: softcap.map(|cap| cap as f32),
+        embeds: None,
+        output_scale: None,
+        output_bias: false,
+        draft: None,
+        assistance: None,
+    })
+}
 
 pub(super) fn tensor_names(container: Container, role: Role) -> Vec<TensorName> {
-        match (container, role) {
-            (Container::Gguf { .. }, _) => names::plain(container, role),
-            (Container::Safetensors, Role::FfnNorm) => vec!["pre_feedforward_layernorm.weight".into()],
-            (Container::Safetensors, Role::Router) => vec!["router.proj.weight".into()],
-            (Container::Safetensors, Role::ExpertGate | Role::ExpertUp) => {
-                vec![TensorName::rows("experts.gate_up_proj", &[Role::ExpertGate, Role::ExpertUp])]
-            }
-            (Container::Safetensors, Role::ExpertDown) => vec!["experts.down_proj".into()],
-            (Container::Safetensors, _) => names::plain(container, role),
+    match (container, role) {
+        (Container::Gguf { .. }, _) => names::plain(container, role),
+        (Container::Safetensors, Role::FfnNorm) => vec!["pre_feedforward_layernorm.weight".into()],
+        (Container::Safetensors, Role::Router) => vec!["router.proj.weight".into()],
+        (Container::Safetensors, Role::ExpertGate | Role::ExpertUp) => {
+            vec![TensorName::rows("experts.gate_up_proj", &[Role::ExpertGate, Role::ExpertUp])]
         }
+        (Container::Safetensors, Role::ExpertDown) => vec!["experts.down_proj".into()],
+        (Container::Safetensors, _) => names::plain(container, role),
     }
+}
 
 fn per_layer_embedding(hparams: &HParams<'_>, d_model: usize, norm: Norm) -> Result<Option<PerLayerEmbedding>> {
     // 0 means none.
