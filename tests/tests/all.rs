@@ -4,6 +4,7 @@
 
 mod adapters;
 mod api_keys;
+mod assistant;
 mod batch;
 mod checkpoints;
 mod cli;

@@ -42,14 +42,14 @@ fn load_with(path: &Path, common_tokens: usize) -> Model {
 }
 
 /// Ways to draft that all give what none gives.
-const LENGTHS: [DraftLength; 4] =
+pub const LENGTHS: [DraftLength; 4] =
     [DraftLength::Always(1), DraftLength::Always(3), DraftLength::Always(9), DraftLength::Paying(8)];
 
-fn text(seed: u32, n: usize) -> Vec<TokenId> {
+pub fn text(seed: u32, n: usize) -> Vec<TokenId> {
     (0..n as u32).map(|at| (at * at * 7 + at * 31 + seed * 97) % 500).collect()
 }
 
-fn request(id: u64, prompt: Vec<TokenId>, length: Option<DraftLength>) -> Request {
+pub fn request(id: u64, prompt: Vec<TokenId>, length: Option<DraftLength>) -> Request {
     Request {
         id,
         prompt,
@@ -68,7 +68,7 @@ fn request(id: u64, prompt: Vec<TokenId>, length: Option<DraftLength>) -> Reques
     }
 }
 
-fn run(model: &mut Model, request: Request) -> (Vec<TokenId>, GenerationStats) {
+pub fn run(model: &mut Model, request: Request) -> (Vec<TokenId>, GenerationStats) {
     let (mut scheduler, mut tokens, mut ended) = (Scheduler::new(), Vec::new(), None);
     scheduler.submit(request).unwrap();
     while scheduler.step(model, &mut |_, event| match event {
@@ -125,7 +125,7 @@ fn a_draft_of_common_tokens_has_their_logits() {
 }
 
 /// What the block drafts after a text, computed from its beginning.
-fn chain(model: &mut Model, text: &[TokenId], n: usize) -> Vec<TokenId> {
+pub fn chain(model: &mut Model, text: &[TokenId], n: usize) -> Vec<TokenId> {
     let (last, before) = text.split_last().unwrap();
     let seq = model.new_sequence().unwrap();
     let chunk = Chunk { seq, tokens: before, logits: LogitsSelection::Last };

@@ -5,6 +5,7 @@
 //! cpu backend) the mean error may be at most `NOISE` times llama.cpp's. At the end stands a table of what was
 //! measured.
 
+mod assistant;
 mod draft;
 mod judge;
 mod more_families;

@@ -23,9 +23,9 @@ use contract::Error;
 use contract::ErrorKind;
 use contract::Result;
 use contract::protocol::Kv;
+use engine::arch;
 use engine::spec::Role;
 use engine::speculate::DEFAULT_DRAFT_TOKENS;
-use engine::{DraftBlockUse, arch};
 use inference::profile::Trace;
 use io::{Io, RealClock, RealIo};
 use platform::DataDirs;
@@ -141,7 +141,7 @@ pub fn bench(global: &Global, args: &BenchArgs) -> Result<()> {
     let mut options = open_model::load_options(global, Kv::F16, context)?;
     options.max_sequences = args.test.n_sequences();
     if args.test == BenchTest::DraftBlock {
-        options.draft_block = DraftBlockUse::Required;
+        open_model::require_drafts(&mut options, global)?;
     }
     let weight_bytes = bytes_per_pass(&file)?;
     let file = Arc::new(file);

@@ -6,7 +6,7 @@ use contract::Error;
 use contract::Result;
 use contract::protocol::Kv;
 use engine::vision::sha256;
-use engine::{Chunk, CpuPrecision, DraftBlockUse, LogitsSelection, Model, TokenId, VisionFile};
+use engine::{Chunk, CpuPrecision, LogitsSelection, Model, TokenId, VisionFile};
 use serde::Serialize;
 
 use crate::args::{Global, LogitsArgs};
@@ -23,7 +23,7 @@ struct PositionRow {
     pos: usize,
     #[serde(flatten)]
     of_model: LogitsEntry,
-    /// Chained drafts of the model's draft block after the most likely token.
+    /// Chained drafts of the model's draft block or assistant after the most likely token.
     #[serde(skip_serializing_if = "Option::is_none")]
     mtp: Option<Vec<LogitsEntry>>,
 }
@@ -65,9 +65,11 @@ pub fn logits(global: &Global, args: &LogitsArgs) -> Result<()> {
     }
     let n_drafted = usize::from(args.mtp.unwrap_or(0));
     let mut options = open_model::load_options(global, Kv::F32, ids.len() + n_drafted)?;
-    options.draft_block = args.mtp.map_or(DraftBlockUse::Off, |_| DraftBlockUse::Required);
-    // All logits of a draft are shown.
-    options.common_tokens = usize::MAX;
+    if args.mtp.is_some() {
+        open_model::require_drafts(&mut options, global)?;
+        // All logits of a draft are shown.
+        options.common_tokens = usize::MAX;
+    }
     if !args.image.is_empty() {
         let tower = open_model::tower_file(&args.model, args.mmproj.as_deref(), global)?;
         options.vision = Some(VisionFile(tower));

@@ -11,7 +11,7 @@ use contract::Result;
 use contract::protocol::{Backend, GpuPrecision, Kv, Location, Quantize};
 use contract::{CpuRequest, GpuRequest, GpuSpread, NumaPolicy};
 use engine::tokenizer::Tokenizer;
-use engine::{Devices, LoadOptions, TokenId};
+use engine::{AssistantFile, Devices, DraftBlockUse, LoadOptions, TokenId};
 use inference::convert::on_load;
 use inference::machine::gpus::{Finder, GpuPlanner};
 use inference::machine::{self, Machine, Recall};
@@ -62,6 +62,15 @@ pub fn open(name: &str, global: &Global) -> Result<WeightFile> {
         Location::Path(path) => WeightFile::open(Path::new(&path))?,
         Location::Remote { name, .. } => return Err(not_here(&name)),
     })
+}
+
+/// Loads the model with what drafts for it: the assistant that `--draft-model` names, else its own draft block.
+pub fn require_drafts(options: &mut LoadOptions, global: &Global) -> Result<()> {
+    match &global.draft_model {
+        Some(name) => options.assistant = Some(AssistantFile(Arc::new(open(name, global)?))),
+        None => options.draft_block = DraftBlockUse::Required,
+    }
+    Ok(())
 }
 
 /// Like `open`, but with weights in the format given by `--quantize`.

@@ -11,6 +11,7 @@ use weights::{Codec, Container, TensorView, WeightFile};
 use crate::error::{DAMAGED, EngineError, Result};
 use crate::spec::{DraftBlock, EmbeddingPrefixes, ModelSpec, Role, TensorSpec};
 
+mod assistant;
 mod biased_router;
 mod chat;
 mod embeds;
@@ -28,6 +29,8 @@ mod tensor_names;
 #[cfg(test)]
 mod tests;
 
+pub use assistant::is_assistant;
+pub(crate) use assistant::{assistant_tensors, cluster_tokens};
 pub use chat::built_in_template;
 pub use hparams::{ContextFit, GgufNotes, HParams};
 pub use rope_sections::RopeSections;
@@ -82,6 +85,11 @@ pub trait Architecture: Sync {
         None
     }
 
+    /// Returns whether the family's models only draft for others.
+    fn only_drafts(&self) -> bool {
+        false
+    }
+
     /// Returns whether the family can be fine-tuned.
     fn is_trainable(&self) -> bool {
         false
@@ -106,6 +114,7 @@ families! {
     gemma_embedding: GemmaEmbedding;
     gemma: Gemma, Gemma2, Gemma3;
     gemma4: Gemma4;
+    gemma4_assistant: Gemma4Assistant;
     qwen: Qwen2, Qwen3, Qwen3Vl, Qwen3VlMoe, Qwen3Moe;
     qwen35: Qwen35, Qwen35Moe;
     phi3: Phi3;
@@ -161,6 +170,14 @@ pub fn find(file: &WeightFile) -> Result<Family> {
         }
         Container::Safetensors => {
             let config = file.metadata().config();
+            let whole = config.get("model_type").and_then(Value::as_str);
+            // Its language part is named like a model that answers.
+            if let Some(drafts) = ARCHITECTURES
+                .iter()
+                .find(|a| a.only_drafts() && whole.is_some_and(|name| a.hf_names().contains(&name)))
+            {
+                return Ok(*drafts);
+            }
             // The language part of a multimodal model.
             let text = config.get("text_config").filter(|text| text.get("model_type").is_some());
             let config = text.unwrap_or(config);
@@ -178,7 +195,8 @@ pub fn find(file: &WeightFile) -> Result<Family> {
 }
 
 fn unknown(architecture: &str) -> EngineError {
-    let mut known: Vec<&str> = ARCHITECTURES.iter().map(|a| a.gguf_name()).collect();
+    let mut known: Vec<&str> =
+        ARCHITECTURES.iter().filter(|a| !a.only_drafts()).map(|a| a.gguf_name()).collect();
     known.dedup(); // Llama's name is Mistral's too, OLMo 2's is OLMo 3's
     EngineError::new(
         "model.architecture_unknown",

@@ -14,9 +14,11 @@ use weights::{DType, SharedBytes, TensorView};
 
 use crate::error::Result;
 use crate::spec::{
-    Ffn, KvSource, LayerSpec, Mixer, ModelSpec, Norm, NormPosition, PerLayerEmbedding, PerLayerInput, Role,
+    ASSISTANT_LAYERS, Ffn, KvSource, LayerSpec, Mixer, ModelSpec, Norm, NormPosition, PerLayerEmbedding,
+    PerLayerInput, Role,
 };
 
+mod assistant;
 mod attention;
 mod draft;
 mod experts;
@@ -26,6 +28,7 @@ mod recurrent;
 mod ssm;
 mod tower;
 
+pub(crate) use assistant::assistant_device;
 pub use tower::build_tower;
 
 /// Uploaded weights by role. `layer` is `None` outside the layers.
@@ -97,7 +100,7 @@ pub fn kv_layout(spec: &ModelSpec, precision: KvPrecision) -> KvLayout {
     for layer in &spec.layers {
         if let Some(a) = layer.mixer.attention() {
             match a.keys {
-                KvSource::OfLayer(_) => {}
+                KvSource::OfLayer(_) | KvSource::OfTarget { .. } => {}
                 KvSource::Projected | KvSource::SharedByValues => layout.layers.push(KvLayerLayout {
                     n_kv_heads: a.n_kv_heads,
                     head_dim: a.head_dim,
@@ -158,10 +161,7 @@ pub fn build(
         if let (Some(input), Some(all)) = (&layer.per_layer_input, per_layer) {
             x = decoder.per_layer_input(x, all, index, spec.layers.len(), input)?;
         }
-        if layer.output_scale {
-            let factor = decoder.vector(Role::LayerScale)?[0];
-            x = decoder.graph.scale(decoder.name("scale"), x, factor)?;
-        }
+        x = decoder.layer_scale(x, layer)?;
         if index < spec.embedding.n_image_layers {
             let name = decoder.name("image");
             let rows = decoder.graph.given(name, (index + 1) * spec.d_model, spec.d_model)?;
@@ -172,6 +172,11 @@ pub fn build(
     decoder.graph.on(placement.last());
     if let Some(draft) = &spec.draft {
         return decoder.finish_with_draft(spec, draft, [embedded, x]);
+    }
+    if let Some(assistant) = spec.assistant()
+        && let Some(device) = assistant_device(assistant, placement)
+    {
+        return decoder.finish_with_assistant((spec, assistant), device, x);
     }
     let x = decoder.graph.output_rows("output.rows", x)?; // (outputs, d_model)
     let x = decoder.norm("output.norm", x, spec.output_norm, Role::OutputNorm, Role::OutputNormBias)?;
@@ -312,6 +317,15 @@ impl Decoder<'_> {
         }
     }
 
+    /// Multiplies a layer's output by the number of the file, if there is one.
+    fn layer_scale(&mut self, x: ValueId, layer: &LayerSpec) -> Result<ValueId> {
+        if !layer.output_scale {
+            return Ok(x);
+        }
+        let factor = self.vector(Role::LayerScale)?[0];
+        Ok(self.graph.scale(self.name("scale"), x, factor)?)
+    }
+
     /// Builds what the mixer adds to the residual stream.
     fn mixed(&mut self, x: ValueId, layer: &LayerSpec) -> Result<ValueId> {
         let mixed = self.mixer(x, &layer.mixer)?;
@@ -381,7 +395,10 @@ impl Decoder<'_> {
 
     fn name(&self, part: &str) -> String {
         match self.layer {
-            Some(layer) => format!("layers.{layer}.{part}"),
+            Some(layer) => match layer.checked_sub(ASSISTANT_LAYERS) {
+                Some(of_assistant) => format!("assistant.{of_assistant}.{part}"),
+                None => format!("layers.{layer}.{part}"),
+            },
             None => part.to_owned(),
         }
     }

@@ -41,8 +41,9 @@ pub use kernels::{
 };
 pub use kv::sequence_id::SequenceId;
 pub use model::{
-    AttentionEviction, Chunk, Devices, DraftBlockUse, EvictingPrefill, GpuFallback, GpuHealth, GpuIncident,
-    LoadOptions, Logits, LogitsSelection, Model, ModelInfo, PassageScore, RopeScaling, VisionFile,
+    AssistantFile, AttentionEviction, Chunk, Devices, DraftBlockUse, EvictingPrefill, GpuFallback, GpuHealth,
+    GpuIncident, LoadOptions, Logits, LogitsSelection, Model, ModelInfo, PassageScore, RopeScaling,
+    VisionFile,
 };
 pub use sampler::Sampling;
 pub use scheduler::{Finish, GenEvent, GenerationStats, Request, Scheduler};

@@ -22,6 +22,7 @@ use crate::tokenizer::Tokenizer;
 use crate::vision::is_image_token;
 
 mod adapt;
+pub(crate) mod assistant;
 pub(crate) mod attention_eviction;
 mod batch_progress;
 mod context;
@@ -51,7 +52,8 @@ pub use context::{RopeScaling, limit_windows};
 pub use gpu_fallback::{GpuFallback, GpuIncident};
 pub use gpu_health::GpuHealth;
 pub use load_options::{
-    DEFAULT_CTX, DEFAULT_IMAGE_BYTES, DEFAULT_REWIND_BYTES, Devices, DraftBlockUse, LoadOptions, VisionFile,
+    AssistantFile, DEFAULT_CTX, DEFAULT_IMAGE_BYTES, DEFAULT_REWIND_BYTES, Devices, DraftBlockUse,
+    LoadOptions, VisionFile,
 };
 pub use logits::Logits;
 pub(crate) use logits::{LogitsRow, nan_logits};
@@ -145,6 +147,8 @@ pub struct Model {
     last_run: Option<take_back::RunOfOne>,
     /// `None`: the model takes no images.
     vision: Option<image::ModelVision>,
+    /// `None`: no assistant was loaded.
+    assistant: Option<assistant::ModelAssistant>,
 }
 
 impl Model {

@@ -32,6 +32,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
+mod assistant;
 mod attention;
 mod draft;
 mod embeds;
@@ -43,6 +44,7 @@ mod row_floats;
 mod tensors;
 mod tower;
 
+pub use assistant::{ASSISTANT_LAYERS, Assistance, AssistantHead, AssistantMismatch, TokenClusters};
 pub use attention::{Attention, KvSource, PositionScale, QkNormForm, Rope, Rotary};
 pub use draft::{COMMON_TOKENS, DraftBlock, MTP_LAYERS, TensorOwner};
 pub use embeds::{EmbeddingHead, EmbeddingPrefixes, PairForm, Pooling, RankHead};
@@ -87,12 +89,14 @@ pub struct ModelSpec {
     pub output_bias: bool,
     /// The draft block, where one is in use.
     pub draft: Option<DraftBlock>,
+    /// Whether the model is an assistant, or has one.
+    pub assistance: Option<Assistance>,
 }
 
 debug_without_defaults! {
     ModelSpec: architecture, n_vocab, d_model, context_length, embedding, layers, output_norm, tied_embeddings,
         output_softcap, embeds;
-        output_scale, output_bias, draft
+        output_scale, output_bias, draft, assistance
 }
 
 impl ModelSpec {

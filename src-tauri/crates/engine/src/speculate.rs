@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::TokenId;
 
 mod acceptance;
+mod assistant;
 mod context_tokens;
 mod costs;
 mod draft_block;
@@ -20,6 +21,7 @@ mod prompt_lookup;
 mod script;
 
 pub use acceptance::{AcceptanceStats, DraftEvidence};
+pub(crate) use assistant::propose_by_assistant;
 use context_tokens::ContextTokens;
 pub use costs::RunCosts;
 pub(crate) use draft_block::{BlockText, PendingHidden, propose_by_block};
@@ -36,7 +38,7 @@ pub enum DraftSource {
     Lookup,
     /// The scheduler's draft model. Without one there are no drafts.
     Model,
-    /// The model's own draft block, where it was loaded with one, and earlier occurrences in the text.
+    /// The model's own draft block or its assistant, where it was loaded with one, and earlier occurrences in the text.
     Block,
 }
 

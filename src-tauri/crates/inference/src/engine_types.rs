@@ -122,7 +122,8 @@ fn dry(dry: &DrySampling, tokenizer: Option<&Tokenizer>) -> DrySettings {
 pub(crate) fn speculation(speculation: Speculation, has_draft_block: bool) -> engine::speculate::Speculation {
     engine::speculate::Speculation {
         source: match speculation.guesses {
-            DraftSource::Lookup if has_draft_block => speculate::DraftSource::Block,
+            // The draft model that was asked for may be an assistant, which drafts as a block does.
+            DraftSource::Lookup | DraftSource::Model if has_draft_block => speculate::DraftSource::Block,
             DraftSource::Lookup => speculate::DraftSource::Lookup,
             DraftSource::Model => speculate::DraftSource::Model,
         },

@@ -69,6 +69,7 @@ impl Architecture for Bamba {
             output_scale: None,
             output_bias: false,
             draft: None,
+            assistance: None,
         })
     }
 

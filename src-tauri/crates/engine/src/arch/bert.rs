@@ -201,6 +201,7 @@ fn plain(hparams: &HParams<'_>, architecture: &'static str, ffn: Ffn) -> Result<
         output_scale: None,
         output_bias: false,
         draft: None,
+        assistance: None,
     })
 }
 

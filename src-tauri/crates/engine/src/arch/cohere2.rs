@@ -90,6 +90,7 @@ impl Architecture for Cohere2 {
             output_scale: hparams.optional_real(LOGIT_SCALE, -MAX_FACTOR, MAX_FACTOR)?.map(|x| x as f32),
             output_bias: false,
             draft: None,
+            assistance: None,
         })
     }
 }

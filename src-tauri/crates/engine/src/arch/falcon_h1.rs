@@ -65,6 +65,7 @@ impl Architecture for FalconH1 {
             output_scale: Some(scale).filter(|scale| *scale != 1.0),
             output_bias: false,
             draft: None,
+            assistance: None,
         })
     }
 

@@ -42,67 +42,86 @@ impl Architecture for Gemma4 {
     }
 
     fn spec(&self, hparams: &HParams<'_>) -> Result<ModelSpec> {
-        let n_layers = hparams.count(keys::N_LAYERS, MAX_LAYERS)?;
-        let d_model = hparams.count(keys::D_MODEL, MAX_WIDTH)?;
-        let eps = hparams.real(keys::RMS_EPS, 0.0, 1.0)? as f32;
-        let norm = Norm::rms(eps);
-        let per_layer = per_layer_embedding(hparams, d_model, norm)?;
-        let per_layer_input = per_layer.as_ref().map(|embedding| PerLayerInput {
-            width: embedding.width,
-            activation: Activation::GeluTanh,
-            norm,
-        });
-        let mixers = attentions(hparams, n_layers, eps)?;
-        let widths = widths(hparams, n_layers)?;
-        let experts = experts(hparams, d_model, eps)?;
-        let activation = hparams.activation("hidden_activation", Activation::GeluTanh)?;
-        let layer = |(attention, d_ff): (Attention, usize)| {
-            let dense = Dense { d_ff, activation, bias: false };
-            LayerSpec {
-                norms: NormPosition::Before,
-                mixer_norm: norm,
-                mixer: Mixer::Attention(attention),
-                mixer_post_norm: Some(norm),
-                ffn_norm: norm,
-                ffn: match experts.clone() {
-                    None => Ffn::Gated(dense),
-                    Some(experts) => Ffn::GatedAndExperts { dense, experts, norm },
-                },
-                ffn_post_norm: Some(norm),
-                per_layer_input,
-                output_scale: true,
-                residual_scale: None,
-            }
-        };
-        let softcap = hparams.optional_real(OUTPUT_SOFTCAP, f64::MIN_POSITIVE, MAX_FACTOR)?;
-        Ok(ModelSpec {
-            architecture: self.gguf_name(),
-            n_vocab: hparams.n_vocab()?,
-            d_model,
-            context_length: hparams.count(keys::CONTEXT, MAX_POSITIONS)?,
-            embedding: Embedding { scale: (d_model as f32).sqrt(), per_layer, ..Embedding::PLAIN },
-            layers: mixers.into_iter().zip(widths).map(layer).collect(),
-            output_norm: norm,
-            tied_embeddings: hparams.tied_embeddings(true)?,
-            output_softcap: softcap.map(|cap| cap as f32),
-            embeds: None,
-            output_scale: None,
-            output_bias: false,
-            draft: None,
-        })
+        spec(hparams, self.gguf_name(), KeyOwner::Model)
     }
 
     fn tensor_names(&self, container: Container, role: Role) -> Vec<TensorName> {
-        match (container, role) {
-            (Container::Gguf { .. }, _) => names::plain(container, role),
-            (Container::Safetensors, Role::FfnNorm) => vec!["pre_feedforward_layernorm.weight".into()],
-            (Container::Safetensors, Role::Router) => vec!["router.proj.weight".into()],
-            (Container::Safetensors, Role::ExpertGate | Role::ExpertUp) => {
-                vec![TensorName::rows("experts.gate_up_proj", &[Role::ExpertGate, Role::ExpertUp])]
-            }
-            (Container::Safetensors, Role::ExpertDown) => vec!["experts.down_proj".into()],
-            (Container::Safetensors, _) => names::plain(container, role),
+        tensor_names(container, role)
+    }
+}
+
+/// Whose keys and values the layers attend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum KeyOwner {
+    /// The model's.
+    Model,
+    /// Those of the model that an assistant drafts for.
+    Target,
+}
+
+/// Reads the structure of a model or of an assistant's layers.
+pub(super) fn spec(hparams: &HParams<'_>, architecture: &'static str, key_owner: KeyOwner) -> Result<ModelSpec> {
+    let n_layers = hparams.count(keys::N_LAYERS, MAX_LAYERS)?;
+    let d_model = hparams.count(keys::D_MODEL, MAX_WIDTH)?;
+    let eps = hparams.real(keys::RMS_EPS, 0.0, 1.0)? as f32;
+    let norm = Norm::rms(eps);
+    let per_layer = per_layer_embedding(hparams, d_model, norm)?;
+    let per_layer_input = per_layer.as_ref().map(|embedding| PerLayerInput {
+        width: embedding.width,
+        activation: Activation::GeluTanh,
+        norm,
+    });
+    let mixers = attentions(hparams, n_layers, eps, key_owner)?;
+    let widths = widths(hparams, n_layers)?;
+    let experts = experts(hparams, d_model, eps)?;
+    let activation = hparams.activation("hidden_activation", Activation::GeluTanh)?;
+    let layer = |(attention, d_ff): (Attention, usize)| {
+        let dense = Dense { d_ff, activation, bias: false };
+        LayerSpec {
+            norms: NormPosition::Before,
+            mixer_norm: norm,
+            mixer: Mixer::Attention(attention),
+            mixer_post_norm: Some(norm),
+            ffn_norm: norm,
+            ffn: match experts.clone() {
+                None => Ffn::Gated(dense),
+                Some(experts) => Ffn::GatedAndExperts { dense, experts, norm },
+            },
+            ffn_post_norm: Some(norm),
+            per_layer_input,
+            output_scale: true,
+            residual_scale: None,
         }
+    };
+    let softcap = hparams.optional_real(OUTPUT_SOFTCAP, f64::MIN_POSITIVE, MAX_FACTOR)?;
+    Ok(ModelSpec {
+        architecture,
+        n_vocab: hparams.n_vocab()?,
+        d_model,
+        context_length: hparams.count(keys::CONTEXT, MAX_POSITIONS)?,
+        embedding: Embedding { scale: (d_model as f32).sqrt(), per_layer, ..Embedding::PLAIN },
+        layers: mixers.into_iter().zip(widths).map(layer).collect(),
+        output_norm: norm,
+        tied_embeddings: hparams.tied_embeddings(true)?,
+        output_softcap: softcap.map(|cap| cap as f32),
+        embeds: None,
+        output_scale: None,
+        output_bias: false,
+        draft: None,
+        assistance: None,
+    })
+}
+
+pub(super) fn tensor_names(container: Container, role: Role) -> Vec<TensorName> {
+    match (container, role) {
+        (Container::Gguf { .. }, _) => names::plain(container, role),
+        (Container::Safetensors, Role::FfnNorm) => vec!["pre_feedforward_layernorm.weight".into()],
+        (Container::Safetensors, Role::Router) => vec!["router.proj.weight".into()],
+        (Container::Safetensors, Role::ExpertGate | Role::ExpertUp) => {
+            vec![TensorName::rows("experts.gate_up_proj", &[Role::ExpertGate, Role::ExpertUp])]
+        }
+        (Container::Safetensors, Role::ExpertDown) => vec!["experts.down_proj".into()],
+        (Container::Safetensors, _) => names::plain(container, role),
     }
 }
 
@@ -121,29 +140,23 @@ fn per_layer_embedding(hparams: &HParams<'_>, d_model: usize, norm: Norm) -> Res
 
 /// Reads every layer's attention. Windowed and full ones differ in heads and rotation. The last layers may share keys
 /// and values with an earlier layer of their kind.
-fn attentions(hparams: &HParams<'_>, n_layers: usize, eps: f32) -> Result<Vec<Attention>> {
+fn attentions(
+    hparams: &HParams<'_>,
+    n_layers: usize,
+    eps: f32,
+    key_owner: KeyOwner,
+) -> Result<Vec<Attention>> {
     let n_heads = hparams.count(keys::N_HEADS, MAX_HEADS)?;
     let slides = slides(hparams, n_layers)?;
     let window = hparams.optional_count(keys::WINDOW, MAX_POSITIONS)?;
-    let n_shared = hparams.optional_unbounded(N_SHARED_KV)?.unwrap_or(0);
-    if n_shared >= n_layers as u64 {
-        return Err(hparams.wrong(&hparams.name(N_SHARED_KV), format!("{n_shared} of {n_layers} layers")));
-    }
-    let first_shared = n_layers - n_shared as usize;
+    let sources = match key_owner {
+        KeyOwner::Model => key_sources(hparams, &slides)?,
+        KeyOwner::Target => slides.iter().map(|&slides| KvSource::OfTarget { slides }).collect(),
+    };
     let heads = heads(hparams, n_layers, n_heads, &slides)?;
     let mut all = Vec::with_capacity(n_layers);
-    for (index, (&slides_here, heads)) in slides.iter().zip(heads).enumerate() {
+    for ((&slides_here, heads), keys) in slides.iter().zip(heads).zip(sources) {
         let kind = if slides_here { rope::SLIDING } else { rope::RopeKind { default_base: 1e6, ..rope::FULL } };
-        let own = slides[..first_shared].iter().rposition(|other| *other == slides_here);
-        let keys = match own {
-            Some(layer) if index >= first_shared => KvSource::OfLayer(layer),
-            None if index >= first_shared => {
-                let message = format!("layer {index} has no earlier layer of its kind to share keys and values with");
-                return Err(hparams.wrong(&hparams.name(N_SHARED_KV), message));
-            }
-            _ if !hparams.has_tensor(Role::Value, Some(index)) => KvSource::SharedByValues,
-            _ => KvSource::Projected,
-        };
         let rotary = rope::of_kind(hparams, heads.head_dim, &kind)?;
         all.push(Attention {
             scale: 1.0,
@@ -155,6 +168,29 @@ fn attentions(hparams: &HParams<'_>, n_layers: usize, eps: f32) -> Result<Vec<At
         });
     }
     Ok(all)
+}
+
+/// Reads where each layer gets its keys and values.
+fn key_sources(hparams: &HParams<'_>, slides: &[bool]) -> Result<Vec<KvSource>> {
+    let n_layers = slides.len();
+    let n_shared = hparams.optional_unbounded(N_SHARED_KV)?.unwrap_or(0);
+    if n_shared >= n_layers as u64 {
+        return Err(hparams.wrong(&hparams.name(N_SHARED_KV), format!("{n_shared} of {n_layers} layers")));
+    }
+    let first_shared = n_layers - n_shared as usize;
+    let source = |(index, slides_here): (usize, &bool)| {
+        let own = slides[..first_shared].iter().rposition(|other| other == slides_here);
+        match own {
+            Some(layer) if index >= first_shared => Ok(KvSource::OfLayer(layer)),
+            None if index >= first_shared => {
+                let message = format!("layer {index} has no earlier layer of its kind to share keys and values with");
+                Err(hparams.wrong(&hparams.name(N_SHARED_KV), message))
+            }
+            _ if !hparams.has_tensor(Role::Value, Some(index)) => Ok(KvSource::SharedByValues),
+            _ => Ok(KvSource::Projected),
+        }
+    };
+    slides.iter().enumerate().map(source).collect()
 }
 
 fn slides(hparams: &HParams<'_>, n_layers: usize) -> Result<Vec<bool>> {

@@ -79,6 +79,7 @@ impl Architecture for Gpt2 {
             output_scale: None,
             output_bias: false,
             draft: None,
+            assistance: None,
         })
     }
 

@@ -79,6 +79,7 @@ impl Architecture for GraniteHybrid {
             output_scale: None,
             output_bias: false,
             draft: None,
+            assistance: None,
         };
         granite::apply_factors(hparams, &mut spec)?;
         Ok(spec)

@@ -51,6 +51,7 @@ pub(super) fn spec(
         output_scale: None,
         output_bias: false,
         draft: None,
+        assistance: None,
     })
 }
 

@@ -190,6 +190,7 @@ fn spec(hparams: &HParams<'_>, architecture: &'static str, d_ff: usize) -> Resul
         output_scale: None,
         output_bias: false,
         draft: None,
+        assistance: None,
     })
 }
 

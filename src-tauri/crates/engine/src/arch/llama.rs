@@ -98,6 +98,7 @@ pub(super) fn spec_normed(
         output_scale: None,
         output_bias: false,
         draft: None,
+        assistance: None,
     })
 }
 

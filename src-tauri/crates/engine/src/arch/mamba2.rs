@@ -72,6 +72,7 @@ impl Architecture for Mamba2 {
             output_scale: None,
             output_bias: false,
             draft: None,
+            assistance: None,
         })
     }
 

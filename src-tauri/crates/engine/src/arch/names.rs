@@ -97,6 +97,8 @@ names! {
     DraftOutputNorm:        "nextn.shared_head_norm.weight", "norm.weight";
     DraftEmbedding:         "nextn.embed_tokens.weight",   "embed_tokens.weight";
     DraftOutput:            "nextn.shared_head_head.weight", "lm_head.weight";
+    DraftNextProjection:    "nextn.post_projection.weight", "post_projection.weight";
+    DraftClusters:          "masked_embd_centroids.weight", "masked_embedding.centroids.weight";
     MixerNorm:              "attn_norm.weight",            "input_layernorm.weight";
     MixerNormBias:          "attn_norm.bias",              "input_layernorm.bias";
     MixerPostNorm:          "post_attention_norm.weight",  "post_attention_layernorm.weight";

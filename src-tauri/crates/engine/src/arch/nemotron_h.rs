@@ -137,6 +137,7 @@ fn spec(hparams: &HParams<'_>, architecture: &'static str, fed: BlockKind) -> Re
         output_scale: None,
         output_bias: false,
         draft: None,
+        assistance: None,
     })
 }
 

@@ -7,7 +7,9 @@ use super::ConversionSource;
 use super::rearrange::{Permutation, Rearrangement, ValueChange};
 use crate::arch;
 use crate::error::{EngineError, Result};
-use crate::spec::{Attention, Decay, DeltaNet, LayerSpec, Mixer, ModelSpec, Norm, Role, Rope, Rotary};
+use crate::spec::{
+    Assistance, Attention, Decay, DeltaNet, LayerSpec, Mixer, ModelSpec, Norm, Role, Rope, Rotary,
+};
 
 /// Frequencies computed in different ways differ by rounding.
 const FREQUENCY_TOLERANCE: f32 = 1e-5;
@@ -205,6 +207,10 @@ fn neutral(spec: &ModelSpec) -> ModelSpec {
     }
     if let Some(draft) = &mut spec.draft {
         draft.layer_number = 0;
+    }
+    // A GGUF has none, as llama.cpp's: an assistant then considers all tokens.
+    if let Some(Assistance::Drafts(head)) = &mut spec.assistance {
+        head.clusters = None;
     }
     spec
 }

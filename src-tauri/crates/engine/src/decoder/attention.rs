@@ -18,6 +18,7 @@ impl Decoder<'_> {
                 self.kv_layers[layer].expect("shared keys come from a layer that projects its own")
             }
             KvSource::Projected | KvSource::SharedByValues => self.keys_and_values(x, spec)?,
+            KvSource::OfTarget { .. } => unreachable!("an assistant in use names the layers that it attends"),
         };
         let mut attended = self.attend(q, spec, kv_layer)?; // like q
         if let Some(gate) = gate {
@@ -74,7 +75,7 @@ impl Decoder<'_> {
         let projected = self.matmul("attention.k", x, Role::Key, bias(Role::KeyBias))?; // (tokens, n_kv_heads · head_dim)
         let mut v = match spec.keys {
             KvSource::SharedByValues => projected,
-            KvSource::Projected | KvSource::OfLayer(_) => {
+            KvSource::Projected | KvSource::OfLayer(_) | KvSource::OfTarget { .. } => {
                 self.matmul("attention.v", x, Role::Value, bias(Role::ValueBias))?
             }
         };

@@ -69,7 +69,7 @@ pub fn limit_windows(spec: &mut ModelSpec, window: usize) -> Result<()> {
             "Use a larger --kv-window, or omit it.",
         ));
     }
-    for layer in &mut spec.layers {
+    for layer in spec.layers_with_assistant_mut() {
         let Some(attention) = layer.mixer.attention_mut() else { continue };
         match attention.rope {
             Rope::None => {}

@@ -9,7 +9,7 @@ use crate::TokenId;
 use crate::arch::LocatedTensor;
 use crate::error::Result;
 use crate::kv::sequence_id::SequenceId;
-use crate::spec::{DraftBlock, Ffn, ImagePositions, Role};
+use crate::spec::{ASSISTANT_LAYERS, DraftBlock, Ffn, ImagePositions, Role};
 use crate::vision::CoordinateWalk;
 
 /// Tokens that a draft block reads, and the hidden state before each.
@@ -33,9 +33,9 @@ pub(crate) struct DraftOutput<'a> {
 }
 
 impl Model {
-    /// Returns whether the model was loaded with its draft block.
+    /// Returns whether the model was loaded with its draft block or an assistant.
     pub fn has_draft_block(&self) -> bool {
-        self.spec.draft.is_some()
+        self.spec.draft.is_some() || self.has_assistant()
     }
 
     /// Drafts `n` tokens after `token`, which is at `position` in the sequence or follows its last token. `hidden` is the
@@ -53,6 +53,9 @@ impl Model {
         hidden: &[f32],
         n: usize,
     ) -> Result<Vec<Vec<f32>>> {
+        if self.has_assistant() {
+            return self.assistant_logits(seq, (position, token), hidden, n);
+        }
         let (mut token, mut hidden) = (token, hidden.to_vec());
         let mut all = Vec::with_capacity(n);
         for step in 0..n {
@@ -134,12 +137,15 @@ impl Model {
         }
     }
 
-    /// Returns the bytes that one draft reads relative to those of one token of the model. 0 without a draft block.
+    /// Returns the bytes that one draft reads relative to those of one token of the model. 0 without a draft block or an
+    /// assistant.
     pub(crate) fn draft_cost(&self) -> f32 {
-        let Some(draft) = &self.spec.draft else { return 0.0 };
+        let Some(draft) = &self.spec.draft else {
+            return self.assistant_bytes() / self.model_bytes().max(1.0);
+        };
         let (mut of_block, mut of_model) = (0.0, 0.0);
         for tensor in &self.source.placed {
-            let bytes = self.bytes_per_token(tensor, draft);
+            let bytes = self.bytes_per_token(tensor, Some(draft));
             let is_own = tensor.layer == Some(draft.layer_number);
             of_block += match tensor.role == draft.output_role(&self.spec) {
                 true => bytes * draft.n_common_tokens as f32 / self.spec.n_vocab as f32,
@@ -163,16 +169,24 @@ impl Model {
         Ok(true)
     }
 
+    /// Bytes of the model's own tensors that one token reads.
+    fn model_bytes(&self) -> f32 {
+        let own = self.source.placed.iter().filter(|tensor| tensor.layer < Some(ASSISTANT_LAYERS));
+        own.map(|tensor| self.bytes_per_token(tensor, None)).sum()
+    }
+
     /// Bytes of a tensor that one token reads: of experts those that are chosen, of tables that are only looked up none.
-    fn bytes_per_token(&self, tensor: &LocatedTensor, draft: &DraftBlock) -> f32 {
+    fn bytes_per_token(&self, tensor: &LocatedTensor, draft: Option<&DraftBlock>) -> f32 {
         let n_bytes: usize = tensor.parts.iter().map(|part| part.data.len()).sum();
         let layer = match tensor.layer {
-            Some(layer) if layer == draft.layer_number => Some(&draft.layer),
-            Some(layer) => self.spec.layers.get(layer),
+            Some(layer) => match draft.filter(|draft| layer == draft.layer_number) {
+                Some(draft) => Some(&draft.layer),
+                None => self.spec.layers.get(layer),
+            },
             None => None,
         };
         let share = match (tensor.role, layer.map(|layer| &layer.ffn)) {
-            (Role::DraftEmbedding, _) => 0.0,
+            (Role::DraftEmbedding | Role::PerLayerEmbedding, _) => 0.0,
             (Role::TokenEmbedding, _) if !self.spec.tied_embeddings => 0.0,
             (role, Some(Ffn::Experts(experts))) if role.is_routed_matrix() => {
                 experts.n_used as f32 / experts.n_experts as f32

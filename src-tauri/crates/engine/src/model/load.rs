@@ -14,6 +14,7 @@ use kernels::{
 };
 use weights::{Container, WeightFile};
 
+use super::assistant::{LoadedAssistant, check_answers, check_placement};
 use super::context::{RopeScaling, limit_windows, longest};
 use super::gpu_fallback::{self, GpuFallback, GpuIncident};
 use super::gpu_health::GpuHealth;
@@ -31,7 +32,7 @@ use crate::kv::checksum::xxh64;
 use crate::kv::requantize::KvRequantize;
 use crate::kv::size::{KvBytes, KvUnitBytes, check_precision};
 use crate::kv::snapshot::CheckpointIdentity;
-use crate::spec::ModelSpec;
+use crate::spec::{ASSISTANT_LAYERS, ModelSpec};
 use crate::template::ChatTemplate;
 use crate::tokenizer::Tokenizer;
 use weight_upload::{PageInPolicy, WeightUpload};
@@ -89,21 +90,20 @@ fn can_omit_draft_block(options: &LoadOptions) -> bool {
 fn load_on(file: Arc<WeightFile>, options: &LoadOptions, progress: &mut dyn FnMut(f32)) -> Result<Model> {
     progress(0.0);
     let family = arch::find(&file)?;
-    let mut spec = requested_spec(&file, family, options)?;
+    let (mut spec, assistant) = requested_spec(&file, family, options)?;
     let vision = ModelVision::load(&mut spec, (&file, family), options)?;
     spec.draft = options.draft(&file, family, &spec)?;
     let placed = arch::tensors(&file, family, &spec)?;
+    let (placed, assistant) = LoadedAssistant::place(assistant, placed);
     progress(CHECKED);
-    let (placement, kinds) = placement(&options.devices, spec.layers.len())?;
+    let (placement, kinds) = checked_placement(&options.devices, &spec)?;
     let (n_weight_bytes, n_parameters) = bytes_and_parameters(&placed);
     let devices = backends(&kinds, options)?;
     let until = if kinds.contains(&BackendKind::Gpu) { READ } else { UPLOADED };
     let mut upload = WeightUpload::new(&placed, &devices, (n_weight_bytes, until), progress);
     upload.reading = PageInPolicy::of(&file, options);
-    let (text_assets, graph) = in_parallel(
-        || TextAssets::read(&file, &spec),
-        || decoder::build(&spec, &placement, options.kv, &mut upload),
-    );
+    let build = || decoder::build(&spec, &placement, options.kv, &mut upload);
+    let (text_assets, graph) = in_parallel(|| TextAssets::read(&file, &spec), build);
     let (TextAssets { tokenizer, template }, graph) = (text_assets?, graph?);
     let longest = longest(&spec, options.rope_scaling);
     let n_ctx = options.ctx.unwrap_or(DEFAULT_CTX).clamp(1, longest);
@@ -155,14 +155,19 @@ fn load_on(file: Arc<WeightFile>, options: &LoadOptions, progress: &mut dyn FnMu
         gathered: GatheredLogits::default(),
         last_run: None,
         vision,
+        assistant,
     })
 }
 
-/// Returns the bytes and the numbers of all tensors.
+/// Returns the bytes of all tensors, and how many numbers the model has without its assistant.
 fn bytes_and_parameters(tensors: &[LocatedTensor]) -> (u64, u64) {
     let parts = || tensors.iter().flat_map(|tensor| &tensor.parts);
+    let own = tensors.iter().filter(|tensor| tensor.layer < Some(ASSISTANT_LAYERS));
     let n_parameters = |part: &TensorPart| part.shape.iter().map(|&n| n as u64).product::<u64>();
-    (parts().map(|part| part.data.len() as u64).sum(), parts().map(n_parameters).sum())
+    (
+        parts().map(|part| part.data.len() as u64).sum(),
+        own.flat_map(|tensor| &tensor.parts).map(n_parameters).sum(),
+    )
 }
 
 /// When old keys and values are requantized. Never where later rows change what earlier ones see.
@@ -171,16 +176,23 @@ fn requantize(spec: &ModelSpec, options: &LoadOptions) -> KvRequantize {
     if is_fixed { KvRequantize::Off } else { options.kv_requantize }
 }
 
-/// Reads the spec of a file, with the context, window and precision that the options ask for.
-fn requested_spec(file: &WeightFile, family: Family, options: &LoadOptions) -> Result<ModelSpec> {
+/// Reads the spec of a file, with the assistant, context, window and precision that the options ask for.
+fn requested_spec(
+    file: &WeightFile,
+    family: Family,
+    options: &LoadOptions,
+) -> Result<(ModelSpec, Option<LoadedAssistant>)> {
+    check_answers(file, family)?;
     let n_ctx = options.ctx.unwrap_or(DEFAULT_CTX);
     let fit = ContextFit { n_ctx, rope_factor: options.rope_scaling.map(RopeScaling::factor) };
     let mut spec = arch::spec_for(file, family, fit)?;
+    let read = |file| LoadedAssistant::read(file, &mut spec, fit);
+    let assistant = options.assistant.as_ref().map(read).transpose()?;
     if let Some(window) = options.kv_window {
         limit_windows(&mut spec, window)?;
     }
     check_precision(&decoder::kv_layout(&spec, options.kv))?;
-    Ok(spec)
+    Ok((spec, assistant))
 }
 
 /// Returns whether weights may move to large pages: only the CPU reads them there.
@@ -328,6 +340,15 @@ fn has_tokenizer(file: &WeightFile) -> bool {
     ["tokenizer.json", "tokenizer.model"].iter().any(|name| file.side_file(name).is_some())
 }
 
+/// Returns the placement of a model with its assistant.
+///
+/// Errors: those of `placement`, `model.draft_split`.
+fn checked_placement(devices: &Devices, spec: &ModelSpec) -> Result<(Placement, Vec<BackendKind>)> {
+    let (placement, kinds) = placement(devices, spec.layers.len())?;
+    check_placement(spec, &placement)?;
+    Ok((placement, kinds))
+}
+
 /// Returns the device of each layer and the kind of each device. For replicas those of the first.
 fn placement(devices: &Devices, n_layers: usize) -> Result<(Placement, Vec<BackendKind>)> {
     match devices {
@@ -423,6 +444,8 @@ fn identity(
             Retention::Window => bytes.window_page += n_bytes,
         }
     }
+    // An assistant adds nothing to what is stored.
+    let spec = ModelSpec { assistance: None, ..spec.clone() };
     let precisions: Vec<String> = layers.iter().map(stored_form).collect();
     Ok(CheckpointIdentity {
         model: xxh64(fingerprint.as_bytes()),

@@ -111,6 +111,8 @@ pub struct LoadOptions {
     pub draft_block: DraftBlockUse,
     /// Tokens that a draft block may draft in any text, see `DraftBlock::limit_tokens`.
     pub common_tokens: usize,
+    /// File of the assistant that drafts for the model. `None`: there is none.
+    pub assistant: Option<AssistantFile>,
     /// Precision of a vision tower's products. With `CpuPrecision::I16` images are seen twice as fast.
     pub vision_precision: CpuPrecision,
     /// Bytes of embedded images to hold, so that the tower is not run again for them.
@@ -158,22 +160,35 @@ impl DraftBlockUse {
     }
 }
 
-/// An opened file of a vision tower.
-#[derive(Clone)]
-pub struct VisionFile(pub Arc<WeightFile>);
+macro_rules! opened_files {
+    ($($(#[$doc:meta])* $name:ident;)*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone)]
+            pub struct $name(pub Arc<WeightFile>);
 
-impl PartialEq for VisionFile {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
+            impl PartialEq for $name {
+                fn eq(&self, other: &Self) -> bool {
+                    Arc::ptr_eq(&self.0, &other.0)
+                }
+            }
+
+            impl Eq for $name {}
+
+            impl fmt::Debug for $name {
+                fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                    f.debug_tuple(stringify!($name)).field(&self.0.path()).finish()
+                }
+            }
+        )*
+    };
 }
 
-impl Eq for VisionFile {}
-
-impl fmt::Debug for VisionFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("VisionFile").field(&self.0.path()).finish()
-    }
+opened_files! {
+    /// An opened file of a vision tower.
+    VisionFile;
+    /// An opened file of an assistant, for which `arch::is_assistant` is true.
+    AssistantFile;
 }
 
 impl Default for LoadOptions {
@@ -207,6 +222,7 @@ impl Default for LoadOptions {
             vision: None,
             draft_block: DraftBlockUse::Off,
             common_tokens: COMMON_TOKENS,
+            assistant: None,
             vision_precision: CpuPrecision::default(),
             image_bytes: DEFAULT_IMAGE_BYTES,
         }

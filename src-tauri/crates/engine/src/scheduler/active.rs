@@ -13,7 +13,8 @@ use crate::logprobs::{self, ProbabilityStage, TokenLogprobs};
 use crate::model::{Chunk, Logits, LogitsRow, LogitsSelection, Model, nan_logits};
 use crate::sampler::SamplerChain;
 use crate::speculate::{
-    BlockText, DraftModel, DraftSource, Drafter, PendingHidden, RunCosts, propose_by_block,
+    BlockText, DraftModel, DraftSource, Drafter, PendingHidden, RunCosts, propose_by_assistant,
+    propose_by_block,
 };
 use crate::stop::StopStrings;
 use crate::tokenizer::{DetokenizeStream, Tokenizer};
@@ -218,7 +219,10 @@ impl ActiveRequest {
                 (DraftSource::Block, _) => {
                     let script = (&request.script, *n_generated);
                     let text = BlockText { sequence: *sequence, history, pending, script };
-                    propose_by_block(model, text, n, drafter)?;
+                    match model.has_assistant() {
+                        true => propose_by_assistant(model, text, n, drafter)?,
+                        false => propose_by_block(model, text, n, drafter)?,
+                    }
                 }
                 (DraftSource::Model, Some(draft_model)) => {
                     draft_model.propose(request.id, history, n, drafter)?;

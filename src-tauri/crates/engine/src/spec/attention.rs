@@ -83,8 +83,13 @@ pub enum KvSource {
     Projected,
     /// Values are the keys' projection before norm and rotation.
     SharedByValues,
-    /// Keys and values of an earlier layer.
+    /// Keys and values of an earlier layer. In an assistant in use a layer of its target.
     OfLayer(usize),
+    /// Keys and values of the last layer of a kind in the model that an assistant drafts for.
+    OfTarget {
+        /// Whether those layers have a window.
+        slides: bool,
+    },
 }
 
 /// Queries times 1 + beta · ln(1 + ⌊position / original_context⌋).

@@ -101,6 +101,10 @@ pub enum Role {
     DraftEmbedding,
     /// Its own output matrix. `[n_vocab, d_model]`
     DraftOutput,
+    /// Gives the hidden state for an assistant's next draft. `[width of the target, d_model]`
+    DraftNextProjection,
+    /// Scores an assistant's token clusters. `[clusters, d_model]`
+    DraftClusters,
 
     /// Norm before the mixer. `[d_model]`
     MixerNorm,

@@ -52,6 +52,9 @@ impl ModelSpec {
         if self.output_bias && self.embeds.is_none() {
             add(Role::OutputBias, vec![self.n_vocab]);
         }
+        if let Some(head) = self.assistant_head() {
+            head.tensors(d, &mut |role, shape| all.push((role, None, shape)));
+        }
         for (index, layer) in self.layers.iter().enumerate() {
             layer.tensors(d, &mut |role, shape| all.push((role, Some(index), shape)));
         }
@@ -130,7 +133,7 @@ impl Attention {
         let (has_keys, has_values) = match self.keys {
             KvSource::Projected => (true, true),
             KvSource::SharedByValues => (true, false),
-            KvSource::OfLayer(_) => (false, false),
+            KvSource::OfLayer(_) | KvSource::OfTarget { .. } => (false, false),
         };
         let projections = [(has_keys, Role::Key, Role::KeyBias), (has_values, Role::Value, Role::ValueBias)];
         for (_, role, bias) in projections.into_iter().filter(|(exists, ..)| *exists) {

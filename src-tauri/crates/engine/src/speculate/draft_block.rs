@@ -14,7 +14,7 @@ use crate::model::draft::{DraftInput, likeliest};
 use crate::model::{Logits, Model};
 
 /// A token that is less likely to be reached costs more than it brings.
-const MIN_CHANCE: f32 = 0.4;
+pub(super) const MIN_CHANCE: f32 = 0.4;
 
 /// Hidden states after the tokens of a text that a sequence has given back.
 #[derive(Debug, Default)]
@@ -23,6 +23,8 @@ pub(crate) struct PendingHidden {
     from: usize,
     /// (positions, d_model)
     rows: Vec<f32>,
+    /// Number of tokens that the last run left, and the hidden state after them. (d_model)
+    last: (usize, Vec<f32>),
 }
 
 impl PendingHidden {
@@ -35,6 +37,11 @@ impl PendingHidden {
         n_accepted: usize,
         (logits, first_row): (&Logits, usize),
     ) {
+        if let Some(hidden) = logits.hidden(first_row + n_accepted) {
+            self.last.0 = from + n_tokens + n_accepted;
+            self.last.1.clear();
+            self.last.1.extend_from_slice(hidden);
+        }
         if n_tokens == 1 {
             (self.from, self.rows) = (from, Vec::new());
         }
@@ -45,6 +52,11 @@ impl PendingHidden {
             true => self.rows.extend(all.into_iter().flatten()),
             false => self.rows.clear(),
         }
+    }
+
+    /// Returns the hidden state after the first `n` tokens, if the last run left that many.
+    pub(super) fn after(&self, n: usize) -> Option<&[f32]> {
+        Some(&self.last.1[..]).filter(|hidden| self.last.0 == n && !hidden.is_empty())
     }
 
     /// Returns those of the `n` tokens from a position on, if all are known.
@@ -77,6 +89,17 @@ pub(crate) fn propose_by_block(
     text: BlockText<'_>,
     n: usize,
     drafter: &mut Drafter,
+) -> Result<()> {
+    propose(model, text, n, drafter, draft)
+}
+
+/// Drafts with `draft` as `propose_by_block` says.
+pub(super) fn propose(
+    model: &mut Model,
+    text: BlockText<'_>,
+    n: usize,
+    drafter: &mut Drafter,
+    draft: fn(&mut Model, BlockText<'_>, usize, &mut Drafter) -> Result<()>,
 ) -> Result<()> {
     let n = n.min(drafter.speculation.length.max_tokens());
     if n == 0 || !model.has_draft_block() {

@@ -3,8 +3,9 @@
 use super::acceptance::DraftEvidence;
 use super::{DraftLength, Drafter};
 use crate::TokenId;
-use crate::error::{EngineError, Result};
+use crate::error::Result;
 use crate::kv::sequence_id::SequenceId;
+use crate::model::assistant::other_vocabulary;
 use crate::model::draft::likeliest;
 use crate::model::{Chunk, GpuIncident, LogitsSelection, Model};
 
@@ -118,13 +119,7 @@ impl DraftModel {
 ///
 /// Errors: `model.draft_vocabulary`.
 fn check_vocabulary(draft: &Model, target: &Model) -> Result<()> {
-    let different = |what: String| {
-        EngineError::new(
-            "model.draft_vocabulary",
-            format!("the draft model has a different vocabulary: {what}"),
-            "Choose a smaller model of the same family as the draft model, or use prompt lookup.",
-        )
-    };
+    let different = other_vocabulary;
     let n_vocab = [draft, target].map(|model| model.spec().n_vocab);
     if n_vocab[0] != n_vocab[1] {
         return Err(different(format!("{} tokens, not {}", n_vocab[0], n_vocab[1])));

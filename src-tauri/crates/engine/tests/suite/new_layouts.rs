@@ -1,12 +1,15 @@
-//! Layouts that the reference data lacks: Gemma 4 without a tower, and the experts of Qwen3-VL.
+//! Layouts that the reference data lacks: Gemma 4 without a tower, its assistant, and the experts of Qwen3-VL.
 #![allow(clippy::unwrap_used)] // a failure here fails the test
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use engine::convert;
 use engine::vision::{ImagePatches, VisionTower};
-use engine::{BackendKind, Chunk, Devices, KvDType, LoadOptions, LogitsSelection, Model, TokenId};
+use engine::{
+    AssistantFile, BackendKind, Chunk, Devices, KvDType, LoadOptions, LogitsSelection, Model, TokenId,
+};
 use kernels::backends::BackendOptions;
 use serde_json::{Value, json};
 use test_support::{Missing, TempDir, skip};
@@ -271,6 +274,78 @@ fn experts_of_qwen3_vl_are_those_of_qwen3() {
     let (before, after) = (logits(&source), logits(folder.path()));
     for (a, b) in before.iter().zip(&after) {
         assert!(test_support::largest_difference(a, b) < 1e-5);
+    }
+}
+
+/// A small model of the tests with the vocabulary of another, whose tokenizer it gets.
+fn with_vocabulary(folder: &str, of: &Path, n_vocab: usize) -> TempDir {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/reference").join(folder);
+    let file = WeightFile::open(&root).unwrap();
+    let mut tensors = Tensors::new();
+    for view in file.tensors().filter(|view| !view.name.starts_with("masked_embedding")) {
+        let (mut shape, mut values) = (view.shape.to_vec(), bf16_values(&view.data));
+        if view.name.ends_with("embed_tokens.weight") {
+            let repeated = values.iter().copied().cycle().take(n_vocab * shape[1]).collect();
+            (shape[0], values) = (n_vocab, repeated);
+        }
+        tensors.insert(view.name.to_owned(), (shape, values));
+    }
+    let mut config = file.metadata().config().clone();
+    match config.get_mut("text_config") {
+        Some(text) => text["vocab_size"] = json!(n_vocab),
+        None => config["vocab_size"] = json!(n_vocab),
+    }
+    let made = TempDir::new();
+    write_folder(made.path(), &config, &tensors, &BTreeMap::new());
+    for name in ["tokenizer.json", "tokenizer_config.json"] {
+        std::fs::copy(of.join(name), made.path().join(name)).unwrap();
+    }
+    made
+}
+
+/// An assistant becomes a GGUF with llama.cpp's names and keys, and drafts the same with its target as a GGUF.
+#[test]
+fn assistants_become_gguf() {
+    let Some(source) = reference("logits/gemma4") else {
+        skip!(Missing::Reference, "the small set has no tokenizer of Gemma 4")
+    };
+    let n_vocab =
+        WeightFile::open(&source).unwrap().metadata().config()["vocab_size"].as_u64().unwrap() as usize;
+    let folders =
+        ["families/gemma4", "assistants/gemma4"].map(|folder| with_vocabulary(folder, &source, n_vocab));
+    let opened = folders.each_ref().map(|folder| WeightFile::open(folder.path()).unwrap());
+    let converted = opened.each_ref().map(|file| {
+        let mut bytes = Vec::new();
+        let formats = convert::Formats::parse("f32").unwrap();
+        convert::plan(file, &formats, Some(1)).unwrap().write(&mut bytes).unwrap();
+        WeightFile::from_bytes("converted", SharedBytes::from_vec(bytes)).unwrap()
+    });
+    let metadata = converted[1].metadata();
+    assert_eq!(metadata.str("general.architecture").unwrap(), "gemma4-assistant");
+    for (key, n) in [("embedding_length_out", 32), ("nextn_predict_layers", 3), ("block_count", 3)] {
+        assert_eq!(metadata.u32(&format!("gemma4-assistant.{key}")).unwrap(), n, "{key}");
+    }
+    for name in ["nextn.pre_projection.weight", "nextn.post_projection.weight", "blk.2.attn_q.weight"] {
+        assert!(converted[1].tensor(name).is_some(), "{name}");
+    }
+    assert!(converted[1].tensor("blk.0.attn_k.weight").is_none());
+    let drafts = |[target, assistant]: [WeightFile; 2]| {
+        let options = LoadOptions {
+            devices: Devices::Scalar,
+            kv: KvDType::F32.both(),
+            ctx: Some(64),
+            assistant: Some(AssistantFile(Arc::new(assistant))),
+            ..LoadOptions::default()
+        };
+        let mut model = Model::load(Arc::new(target), &options, &mut |_| {}).unwrap();
+        let seq = model.new_sequence().unwrap();
+        let chunk = Chunk { seq, tokens: &[7, 300, 41, 9], logits: LogitsSelection::Last };
+        let hidden = model.forward(&[chunk]).unwrap().hidden(0).unwrap().to_vec();
+        model.draft_logits(seq, (4, 11), &hidden, 3).unwrap()
+    };
+    let (before, after) = (drafts(opened), drafts(converted));
+    for (a, b) in before.iter().zip(&after) {
+        assert!(test_support::largest_difference(a, b) < 1e-4);
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod attention_eviction;
 mod constraint;
+mod draft_file;
 pub mod gpu_notices;
 pub mod images;
 pub mod logprobs;
@@ -9,7 +10,6 @@ mod profiling;
 mod room;
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
 
 use engine::constraint::ConstraintCompiler;
@@ -37,6 +37,7 @@ use contract::protocol::{
     ModelKv, ModelRef, PrefetchRequest, Prompt, Step,
 };
 use contract::{Error, Result, Speculation};
+use draft_file::{DraftFile, load_or_without_assistant, scheduler_with_draft};
 use images::VisionSettings;
 use platform::calendar;
 use profiling::Profiling;
@@ -87,6 +88,15 @@ pub(super) fn devices(load: &LoadSpec) -> Devices {
     }
 }
 
+/// The backend that a model runs on.
+fn backend(reference: &ModelRef, load: &LoadSpec) -> Backend {
+    match (&reference.location, load.backend) {
+        // it has answered before a GPU is opened
+        (Location::BuiltIn, Backend::Auto) => Backend::Cpu,
+        (_, backend) => backend,
+    }
+}
+
 /// Options from the load request; processor and GPUs are added later.
 fn options(load: &LoadSpec, file_bytes: u64) -> LoadOptions {
     LoadOptions {
@@ -110,20 +120,6 @@ fn options(load: &LoadSpec, file_bytes: u64) -> LoadOptions {
     }
 }
 
-/// A scheduler, with the draft model that is asked for.
-fn scheduler_with_draft(load: &LoadSpec, options: LoadOptions, model: &Model) -> Result<Scheduler> {
-    let mut scheduler = Scheduler::new();
-    if let Some(draft) = &load.draft {
-        let file = crate::model_file::open(&draft.location)?;
-        // the larger model has the GPU's memory
-        let devices = if options.devices == Devices::Scalar { Devices::Scalar } else { Devices::Cpu };
-        let options = LoadOptions { devices, vision: None, draft_block: DraftBlockUse::Off, ..options };
-        let draft_model = Model::load(Arc::new(file), &options, &mut |_| {})?;
-        scheduler.draft_with(draft_model, model)?;
-    }
-    Ok(scheduler)
-}
-
 impl LoadedModel {
     pub fn load(
         reference: ModelRef,
@@ -140,9 +136,11 @@ impl LoadedModel {
             true
         };
         let (location, quantize) = (&reference.location, load.quantize.as_ref());
+        let draft = DraftFile::open(&load)?;
         let file = on_load::open_shared(&RealIo, location, quantize, load.machine.threads, &mut making)?;
         let mut progress = |fraction: f32| progress(from + (1.0 - from) * fraction);
-        let mut options = LoadOptions { gpu_health, ..options(&load, file.len_bytes()) };
+        let assistant = draft.as_ref().and_then(DraftFile::assistant);
+        let mut options = LoadOptions { gpu_health, assistant, ..options(&load, file.len_bytes()) };
         let machine = match load.backend {
             Backend::Auto | Backend::Cpu | Backend::Gpu => {
                 let machine = machine::prepare(&RealIo, clock, &load.machine, Recall::Remember)?;
@@ -152,21 +150,23 @@ impl LoadedModel {
             Backend::Scalar => Vec::new(),
         };
         let cards = GpuPlanner::of(&load.machine, &load.gpus, clock);
-        let backend = match (&reference.location, load.backend) {
-            // it has answered before a GPU is opened
-            (Location::BuiltIn, Backend::Auto) => Backend::Cpu,
-            (_, backend) => backend,
+        let placed = cards.place(backend(&reference, &load), &file, &mut options)?;
+        let mut loads = |options: &mut LoadOptions| {
+            images::load_with_tower((&reference, &load), file.clone(), options, &mut progress)
         };
-        let placed = cards.place(backend, &file, &mut options)?;
-        let loaded = images::load_with_tower((&reference, &load), file, &mut options, &mut progress);
+        let (loaded, unused_assistant) = load_or_without_assistant(&mut options, &mut loads);
         cards.keep(&placed, loaded.is_ok());
         let (mut model, vision) = loaded?;
         model.check_generates()?;
         model.adapt(&load.lora)?;
         model.set_interrupt(interrupt.clone());
-        let scheduler = scheduler_with_draft(&load, options, &model)?;
-        let notices =
-            machine.into_iter().chain(placed.notice.clone()).chain(gpu_notices::loaded(&mut model)).collect();
+        let scheduler = scheduler_with_draft(draft, options, &model)?;
+        let notices = machine
+            .into_iter()
+            .chain(placed.notice.clone())
+            .chain(unused_assistant)
+            .chain(gpu_notices::loaded(&mut model))
+            .collect();
         Ok(Self {
             reference,
             load,

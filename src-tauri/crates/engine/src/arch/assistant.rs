@@ -1,0 +1,42 @@
+//! Files of assistants, which draft for another model.
+
+use weights::WeightFile;
+
+use super::{Family, LocatedTensor, gemma4_assistant, tensor_names, tensors};
+use crate::error::Result;
+use crate::spec::{ASSISTANT_LAYERS, ModelSpec, Role};
+
+/// Returns whether a file holds a model that only drafts for others. False for a file of no known family.
+pub fn is_assistant(file: &WeightFile) -> bool {
+    super::find(file).is_ok_and(|family| family.only_drafts())
+}
+
+/// Finds every tensor of an assistant's file, under the layer numbers that it has beside its target.
+///
+/// Errors: as for `tensors`.
+pub(crate) fn assistant_tensors(
+    file: &WeightFile,
+    family: Family,
+    spec: &ModelSpec,
+) -> Result<Vec<LocatedTensor>> {
+    let mut placed = tensors(file, family, spec)?;
+    if let Some(clusters) = spec.assistant_head().and_then(|head| head.clusters) {
+        let (role, shape) = (Role::DraftClusters, [clusters.n_clusters, spec.d_model]);
+        let parts = tensor_names::parts(file, family, (role, None), &shape, &|_| None)?;
+        placed.push(LocatedTensor { role, layer: None, parts });
+    }
+    for tensor in &mut placed {
+        tensor.layer = Some(ASSISTANT_LAYERS + tensor.layer.unwrap_or(0));
+    }
+    Ok(placed)
+}
+
+/// Reads the tokens of an assistant's clusters, one cluster after the other. Empty without clusters.
+///
+/// Errors: `model.tensor_missing`, `model.tensor_shape`, `model.tensor_values`.
+pub(crate) fn cluster_tokens(file: &WeightFile, spec: &ModelSpec) -> Result<Vec<u32>> {
+    match spec.assistant_head().and_then(|head| head.clusters) {
+        Some(_) => gemma4_assistant::token_order(file, spec.n_vocab),
+        None => Ok(Vec::new()),
+    }
+}
