@@ -105,8 +105,7 @@ fn load_on(file: Arc<WeightFile>, options: &LoadOptions, progress: &mut dyn FnMu
     let build = || decoder::build(&spec, &placement, options.kv, &mut upload);
     let (text_assets, graph) = in_parallel(|| TextAssets::read(&file, &spec), build);
     let (TextAssets { tokenizer, template }, graph) = (text_assets?, graph?);
-    let longest = longest(&spec, options.rope_scaling);
-    let n_ctx = options.ctx.unwrap_or(DEFAULT_CTX).clamp(1, longest);
+    let (n_ctx, longest) = context_lengths(&spec, options);
     let plan_input = MemoryPlanInput {
         graph: &graph,
         spec: &spec,
@@ -157,6 +156,12 @@ fn load_on(file: Arc<WeightFile>, options: &LoadOptions, progress: &mut dyn FnMu
         vision,
         assistant,
     })
+}
+
+/// Returns the tokens that a sequence may have, and those that it could have at most.
+fn context_lengths(spec: &ModelSpec, options: &LoadOptions) -> (usize, usize) {
+    let longest = longest(spec, options.rope_scaling);
+    (options.ctx.unwrap_or(DEFAULT_CTX).clamp(1, longest), longest)
 }
 
 /// Returns the bytes of all tensors, and how many numbers the model has without its assistant.
