@@ -148,6 +148,9 @@ export async function imagesGoWithMessages(origin, server) {
     await dropAndSend(page);
     assert((await page.locator(QUESTION).count()) === 2, 'a second message');
     await itLeavesWithItsChats(page, server);
+    // A draft that was being counted when its chat was deleted.
+    const isOfDeleted = (line) => /status of 404/.test(line) && line.endsWith('/api/draft_count');
+    complaints.push(...complaints.splice(0).filter((line) => !isOfDeleted(line)));
     await assertQuiet();
   } finally {
     await close();

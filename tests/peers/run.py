@@ -310,7 +310,10 @@ def main():
     kept = os.path.join(ROOT, "target/peers/kept")
     os.makedirs(kept, exist_ok=True)
     llama_cpp = LlamaCpp(os.path.join(BUILT, "peer-llama"), options.threads, kept)
-    engines = [ours, llama_cpp, Candle(os.path.join(BUILT, "peer-candle"), options.threads)]
+    engines = [ours, llama_cpp]
+    # One that is not wanted need not be built.
+    if not options.engines or Candle.name in options.engines.split(","):
+        engines.append(Candle(os.path.join(BUILT, "peer-candle"), options.threads))
     engines += extra_engines(os.environ.get("PEERS_EXTRA", ""), options.threads)
     engines = engines[:1] + chosen_peers(engines[1:], options.engines)
     run_id = "-".join([ours.version, llama_cpp.version, str(options.threads)])
