@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use engine::speculate::DraftLength;
 use engine::{
-    AssistantFile, BackendKind, Devices, FaultPlan, GpuFault, LoadOptions, Model, Request, Sampling, TokenId,
+    AssistantFile, BackendKind, Devices, FaultPlan, GpuFault, LoadOptions, Model, Request, TokenId,
 };
 use serde_json::{Value, json};
 use weights::WeightFile;
 
 use crate::cli::Home;
-use crate::draft_block::{LENGTHS, chain, request, run, text};
+use crate::draft_block::{answers_as_without_drafts, chain, request, run, text};
 
 /// Assistants, each of a target of the same name.
 const NAMES: [&str; 2] = ["gemma4", "gemma4_e"];
@@ -50,21 +50,7 @@ fn an_assistant_changes_no_answer() {
     for name in NAMES {
         let mut model = load_with(name, name, Devices::Cpu).unwrap();
         assert!(model.has_draft_block());
-        let mut n_drafted = 0;
-        let sampled = Sampling { temperature: 0.4, top_k: 5, seed: Some(3), ..Sampling::default() };
-        let greedy = Sampling { temperature: 0.0, ..Sampling::default() };
-        for (seed, sampling) in [(1, &greedy), (2, &greedy), (3, &sampled), (4, &sampled)] {
-            let asked = |length| Request {
-                sampling: sampling.clone(),
-                ..request(1, prompt(seed, 20 + 9 * seed as usize), length)
-            };
-            let (expected, _) = run(&mut model, asked(None));
-            for length in LENGTHS {
-                let (found, done) = run(&mut model, asked(Some(length)));
-                assert_eq!(found, expected, "{name} {length:?} {sampling:?}");
-                n_drafted += done.n_drafted;
-            }
-        }
+        let n_drafted = answers_as_without_drafts(&mut model, &prompt, name);
         assert!(n_drafted > 500, "{n_drafted}");
         assert_eq!(model.kv_usage().n_pages, 0, "{name}: nothing is left");
     }

@@ -82,26 +82,34 @@ pub fn run(model: &mut Model, request: Request) -> (Vec<TokenId>, GenerationStat
     (tokens, ended.unwrap())
 }
 
+/// Answers greedy and sampled, with drafts of every length as with none. Returns how many tokens were drafted.
+pub fn answers_as_without_drafts(
+    model: &mut Model,
+    text: &dyn Fn(u32, usize) -> Vec<TokenId>,
+    name: &str,
+) -> usize {
+    let mut n_drafted = 0;
+    let sampled = Sampling { temperature: 0.4, top_k: 5, seed: Some(3), ..Sampling::default() };
+    let greedy = Sampling { temperature: 0.0, ..Sampling::default() };
+    for (seed, sampling) in [(1, &greedy), (2, &greedy), (3, &sampled), (4, &sampled)] {
+        let prompt = text(seed, 20 + 9 * seed as usize);
+        let asked = |length| Request { sampling: sampling.clone(), ..request(1, prompt.clone(), length) };
+        let (expected, _) = run(model, asked(None));
+        for length in LENGTHS {
+            let (found, done) = run(model, asked(Some(length)));
+            assert_eq!(found, expected, "{name} {length:?} {sampling:?}");
+            n_drafted += done.n_drafted;
+        }
+    }
+    n_drafted
+}
+
 #[test]
 fn a_draft_block_changes_no_answer() {
     let Some(models) = models() else { skip!(Missing::Reference, "the small set has no draft blocks") };
     for (path, common_tokens) in models.iter().flat_map(|path| [(path, N_VOCAB), (path, 200)]) {
         let mut model = load_with(path, common_tokens);
-        let mut n_drafted = 0;
-        let sampled = Sampling { temperature: 0.4, top_k: 5, seed: Some(3), ..Sampling::default() };
-        let greedy = Sampling { temperature: 0.0, ..Sampling::default() };
-        for (seed, sampling) in [(1, &greedy), (2, &greedy), (3, &sampled), (4, &sampled)] {
-            let asked = |length| Request {
-                sampling: sampling.clone(),
-                ..request(1, text(seed, 20 + 9 * seed as usize), length)
-            };
-            let (expected, _) = run(&mut model, asked(None));
-            for length in LENGTHS {
-                let (found, done) = run(&mut model, asked(Some(length)));
-                assert_eq!(found, expected, "{} {length:?} {sampling:?}", path.display());
-                n_drafted += done.n_drafted;
-            }
-        }
+        let n_drafted = answers_as_without_drafts(&mut model, &text, &path.display().to_string());
         assert!(n_drafted > 500, "{n_drafted}");
         let usage = model.kv_usage();
         assert_eq!((usage.n_pages, usage.n_states), (0, 0), "{}: nothing is left", path.display());

@@ -6,7 +6,7 @@
 use kernels::{Batch, GivenRows, N_COORDINATES, PAGE_LEN};
 use weights::WeightFile;
 
-use super::draft::likeliest;
+use super::draft::{dot, likeliest};
 use super::load_options::AssistantFile;
 use super::{Model, ModelSpec};
 use crate::TokenId;
@@ -175,7 +175,7 @@ impl Model {
         })?;
         let (hidden, scores) = executor.draft_output().split_at(spec.d_model);
         let (hidden, scores) = (hidden.to_vec(), scores.to_vec());
-        Ok(AssistantDraft { hidden, logits: self.considered(scores) })
+        Ok(AssistantDraft { hidden, logits: self.considered(scores)? })
     }
 
     /// Drafts `n` tokens as `draft_logits` says. Tokens that are not considered have the lowest logit.
@@ -218,30 +218,24 @@ impl Model {
     }
 
     /// Returns the logits that an assistant's scores stand for: with clusters those of the tokens in the likeliest ones.
-    fn considered(&self, scores: Vec<f32>) -> ConsideredLogits {
+    fn considered(&self, scores: Vec<f32>) -> Result<ConsideredLogits> {
         let (Some(assistant), Some(clusters)) = (&self.assistant, self.clusters()) else {
-            return ConsideredLogits::All(scores);
+            return Ok(ConsideredLogits::All(scores));
         };
         let (y, of_clusters) = scores.split_at(scores.len() - clusters.n_clusters);
         let mut ranked: Vec<usize> = (0..clusters.n_clusters).collect();
         ranked.sort_by(|&a, &b| of_clusters[b].total_cmp(&of_clusters[a]));
-        let is_table = |tensor: &&LocatedTensor| {
-            (tensor.role, tensor.layer) == (Role::TokenEmbedding, Some(ASSISTANT_LAYERS))
-        };
-        let table = self.source.placed.iter().find(is_table).and_then(|tensor| tensor.parts.first());
-        let table = table.expect("an assistant has an embedding table");
-        let codec = table.dtype.codec().expect("the table was checked when it was loaded");
-        let n_row_bytes = table.dtype.row_bytes(y.len());
+        let table = self.stored_matrix(Role::TokenEmbedding, Some(ASSISTANT_LAYERS))?;
+        let table = table.expect("an assistant is placed with its embedding table");
         let (n_per, mut row) = (self.spec.n_vocab / clusters.n_clusters, vec![0.0; y.len()]);
         let tokens = ranked[..clusters.n_used].iter();
         let tokens =
             tokens.flat_map(|cluster| &assistant.cluster_tokens[cluster * n_per..(cluster + 1) * n_per]);
         let logit = |&token: &TokenId| {
-            let start = token as usize * n_row_bytes;
-            (codec.decode)(&table.data[start..start + n_row_bytes], &mut row);
-            (token, row.iter().zip(y).map(|(a, b)| a * b).sum())
+            table.decode_row(token as usize, &mut row);
+            (token, dot(&row, y))
         };
-        ConsideredLogits::Some(tokens.map(logit).collect())
+        Ok(ConsideredLogits::Some(tokens.map(logit).collect()))
     }
 }
 

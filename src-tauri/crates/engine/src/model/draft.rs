@@ -9,7 +9,7 @@ use crate::TokenId;
 use crate::arch::LocatedTensor;
 use crate::error::Result;
 use crate::kv::sequence_id::SequenceId;
-use crate::spec::{ASSISTANT_LAYERS, DraftBlock, Ffn, ImagePositions, Role};
+use crate::spec::{ASSISTANT_LAYERS, DraftBlock, Ffn, ImagePositions, Role, TensorOwner};
 use crate::vision::CoordinateWalk;
 
 /// Tokens that a draft block reads, and the hidden state before each.
@@ -157,16 +157,20 @@ impl Model {
         of_block / of_model.max(1.0)
     }
 
-    /// Decodes a token's row of the matrix that drafts are multiplied by: out (d_model). Returns false without a draft block.
-    pub(crate) fn draft_output_row(&self, token: TokenId, out: &mut [f32]) -> Result<bool> {
-        let Some(draft) = &self.spec.draft else { return Ok(false) };
-        let role = draft.output_role(&self.spec);
-        let Some(tensor) = self.source.placed.iter().find(|tensor| tensor.role == role) else {
-            return Ok(false);
-        };
-        let Some(part) = tensor.parts.first() else { return Ok(false) };
-        Tensor::host(&part.view())?.decode_row(token as usize, out);
-        Ok(true)
+    /// Returns the matrix that drafts are multiplied by, as it is stored: (n_vocab, d_model). `None`: no draft block.
+    ///
+    /// Errors: a format without a decoder.
+    pub(crate) fn draft_output_matrix(&self) -> Result<Option<Tensor>> {
+        let Some(draft) = &self.spec.draft else { return Ok(None) };
+        let layer = (draft.output == TensorOwner::Block).then_some(draft.layer_number);
+        self.stored_matrix(draft.output_role(&self.spec), layer)
+    }
+
+    /// Returns a matrix as it is stored. `None`: the model has none of that role.
+    pub(super) fn stored_matrix(&self, role: Role, layer: Option<usize>) -> Result<Option<Tensor>> {
+        let found = self.source.placed.iter().find(|tensor| tensor.role == role && tensor.layer == layer);
+        let part = found.and_then(|tensor| tensor.parts.first());
+        Ok(part.map(|part| Tensor::host(&part.view())).transpose()?)
     }
 
     /// Bytes of the model's own tensors that one token reads.
@@ -221,4 +225,32 @@ pub(crate) fn likeliest(logits: &[f32], others: &[(TokenId, f32)]) -> (TokenId, 
     let total: f32 = logits.iter().map(|&logit| weight(logit)).sum();
     let of_others: f32 = others.iter().map(|&(_, logit)| weight(logit)).sum();
     (best, (100.0 / (total + of_others)) as u8)
+}
+
+/// Sums in lanes, so that the compiler uses vectors.
+pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
+    const LANES: usize = 16;
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+    let mut sums = [0.0; LANES];
+    for (a, b) in a.iter().zip(b) {
+        for ((sum, a), b) in sums.iter_mut().zip(a).zip(b) {
+            *sum += a * b;
+        }
+    }
+    let rest: f32 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
+    sums.iter().sum::<f32>() + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn products_are_those_of_all_elements() {
+        for n in [0, 1, 15, 16, 17, 100] {
+            let (a, b): (Vec<f32>, Vec<f32>) = (0..n).map(|i| (i as f32, (i % 7) as f32)).unzip();
+            let expected: f32 = a.iter().zip(&b).map(|(a, b)| a * b).sum();
+            assert_eq!(dot(&a, &b), expected, "{n}");
+        }
+    }
 }

@@ -1,12 +1,13 @@
 //! Tokens that a draft block may draft beside the common ones: those that the text has. Names, foreign words and the marks
 //! of a chat return.
 //!
-//! Of this README's kind of prose 94 % of the tokens are common, and 98 % are common or were in the text before
-//! (Qwen 2.5). Of Japanese it is 59 and 94 %.
+//! With Qwen 2.5's vocabulary 94 % of the tokens of our documentation are common, and 98 % are common or were in the text
+//! before. In Japanese it is 59 and 94 %.
 
 use crate::TokenId;
 use crate::error::Result;
 use crate::model::Model;
+use crate::model::draft::dot;
 
 /// Rows kept. They are multiplied on one core, so that more would take as long as the block.
 const MAX_TOKENS: usize = 256;
@@ -37,9 +38,11 @@ struct ContextToken {
 impl ContextTokens {
     /// Reads what was added to a text.
     ///
-    /// Errors: a tensor without a decoder.
+    /// Errors: a format without a decoder.
     pub fn read(&mut self, history: &[TokenId], model: &Model) -> Result<()> {
-        let Some(draft) = &model.spec().draft else { return Ok(()) };
+        let (Some(draft), Some(matrix)) = (&model.spec().draft, model.draft_output_matrix()?) else {
+            return Ok(());
+        };
         let uncommon = draft.n_common_tokens as TokenId..model.spec().n_vocab as TokenId;
         let from = self.n_read.max(history.len().saturating_sub(MAX_FIRST_READ));
         self.n_read = history.len();
@@ -50,7 +53,8 @@ impl ContextTokens {
         self.rows.resize(self.tokens.len() * d_model, 0.0);
         for (token, row) in self.tokens.iter_mut().zip(self.rows.chunks_exact_mut(d_model)) {
             if !token.has_row {
-                token.has_row = model.draft_output_row(token.id, row)?;
+                matrix.decode_row(token.id as usize, row);
+                token.has_row = true;
             }
         }
         Ok(())
@@ -82,20 +86,6 @@ impl ContextTokens {
     }
 }
 
-/// Sums in lanes, so that the compiler uses vectors.
-fn dot(a: &[f32], b: &[f32]) -> f32 {
-    const LANES: usize = 16;
-    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
-    let mut sums = [0.0; LANES];
-    for (a, b) in a.iter().zip(b) {
-        for ((sum, a), b) in sums.iter_mut().zip(a).zip(b) {
-            *sum += a * b;
-        }
-    }
-    let rest: f32 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
-    sums.iter().sum::<f32>() + rest
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,14 +101,5 @@ mod tests {
         let has = |id| context.tokens.iter().any(|token| token.id == id);
         assert_eq!(context.tokens.len(), MAX_TOKENS);
         assert_eq!([5, 1000, 1001, 1002].map(has), [true, true, false, true]);
-    }
-
-    #[test]
-    fn products_are_those_of_all_elements() {
-        for n in [0, 1, 15, 16, 17, 100] {
-            let (a, b): (Vec<f32>, Vec<f32>) = (0..n).map(|i| (i as f32, (i % 7) as f32)).unzip();
-            let expected: f32 = a.iter().zip(&b).map(|(a, b)| a * b).sum();
-            assert_eq!(dot(&a, &b), expected, "{n}");
-        }
     }
 }
