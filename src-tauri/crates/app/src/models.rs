@@ -7,7 +7,6 @@ mod hub_search;
 mod import;
 pub mod library;
 pub(crate) mod machine_facts;
-mod model_reference;
 pub mod model_settings;
 pub(crate) mod model_states;
 mod removal;

@@ -5,5 +5,6 @@
 pub mod conversations;
 pub mod endpoint_listing;
 pub mod first_token;
+pub mod model_reference;
 pub mod partial_answer;
 pub mod tool_servers;

@@ -19,6 +19,7 @@ use inference::estimate::{
 use inference::machine::speeds::{self, SpeedCache};
 use inference::machine::{self, Recall, gpus};
 use platform::memory;
+use records::model_reference::find_row;
 use session::{ModelRunRow, Session};
 use weights::{SharedBytes, WeightFile};
 
@@ -26,7 +27,6 @@ use super::catalog;
 use super::machine_facts::KnownFacts;
 use crate::App;
 use crate::Services;
-use crate::models::model_reference::find_row;
 
 /// After a measurement beside other programs that computed, the next one waits so long.
 const BUSY_PAUSE: Duration = Duration::from_mins(2);

@@ -6,12 +6,12 @@ use contract::protocol::{Location, ModelRef, WorkerRequest};
 use contract::types::{AppEvent, ErrorInfo, ModelEntry, ModelSkills, ModelSource, ModelState, Thinking};
 use contract::{Error, ModelFacts, ModelSizes, Responder, Result, STARTER_ID, ThinkingSupport};
 use inference::estimate::MachineFacts as Machine;
+use records::model_reference::find_row;
 use serde_json::Value;
 use session::ModelRow;
 
 use crate::App;
 use crate::Services;
-use crate::models::model_reference::find_row;
 
 /// Code of the problem of a file whose hash is not the recorded one. Adding the file again accepts it as it is.
 pub(crate) const HASH_MISMATCH: &str = "model.hash_mismatch";

@@ -7,7 +7,6 @@ use session::ModelRow;
 
 use crate::models::hub_client::CHUNK_LISTS;
 use crate::models::library::source_of;
-use crate::models::model_reference::find_row;
 use contract::protocol::WorkerRequest;
 use contract::types::{AppEvent, Count, LibraryUse, ModelEntry, ModelSource, ModelUse, RemovedModel};
 use contract::{Error, ErrorKind, Result};
@@ -15,6 +14,7 @@ use inference::convert::{self, on_load};
 
 use crate::App;
 use model_dirs::hf_cache;
+use records::model_reference::find_row;
 
 /// In the folder of our own models.
 const TRASH: &str = ".removed";

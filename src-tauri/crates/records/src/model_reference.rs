@@ -10,7 +10,7 @@ use session::ModelRow;
 const USUAL_TAG: &str = "Q4_K_M";
 
 /// Finds the entry of an id or of an address of the hub.
-pub(crate) fn find_row<'a>(rows: &'a [ModelRow], text: &str) -> Option<&'a ModelRow> {
+pub fn find_row<'a>(rows: &'a [ModelRow], text: &str) -> Option<&'a ModelRow> {
     rows.iter().find(|row| row.id == text).or_else(|| {
         let address = ModelAddress::parse(text)?;
         let found: Vec<(&ModelRow, String)> = rows
