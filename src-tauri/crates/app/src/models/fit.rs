@@ -20,7 +20,8 @@ use inference::machine::speeds::{self, SpeedCache};
 use inference::machine::{self, Recall, gpus};
 use platform::memory;
 use records::model_reference::find_row;
-use session::{ModelRunRow, Session};
+use records::model_runs::{self, RunEstimate};
+use session::Session;
 use weights::{SharedBytes, WeightFile};
 
 use super::catalog;
@@ -30,9 +31,6 @@ use crate::Services;
 
 /// After a measurement beside other programs that computed, the next one waits so long.
 const BUSY_PAUSE: Duration = Duration::from_mins(2);
-
-/// Runs of fewer tokens say little about speed.
-const MIN_TOKENS: u32 = 16;
 
 /// No model's name: what holds for all of them.
 const ANY: &str = "";
@@ -305,38 +303,28 @@ impl Services {
 
     /// Records a finished run: the best one of each model is kept beside its estimate.
     pub(crate) fn keep_run(&self, ran: &RunFacts) {
-        if ran.generated < MIN_TOKENS || ran.tok_s <= 0.0 {
+        if !model_runs::is_telling(ran) {
             return;
         }
         let Ok(memory_estimate) = self.memory_estimate(&ran.model) else { return };
         let speeds = self.machine.known().speeds.clone();
-        let mut store = self.store();
-        let before = store.model_run(&ran.model, &estimate::kv_name(ran.kv)).ok().flatten();
-        let is_better = before.as_ref().is_none_or(|before| ran.tok_s > before.tok_s);
-        let is_first_memory =
-            ran.memory_bytes.is_some() && before.as_ref().is_none_or(|it| it.memory_bytes.is_none());
-        if !is_better && !is_first_memory {
-            return;
-        }
-        let foretold = |depth| estimate::tok_s(&memory_estimate, &speeds, ran.kv, depth);
-        let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-        let mut row = before.unwrap_or_else(|| ModelRunRow {
-            model: ran.model.clone(),
-            kv: estimate::kv_name(ran.kv),
-            ..ModelRunRow::default()
-        });
-        row.at_ms = self.ctx.clock.now_utc_ms();
-        if is_better {
-            row.tok_s = ran.tok_s;
+        let kv = estimate::kv_name(ran.kv);
+        let estimate = || RunEstimate {
             // half of the answer stood before the token that took its mean time
-            row.foretold_tok_s = foretold(ran.tokens.saturating_sub(ran.generated / 2));
-        }
-        if is_first_memory || row.memory_bytes.is_none() {
-            row.memory_bytes = ran.memory_bytes.map(signed);
-            row.foretold_bytes = signed(estimate::memory_at(&memory_estimate, ran.tokens, ran.kv));
-            row.tokens = ran.tokens;
-        }
-        if let Err(error) = store.put_model_run(&row) {
+            tok_s: estimate::tok_s(
+                &memory_estimate,
+                &speeds,
+                ran.kv,
+                ran.tokens.saturating_sub(ran.generated / 2),
+            ),
+            bytes: estimate::memory_at(&memory_estimate, ran.tokens, ran.kv),
+        };
+        let mut store = self.store();
+        let before = store.model_run(&ran.model, &kv).ok().flatten();
+        let now_ms = self.ctx.clock.now_utc_ms();
+        if let Some(row) = model_runs::better_run(before, ran, (kv, now_ms), estimate)
+            && let Err(error) = store.put_model_run(&row)
+        {
             tracing::warn!(code = error.code(), "what a run took was not kept: {error}");
         }
     }
@@ -365,15 +353,7 @@ fn load_defaults(load: &LoadSpec) -> LoadDefaults {
 }
 
 fn best_run(session: &Session, id: &str, kv: Kv) -> Result<Option<FitMeasured>> {
-    let row = session.model_run(id, &estimate::kv_name(kv))?;
-    Ok(row.map(|row| FitMeasured {
-        tok_s: row.tok_s,
-        estimated_tok_s: row.foretold_tok_s,
-        memory_bytes: row.memory_bytes.and_then(|n| u64::try_from(n).ok()),
-        estimated_memory_bytes: u64::try_from(row.foretold_bytes).unwrap_or(0),
-        tokens: row.tokens,
-        at_ms: row.at_ms,
-    }))
+    Ok(session.model_run(id, &estimate::kv_name(kv))?.map(model_runs::measured))
 }
 
 impl Services {

@@ -10,10 +10,10 @@ use io::IoError;
 use session::ModelRow;
 
 use crate::App;
-use crate::models::library::source_name;
 use contract::protocol::{Facts, Location};
 use contract::types::{AppEvent, ImportArgs, ImportHow, ImportProgress, ModelEntry, ModelSource};
 use contract::{Error, ErrorKind, Result};
+use records::library_rows::source_name;
 
 /// A copy in the making, in the folder of our own models.
 const UNFINISHED: &str = ".importing-";

@@ -3,21 +3,15 @@
 use std::path::Path;
 
 use contract::protocol::{Location, ModelRef, WorkerRequest};
-use contract::types::{AppEvent, ErrorInfo, ModelEntry, ModelSkills, ModelSource, ModelState, Thinking};
-use contract::{Error, ModelFacts, ModelSizes, Responder, Result, STARTER_ID, ThinkingSupport};
+use contract::types::{AppEvent, ErrorInfo, ModelEntry, ModelSource, ModelState};
+use contract::{Error, ModelFacts, Responder, Result, STARTER_ID};
 use inference::estimate::MachineFacts as Machine;
+use records::library_rows::{self, hash_mismatch, row_of, skills_of, source_name, unique_id};
 use records::model_reference::find_row;
-use serde_json::Value;
 use session::ModelRow;
 
 use crate::App;
 use crate::Services;
-
-/// Code of the problem of a file whose hash is not the recorded one. Adding the file again accepts it as it is.
-pub(crate) const HASH_MISMATCH: &str = "model.hash_mismatch";
-
-/// Longest id made from a file name.
-const MAX_ID_CHARS: usize = 64;
 
 impl App {
     /// The starter first, then files in the order in which they were added, results of fine-tuning, and models of other
@@ -230,103 +224,8 @@ impl Services {
             (true, None) => self.models.state(&row.id),
         };
         let fit = self.entry_fit(&row.id, row.sizes.as_deref(), here);
-        let skills = stored_skills(&row);
-        ModelEntry {
-            id: row.id,
-            name: row.name,
-            source: source_of(&row.source),
-            path: Some(row.path),
-            bytes: u64::try_from(row.bytes).unwrap_or(0),
-            architecture: row.architecture,
-            parameters: u64::try_from(row.parameters).unwrap_or(0),
-            dtype: row.dtype,
-            context_length: row.context_length,
-            state,
-            files: row.files,
-            disk_bytes: u64::try_from(row.disk_bytes).unwrap_or(0),
-            fit,
-            remote: None,
-            embeds: row.sizes.as_deref().is_some_and(embeds),
-            skills,
-        }
+        library_rows::entry(row, state, fit)
     }
-}
-
-/// The problem of a file whose hash is not the recorded one.
-fn hash_mismatch(row: &ModelRow) -> Option<ErrorInfo> {
-    let problem: ErrorInfo = serde_json::from_str(row.problem.as_deref()?).ok()?;
-    (problem.code == HASH_MISMATCH).then_some(problem)
-}
-
-/// An entry of a file that has been looked at; `id`, `path` and `added_ms` are the caller's.
-pub(crate) fn row_of(facts: ModelFacts) -> ModelRow {
-    let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-    let skills = serde_json::to_string(&skills_of(&facts)).ok();
-    ModelRow {
-        name: facts.name,
-        bytes: signed(facts.bytes),
-        architecture: facts.architecture,
-        parameters: signed(facts.parameters),
-        dtype: facts.dtype,
-        context_length: facts.context_length,
-        source: source_name(ModelSource::File),
-        files: facts.files,
-        disk_bytes: signed(facts.disk_bytes),
-        fingerprint: facts.fingerprint,
-        sizes: serde_json::to_string(&facts.sizes).ok(),
-        skills,
-        ..ModelRow::default()
-    }
-}
-
-fn skills_of(facts: &ModelFacts) -> ModelSkills {
-    let thinking = match facts.skills.thinking {
-        ThinkingSupport::Never => Thinking::Never,
-        ThinkingSupport::Always => Thinking::Always,
-        ThinkingSupport::Switched => Thinking::Switched,
-        ThinkingSupport::Graded => Thinking::Graded,
-    };
-    ModelSkills {
-        tools: facts.skills.tools,
-        thinking,
-        images: facts.images,
-        image_detail: facts.image_detail,
-    }
-}
-
-/// Keys of stored capabilities that rows of earlier versions lack, the newest last.
-const LATER_SKILLS: [&str; 2] = ["images", "image_detail"];
-
-/// What a model is known to support. None: it was not inspected, or by a version that did not ask for all of it.
-pub(crate) fn stored_skills(row: &ModelRow) -> Option<ModelSkills> {
-    let mut skills: Value = serde_json::from_str(row.skills.as_deref()?).ok()?;
-    let known = skills.as_object_mut()?;
-    for key in LATER_SKILLS {
-        known.entry(key).or_insert(Value::Bool(false));
-    }
-    serde_json::from_value(skills).ok()
-}
-
-/// Whether a row was written by a version that asked for all capabilities; the next scan completes others.
-pub(crate) fn has_all_skills(row: &ModelRow) -> bool {
-    row.skills
-        .as_deref()
-        .is_some_and(|json| LATER_SKILLS.iter().all(|key| json.contains(&format!("\"{key}\""))))
-}
-
-/// By what is kept of a model's capabilities.
-fn embeds(capabilities: &str) -> bool {
-    serde_json::from_str(capabilities).is_ok_and(|capabilities: ModelSizes| capabilities.embeds)
-}
-
-/// As it is kept.
-pub(crate) fn source_name(source: ModelSource) -> String {
-    serde_json::to_value(source).ok().and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
-}
-
-/// What another version kept counts as a file that the user has.
-pub(crate) fn source_of(name: &str) -> ModelSource {
-    serde_json::from_value(name.into()).unwrap_or(ModelSource::File)
 }
 
 fn gone(row: &ModelRow) -> ErrorInfo {
@@ -348,50 +247,4 @@ fn gone(row: &ModelRow) -> ErrorInfo {
 fn title(path: &Path) -> String {
     let name = if path.is_dir() { path.file_name() } else { path.file_stem() };
     name.unwrap_or_default().to_string_lossy().into_owned()
-}
-
-/// A name in lower case, with `-` for what is no letter, digit or dot.
-fn id_of(title: &str) -> String {
-    let name = title.to_lowercase();
-    let mut id = String::new();
-    for c in name.chars().take(MAX_ID_CHARS) {
-        match c {
-            c if c.is_alphanumeric() || c == '.' || c == '_' => id.push(c),
-            _ if id.ends_with('-') || id.is_empty() => {}
-            _ => id.push('-'),
-        }
-    }
-    let id = id.trim_matches(['-', '.']).to_owned();
-    if id.is_empty() { "model".into() } else { id }
-}
-
-/// An id that no entry has, removed ones counted.
-pub(crate) fn unique_id(title: &str, rows: &[ModelRow]) -> String {
-    let id = id_of(title);
-    let id = id.as_str();
-    let is_taken = |id: &str| id == STARTER_ID || rows.iter().any(|row| row.id == id);
-    if !is_taken(id) {
-        return id.to_owned();
-    }
-    let numbered = (2..).map(|n: u32| format!("{id}-{n}"));
-    numbered.into_iter().find(|id| !is_taken(id)).expect("there are more numbers than rows")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ids_come_from_file_names() {
-        let cases = [
-            ("/m/SmolLM3-3B-Q4_K_M.gguf", "smollm3-3b-q4_k_m"),
-            ("/m/My Model (final).gguf", "my-model-final"),
-            ("/m/---.gguf", "model"),
-            ("/m/Größe 日本.gguf", "größe-日本"),
-        ];
-        for (path, expected) in cases {
-            assert_eq!(id_of(&title(Path::new(path))), expected);
-        }
-        assert_eq!(unique_id("Starter", &[]), "starter-2");
-    }
 }

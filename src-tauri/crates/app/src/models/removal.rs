@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use session::ModelRow;
 
 use crate::models::hub_client::CHUNK_LISTS;
-use crate::models::library::source_of;
 use contract::protocol::WorkerRequest;
 use contract::types::{AppEvent, Count, LibraryUse, ModelEntry, ModelSource, ModelUse, RemovedModel};
 use contract::{Error, ErrorKind, Result};
@@ -14,6 +13,7 @@ use inference::convert::{self, on_load};
 
 use crate::App;
 use model_dirs::hf_cache;
+use records::library_rows::source_of;
 use records::model_reference::find_row;
 
 /// In the folder of our own models.

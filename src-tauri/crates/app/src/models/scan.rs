@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use session::ModelRow;
 
 use crate::App;
-use crate::models::library::{has_all_skills, row_of, source_name, stored_skills, unique_id};
 use contract::protocol::Location;
 use contract::types::{AppEvent, ErrorInfo, ModelFolder, ModelSource, Scan};
 use contract::{Error, Result};
 use inference::vision_file;
 use model_dirs::ModelRoot;
+use records::library_rows::{count_found_in, has_all_skills, row_of, source_name, stored_skills, unique_id};
 
 /// Other programs' files that lie beside models that we run.
 const NOT_OURS: [&str; 2] = ["model.architecture_unknown", "model.config_missing"];
@@ -33,7 +33,7 @@ impl App {
                 // A missing folder of another program is no error.
                 Err(_) if source != ModelSource::Folder => continue,
                 Err(error) => {
-                    let models = count_below(&known, &text);
+                    let models = count_found_in(&known, &text);
                     folders.push(ModelFolder {
                         path: text.clone(),
                         source,
@@ -45,7 +45,12 @@ impl App {
             };
             self.take(&root, &found, &known, &mut seen)?;
             let rows = self.store().models()?;
-            folders.push(ModelFolder { models: count_below(&rows, &text), path: text, source, error: None });
+            folders.push(ModelFolder {
+                models: count_found_in(&rows, &text),
+                path: text,
+                source,
+                error: None,
+            });
         }
         self.complete_named()?;
         Ok(Scan { folders, models: self.models_list()? })
@@ -80,7 +85,7 @@ impl App {
             let text = path.display().to_string();
             let error = std::fs::read_dir(&path).err().map(|error| away(&text, &error));
             (error.is_none() || source == ModelSource::Folder).then(|| ModelFolder {
-                models: count_below(&rows, &text),
+                models: count_found_in(&rows, &text),
                 path: text,
                 source,
                 error,
@@ -266,11 +271,6 @@ fn has_skills(row: &ModelRow) -> bool {
         && stored_skills(row).is_some_and(|skills| {
             !is_gguf || skills.images == vision_file::has_tower_beside(Path::new(&row.path))
         })
-}
-
-fn count_below(rows: &[ModelRow], root: &str) -> u32 {
-    let n = rows.iter().filter(|row| row.root.as_deref() == Some(root)).count();
-    u32::try_from(n).unwrap_or(u32::MAX)
 }
 
 /// A file's own name; for a folder of the hub's cache that of its repository.

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use session::{FileHashRow, ModelRow};
 
 use crate::App;
-use crate::models::library::HASH_MISMATCH;
 use contract::protocol::WorkerRequest;
 use contract::types::{AppEvent, FileVerified, ModelVerified, Trust};
 use contract::{Error, Result};
+use records::library_rows::HASH_MISMATCH;
 
 /// Key under which a file's hash is recorded: its own path, whatever links lead to it.
 pub(crate) fn key(path: &Path) -> String {

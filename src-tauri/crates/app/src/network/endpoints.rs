@@ -6,7 +6,7 @@ use std::time::Duration;
 use contract::protocol::{Location, ModelRef};
 use contract::types::{
     AppEvent, EndpointAddArgs, EndpointHealth, EndpointInfo, EndpointKey, EndpointModel, EndpointUpdateArgs,
-    KeyPlace, ModelEntry, ModelSource, ModelState, RemoteInfo, ServerKind,
+    KeyPlace, ModelEntry, ServerKind,
 };
 use contract::{Error, ErrorKind, Result};
 use io::Clock;
@@ -21,7 +21,7 @@ use crate::settings::{Settings, TypedSettings};
 use crate::store::{Store, StoreGuard};
 use crate::{App, Environment};
 
-use records::endpoint_listing::{EndpointListing, checked_models};
+use records::endpoint_listing::{EndpointListing, checked_models, model_entry};
 
 /// Longest name of an endpoint.
 const MAX_NAME_CHARS: usize = 32;
@@ -321,7 +321,7 @@ impl Endpoints {
             for model in &info.models {
                 let id = format!("{}/{}", info.name, model.id);
                 if entries.iter().all(|entry| entry.id != id) {
-                    entries.push(entry(id, model, &infos, &info.name));
+                    entries.push(model_entry(id, model, &infos, &info.name));
                 }
             }
         }
@@ -385,51 +385,6 @@ fn endpoint(row: EndpointRow) -> Endpoint {
     let (key, listing) = (key_of(&row), EndpointListing::of(&row));
     let (kind, models, has_typed) = (listing.server, listing.all(), !listing.typed.is_empty());
     Endpoint { id: row.id, name: row.name, url: row.url, key, kind, models, has_typed }
-}
-
-fn entry(id: String, model: &EndpointModel, infos: &[EndpointInfo], name: &str) -> ModelEntry {
-    let has = |info: &&EndpointInfo| info.name == name && info.models.iter().any(|it| it.id == model.id);
-    let having: Vec<&EndpointInfo> = infos.iter().filter(has).collect();
-    let down = having.iter().map(|info| match &info.health {
-        EndpointHealth::Down { error } => Some(error.clone()),
-        EndpointHealth::Unknown | EndpointHealth::Up => None,
-    });
-    let down: Option<Vec<_>> = down.collect();
-    let state = match down.and_then(|errors| errors.into_iter().next()) {
-        Some(error) => ModelState::Unusable { error },
-        None => ModelState::Ready,
-    };
-    let leaves_machine = having.iter().any(|info| info.leaves_machine);
-    let hosts: Vec<String> = having.iter().map(|info| info.host.clone()).collect();
-    let places = hosts.join(", ");
-    let mut note = match leaves_machine {
-        true => format!("Your messages leave this computer and go to {places}."),
-        false => format!("Answers come from another program on this computer ({places})."),
-    };
-    let is_readable = having.iter().any(|info| info.is_readable);
-    if is_readable {
-        note.push_str(" The connection is not encrypted (HTTP).");
-    }
-    let lengths = having.iter().flat_map(|info| &info.models).filter(|it| it.id == model.id);
-    let context_length = lengths.map(|it| it.context_length).filter(|&n| n > 0).min().unwrap_or(0);
-    ModelEntry {
-        id,
-        name: model.id.clone(),
-        source: ModelSource::Remote,
-        path: None,
-        bytes: 0,
-        architecture: String::new(),
-        parameters: 0,
-        dtype: String::new(),
-        context_length,
-        state,
-        remote: Some(RemoteInfo { endpoint: name.into(), hosts, leaves_machine, is_readable, note }),
-        files: 0,
-        disk_bytes: 0,
-        fit: None,
-        embeds: false,
-        skills: None,
-    }
 }
 
 fn key_of(row: &EndpointRow) -> EndpointKey {
