@@ -108,7 +108,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("mcp", &["io", "tls", "contract", "documents", "platform", "net", "secrets"]),
     ("interchange", &["io", "session", "contract", "platform", "documents", "prompt", "file-search"]),
     ("file-search", &["vision", "contract", "documents", "prompt", "session"]),
-    ("records", &["contract", "file-search", "hub", "mcp", "prompt", "secrets", "session"]),
+    ("records", &["contract", "engine", "file-search", "hub", "mcp", "prompt", "secrets", "session"]),
     ("guide", &["contract"]),
     (
         "app",

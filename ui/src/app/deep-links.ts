@@ -7,7 +7,7 @@ export function openDeepLink(app: Inglenook, link: DeepLink): void {
     case 'model': {
       const known = app.models.list.find((it) => it.path === link.path);
       if (known === undefined) app.ui.pendingImports = [...app.ui.pendingImports, link.path];
-      else if (known.embeds) app.ui.showModels('here');
+      else if (known.embeds || known.only_drafts) app.ui.showModels('here');
       else void chatWith(app, known.id);
       return;
     }

@@ -1623,13 +1623,17 @@ files: number,
  */
 disk_bytes: number, 
 /**
- * Absent: the file can't be read.
+ * Absent: the file can't be read, or the model only drafts.
  */
 fit: ModelFit | null, 
 /**
  * An embedding model, which gives no answers.
  */
 embeds: boolean, 
+/**
+ * An assistant, which drafts for another model and gives no answers.
+ */
+only_drafts: boolean, 
 /**
  * Absent: unknown, because another server has it or its file was not inspected for it.
  */

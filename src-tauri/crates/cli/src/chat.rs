@@ -266,10 +266,11 @@ impl Chat {
         Ok(())
     }
 
-    /// Prints the names of the models, the one that answers with a mark.
+    /// Prints the names of the models that answer, the one that answers with a mark.
     fn list_models(&self) -> Result<()> {
         let current = self.current_model()?;
-        for entry in self.app.models_list()? {
+        let entries = self.app.models_list()?.into_iter();
+        for entry in entries.filter(|entry| !entry.embeds && !entry.only_drafts) {
             let mark = if entry.id == current { '*' } else { ' ' };
             out::log(&format!("{mark} {}", entry.id));
         }

@@ -25,6 +25,9 @@ pub fn list(app: &App, as_json: bool) -> Result<()> {
     let row = |model: &ModelEntry| {
         let note = match &model.state {
             ModelState::Unusable { error } => error.message.clone(),
+            ModelState::Unloaded | ModelState::Loading { .. } | ModelState::Ready if model.only_drafts => {
+                "draft model".to_owned()
+            }
             ModelState::Unloaded | ModelState::Loading { .. } | ModelState::Ready => {
                 model.fit.as_deref().map_or_else(String::new, |fit| verdict(fit).to_owned())
             }

@@ -29,8 +29,8 @@ mod tensor_names;
 #[cfg(test)]
 mod tests;
 
-pub use assistant::is_assistant;
 pub(crate) use assistant::{assistant_tensors, cluster_tokens};
+pub use assistant::{is_assistant, only_drafts};
 pub use chat::built_in_template;
 pub use hparams::{ContextFit, GgufNotes, HParams};
 pub use rope_sections::RopeSections;

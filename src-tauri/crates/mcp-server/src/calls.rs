@@ -40,7 +40,7 @@ pub async fn call(
         ToolName::ListModels => {
             let ListModelsArgs {} = parse(name, arguments)?;
             let models = on_app(app, |app| app.models_list()).await?;
-            let local = models.into_iter().filter(|entry| entry.remote.is_none());
+            let local = models.into_iter().filter(|entry| entry.remote.is_none() && !entry.only_drafts);
             structured(ModelList { models: local.map(Into::into).collect() })
         }
         ToolName::ListSessions => {

@@ -80,6 +80,7 @@ pub fn model_entry(id: String, model: &EndpointModel, infos: &[EndpointInfo], na
         disk_bytes: 0,
         fit: None,
         embeds: false,
+        only_drafts: false,
         skills: None,
     }
 }

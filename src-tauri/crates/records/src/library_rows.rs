@@ -38,6 +38,7 @@ pub fn row_of(facts: ModelFacts) -> ModelRow {
 /// A row as it crosses an edge, with what is true of its model now.
 pub fn entry(row: ModelRow, state: ModelState, fit: Option<Box<ModelFit>>) -> ModelEntry {
     let (skills, embeds) = (stored_skills(&row), row.sizes.as_deref().is_some_and(embeds));
+    let only_drafts = only_drafts(&row);
     ModelEntry {
         id: row.id,
         name: row.name,
@@ -54,6 +55,7 @@ pub fn entry(row: ModelRow, state: ModelState, fit: Option<Box<ModelFit>>) -> Mo
         fit,
         remote: None,
         embeds,
+        only_drafts,
         skills,
     }
 }
@@ -95,6 +97,11 @@ pub fn has_all_skills(row: &ModelRow) -> bool {
     row.skills
         .as_deref()
         .is_some_and(|json| LATER_SKILLS.iter().all(|key| json.contains(&format!("\"{key}\""))))
+}
+
+/// Whether a row is of an assistant, which drafts for another model. By its architecture, which rows of all versions have.
+pub fn only_drafts(row: &ModelRow) -> bool {
+    engine::arch::only_drafts(&row.architecture)
 }
 
 /// By what is kept of a model's sizes.

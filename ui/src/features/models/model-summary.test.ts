@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { ModelEntry } from '../../backend/bindings';
-import { capabilitiesOf } from './model-summary';
+import { capabilitiesOf, settingOf } from './model-summary';
 
 describe('what a model can do', () => {
   const names = (skills: ModelEntry['skills']) => capabilitiesOf({ skills }).map((it) => it.name);
@@ -19,4 +19,10 @@ describe('what a model can do', () => {
     );
     expect([names(null), names(undefined)]).toEqual([[], []]);
   });
+});
+
+it('is selected by the setting of its kind', () => {
+  expect(settingOf({ embeds: false, only_drafts: false })).toBe('model');
+  expect(settingOf({ embeds: true, only_drafts: false })).toBe('embedding_model');
+  expect(settingOf({ embeds: false, only_drafts: true })).toBe('draft_model');
 });

@@ -44,6 +44,14 @@ export function capabilitiesOf({ skills }: Pick<ModelEntry, 'skills'>): Capabili
   ];
 }
 
+/** The setting that selects the default model of a model's kind. */
+export function settingOf(
+  model: Pick<ModelEntry, 'embeds' | 'only_drafts'>,
+): 'model' | 'embedding_model' | 'draft_model' {
+  if (model.embeds) return 'embedding_model';
+  return model.only_drafts ? 'draft_model' : 'model';
+}
+
 export const sourceName = (source: ModelSource): string => t(`models.source_${source}`);
 
 export interface ModelGroup {

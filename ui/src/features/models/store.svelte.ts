@@ -23,9 +23,9 @@ export class ModelsState {
     this.list = await this.#backend.call('models_list', {});
   }
 
-  /** Models that answer. The others compute embeddings for search in files. */
+  /** Models that answer. The others compute embeddings for search in files, or draft for a model. */
   get answering(): readonly ModelEntry[] {
-    return this.list.filter((it) => !it.embeds);
+    return this.list.filter((it) => !it.embeds && !it.only_drafts);
   }
 
   find(id: string | null | undefined): ModelEntry | undefined {

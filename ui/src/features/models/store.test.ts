@@ -25,7 +25,8 @@ it('chats only with models that answer', async () => {
   const backend = new FakeBackend();
   const models = new ModelsState(backend);
   const found = { id: 'finds', embeds: true } as ModelEntry;
-  backend.on('models_list', () => [entry('answers', { state: 'ready' }), found]);
+  const drafts = { id: 'drafts', only_drafts: true } as ModelEntry;
+  backend.on('models_list', () => [entry('answers', { state: 'ready' }), found, drafts]);
   await models.load();
   expect(models.answering.map((it) => it.id)).toEqual(['answers']);
   expect(models.find('finds')).toEqual(found);

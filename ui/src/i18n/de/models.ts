@@ -145,6 +145,10 @@ export const models: Messages['models'] = {
   embeds: 'Embeddings',
   embeds_help:
     'Berechnet Text-Embeddings, um Stellen in langen Dateien zu finden. Chatten kann es nicht.',
+  drafts: 'Draft-Modell',
+  drafts_help:
+    'Sagt Token für das Modell vorher, für das es gemacht ist; dieses antwortet dann schneller. Chatten kann es nicht.',
+  draft_with: 'Als Draft-Modell verwenden',
   skill_tools: 'Tools',
   skill_thinking: 'Nachdenken',
   skill_images: 'Bilder',

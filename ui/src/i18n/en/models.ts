@@ -142,6 +142,10 @@ export const models = {
   find_with: 'Use to search long files',
   embeds: 'Embeddings',
   embeds_help: 'Computes text embeddings to find passages in long files. It can’t chat.',
+  drafts: 'Draft model',
+  drafts_help:
+    'Predicts tokens for the model it was made for, which then answers faster. It can’t chat.',
+  draft_with: 'Use as draft model',
   skill_tools: 'Tools',
   skill_thinking: 'Thinking',
   skill_images: 'Images',

@@ -145,6 +145,10 @@ export const models: Messages['models'] = {
   embeds: '埋め込み',
   embeds_help:
     '長いファイルから該当箇所を探すためのテキスト埋め込みを計算します。チャットはできません。',
+  drafts: 'ドラフトモデル',
+  drafts_help:
+    '対応するモデルのためにトークンを予測し、そのモデルの回答を速くします。チャットはできません。',
+  draft_with: 'ドラフトモデルとして使う',
   skill_tools: 'ツール',
   skill_thinking: '思考',
   skill_images: '画像',

@@ -211,6 +211,7 @@ impl Services {
             fit,
             remote: None,
             embeds: false,
+            only_drafts: false,
             skills: Some(skills),
         })
     }
@@ -223,7 +224,9 @@ impl Services {
             (true, Some(error)) => ModelState::Unusable { error },
             (true, None) => self.models.state(&row.id),
         };
-        let fit = self.entry_fit(&row.id, row.sizes.as_deref(), here);
+        // An assistant takes memory only beside the model that it drafts for.
+        let sizes = row.sizes.as_deref().filter(|_| !library_rows::only_drafts(&row));
+        let fit = self.entry_fit(&row.id, sizes, here);
         library_rows::entry(row, state, fit)
     }
 }

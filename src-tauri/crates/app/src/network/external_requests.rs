@@ -22,8 +22,10 @@ pub struct ServedModel {
 }
 
 impl App {
+    /// Models that answer or embed; assistants only draft for them.
     pub fn models_served(&self) -> Result<Vec<ServedModel>> {
-        let entries = self.models_list()?.into_iter().filter(|entry| entry.remote.is_none());
+        let is_served = |entry: &ModelEntry| entry.remote.is_none() && !entry.only_drafts;
+        let entries = self.models_list()?.into_iter().filter(is_served);
         Ok(entries.map(|entry| self.served(entry)).collect())
     }
 

@@ -17,6 +17,8 @@ const AT_ONCE: usize = 8;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     Answer,
+    /// Drafting for the model that answers.
+    Draft,
     Embed,
 }
 
@@ -24,7 +26,8 @@ impl Purpose {
     /// Of the model that a setting names. None: it names none.
     pub fn of(setting: &str) -> Option<Self> {
         match setting {
-            "model" | "draft_model" => Some(Self::Answer),
+            "model" => Some(Self::Answer),
+            "draft_model" => Some(Self::Draft),
             "embedding_model" => Some(Self::Embed),
             _ => None,
         }
@@ -32,29 +35,35 @@ impl Purpose {
 
     pub fn suits(self, model: &ModelEntry) -> bool {
         match self {
-            Self::Answer => !model.embeds,
+            Self::Answer => !model.embeds && !model.only_drafts,
+            Self::Draft => !model.embeds,
             Self::Embed => model.embeds,
         }
     }
 }
 
 impl App {
-    /// Errors: there is no such model, `model.embeds_only`, `model.no_embeddings`.
+    /// Errors: there is no such model, `model.embeds_only`, `model.drafts_only`, `model.no_embeddings`.
     pub(crate) fn check_purpose(&self, model: &str, purpose: Purpose) -> Result<()> {
         self.responder(model)?;
         // what is no entry says so itself, once it is loaded
         let entry = self.models_list()?.into_iter().find(|entry| entry.id == model);
         let Some(entry) = entry.filter(|entry| !purpose.suits(entry)) else { return Ok(()) };
-        let ModelEntry { name, .. } = entry;
+        let ModelEntry { name, only_drafts, .. } = entry;
         Err(match purpose {
-            Purpose::Answer => Error::input(
+            Purpose::Answer if only_drafts => Error::input(
+                "model.drafts_only",
+                format!("{name} is an assistant: it drafts for another model but can't chat."),
+                "Choose another model to chat with. You can use this one as the \"Draft model\" in the settings.",
+            ),
+            Purpose::Answer | Purpose::Draft => Error::input(
                 "model.embeds_only",
                 format!("{name} is an embedding model: it finds passages in files but can't chat."),
                 "Choose another model to chat with. You can use this one as the \"Embedding model\" in the settings.",
             ),
             Purpose::Embed => Error::input(
                 "model.no_embeddings",
-                format!("{name} is a chat model and can't compute embeddings."),
+                format!("{name} is no embedding model and can't compute embeddings."),
                 "Choose an embedding model, such as Qwen3-Embedding or EmbeddingGemma.",
             ),
         })

@@ -73,10 +73,12 @@ pub struct ModelEntry {
     /// Bytes of all of them.
     #[ts(type = "number")]
     pub disk_bytes: u64,
-    /// Absent: the file can't be read.
+    /// Absent: the file can't be read, or the model only drafts.
     pub fit: Option<Box<ModelFit>>,
     /// An embedding model, which gives no answers.
     pub embeds: bool,
+    /// An assistant, which drafts for another model and gives no answers.
+    pub only_drafts: bool,
     /// Absent: unknown, because another server has it or its file was not inspected for it.
     #[ts(optional = nullable)]
     pub skills: Option<ModelSkills>,

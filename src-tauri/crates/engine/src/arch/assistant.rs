@@ -4,11 +4,22 @@ use weights::WeightFile;
 
 use super::{Family, LocatedTensor, gemma4_assistant, tensor_names, tensors};
 use crate::error::Result;
-use crate::spec::{ASSISTANT_LAYERS, ModelSpec, Role};
+use crate::spec::{ASSISTANT_LAYERS, ModelSpec, Role, TensorSpec};
 
 /// Returns whether a file holds a model that only drafts for others. False for a file of no known family.
 pub fn is_assistant(file: &WeightFile) -> bool {
     super::find(file).is_ok_and(|family| family.only_drafts())
+}
+
+/// Returns whether models of an architecture only draft for others. `architecture`: the name that GGUF has for it.
+pub fn only_drafts(architecture: &str) -> bool {
+    super::ARCHITECTURES.iter().any(|family| family.only_drafts() && family.gguf_name() == architecture)
+}
+
+/// Returns the matrix of an assistant's token clusters. `None` without clusters.
+pub(super) fn clusters_tensor(spec: &ModelSpec) -> Option<TensorSpec> {
+    let clusters = spec.assistant_head()?.clusters?;
+    Some((Role::DraftClusters, None, vec![clusters.n_clusters, spec.d_model]))
 }
 
 /// Finds every tensor of an assistant's file, under the layer numbers that it has beside its target.
@@ -20,10 +31,9 @@ pub(crate) fn assistant_tensors(
     spec: &ModelSpec,
 ) -> Result<Vec<LocatedTensor>> {
     let mut placed = tensors(file, family, spec)?;
-    if let Some(clusters) = spec.assistant_head().and_then(|head| head.clusters) {
-        let (role, shape) = (Role::DraftClusters, [clusters.n_clusters, spec.d_model]);
-        let parts = tensor_names::parts(file, family, (role, None), &shape, &|_| None)?;
-        placed.push(LocatedTensor { role, layer: None, parts });
+    if let Some((role, layer, shape)) = clusters_tensor(spec) {
+        let parts = tensor_names::parts(file, family, (role, layer), &shape, &|_| None)?;
+        placed.push(LocatedTensor { role, layer, parts });
     }
     for tensor in &mut placed {
         tensor.layer = Some(ASSISTANT_LAYERS + tensor.layer.unwrap_or(0));

@@ -76,9 +76,10 @@ fn size_of(entry: &ModelEntry) -> u64 {
     if entry.disk_bytes > 0 { entry.disk_bytes } else { entry.bytes }
 }
 
-/// Models of other servers are not passed on.
+/// Models of other servers are not passed on, and assistants only draft for a model.
 fn own_models(app: &App) -> Result<Vec<ModelEntry>> {
-    Ok(app.models_list()?.into_iter().filter(|entry| entry.remote.is_none()).collect())
+    let is_served = |entry: &ModelEntry| entry.remote.is_none() && !entry.only_drafts;
+    Ok(app.models_list()?.into_iter().filter(is_served).collect())
 }
 
 fn model_value(entry: &ModelEntry) -> Value {

@@ -454,3 +454,18 @@ fn vectors_of_texts() {
     let starter = ask(json!({ "model": "starter", "input": "x" })).json()["error"].clone();
     assert_eq!(starter["code"], "model.no_embeddings", "{starter}");
 }
+
+#[test]
+fn assistants_are_not_listed_and_refused_by_name() {
+    let fixture = Fixture::new("assistants");
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../tests/reference/assistants");
+    let models = fixture.app.model_folder_add(folder.to_str().unwrap()).unwrap().models;
+    assert_eq!(models.iter().filter(|entry| entry.only_drafts).count(), 2, "{models:?}");
+    let listed = fixture.ask("GET", "/v1/models", &Value::Null).json();
+    assert_eq!(listed["data"].as_array().unwrap().len(), 1, "{listed}");
+    let tags = fixture.ask("GET", "/api/tags", &Value::Null).json();
+    assert_eq!(tags["models"].as_array().unwrap().len(), 1, "{tags}");
+    let chat = json!({ "model": "gemma4", "messages": [{ "role": "user", "content": "Hi" }] });
+    let error = fixture.ask("POST", "/v1/chat/completions", &chat).json()["error"].clone();
+    assert_eq!(error["code"], "model.drafts_only", "{error}");
+}
