@@ -48,6 +48,16 @@ fn memory_and_presets_hold_in_the_terminal() {
     let (exit, answer, error) = run(&home, &["--memory", "12M", "--ctx", "512", "--prompt", "Hello"]);
     assert_eq!(exit, Some(0), "{error}");
     assert_eq!(answer["usage"]["context_limit"], 512);
+    // A draft model takes its part of it.
+    let drafting = |most| {
+        run(&home, &["--memory", most, "--ctx", "512", "--draft-model", "starter", "--prompt", "Hello"])
+    };
+    let (exit, _, error) = drafting("12M");
+    assert_eq!((exit, error["code"].as_str()), (Some(4), Some("model.memory")), "{error}");
+    assert!(error["message"].as_str().unwrap().contains("The draft model takes another"), "{error}");
+    let (exit, answer, error) = drafting("30M");
+    assert_eq!(exit, Some(0), "{error}");
+    assert_eq!(answer["usage"]["context_limit"], 512);
     let (exit, answer, error) =
         run(&home, &["--preset", "bounded", "--prompt", "Hello", "--ignore-eos", "--max-tokens", "9999"]);
     assert_eq!(exit, Some(0), "{error}");

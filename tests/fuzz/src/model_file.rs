@@ -27,7 +27,7 @@ pub fn read(file: &WeightFile) {
     }
     if let Ok(estimate) = MemoryEstimate::of(file) {
         estimate.needs(4096, KvDType::F16.both());
-        estimate.longest_within(1 << 30, KvDType::Q8_0.both());
+        estimate.longest_within(None, 1 << 30, KvDType::Q8_0.both());
     }
     if let Ok(tokenizer) = Tokenizer::from_weights(file) {
         check_tokenizer(&tokenizer, "Hello <s>world</s> 123 äö\n");

@@ -185,11 +185,12 @@ impl App {
         if setting.key == "context_disk" {
             self.apply_disk_budget()?;
         }
-        if matches!(setting.key, "context" | "kv" | "threads")
+        if matches!(setting.key, "context" | "kv" | "threads" | "speculation" | "draft_model")
             || setting.key.starts_with("gpu_")
             || setting.key == "backend"
         {
             self.apply_load_defaults();
+            self.services().publish_entries();
         }
         self.ctx().events.publish(AppEvent::SettingChanged { row: row.clone() });
         Ok(row)

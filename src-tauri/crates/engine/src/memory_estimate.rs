@@ -138,6 +138,23 @@ impl MemoryEstimate {
         Self { vision_weights: weights, vision_activations: activations, ..self }
     }
 
+    /// Adds an assistant, whose weights are loaded behind the last layer. It computes with the model's own context.
+    #[must_use]
+    pub fn with_assistant(self, assistant: &Self) -> Self {
+        Self {
+            weights: self.weights + assistant.weights,
+            behind_layers: self.behind_layers + assistant.weights,
+            ..self
+        }
+    }
+
+    /// Returns the memory for the model and its draft model, each with one whole context of `n_ctx` tokens, or as many as
+    /// the draft model was trained for.
+    pub fn needs_with_draft(&self, draft: Option<&Self>, n_ctx: usize, kv: KvPrecision) -> MemoryNeeds {
+        let own = self.needs(n_ctx, kv);
+        draft.map_or(own, |draft| own + draft.needs(n_ctx.min(draft.context_length), kv))
+    }
+
     /// Returns the memory for the model and one whole context of `n_ctx` tokens.
     pub fn needs(&self, n_ctx: usize, kv: KvPrecision) -> MemoryNeeds {
         let layout = self.layout(kv);
@@ -209,12 +226,13 @@ impl MemoryEstimate {
         }
     }
 
-    /// Returns the longest context with which everything fits into `bytes`, at most the model's own, in whole pages.
-    pub fn longest_within(&self, bytes: u64, kv: KvPrecision) -> Option<usize> {
+    /// Returns the longest context with which the model and its draft model fit into `bytes`, at most the model's own, in
+    /// whole pages.
+    pub fn longest_within(&self, draft: Option<&Self>, bytes: u64, kv: KvPrecision) -> Option<usize> {
         let (mut fits, mut too_long) = (0, self.context_length / PAGE_LEN + 1);
         while too_long - fits > 1 {
             let middle = fits + (too_long - fits) / 2;
-            match self.needs(middle * PAGE_LEN, kv).total() <= bytes {
+            match self.needs_with_draft(draft, middle * PAGE_LEN, kv).total() <= bytes {
                 true => fits = middle,
                 false => too_long = middle,
             }
@@ -368,7 +386,7 @@ mod tests {
     fn the_longest_context_just_fits() {
         let sizes = MemoryEstimate::of(&outlined("llama-3.2-1b", "q4_k_m")).unwrap();
         let check = |bytes: u64, expected: Option<usize>| {
-            assert_eq!(sizes.longest_within(bytes, KvDType::F16.both()), expected, "{bytes}");
+            assert_eq!(sizes.longest_within(None, bytes, KvDType::F16.both()), expected, "{bytes}");
         };
         let at = |n| sizes.needs(n, KvDType::F16.both()).total();
         check(at(4096), Some(4096));
@@ -376,6 +394,26 @@ mod tests {
         check(u64::MAX, Some(131_072));
         check(0, None);
         check(at(PAGE_LEN) - 1, None);
+    }
+
+    #[test]
+    fn a_draft_model_has_its_own_weights_and_context_and_an_assistant_only_weights() {
+        let sizes = MemoryEstimate::of(&outlined("llama-3.1-8b", "q4_k_m")).unwrap();
+        let draft = MemoryEstimate::of(&outlined("llama-3.2-1b", "q4_k_m")).unwrap();
+        let kv = KvDType::F16.both();
+        let (own, of_draft) = (sizes.needs(8192, kv), draft.needs(8192, kv));
+        let both = sizes.needs_with_draft(Some(&draft), 8192, kv);
+        assert_eq!(both.total(), own.total() + of_draft.total());
+        assert_eq!(both.context, 8192 * (131_072 + 32_768));
+        let short = MemoryEstimate { context_length: 1024, ..draft.clone() };
+        let with_short = sizes.needs_with_draft(Some(&short), 8192, kv);
+        assert_eq!(with_short.context, 8192 * 131_072 + 1024 * 32_768, "as long as it was trained for");
+        assert_eq!(sizes.longest_within(Some(&draft), both.total(), kv), Some(8192));
+        assert_eq!(sizes.longest_within(Some(&draft), both.total() - 1, kv), Some(8192 - PAGE_LEN));
+        let assisted = sizes.clone().with_assistant(&draft).needs(8192, kv);
+        assert_eq!(assisted, MemoryNeeds { weights: own.weights + draft.weights, ..own });
+        let on_gpu = |sizes: &MemoryEstimate| sizes.first_layers(32, 8192, kv).unwrap();
+        assert_eq!(on_gpu(&sizes.clone().with_assistant(&draft)) - on_gpu(&sizes), draft.weights);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Will it run here? Estimates from a model's memory figures, this computer and the load options.
 //! Arithmetic on plain data, identical for a file on disk, a header, and a published model.
 
+mod draft;
 mod gpu;
 pub mod offers;
 mod published;
@@ -15,6 +16,7 @@ use contract::protocol::Kv;
 use contract::settings::DEFAULT_CONTEXT;
 use contract::types::{FitMeasured, FitNeeds, FitVerdict, ModelFit};
 
+pub use draft::DraftEstimate;
 pub use gpu::{GpuShare, TargetGpu};
 pub use published::sizes as published;
 
@@ -84,7 +86,7 @@ impl MeasuredSpeeds {
 }
 
 /// How the model is to be loaded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadDefaults {
     pub context: u32,
     pub kv: Kv,
@@ -92,11 +94,19 @@ pub struct LoadDefaults {
     pub gpu_share: GpuShare,
     /// Bytes of it that a model may take at most. None: what it has room for.
     pub gpu_limit: Option<u64>,
+    /// What drafts for it. None: nothing that is loaded beside it.
+    pub draft: Option<DraftEstimate>,
 }
 
 impl Default for LoadDefaults {
     fn default() -> Self {
-        Self { context: DEFAULT_CONTEXT, kv: Kv::default(), gpu_share: GpuShare::default(), gpu_limit: None }
+        Self {
+            context: DEFAULT_CONTEXT,
+            kv: Kv::default(),
+            gpu_share: GpuShare::default(),
+            gpu_limit: None,
+            draft: None,
+        }
     }
 }
 
@@ -114,14 +124,16 @@ pub fn estimate(
     memory_estimate: &MemoryEstimate,
     known: EstimateBasis,
     here: &MachineFacts,
-    asked: LoadDefaults,
+    asked: &LoadDefaults,
     run: Option<FitMeasured>,
 ) -> ModelFit {
+    let memory_estimate = &*DraftEstimate::with_target(asked.draft.as_ref(), memory_estimate);
+    let draft = asked.draft.as_ref().and_then(DraftEstimate::separate);
     let n_ctx = (asked.context as usize).min(memory_estimate.context_length.max(1));
     let context = u32::try_from(n_ctx).unwrap_or(u32::MAX);
     let kv = engine_types::kv_precision(asked.kv);
-    let needs = needs(memory_estimate, n_ctx, asked.kv);
-    let longest = here.free_bytes.and_then(|free| memory_estimate.longest_within(free, kv));
+    let needs = needs(memory_estimate, draft, n_ctx, asked.kv);
+    let longest = here.free_bytes.and_then(|free| memory_estimate.longest_within(draft, free, kv));
     let longest = match here.free_bytes {
         Some(_) => longest,
         None => Some(memory_estimate.context_length),
@@ -165,15 +177,21 @@ pub fn estimate(
     }
 }
 
-fn needs(memory_estimate: &MemoryEstimate, n_ctx: usize, kv: Kv) -> FitNeeds {
-    let needs = memory_estimate.needs(n_ctx, engine_types::kv_precision(kv));
+fn needs(memory_estimate: &MemoryEstimate, draft: Option<&MemoryEstimate>, n_ctx: usize, kv: Kv) -> FitNeeds {
+    let needs = memory_estimate.needs_with_draft(draft, n_ctx, engine_types::kv_precision(kv));
     let engine::model::MemoryNeeds { weights, context, activations, vocabulary } = needs;
     FitNeeds { weights, context, activations, vocabulary, total: needs.total() }
 }
 
-/// Memory for a conversation of `tokens` tokens, model included.
-pub fn memory_at(memory_estimate: &MemoryEstimate, tokens: u32, kv: Kv) -> u64 {
-    memory_estimate.needs(tokens as usize, engine_types::kv_precision(kv)).total()
+/// Memory for a conversation of `tokens` tokens, with the model and what drafts for it.
+pub fn memory_at(
+    memory_estimate: &MemoryEstimate,
+    draft: Option<&DraftEstimate>,
+    tokens: u32,
+    kv: Kv,
+) -> u64 {
+    let target = DraftEstimate::with_target(draft, memory_estimate);
+    needs(&target, draft.and_then(DraftEstimate::separate), tokens as usize, kv).total
 }
 
 /// Tokens per second after `depth` tokens. None: nothing was measured here.

@@ -1,4 +1,4 @@
-//! What the database keeps, and the types of the contract that it becomes: chats and messages, answers that are being
+//! What the database keeps, and the types of the contract that it becomes. Chats and messages, answers that are being
 //! written, tool servers, the model library, and the models of other servers. Pure: nothing here opens a database, a
 //! file or a connection.
 #![forbid(unsafe_code)]

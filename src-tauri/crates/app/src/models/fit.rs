@@ -1,20 +1,22 @@
 //! Whether models run here: for library entries, for files, for published models; and what past
 //! runs taught.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 
-use contract::protocol::{Backend, Kv, LoadSpec, Location, RunFacts};
+use contract::protocol::{Backend, Kv, LoadSpec, Location, ModelRef, RunFacts};
 use contract::settings::DEFAULT_CONTEXT;
 use contract::types::{
     AppEvent, ChoiceKind, FitArgs, FitFacts, FitMeasured, ModelChoice, ModelFit, OfferFit, Recommendation,
     SpeedInfo,
 };
-use contract::{CatalogOffer, Error, ErrorKind, Result};
+use contract::{CatalogOffer, Error, ErrorKind, Result, STARTER_ID};
 use engine::LoadOptions;
 use engine::memory_estimate::MemoryEstimate;
 use inference::estimate::{
-    self, EstimateBasis, GpuShare, LoadDefaults, MachineFacts as Machine, MeasuredSpeeds, TargetGpu, offers,
+    self, DraftEstimate, EstimateBasis, GpuShare, LoadDefaults, MachineFacts as Machine, MeasuredSpeeds,
+    TargetGpu, offers,
 };
 use inference::machine::speeds::{self, SpeedCache};
 use inference::machine::{self, Recall, gpus};
@@ -58,14 +60,14 @@ impl App {
             }
         };
         self.learn_speeds(&memory_estimate);
-        self.services().fit(&memory_estimate, known, asked, id)
+        self.services().fit(&memory_estimate, known, &asked, id)
     }
 
     /// As `model_fit`, of a GGUF that is not here: `header` is its beginning with all of its tables, `file_len` its whole
     /// length in bytes.
     pub fn fit_of_header(&self, header: Vec<u8>, file_len: u64, args: &FitArgs) -> Result<ModelFit> {
         let file = WeightFile::from_header("the file", SharedBytes::from_vec(header), file_len)?;
-        self.services().fit(&MemoryEstimate::of(&file)?, EstimateBasis::Exactly, self.asked(args)?, None)
+        self.services().fit(&MemoryEstimate::of(&file)?, EstimateBasis::Exactly, &self.asked(args)?, None)
     }
 
     /// How fast this computer is with the formats of most models; measured now where it isn't known.
@@ -82,9 +84,11 @@ impl App {
 
     fn offer_fits(&self, here: &Machine) -> Result<Vec<OfferFit>> {
         let facts = offers::facts()?;
-        let asked = self.services().machine.known().defaults;
+        let usual = self.services().machine.known().defaults.clone();
+        // The draft model that is chosen is of models that are here.
+        let asked = LoadDefaults { draft: None, ..usual };
         let fit = |facts: &FitFacts| {
-            estimate::estimate(&estimate::published(facts), EstimateBasis::About, here, asked, None)
+            estimate::estimate(&estimate::published(facts), EstimateBasis::About, here, &asked, None)
         };
         let offers = catalog::offers()?.iter().filter_map(|offer| Some((offer, facts.get(&offer.id)?)));
         Ok(offers
@@ -148,8 +152,8 @@ impl App {
     /// What the caller says, else the model's own settings, else those for all.
     fn asked(&self, args: &FitArgs) -> Result<LoadDefaults> {
         let usual = match &args.id {
-            Some(id) => load_defaults(&self.load_spec_of(id)?),
-            None => self.services().machine.known().defaults,
+            Some(id) => self.load_defaults(&self.load_spec_of(id)?),
+            None => self.services().machine.known().defaults.clone(),
         };
         let kv = match &args.kv {
             None => usual.kv,
@@ -160,7 +164,8 @@ impl App {
                 Error::input("fit.kv", message, remedy)
             })?,
         };
-        Ok(LoadDefaults { context: args.context.unwrap_or(usual.context), kv, ..usual })
+        let draft = usual.draft.filter(|_| args.facts.is_none());
+        Ok(LoadDefaults { context: args.context.unwrap_or(usual.context), kv, draft, ..usual })
     }
 
     /// Applies the load defaults: the settings, overridden by flags.
@@ -183,9 +188,57 @@ impl App {
             0 => machine.threads,
             n => n,
         };
+        let defaults = self.load_defaults(&load);
+        let own = self.own_load_defaults()?;
         *self.services().machine.known() =
-            KnownFacts { defaults: load_defaults(&load), speeds: known.clone(), kept: known, n_cores };
+            KnownFacts { defaults, own, speeds: known.clone(), kept: known, n_cores };
         Ok(())
+    }
+
+    /// Applies the settings that single models are loaded with.
+    pub(crate) fn apply_own_load_defaults(&self) -> Result<()> {
+        let own = self.own_load_defaults()?;
+        self.services().machine.known().own = own;
+        Ok(())
+    }
+
+    /// Of models with settings of their own, by id. What keeps one from loading is said then.
+    fn own_load_defaults(&self) -> Result<HashMap<String, LoadDefaults>> {
+        let rows = self.store().models()?;
+        let mut own = HashMap::new();
+        for id in rows.into_iter().map(|row| row.id).chain([STARTER_ID.to_owned()]) {
+            if !self.model_overrides(&id)?.is_empty()
+                && let Ok(load) = self.load_spec_of(&id)
+            {
+                own.insert(id, self.load_defaults(&load));
+            }
+        }
+        Ok(own)
+    }
+
+    fn load_defaults(&self, load: &LoadSpec) -> LoadDefaults {
+        let context = load.context.and_then(|n| u32::try_from(n).ok()).unwrap_or(DEFAULT_CONTEXT);
+        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        let gpu_share = match (load.backend, load.gpus.layers) {
+            (Backend::Cpu | Backend::Scalar, _) => GpuShare::Nothing,
+            (Backend::Auto, n) => GpuShare::IfFaster(n.map(count)),
+            (Backend::Gpu, None) => GpuShare::Fitting,
+            (Backend::Gpu, Some(n)) => GpuShare::Layers(count(n)),
+        };
+        let draft = load.draft.as_ref().and_then(|draft| self.draft_estimate(draft));
+        LoadDefaults { context, kv: load.kv, gpu_share, gpu_limit: load.gpus.memory, draft }
+    }
+
+    /// What is kept of a draft model, else what its file says. None: it can't be read, which loading says.
+    fn draft_estimate(&self, draft: &ModelRef) -> Option<DraftEstimate> {
+        let row = self.store().models().ok()?.into_iter().find(|row| row.id == draft.id);
+        let kept = row.and_then(|row| {
+            let sizes = serde_json::from_str(row.sizes.as_deref()?).ok()?;
+            Some(DraftEstimate::new(&row.architecture, sizes))
+        });
+        let open =
+            || inference::guarded(|| DraftEstimate::of(&inference::model_file::open(&draft.location)?));
+        kept.or_else(|| open().ok())
     }
 
     /// Measures the formats of one model. A failure is not reported: the estimate then has no
@@ -237,9 +290,7 @@ impl App {
             std::mem::replace(&mut known.speeds, estimated.clone()) != estimated
         };
         if differs {
-            for model in services.model_entries()? {
-                services.ctx.events.publish(AppEvent::ModelChanged { model });
-            }
+            services.publish_entries();
         }
         Ok(())
     }
@@ -250,7 +301,7 @@ impl Services {
     pub(crate) fn here(&self) -> Machine {
         let (speeds, asked) = {
             let known = self.machine.known();
-            (known.speeds.clone(), known.defaults)
+            (known.speeds.clone(), known.defaults.clone())
         };
         let gpu = match asked.gpu_share {
             GpuShare::Nothing => None,
@@ -276,7 +327,7 @@ impl Services {
         &self,
         memory_estimate: &MemoryEstimate,
         known: EstimateBasis,
-        asked: LoadDefaults,
+        asked: &LoadDefaults,
         id: Option<&str>,
     ) -> Result<ModelFit> {
         let here = self.here();
@@ -307,7 +358,10 @@ impl Services {
             return;
         }
         let Ok(memory_estimate) = self.memory_estimate(&ran.model) else { return };
-        let speeds = self.machine.known().speeds.clone();
+        let (speeds, draft) = {
+            let known = self.machine.known();
+            (known.speeds.clone(), known.load_of(&ran.model).draft)
+        };
         let kv = estimate::kv_name(ran.kv);
         let estimate = || RunEstimate {
             // half of the answer stood before the token that took its mean time
@@ -317,7 +371,7 @@ impl Services {
                 ran.kv,
                 ran.tokens.saturating_sub(ran.generated / 2),
             ),
-            bytes: estimate::memory_at(&memory_estimate, ran.tokens, ran.kv),
+            bytes: estimate::memory_at(&memory_estimate, draft.as_ref(), ran.tokens, ran.kv),
         };
         let mut store = self.store();
         let before = store.model_run(&ran.model, &kv).ok().flatten();
@@ -341,22 +395,22 @@ fn choice_of(kind: ChoiceKind, offer: &OfferFit) -> Result<ModelChoice> {
     })
 }
 
-fn load_defaults(load: &LoadSpec) -> LoadDefaults {
-    let context = load.context.and_then(|n| u32::try_from(n).ok()).unwrap_or(DEFAULT_CONTEXT);
-    let gpu_share = match (load.backend, load.gpus.layers) {
-        (Backend::Cpu | Backend::Scalar, _) => GpuShare::Nothing,
-        (Backend::Auto, n) => GpuShare::IfFaster(n.map(|n| u32::try_from(n).unwrap_or(u32::MAX))),
-        (Backend::Gpu, None) => GpuShare::Fitting,
-        (Backend::Gpu, Some(n)) => GpuShare::Layers(u32::try_from(n).unwrap_or(u32::MAX)),
-    };
-    LoadDefaults { context, kv: load.kv, gpu_share, gpu_limit: load.gpus.memory }
-}
-
 fn best_run(session: &Session, id: &str, kv: Kv) -> Result<Option<FitMeasured>> {
     Ok(session.model_run(id, &estimate::kv_name(kv))?.map(model_runs::measured))
 }
 
 impl Services {
+    /// Publishes all models, whose estimates have changed.
+    pub(crate) fn publish_entries(&self) {
+        match self.model_entries() {
+            Ok(models) => {
+                models.into_iter().for_each(|model| self.ctx.events.publish(AppEvent::ModelChanged { model }))
+            }
+            // A damaged database must not keep a setting from changing.
+            Err(error) => tracing::warn!(code = error.code(), "new estimates are not shown: {error}"),
+        }
+    }
+
     /// The fit of a library entry, from its stored memory estimate. None: there is none.
     pub(crate) fn entry_fit(
         &self,
@@ -365,8 +419,8 @@ impl Services {
         here: &Machine,
     ) -> Option<Box<ModelFit>> {
         let memory_estimate: MemoryEstimate = serde_json::from_str(memory_estimate?).ok()?;
-        let defaults = self.machine.known().defaults;
-        let run = best_run(&self.store(), id, defaults.kv).ok().flatten();
-        Some(Box::new(estimate::estimate(&memory_estimate, EstimateBasis::Exactly, here, defaults, run)))
+        let asked = self.machine.known().load_of(id);
+        let run = best_run(&self.store(), id, asked.kv).ok().flatten();
+        Some(Box::new(estimate::estimate(&memory_estimate, EstimateBasis::Exactly, here, &asked, run)))
     }
 }

@@ -1,5 +1,6 @@
 //! What is known about this computer, and how models are loaded by default.
 
+use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -19,11 +20,20 @@ pub(crate) struct MachineFacts {
 #[derive(Default)]
 pub(super) struct KnownFacts {
     pub(super) defaults: LoadDefaults,
+    /// Of models that are loaded with settings of their own, by id.
+    pub(super) own: HashMap<String, LoadDefaults>,
     /// The best that is known, for estimates.
     pub(super) speeds: MeasuredSpeeds,
     /// Those of them that were measured while no other program computed.
     pub(super) kept: MeasuredSpeeds,
     pub(super) n_cores: usize,
+}
+
+impl KnownFacts {
+    /// How a model of the library is loaded.
+    pub(super) fn load_of(&self, id: &str) -> LoadDefaults {
+        self.own.get(id).unwrap_or(&self.defaults).clone()
+    }
 }
 
 impl MachineFacts {

@@ -55,6 +55,7 @@ impl App {
         }
         drop(store);
         // Its needs may have changed.
+        self.apply_own_load_defaults()?;
         if let Ok(model) = self.model_get(&args.id) {
             self.ctx().events.publish(AppEvent::ModelChanged { model });
         }

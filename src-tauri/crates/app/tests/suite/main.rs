@@ -6,6 +6,7 @@ mod attachments;
 mod chat_options;
 mod common;
 mod contexts;
+mod draft_models;
 mod embeddings;
 mod exchange;
 mod first_token;

@@ -86,7 +86,7 @@ pub fn fit(global: &Global, file: WeightFile, args: &BenchArgs) -> Result<()> {
         if rates.len() == 1
             && let (Some(before), Some(after)) = (before, memory::used_bytes())
         {
-            let foretold = estimate::memory_at(&sizes, u32::try_from(tokens).unwrap_or(u32::MAX), kv);
+            let foretold = estimate::memory_at(&sizes, None, u32::try_from(tokens).unwrap_or(u32::MAX), kv);
             FitRow::new("memory_bytes", foretold as f64, after.saturating_sub(before) as f64)
                 .show(global.json);
         }

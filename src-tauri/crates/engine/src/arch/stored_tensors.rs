@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use weights::{DType, TensorView, WeightFile};
 
+use super::assistant::clusters_tensor;
 use super::tensor_names::{self, TensorForm};
 use super::{Family, fp8, tensor_missing};
 use crate::error::Result;
@@ -30,7 +31,7 @@ pub struct StoredTensor {
 pub fn stored_tensors(file: &WeightFile, family: Family, spec: &ModelSpec) -> Result<Vec<StoredTensor>> {
     let mut seen = HashSet::new();
     let mut all = Vec::new();
-    for (role, layer, shape) in spec.tensors() {
+    for (role, layer, shape) in spec.tensors().into_iter().chain(clusters_tensor(spec)) {
         let Some((tensor_name, name)) = tensor_names::find(file, family, role, layer) else {
             return Err(tensor_missing(&tensor_names::expected_name(file.container(), family, role, layer)));
         };

@@ -44,6 +44,19 @@ impl MemoryNeeds {
     }
 }
 
+impl std::ops::Add for MemoryNeeds {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            weights: self.weights + other.weights,
+            context: self.context + other.context,
+            activations: self.activations + other.activations,
+            vocabulary: self.vocabulary + other.vocabulary,
+        }
+    }
+}
+
 /// Rows, pages and states that a model is loaded with.
 pub(super) struct MemoryPlan {
     pub geometry: Geometry,

@@ -34,7 +34,7 @@ pub fn share(
     total: u64,
     n_ctx: usize,
     here: &MachineFacts,
-    asked: LoadDefaults,
+    asked: &LoadDefaults,
 ) -> Option<FitGpu> {
     let gpu = here.gpu.as_ref()?;
     let all = Some(memory_estimate.layer_weights.len()).filter(|n| *n > 0);
@@ -111,7 +111,7 @@ mod tests {
         let gpu = Some(TargetGpu { name: "Card X".into(), memory_bytes });
         let here = MachineFacts { free_bytes: Some(free), total_bytes: Some(2 * free), speeds, gpu };
         let asked = LoadDefaults { context: 8192, gpu_share, ..LoadDefaults::default() };
-        estimate(&memory_estimate(), EstimateBasis::Exactly, &here, asked, None)
+        estimate(&memory_estimate(), EstimateBasis::Exactly, &here, &asked, None)
     }
 
     #[test]

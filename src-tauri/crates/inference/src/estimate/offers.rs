@@ -166,7 +166,7 @@ mod tests {
             };
             let of = |facts| {
                 let asked = LoadDefaults { context: 4096, ..LoadDefaults::default() };
-                estimate(&published(facts), EstimateBasis::About, &here, asked, None)
+                estimate(&published(facts), EstimateBasis::About, &here, &asked, None)
             };
             let all = facts().unwrap().iter().map(|(id, facts)| (id.as_str(), facts, of(facts)));
             let (id, fit) = best(all).unwrap();
@@ -194,7 +194,7 @@ mod tests {
     fn suggested(here: MachineFacts, kept: &MeasuredSpeeds, n_cores: usize) -> Vec<(ChoiceKind, String)> {
         let here = steady(here, kept, n_cores);
         let asked = LoadDefaults { context: 4096, ..LoadDefaults::default() };
-        let fit = |facts: &FitFacts| estimate(&published(facts), EstimateBasis::About, &here, asked, None);
+        let fit = |facts: &FitFacts| estimate(&published(facts), EstimateBasis::About, &here, &asked, None);
         let offer = |(id, facts): (&String, &FitFacts)| OfferFit {
             id: id.clone(),
             facts: facts.clone(),

@@ -39,7 +39,7 @@ fn verdicts_follow_memory_then_speed() {
         ("llama-3.2-1b", "q4_k_m", 0, 20.0, 1, WontFit),
     ] {
         let fit =
-            estimate(&sizes(name, mix), EstimateBasis::Exactly, &here(free, gb_s), asked(context), None);
+            estimate(&sizes(name, mix), EstimateBasis::Exactly, &here(free, gb_s), &asked(context), None);
         assert_eq!(fit.verdict, expected, "{name} in {free}: {}", fit.reason);
         assert_eq!(fit.needs.total > free, expected == WontFit);
         assert!(fit.longest_context.is_none_or(|n| (n >= context) == (expected != WontFit)), "{fit:?}");
@@ -52,7 +52,7 @@ fn numbers_of_a_known_model() {
         &sizes("llama-3.1-8b", "q4_k_m"),
         EstimateBasis::Exactly,
         &here(16 * GB, 40.0),
-        asked(8192),
+        &asked(8192),
         None,
     );
     assert!((fit.needs.weights / 1_000_000).abs_diff(4921) < 60, "{fit:?}");
@@ -67,7 +67,7 @@ fn numbers_of_a_known_model() {
         &sizes("gemma-3-1b", "q8_0"),
         EstimateBasis::Exactly,
         &here(16 * GB, 40.0),
-        asked(99_999),
+        &asked(99_999),
         None,
     );
     assert_eq!((fit.context, fit.longest_context), (32_768, Some(32_768)));
@@ -106,7 +106,7 @@ fn f13_a_refusal_says_what_would_fit() {
         &sizes("llama-3.1-8b", "q4_k_m"),
         EstimateBasis::Exactly,
         &here(7 * GB, 40.0),
-        asked(65_536),
+        &asked(65_536),
         None,
     );
     let n = long.longest_context.unwrap();
@@ -115,12 +115,12 @@ fn f13_a_refusal_says_what_would_fit() {
         &sizes("llama-3.1-8b", "q4_k_m"),
         EstimateBasis::Exactly,
         &here(7 * GB, 40.0),
-        asked(n),
+        &asked(n),
         None,
     );
     assert_ne!(short.verdict, FitVerdict::WontFit);
     let none =
-        estimate(&sizes("llama-3.1-8b", "q4_k_m"), EstimateBasis::Exactly, &here(GB, 40.0), asked(64), None);
+        estimate(&sizes("llama-3.1-8b", "q4_k_m"), EstimateBasis::Exactly, &here(GB, 40.0), &asked(64), None);
     assert_eq!(none.longest_context, None);
     assert!(none.reason.ends_with("Choose a smaller one."), "{}", none.reason);
 }
@@ -128,7 +128,7 @@ fn f13_a_refusal_says_what_would_fit() {
 #[test]
 fn what_is_not_known_is_not_claimed() {
     let sizes = sizes("llama-3.2-1b", "q8_0");
-    let fit = estimate(&sizes, EstimateBasis::About, &MachineFacts::default(), asked(4096), None);
+    let fit = estimate(&sizes, EstimateBasis::About, &MachineFacts::default(), &asked(4096), None);
     assert_eq!((fit.verdict, fit.exact, fit.tok_s), (FitVerdict::RunsWell, false, None));
     assert_eq!((fit.free_bytes, fit.longest_context), (None, Some(131_072)));
 }
@@ -144,8 +144,9 @@ fn a_run_corrects_the_next_estimate() {
         tokens: 100,
         at_ms: 0,
     };
-    let with =
-        |run| estimate(&sizes, EstimateBasis::Exactly, &here(16 * GB, 40.0), asked(4096), run).tok_s.unwrap();
+    let with = |run| {
+        estimate(&sizes, EstimateBasis::Exactly, &here(16 * GB, 40.0), &asked(4096), run).tok_s.unwrap()
+    };
     let plain = with(None);
     for (measured, expected) in [(20.0, plain), (22.0, plain * 1.1), (16.0, plain * 0.8), (2.0, plain)] {
         assert!((with(Some(run(measured))) - expected).abs() < 0.11, "{measured}");
@@ -169,7 +170,7 @@ fn published_facts_come_near_the_file() {
             context_length: Some(65_536),
         };
         let of = |sizes: &MemoryEstimate| {
-            estimate(sizes, EstimateBasis::About, &here(64 * GB, 40.0), asked(8192), None)
+            estimate(sizes, EstimateBasis::About, &here(64 * GB, 40.0), &asked(8192), None)
         };
         let (about, exact) = (of(&published(&facts)), of(&exact));
         let off = |a: f64, b: f64| (a / b - 1.0).abs();
@@ -178,6 +179,28 @@ fn published_facts_come_near_the_file() {
         assert!(memory < 0.15 && speed < 0.25, "{name}: memory off by {memory:.2}, speed by {speed:.2}");
     }
     let nothing =
-        estimate(&published(&FitFacts::default()), EstimateBasis::About, &here(GB, 40.0), asked(64), None);
+        estimate(&published(&FitFacts::default()), EstimateBasis::About, &here(GB, 40.0), &asked(64), None);
     assert_eq!(nothing.needs.weights, 0);
+}
+
+#[test]
+fn what_drafts_counts_and_is_not_read_for_each_token() {
+    let (target, draft) = (sizes("llama-3.1-8b", "q4_k_m"), sizes("llama-3.2-1b", "q4_k_m"));
+    let with = |draft: Option<DraftEstimate>| {
+        let asked = LoadDefaults { draft, ..asked(8192) };
+        estimate(&target, EstimateBasis::Exactly, &here(7 * GB, 40.0), &asked, None)
+    };
+    let (plain, alone) =
+        (with(None), estimate(&draft, EstimateBasis::Exactly, &here(7 * GB, 40.0), &asked(8192), None));
+    let beside = with(Some(DraftEstimate::new("llama", draft.clone())));
+    assert_eq!(beside.needs.total, plain.needs.total + alone.needs.total);
+    assert_eq!((plain.verdict, beside.verdict), (FitVerdict::RunsWell, FitVerdict::WontFit));
+    assert!(beside.longest_context < plain.longest_context, "{:?}", beside.longest_context);
+    assert_eq!(beside.tok_s, plain.tok_s);
+    // an assistant has no context: it attends to the keys and values of its target
+    let assisted = with(Some(DraftEstimate::new("gemma4-assistant", draft.clone())));
+    assert_eq!(assisted.needs.total, plain.needs.total + draft.weights);
+    assert_eq!((assisted.needs.context, assisted.tok_s), (plain.needs.context, plain.tok_s));
+    let of_draft = Some(DraftEstimate::new("llama", draft));
+    assert_eq!(memory_at(&target, of_draft.as_ref(), 8192, Kv::F16), beside.needs.total);
 }

@@ -21,6 +21,7 @@ use weights::WeightFile;
 
 use super::Recall;
 use crate::engine_types;
+use crate::estimate::DraftEstimate;
 use contract::protocol::Backend;
 use contract::{CpuRequest, Error, ErrorKind, GpuRequest, GpuSpread, Result};
 
@@ -103,7 +104,7 @@ impl GpuPlanner<'_> {
         let (record, keys) = (self.record(), choice.keys());
         options.gpu_cache = record.notebook(self.io, self.asked.cache.as_deref(), keys.clone());
         options.gpu_verification = self.check();
-        let parts = self.parts(&choice, &MemoryEstimate::of(file)?, options);
+        let parts = self.parts(&choice, &sizes_with_assistant(file, options)?, options);
         let notice = choice.notice.clone().or_else(|| parts.notice(&choice));
         parts.apply(options);
         let is_marked = self.folder.is_some() && !keys.iter().all(|key| record.is_proven(key));
@@ -294,6 +295,13 @@ impl GpuPlanner<'_> {
             tracing::warn!("what was found of graphics gpus is not kept: {error}");
         }
     }
+}
+
+/// The sizes of a model with the assistant that it is loaded with: a GPU holds both.
+fn sizes_with_assistant(file: &WeightFile, options: &LoadOptions) -> Result<MemoryEstimate> {
+    let sizes = MemoryEstimate::of(file)?;
+    let draft = options.assistant.as_ref().map(|assistant| DraftEstimate::of(&assistant.0)).transpose()?;
+    Ok(DraftEstimate::with_target(draft.as_ref(), &sizes).into_owned())
 }
 
 impl Choice {

@@ -9,7 +9,8 @@ use engine::memory_estimate::MemoryEstimate;
 
 use super::model::LoadedModel;
 use super::{WaitingTurn, Worker, guarded};
-use crate::{engine_types, starter};
+use crate::estimate::{self, DraftEstimate};
+use crate::{model_file, starter};
 use contract::protocol::{GenerateRequest, LoadSpec, LoadState, ModelRef, Step, TurnResult};
 use contract::settings::DEFAULT_CONTEXT;
 use contract::types::ErrorAction;
@@ -273,14 +274,16 @@ impl Worker<'_> {
     }
 }
 
-/// Bytes that a model takes with one context. What can't be opened takes none: loading says why.
+/// Bytes that a model takes with one context, and with what drafts for it. What can't be opened takes none: loading says
+/// why.
 fn need_of(model: &ModelRef, load: &LoadSpec) -> u64 {
-    let memory_estimate = guarded(|| Ok(MemoryEstimate::of(&crate::model_file::open(&model.location)?)?));
+    let memory_estimate = guarded(|| Ok(MemoryEstimate::of(&model_file::open(&model.location)?)?));
+    let of_draft = |draft: &ModelRef| guarded(|| DraftEstimate::of(&model_file::open(&draft.location)?)).ok();
+    let draft = load.draft.as_ref().and_then(of_draft);
     let context = load.context.unwrap_or(DEFAULT_CONTEXT as usize);
     let needs = memory_estimate.map_or(0, |memory_estimate| {
-        memory_estimate
-            .needs(context.min(memory_estimate.context_length), engine_types::kv_precision(load.kv))
-            .total()
+        let tokens = u32::try_from(context.min(memory_estimate.context_length)).unwrap_or(u32::MAX);
+        estimate::memory_at(&memory_estimate, draft.as_ref(), tokens, load.kv)
     });
     load.memory.map_or(needs, |most| needs.min(most))
 }

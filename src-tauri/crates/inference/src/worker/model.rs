@@ -37,12 +37,13 @@ use contract::protocol::{
     ModelKv, ModelRef, PrefetchRequest, Prompt, Step,
 };
 use contract::{Error, Result, Speculation};
-use draft_file::{DraftFile, load_or_without_assistant, scheduler_with_draft};
+use draft_file::{DraftFile, MemoryShares, load_or_without_assistant, scheduler_with_draft};
 use images::VisionSettings;
 use platform::calendar;
 use profiling::Profiling;
 use prompt::context_fit::{Fit, Fitting, Why};
 use prompt::render::{Vocabulary, no_vocabulary};
+use weights::WeightFile;
 
 /// Maximum idle contexts; further ones are restored from files.
 const MAX_IDLE: usize = 16;
@@ -98,7 +99,8 @@ fn backend(reference: &ModelRef, load: &LoadSpec) -> Backend {
 }
 
 /// Options from the load request; processor and GPUs are added later.
-fn options(load: &LoadSpec, file_bytes: u64) -> LoadOptions {
+fn options(load: &LoadSpec, file: &WeightFile, draft: Option<&DraftFile>) -> LoadOptions {
+    let file_bytes = file.len_bytes() + draft.map_or(0, DraftFile::len_bytes);
     LoadOptions {
         devices: devices(load),
         resident: memory_budget::budget(load.resident, file_bytes),
@@ -116,6 +118,7 @@ fn options(load: &LoadSpec, file_bytes: u64) -> LoadOptions {
         draft_block: if load.draft_block { DraftBlockUse::IfPossible } else { DraftBlockUse::Off },
         kv_bytes: Some(memory_budget::for_contexts(load.context_bytes, file_bytes)),
         memory: load.memory.or_else(platform::memory::free_bytes),
+        assistant: draft.and_then(DraftFile::assistant),
         ..LoadOptions::default()
     }
 }
@@ -139,8 +142,9 @@ impl LoadedModel {
         let draft = DraftFile::open(&load)?;
         let file = on_load::open_shared(&RealIo, location, quantize, load.machine.threads, &mut making)?;
         let mut progress = |fraction: f32| progress(from + (1.0 - from) * fraction);
-        let assistant = draft.as_ref().and_then(DraftFile::assistant);
-        let mut options = LoadOptions { gpu_health, assistant, ..options(&load, file.len_bytes()) };
+        let mut options = LoadOptions { gpu_health, ..options(&load, &file, draft.as_ref()) };
+        let shares = MemoryShares::new(draft.as_ref(), &file, &options)?;
+        options.memory = shares.target;
         let machine = match load.backend {
             Backend::Auto | Backend::Cpu | Backend::Gpu => {
                 let machine = machine::prepare(&RealIo, clock, &load.machine, Recall::Remember)?;
@@ -156,11 +160,11 @@ impl LoadedModel {
         };
         let (loaded, unused_assistant) = load_or_without_assistant(&mut options, &mut loads);
         cards.keep(&placed, loaded.is_ok());
-        let (mut model, vision) = loaded?;
+        let (mut model, vision) = loaded.map_err(|error| shares.explain(error))?;
         model.check_generates()?;
         model.adapt(&load.lora)?;
         model.set_interrupt(interrupt.clone());
-        let scheduler = scheduler_with_draft(draft, options, &model)?;
+        let scheduler = scheduler_with_draft(draft, shares, options, &model)?;
         let notices = machine
             .into_iter()
             .chain(placed.notice.clone())
