@@ -2,6 +2,8 @@
 //!
 //! Tokens are the same ids, prompts end in the logits of their last token only, a first repetition is not counted.
 
+#[path = "llama/divergence.rs"]
+mod divergence;
 #[path = "llama/image.rs"]
 mod image;
 mod options;
@@ -28,6 +30,9 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<(), String> {
+    if let Some(base) = &options.against {
+        return divergence(options, base);
+    }
     let mut runner = Runner::load(options)?;
     if options.first_token {
         let (id, text) = runner.first_token(SHORT_PROMPT)?;
@@ -51,6 +56,18 @@ fn run(options: &Options) -> Result<(), String> {
             decode(&mut runner, options, depth)?;
         }
     }
+    Ok(())
+}
+
+/// What quantized products cost on a text.
+fn divergence(options: &Options, base: &str) -> Result<(), String> {
+    let text = std::fs::read_to_string(&options.text)
+        .map_err(|error| format!("the text {}: {error}", options.text))?;
+    let divergence::Divergence { n_tokens, mean_kl, top1_agreement } =
+        divergence::measure(options, base, &text)?;
+    println!(
+        r#"{{"engine":"llama.cpp","test":"divergence","tokens":{n_tokens},"mean_kl":{mean_kl},"top1_agreement":{top1_agreement}}}"#
+    );
     Ok(())
 }
 

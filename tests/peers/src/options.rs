@@ -1,6 +1,7 @@
 //! The command line that the peers share, and the tokens that they are given.
 
 /// What is measured, and in which settings.
+#[derive(Clone)]
 pub struct Options {
     pub model: String,
     pub n_threads: i32,
@@ -25,6 +26,10 @@ pub struct Options {
     pub mmproj: Option<String>,
     /// Pixels: width and height.
     pub image_size: (u32, u32),
+    /// A file of the same model: the divergence from its logits on `text` is measured, and nothing else.
+    pub against: Option<String>,
+    /// The file of a text.
+    pub text: String,
     /// Only load, and answer a short prompt with one token.
     pub first_token: bool,
 }
@@ -48,7 +53,7 @@ impl Kv {
 
 const USAGE: &str = "peer-NAME --model F [--threads 2] [--prompt 512] [--gen 64] [--depth 0,4096] [--repeat 1] \
                      [--kv f16|q8_0|q4_0] [--ctx 0] [--no-repack] [--no-mmap] [--no-flash] [--time-depth] [--keep F] \
-                     [--first-token] [--mmproj F [--image-size 1024x768]]";
+                     [--first-token] [--against F --text F] [--mmproj F [--image-size 1024x768]]";
 
 impl Options {
     pub fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self, String> {
@@ -68,6 +73,8 @@ impl Options {
             kept: None,
             mmproj: None,
             image_size: (1024, 768),
+            against: None,
+            text: String::new(),
             first_token: false,
         };
         while let Some(name) = arguments.next() {
@@ -88,6 +95,8 @@ impl Options {
                 "--time-depth" => options.time_depth = true,
                 "--mmproj" => options.mmproj = Some(value()?),
                 "--image-size" => options.image_size = size(&value()?)?,
+                "--against" => options.against = Some(value()?),
+                "--text" => options.text = value()?,
                 "--first-token" => options.first_token = true,
                 _ => return Err(format!("{name} is no option. {USAGE}")),
             }

@@ -193,8 +193,8 @@ impl Runner {
         done
     }
 
-    /// The likeliest token after `text`, and its bytes.
-    pub fn first_token(&mut self, text: &str) -> Result<(sys::llama_token, Vec<u8>), String> {
+    /// The ids of `text`, with what the model wants around it if `add_special`. Control tokens are read as text.
+    pub fn tokenize(&self, text: &str, add_special: bool) -> Result<Vec<u32>, String> {
         let mut ids = vec![0; text.len() + 8];
         // SAFETY: the lengths are those of the buffers.
         let n = unsafe {
@@ -204,12 +204,48 @@ impl Runner {
                 text.len() as i32,
                 ids.as_mut_ptr(),
                 ids.len() as i32,
-                true,
+                add_special,
                 false,
             )
         };
-        let n = usize::try_from(n).map_err(|_| "llama.cpp cannot tokenize the prompt")?;
-        let ids: Vec<u32> = ids[..n].iter().map(|&id| id.cast_unsigned()).collect();
+        let n = usize::try_from(n).map_err(|_| "llama.cpp cannot tokenize the text")?;
+        Ok(ids[..n].iter().map(|&id| id.cast_unsigned()).collect())
+    }
+
+    /// The logits of each token in a new sequence: (tokens, n_vocab).
+    pub fn all_logits(&mut self, tokens: &[u32]) -> Result<Vec<f32>, String> {
+        self.deepen(0)?;
+        let n_tokens = i32::try_from(tokens.len()).map_err(|_| "the window is too long")?;
+        // SAFETY: the batch has room for `n_tokens`, each in one sequence, and is freed once; rows that were asked for
+        // have `n_vocab` logits until the next call.
+        unsafe {
+            let mut batch = sys::llama_batch_init(n_tokens, 0, 1);
+            for (at, &id) in tokens.iter().enumerate() {
+                *batch.token.add(at) = id.cast_signed();
+                *batch.pos.add(at) = at as sys::llama_pos;
+                *batch.n_seq_id.add(at) = 1;
+                **batch.seq_id.add(at) = SEQUENCE;
+                *batch.logits.add(at) = 1;
+            }
+            batch.n_tokens = n_tokens;
+            let status = sys::llama_decode(self.context, batch);
+            sys::llama_batch_free(batch);
+            if status != 0 {
+                return Err(format!("llama.cpp fails to decode: {status}"));
+            }
+            self.synchronize();
+            self.depth = tokens.len();
+            let logits = sys::llama_get_logits(self.context);
+            if logits.is_null() {
+                return Err("llama.cpp has no logits".into());
+            }
+            Ok(std::slice::from_raw_parts(logits, tokens.len() * self.n_vocab).to_vec())
+        }
+    }
+
+    /// The likeliest token after `text`, and its bytes.
+    pub fn first_token(&mut self, text: &str) -> Result<(sys::llama_token, Vec<u8>), String> {
+        let ids = self.tokenize(text, true)?;
         self.decode(&ids)?;
         // SAFETY: logits of the last token were asked for: (n_vocab).
         let logits = unsafe {
