@@ -1,5 +1,5 @@
-//! How far llama.cpp's logits of a quantized file are from those of another file on the same text, by the method of
-//! `nook perplexity`: windows that overlap by half, and every token scored once.
+//! The divergence of llama.cpp's logits for a quantized file from those for another file of the same model.
+//! By the method of `nook perplexity`: windows overlap by half, and every token is scored once.
 
 use crate::options::Options;
 use crate::runner::Runner;
