@@ -21,6 +21,10 @@ impl App {
     }
 
     pub fn model_get(&self, id: &str) -> Result<ModelEntry> {
+        // Every request asks for one: the others are described only where that is needed.
+        if let Some(entry) = self.services().own_entry(id)? {
+            return Ok(entry);
+        }
         let entries = self.models_list()?;
         let is_known = entries.iter().any(|entry| entry.id == id);
         let row =
@@ -180,6 +184,15 @@ impl Services {
         entries.extend(self.tuned_entries(&entries)?);
         entries.extend(self.ctx.backends.endpoints.model_entries()?);
         Ok(entries)
+    }
+
+    /// Describes the starter or a file of the library, by its id.
+    fn own_entry(&self, id: &str) -> Result<Option<ModelEntry>> {
+        if id == STARTER_ID {
+            return self.starter_entry(&self.here()).map(Some);
+        }
+        let row = self.store().models()?.into_iter().find(|row| row.id == id);
+        Ok(row.map(|row| self.entry(row, &self.here())))
     }
 
     fn starter_entry(&self, here: &Machine) -> Result<ModelEntry> {
