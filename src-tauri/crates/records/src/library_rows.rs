@@ -104,7 +104,7 @@ pub fn only_drafts(row: &ModelRow) -> bool {
     engine::arch::only_drafts(&row.architecture)
 }
 
-/// By what is kept of a model's sizes.
+/// Returns whether a model computes embeddings, by its stored sizes.
 fn embeds(sizes: &str) -> bool {
     serde_json::from_str(sizes).is_ok_and(|sizes: ModelSizes| sizes.embeds)
 }

@@ -5,6 +5,7 @@
 
 use std::ffi::{CString, c_char, c_void};
 use std::ptr;
+use std::sync::Once;
 
 use llama_cpp_sys_2 as sys;
 
@@ -15,6 +16,9 @@ pub const BATCH: usize = 2048;
 /// Tokens that one pass computes: llama.cpp's own default.
 const MICRO_BATCH: u32 = 512;
 const SEQUENCE: sys::llama_seq_id = 0;
+
+/// Started with the first model of the process.
+static BACKEND: Once = Once::new();
 
 pub struct Runner {
     threads: *mut sys::ggml_threadpool,
@@ -32,14 +36,14 @@ impl Runner {
         let path =
             CString::new(options.model.as_str()).map_err(|_| "the path holds a zero byte".to_owned())?;
         let loud = std::env::var_os("PEER_VERBOSE").is_some();
-        // SAFETY: a callback without state; the backend is started once, before anything else.
-        unsafe {
+        // SAFETY: a callback without state; the backend is started once, before any model.
+        BACKEND.call_once(|| unsafe {
             if !loud {
                 sys::llama_log_set(Some(silent), ptr::null_mut());
                 sys::mtmd_log_set(Some(silent), ptr::null_mut());
             }
             sys::llama_backend_init();
-        }
+        });
         // SAFETY: the parameters are llama.cpp's own with plain fields changed; the path outlives the call.
         let model = unsafe {
             let mut params = sys::llama_model_default_params();

@@ -202,7 +202,8 @@ impl App {
         Ok(())
     }
 
-    /// Of models with settings of their own, by id. What keeps one from loading is said then.
+    /// Returns how each model with its own settings is loaded, by id. Leaves out models that can't be loaded with them:
+    /// loading reports why.
     fn own_load_defaults(&self) -> Result<HashMap<String, LoadDefaults>> {
         let rows = self.store().models()?;
         let mut own = HashMap::new();
