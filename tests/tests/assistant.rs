@@ -193,3 +193,28 @@ fn nook_drafts_with_an_assistant_that_is_named_as_draft_model() {
         assert_eq!((code, &alone["code"]), (3, &json!("model.drafts_only")));
     }
 }
+
+/// The setting is for all models; that of a flag is for this one.
+#[test]
+fn a_draft_model_of_the_settings_that_cannot_draft_is_left_out_with_a_notice() {
+    let home = Home::new();
+    let [target, assistant] = ["families", "assistants"].map(|group| with_tokenizer(&home, group, "gemma4"));
+    let asked = |draft: &str| {
+        home.json(&["settings", "set", "draft_model", draft]);
+        let args = ["run", "--model", "starter", "--raw", "--prompt", "hello", "--max-tokens", "4", "--json"];
+        let ran = home.command(&args).output().unwrap();
+        let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+        assert!(ran.status.success(), "{draft}: {said}");
+        said.contains("loaded without the draft model: ").then_some(said)
+    };
+    let add = |folder: &str| home.json(&["models", "add", folder])["id"].as_str().unwrap().to_owned();
+    home.json(&["settings", "set", "speculation", "draft"]);
+    let other_vocabulary = asked(&add(&target)).expect("it has other tokens");
+    assert!(other_vocabulary.contains("different vocabulary"), "{other_vocabulary}");
+    let id = add(&assistant);
+    let of_another = asked(&id).expect("it is the assistant of another model");
+    assert!(of_another.contains("cannot draft for this"), "{of_another}");
+    std::fs::remove_file(std::path::Path::new(&assistant).join("model.safetensors")).unwrap();
+    assert!(asked(&id).is_some(), "its file is gone");
+    assert_eq!(asked("starter"), None, "a model does not draft for itself");
+}

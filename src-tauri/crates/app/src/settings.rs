@@ -290,7 +290,9 @@ impl App {
 
     /// As the settings say, and over them what is kept for this model alone. `model` is a library id or a path.
     pub(crate) fn load_spec_of(&self, model: &str) -> Result<LoadSpec> {
-        let settings = PerModelSettings::new(self.ctx().settings.clone(), self.model_overrides(model)?);
+        let own = self.model_overrides(model)?;
+        let own_draft = own.contains_key("draft_model");
+        let settings = PerModelSettings::new(self.ctx().settings.clone(), own);
         let (overrides, dirs) = (self.ctx().settings.overrides(), self.dirs());
         let after = settings.kv_aging_after()?.and_then(to_usize).unwrap_or(KvAging::DEFAULT_AFTER_TOKENS);
         let requantize = match settings.kv_aging()?.as_str() {
@@ -331,7 +333,8 @@ impl App {
             small_pages: !settings.large_pages()?,
             lora: self.adapters_of(model)?,
             mmproj: overrides.mmproj.clone(),
-            draft: self.draft_model(&settings.draft_model()?)?,
+            draft: self.draft_model(model, &settings.draft_model()?)?,
+            draft_required: overrides.draft_model.is_some() || own_draft,
             draft_block: self.speculate()? == Speculate::Lookup,
             quantize: overrides
                 .quantize
@@ -373,13 +376,17 @@ impl App {
         })
     }
 
-    fn draft_model(&self, stored: &str) -> Result<Option<ModelRef>> {
+    /// The draft model of a model. None: there is none to draft with; a model drafts for itself only where a flag says so.
+    fn draft_model(&self, model: &str, stored: &str) -> Result<Option<ModelRef>> {
         match self.speculate()? {
             Speculate::Off | Speculate::Lookup => return Ok(None),
             Speculate::Draft => {}
         }
         let overrides = self.ctx().settings.overrides();
         let id = overrides.draft_model.as_deref().unwrap_or(stored);
+        if id == model && overrides.draft_model.is_none() {
+            return Ok(None);
+        }
         if id.is_empty() {
             return Err(Error::input(
                 "setting.draft_model",
@@ -387,9 +394,15 @@ impl App {
                 "Choose one under \"Smaller model that source\" or by --draft-model, or let source come from the text.",
             ));
         }
-        match self.responder(id)? {
-            Responder::Local(reference) => Ok(Some(reference)),
-            Responder::Remote(reference) => Err(inference::model_file::not_here(&reference.id)),
+        match self.responder(id) {
+            Ok(Responder::Local(reference)) => Ok(Some(reference)),
+            // As with the default model, a setting may name a model that was removed since.
+            Err(error) if overrides.draft_model.is_none() => {
+                tracing::info!(code = error.code(), "no draft model: {error}");
+                Ok(None)
+            }
+            Err(error) => Err(error),
+            Ok(Responder::Remote(reference)) => Err(inference::model_file::not_here(&reference.id)),
         }
     }
 

@@ -30,7 +30,7 @@ mod tensor_names;
 mod tests;
 
 pub(crate) use assistant::{assistant_tensors, cluster_tokens};
-pub use assistant::{is_assistant, only_drafts};
+pub use assistant::{drafts_for, is_assistant, only_drafts};
 pub use chat::built_in_template;
 pub use hparams::{ContextFit, GgufNotes, HParams};
 pub use rope_sections::RopeSections;
@@ -85,9 +85,14 @@ pub trait Architecture: Sync {
         None
     }
 
+    /// Returns the GGUF name of the family that the family's models draft for, where they do nothing else.
+    fn drafts_for(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Returns whether the family's models only draft for others.
     fn only_drafts(&self) -> bool {
-        false
+        self.drafts_for().is_some()
     }
 
     /// Returns whether the family can be fine-tuned.

@@ -202,13 +202,14 @@ impl App {
         Ok(())
     }
 
-    /// Returns how each model with its own settings is loaded, by id. Leaves out models that can't be loaded with them:
-    /// loading reports why.
+    /// Returns how each model is loaded that has its own settings, or drafts for the others, by id. Leaves out models that
+    /// can't be loaded with them: loading reports why.
     fn own_load_defaults(&self) -> Result<HashMap<String, LoadDefaults>> {
         let rows = self.store().models()?;
+        let draft = self.load_spec_of(ANY).ok().and_then(|load| load.draft).map(|draft| draft.id);
         let mut own = HashMap::new();
         for id in rows.into_iter().map(|row| row.id).chain([STARTER_ID.to_owned()]) {
-            if !self.model_overrides(&id)?.is_empty()
+            if (draft.as_ref() == Some(&id) || !self.model_overrides(&id)?.is_empty())
                 && let Ok(load) = self.load_spec_of(&id)
             {
                 own.insert(id, self.load_defaults(&load));

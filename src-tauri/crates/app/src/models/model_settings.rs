@@ -8,6 +8,7 @@ use contract::protocol::WorkerRequest;
 use contract::settings::{self, Setting};
 use contract::types::{AppEvent, ModelSettingArgs, SettingKind, SettingRow};
 use contract::{Error, Result};
+use engine::arch;
 
 /// What an empty field means here, for settings that may be absent.
 const AS_FOR_ALL: &str = "use default setting";
@@ -26,7 +27,27 @@ impl App {
     pub fn model_settings(&self, model: &str) -> Result<Vec<SettingRow>> {
         self.responder(model)?;
         let own = self.model_overrides(model)?;
-        at_load().map(|setting| self.own_row(setting, &own)).collect()
+        let mut rows = at_load().map(|setting| self.own_row(setting, &own)).collect::<Result<Vec<_>>>()?;
+        if let Some(row) = rows.iter_mut().find(|row| row.key == "draft_model") {
+            self.keep_draft_models_for(model, row)?;
+        }
+        Ok(rows)
+    }
+
+    /// Takes from a row of draft models those that cannot draft for a model: itself, and assistants of other models. One
+    /// that is selected stays.
+    fn keep_draft_models_for(&self, model: &str, row: &mut SettingRow) -> Result<()> {
+        let entries = self.models_list()?;
+        let Some(target) = entries.iter().find(|entry| entry.id == model) else { return Ok(()) };
+        let suits = |id: &str| {
+            let drafts = entries.iter().find(|entry| entry.id == id);
+            let only_for = drafts.and_then(|entry| arch::drafts_for(&entry.architecture));
+            id != model && only_for.is_none_or(|architecture| architecture == target.architecture)
+        };
+        if let SettingKind::Choice { options } = &mut row.kind {
+            options.retain(|option| row.value == option.value.as_str() || suits(&option.value));
+        }
+        Ok(())
     }
 
     /// Null: as the settings say for all. Errors name the range.

@@ -31,7 +31,11 @@ fn entry(app: &App, id: &str) -> ModelEntry {
 }
 
 fn offered(app: &App, key: &str) -> Vec<String> {
-    match app.settings_get(key).unwrap().kind {
+    options(app.settings_get(key).unwrap().kind)
+}
+
+fn options(kind: SettingKind) -> Vec<String> {
+    match kind {
         SettingKind::Choice { options } => options.into_iter().map(|it| it.value).collect(),
         other => panic!("{other:?}"),
     }
@@ -59,6 +63,24 @@ fn assistants_are_offered_as_draft_models_alone() {
         assert!(error.message().contains("assistant") && !error.remedy().is_empty(), "{error:?}");
     }
     app.settings_set("draft_model", &json!("assistant")).unwrap();
+    let offered_to = |model: &str| {
+        let row =
+            app.model_settings(model).unwrap().into_iter().find(|row| row.key == "draft_model").unwrap();
+        sorted(options(row.kind))
+    };
+    assert_eq!(
+        offered_to("target"),
+        ["", "assistant", "small", "starter"],
+        "a model does not draft for itself"
+    );
+    let own = |value: Value| {
+        let key = "draft_model".to_owned();
+        app.model_setting_set(&ModelSettingArgs { id: "small".into(), key, value }).unwrap();
+    };
+    own(json!("starter"));
+    assert_eq!(offered_to("small"), ["", "starter", "target"], "the assistant is another model's");
+    own(json!("assistant"));
+    assert_eq!(offered_to("small"), ["", "assistant", "starter", "target"], "what is selected stays");
 }
 
 /// What the list and the request of a model's fit say.
@@ -87,7 +109,7 @@ fn the_memory_estimate_counts_what_drafts() {
     let beside = needs(&app, "target");
     assert_eq!(beside.total, target.total + small.total);
     assert_eq!(beside.context, target.context + small.context);
-    assert_eq!(needs(&app, "small").total, 2 * small.total, "it would be loaded twice");
+    assert_eq!(needs(&app, "small"), small, "a model does not draft for itself");
 
     // of one model alone
     let own = |key: &str, value: Value| {
@@ -95,7 +117,7 @@ fn the_memory_estimate_counts_what_drafts() {
     };
     own("draft_model", json!("assistant"));
     assert_eq!(needs(&app, "target"), expected);
-    assert_eq!(needs(&app, "small").total, 2 * small.total);
+    assert_eq!(needs(&app, "small"), small);
     own("context", json!(64));
     assert!(needs(&app, "target").context < target.context);
     own("context", Value::Null);

@@ -55,6 +55,9 @@ pub struct LoadSpec {
     /// The draft model for speculative decoding.
     #[serde(default)]
     pub draft: Option<ModelRef>,
+    /// Fails where the draft model cannot draft for this model. Otherwise the model is loaded without it, with a notice.
+    #[serde(default)]
+    pub draft_required: bool,
     /// Loads the model's own draft block, if it has one.
     #[serde(default)]
     pub draft_block: bool,

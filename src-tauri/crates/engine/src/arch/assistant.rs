@@ -13,7 +13,12 @@ pub fn is_assistant(file: &WeightFile) -> bool {
 
 /// Returns whether models of an architecture only draft for others. `architecture`: the name that GGUF has for it.
 pub fn only_drafts(architecture: &str) -> bool {
-    super::ARCHITECTURES.iter().any(|family| family.only_drafts() && family.gguf_name() == architecture)
+    drafts_for(architecture).is_some()
+}
+
+/// Returns the architecture that models of `architecture` draft for, where they do nothing else. Both are GGUF's names.
+pub fn drafts_for(architecture: &str) -> Option<&'static str> {
+    super::ARCHITECTURES.iter().find(|family| family.gguf_name() == architecture)?.drafts_for()
 }
 
 /// Returns the matrix of an assistant's token clusters. `None` without clusters.

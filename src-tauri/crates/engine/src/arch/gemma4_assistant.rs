@@ -54,8 +54,8 @@ impl Architecture for Gemma4Assistant {
         }
     }
 
-    fn only_drafts(&self) -> bool {
-        true
+    fn drafts_for(&self) -> Option<&'static str> {
+        Some("gemma4")
     }
 }
 

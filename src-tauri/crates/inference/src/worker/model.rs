@@ -139,7 +139,8 @@ impl LoadedModel {
             true
         };
         let (location, quantize) = (&reference.location, load.quantize.as_ref());
-        let draft = DraftFile::open(&load)?;
+        let mut draft_left_out = None;
+        let draft = DraftFile::open(&load, &mut draft_left_out)?;
         let file = on_load::open_shared(&RealIo, location, quantize, load.machine.threads, &mut making)?;
         let mut progress = |fraction: f32| progress(from + (1.0 - from) * fraction);
         let mut options = LoadOptions { gpu_health, ..options(&load, &file, draft.as_ref()) };
@@ -158,17 +159,19 @@ impl LoadedModel {
         let mut loads = |options: &mut LoadOptions| {
             images::load_with_tower((&reference, &load), file.clone(), options, &mut progress)
         };
-        let (loaded, unused_assistant) = load_or_without_assistant(&mut options, &mut loads);
+        let required = load.draft_required;
+        let loaded = load_or_without_assistant(&mut options, required, &mut loads, &mut draft_left_out);
         cards.keep(&placed, loaded.is_ok());
         let (mut model, vision) = loaded.map_err(|error| shares.explain(error))?;
         model.check_generates()?;
         model.adapt(&load.lora)?;
         model.set_interrupt(interrupt.clone());
-        let scheduler = scheduler_with_draft(draft, shares, options, &model)?;
+        let scheduler =
+            scheduler_with_draft(draft, shares, options, (&model, required), &mut draft_left_out)?;
         let notices = machine
             .into_iter()
             .chain(placed.notice.clone())
-            .chain(unused_assistant)
+            .chain(draft_left_out)
             .chain(gpu_notices::loaded(&mut model))
             .collect();
         Ok(Self {

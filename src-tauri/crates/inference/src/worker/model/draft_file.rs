@@ -20,10 +20,18 @@ pub(super) enum DraftFile {
 }
 
 impl DraftFile {
-    /// Opens the draft model that is asked for. None: there is none.
-    pub fn open(load: &LoadSpec) -> Result<Option<Self>> {
+    /// Opens the draft model that is asked for. None: there is none, or it is left out for the reason that `left_out`
+    /// gets.
+    pub fn open(load: &LoadSpec, left_out: &mut Option<Error>) -> Result<Option<Self>> {
         let Some(draft) = &load.draft else { return Ok(None) };
-        let file = Arc::new(crate::model_file::open(&draft.location)?);
+        let file = match crate::model_file::open(&draft.location) {
+            Ok(file) => Arc::new(file),
+            Err(error) if load.draft_required => return Err(error),
+            Err(error) => {
+                *left_out = Some(without_draft(&error));
+                return Ok(None);
+            }
+        };
         Ok(Some(match engine::arch::is_assistant(&file) {
             true => Self::Assistant(AssistantFile(file)),
             false => Self::Model(file),
@@ -88,12 +96,14 @@ impl MemoryShares {
     }
 }
 
-/// A scheduler, with the draft model that is asked for.
+/// A scheduler, with the draft model that is asked for. One that cannot draft for the model is left out, unless it is
+/// required; `left_out` gets the reason.
 pub(super) fn scheduler_with_draft(
     draft: Option<DraftFile>,
     shares: MemoryShares,
     options: LoadOptions,
-    model: &Model,
+    (model, required): (&Model, bool),
+    left_out: &mut Option<Error>,
 ) -> Result<Scheduler> {
     let mut scheduler = Scheduler::new();
     match draft {
@@ -102,26 +112,45 @@ pub(super) fn scheduler_with_draft(
             let devices = if options.devices == Devices::Scalar { Devices::Scalar } else { Devices::Cpu };
             let (vision, draft_block, memory) = (None, DraftBlockUse::Off, shares.draft);
             let options = LoadOptions { devices, vision, draft_block, memory, ..options };
-            scheduler.draft_with(Model::load(file, &options, &mut |_| {})?, model)?;
+            let loaded = Model::load(file, &options, &mut |_| {});
+            match loaded.and_then(|draft| scheduler.draft_with(draft, model)) {
+                Ok(()) => {}
+                Err(error) if required => return Err(error.into()),
+                Err(error) => *left_out = Some(without_draft(&error.into())),
+            }
         }
         Some(DraftFile::Assistant(_)) | None => {}
     }
     Ok(scheduler)
 }
 
-/// Loads a model with the assistant of the options. Where the assistant's layers would be separated from those that it
-/// reads, loads without it and returns why.
+/// Loads a model with the assistant of the options. Where its layers would be separated from those that it reads, the
+/// model is loaded without it; so it is where the assistant is another model's, unless it is `required`. `left_out` gets
+/// the reason.
 pub(super) fn load_or_without_assistant<T>(
     options: &mut LoadOptions,
+    required: bool,
     load: &mut dyn FnMut(&mut LoadOptions) -> Result<T>,
-) -> (Result<T>, Option<Error>) {
-    match load(options) {
-        Err(error) if error.code() == "model.draft_split" => {
-            options.assistant = None;
-            (load(options), Some(error))
-        }
-        loaded => (loaded, None),
+    left_out: &mut Option<Error>,
+) -> Result<T> {
+    let error = match load(options) {
+        Ok(loaded) => return Ok(loaded),
+        Err(error) => error,
+    };
+    match error.code() {
+        "model.draft_split" => {}
+        "model.draft_target" | "model.draft_vocabulary" if !required => {}
+        _ => return Err(error),
     }
+    options.assistant = None;
+    *left_out = Some(without_draft(&error));
+    load(options)
+}
+
+/// The notice of a model that was loaded without its draft model.
+fn without_draft(reason: &Error) -> Error {
+    let message = format!("The model was loaded without the draft model: {}", reason.message());
+    Error::new(reason.kind, "model.draft_left_out", message, reason.remedy())
 }
 
 #[cfg(test)]
@@ -153,18 +182,26 @@ mod tests {
     }
 
     #[test]
-    fn an_assistant_whose_layers_are_separated_is_left_out_with_a_notice() {
-        let load_failing = |code: &'static str| {
+    fn an_assistant_that_cannot_draft_is_left_out_with_a_notice() {
+        let load_failing = |code: &'static str, required: bool| {
             let file = Arc::new(WeightFile::from_static("starter", crate::starter::bytes()).unwrap());
             let mut options = LoadOptions { assistant: Some(AssistantFile(file)), ..LoadOptions::default() };
             let mut load = |options: &mut LoadOptions| match options.assistant {
                 Some(_) => Err(Error::new(ErrorKind::Usage, code, "It failed.", "Try again.")),
                 None => Ok(()),
             };
-            let (loaded, notice) = load_or_without_assistant(&mut options, &mut load);
-            (loaded.is_ok(), notice.map(|error| error.code().to_owned()))
+            let mut notice = None;
+            let loaded = load_or_without_assistant(&mut options, required, &mut load, &mut notice);
+            (loaded.is_ok(), notice.map(|notice| notice.message().to_owned()))
         };
-        assert_eq!(load_failing("model.draft_split"), (true, Some("model.draft_split".into())));
-        assert_eq!(load_failing("model.draft_target"), (false, None));
+        let left_out = (true, Some("The model was loaded without the draft model: It failed.".to_owned()));
+        for required in [false, true] {
+            assert_eq!(load_failing("model.draft_split", required), left_out);
+            assert_eq!(load_failing("model.memory", required), (false, None));
+        }
+        for of_another_model in ["model.draft_target", "model.draft_vocabulary"] {
+            assert_eq!(load_failing(of_another_model, false), left_out);
+            assert_eq!(load_failing(of_another_model, true), (false, None));
+        }
     }
 }
