@@ -259,16 +259,19 @@ def processes(pid):
     return found
 
 
-Sample = collections.namedtuple("Sample", "hours resident_mb descriptors threads")
+# Of resident memory, `file_mb` are pages of files: of the program, of models, of the database.
+Sample = collections.namedtuple("Sample", "hours resident_mb file_mb descriptors threads")
 
 
 def sample(pid, began):
-    resident = descriptors = threads = 0
+    pages = descriptors = threads = file_pages = 0
     for it in processes(pid):
-        resident += int(pathlib.Path(f"/proc/{it}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        _, resident, of_files, *_ = pathlib.Path(f"/proc/{it}/statm").read_text().split()
+        pages, file_pages = pages + int(resident), file_pages + int(of_files)
         descriptors += len(os.listdir(f"/proc/{it}/fd"))
         threads += len(os.listdir(f"/proc/{it}/task"))
-    return Sample((time.monotonic() - began) / 3600, resident / 1e6, descriptors, threads)
+    mb = os.sysconf("SC_PAGE_SIZE") / 1e6
+    return Sample((time.monotonic() - began) / 3600, pages * mb, file_pages * mb, descriptors, threads)
 
 
 def slope(xs, ys):
@@ -337,6 +340,9 @@ def main():
         f"p{round(part * 100)} {quantile(load.first_token_s, part) * 1000:.0f} ms" for part in (0.5, 0.9, 0.99)))
     print(f"resident memory: {samples[0].resident_mb:.1f} MB after the warm-up, {samples[-1].resident_mb:.1f} MB at the "
           f"end, slope {rise:+.2f} ± {error:.2f} MB per hour over {len(samples)} samples")
+    file_rise, file_error = slope([it.hours for it in samples], [it.file_mb for it in samples])
+    print(f"of it, pages of files: {samples[0].file_mb:.1f} and {samples[-1].file_mb:.1f} MB, "
+          f"slope {file_rise:+.2f} ± {file_error:.2f} MB per hour")
     for fault, count in collections.Counter(load.lost).most_common(20):
         print(f"lost: {count} × {fault}")
 

@@ -85,7 +85,7 @@ fn with_zero_b(from: &Path, to: &Path) {
 }
 
 /// Ten steps from one of the two starts, as `model`, against the reference of a family.
-fn check_steps(home: &Home, folder: &Path, model: &Path, is_zero_b: bool) {
+fn check_steps(home: &Home, folder: &Path, model: &Path, is_zero_b: bool, backend: &str) {
     let start = folder.join("adapter.init");
     let (start, part, key) = match is_zero_b {
         false => (start, "", "nonzero"),
@@ -102,6 +102,8 @@ fn check_steps(home: &Home, folder: &Path, model: &Path, is_zero_b: bool) {
     let [model_arg, batch, start, gradients_arg, save_arg] = args.map(String::as_str);
     let result = home.json(&[
         "tune",
+        "--backend",
+        backend,
         "--model",
         model_arg,
         "--batch",
@@ -115,7 +117,7 @@ fn check_steps(home: &Home, folder: &Path, model: &Path, is_zero_b: bool) {
         "--save",
         save_arg,
     ]);
-    let what = format!("{} {key}", model.display());
+    let what = format!("{} {key} {backend}", model.display());
     let train: Value = serde_json::from_slice(&std::fs::read(folder.join("train.json")).unwrap()).unwrap();
     let losses = result["losses"].as_array().unwrap();
     assert_eq!(losses.len(), 10, "{what}");
@@ -146,8 +148,20 @@ fn training_steps_are_those_of_peft() {
     }
     for family in ["llama", "qwen3", "gemma3", "smollm3"] {
         for is_zero_b in [false, true] {
-            check_steps(&Home::new(), &folder.join(family), &folder.join(family), is_zero_b);
+            check_steps(&Home::new(), &folder.join(family), &folder.join(family), is_zero_b, "cpu");
         }
+    }
+}
+
+/// Any adapter will do; on a machine without a GPU it is Mesa's software renderer.
+#[test]
+fn training_steps_of_a_gpu_are_those_of_peft() {
+    let folder = reference_dir().join("lora");
+    if !folder.is_dir() {
+        skip!(Missing::Reference, "no conformance data for training");
+    }
+    for family in ["llama", "qwen3", "gemma3", "smollm3"] {
+        check_steps(&Home::new(), &folder.join(family), &folder.join(family), false, "gpu");
     }
 }
 
@@ -162,7 +176,7 @@ fn a_gguf_of_the_same_weights_is_trained_the_same() {
         let home = Home::new();
         let (source, gguf) = (folder.join(family), home.0.join("model.gguf"));
         home.json(&["convert", source.to_str().unwrap(), "--out", gguf.to_str().unwrap(), "--dtype", "bf16"]);
-        check_steps(&home, &source, &gguf, false);
+        check_steps(&home, &source, &gguf, false, "cpu");
     }
 }
 
@@ -297,6 +311,20 @@ fn a_run_learns_and_its_adapter_loads() {
     // A folder with a run is not overwritten.
     let (code, error) = home.error(&tune_args(data, out, "2"));
     assert_eq!((code, error["code"].as_str().unwrap()), (3, "tune.folder"));
+}
+
+#[test]
+fn a_run_on_a_gpu_says_which_and_learns() {
+    let home = Home::new();
+    let (data, out) = (chats(&home), home.0.join("out"));
+    let args = tune_args(data.to_str().unwrap(), out.to_str().unwrap(), "1");
+    let output = home.command(&[&args[..], &["--backend", "gpu", "--json"]].concat()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("computes the products with the model's matrices."), "{said}");
+    let lines = String::from_utf8_lossy(&output.stdout);
+    let last: Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
+    assert!(last["after"].as_f64() < last["before"].as_f64(), "{last}");
 }
 
 /// Kills in one run.

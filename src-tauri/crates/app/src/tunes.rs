@@ -13,12 +13,11 @@ use contract::protocol::{Location, ModelRef};
 use contract::types::{AppEvent, TuneArgs, TuneDetails, TuneInfo, TunePreview};
 use contract::{Error, ErrorKind, Responder, Result};
 use engine::train::RunSettings;
-use inference::tune::{self, TuneJob, run_folder};
+use inference::tune::{self, TuneDevice, TuneJob, run_folder};
 use platform::calendar;
 use weights::WeightFile;
 
 use crate::App;
-use crate::settings::TypedSettings;
 
 pub(crate) use table::Tunes;
 
@@ -58,7 +57,7 @@ impl App {
         let PlannedTune { file, data, job } = self.planned_tune(args)?;
         let preview = inference::guarded(|| {
             let dataset = tune::read_data(&data.text, &data.file, &file, &job.settings, &job.now)?;
-            tune::preview(&file, &dataset, job.settings, job.threads, &*self.ctx().clock)
+            tune::preview(&file, &dataset, job.settings, &job.device, &*self.ctx().clock)
         })?;
         Ok(TunePreview { chats: data.chats, ..preview })
     }
@@ -183,6 +182,7 @@ impl App {
             ..usual
         };
         let data = self.tune_text(&args.data)?;
+        let load = self.load_spec_of(&args.model)?;
         let now_ms = self.ctx().clock.now_utc_ms();
         let job = TuneJob {
             model: args.model.clone(),
@@ -191,7 +191,12 @@ impl App {
             data_name: data.name.clone(),
             chats: data.chats.as_ref().map(|counts| counts.chats),
             settings,
-            threads: self.ctx().settings.threads()?.and_then(|n| usize::try_from(n).ok()),
+            device: TuneDevice {
+                threads: load.machine.threads,
+                backend: load.backend,
+                gpus: load.gpus,
+                folder: load.machine.folder,
+            },
             now: calendar::date_time(now_ms),
             created_ms: now_ms,
             is_ending: false,

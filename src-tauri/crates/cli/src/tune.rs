@@ -6,14 +6,14 @@ use std::sync::atomic::Ordering;
 
 use clap::Args;
 use contract::types::{TuneAnswers, TuneReport, TuneStep};
-use contract::{Error, ErrorKind, Result};
+use contract::{Error, Result};
 use engine::Adapter;
 use engine::train::{
     Dataset, ExampleEncoder, FixedBatch, LoraShape, RunSettings, Trainer, TrainerOptions, TuneRun,
 };
-use inference::tune::{self, AfterStep, AnswerSource, files, run_folder};
+use inference::tune::{self, AfterStep, AnswerSource, TuneDevice, TuneProgress, files, run_folder};
 use io::{Clock, Io, RealClock, RealIo};
-use platform::calendar;
+use platform::{DataDirs, calendar};
 use serde_json::{Value, json};
 use weights::WeightFile;
 
@@ -83,32 +83,35 @@ pub struct FixedBatchArgs {
 }
 
 pub fn tune(global: &Global, args: &TuneArgs) -> Result<()> {
-    refuse_gpu(global)?;
     match &args.fixed.batch {
         Some(batch) => repeat_batch(global, args, batch),
         None => run(global, args),
     }
 }
 
-/// Training runs on the CPU.
-fn refuse_gpu(global: &Global) -> Result<()> {
-    match global.backend() {
-        contract::protocol::Backend::Gpu => Err(Error::new(
-            ErrorKind::Usage,
-            "tune.gpu",
-            "Training on a GPU isn't built yet.",
-            "Leave --backend out to train on the CPU.",
-        )),
-        _ => Ok(()),
-    }
+fn device(global: &Global) -> Result<TuneDevice> {
+    Ok(TuneDevice {
+        threads: global.threads.map(|n| n as usize),
+        backend: global.backend(),
+        gpus: open_model::gpu_request(global)?,
+        folder: Some(DataDirs::resolve(global.app_config()?.data_dir)?.data),
+    })
 }
 
-fn options(global: &Global, max_tokens: usize) -> TrainerOptions {
-    TrainerOptions {
-        threads: global.threads.map(|n| n as usize),
-        n_ctx: max_tokens,
-        ..TrainerOptions::for_memory(platform::memory::free_bytes())
+/// Starts a trainer by `start` on the device of the flags, and says which GPU that is.
+fn started(
+    global: &Global,
+    file: &WeightFile,
+    n_ctx: usize,
+    start: &mut dyn FnMut(TrainerOptions) -> engine::Result<Trainer>,
+) -> Result<Trainer> {
+    let options = TrainerOptions { n_ctx, ..TrainerOptions::for_memory(platform::memory::free_bytes()) };
+    let mut notice = |error: Error| out::log(error.message());
+    let trainer = device(global)?.start(file, options, &RealClock::new(), &mut notice, start)?;
+    if let Some(name) = trainer.gpu_name() {
+        out::log(&format!("{name} computes the products with the model's matrices."));
     }
+    Ok(trainer)
 }
 
 fn repeat_batch(global: &Global, args: &TuneArgs, path: &Path) -> Result<()> {
@@ -118,7 +121,8 @@ fn repeat_batch(global: &Global, args: &TuneArgs, path: &Path) -> Result<()> {
     let adapter = Adapter::open(folder)?;
     let longest = batch.examples.iter().map(|example| example.ids.len()).max().unwrap_or(1);
     let file = Arc::new(open_model::open(&args.model, global)?);
-    let mut trainer = Trainer::from_adapter(file, &adapter, options(global, longest))?;
+    let mut start = |options| Trainer::from_adapter(Arc::clone(&file), &adapter, options);
+    let mut trainer = started(global, &file, longest, &mut start)?;
     let mut losses = Vec::new();
     for step in 0..steps.unwrap_or(1) {
         losses.push(trainer.compute_gradients(&batch.examples)?);
@@ -126,6 +130,9 @@ fn repeat_batch(global: &Global, args: &TuneArgs, path: &Path) -> Result<()> {
             RealIo.write_atomic(path, &trainer.gradients_file())?;
         }
         trainer.step(&batch.adam, batch.lr);
+    }
+    if let Some(error) = trainer.take_gpu_incident() {
+        return Err(error.into());
     }
     if let Some(to) = save {
         RealIo.create_dir_all(to)?;
@@ -167,8 +174,7 @@ fn run(global: &Global, args: &TuneArgs) -> Result<()> {
     let text = open_model::read_text(data)?;
     let dataset = tune::read_data(&text, &data.to_string_lossy(), &file, &settings, &now)?;
     if args.preview {
-        let threads = global.threads.map(|n| n as usize);
-        return preview(&dataset, &file, settings, threads);
+        return preview(&dataset, &file, settings, &device(global)?);
     }
     for skipped in &dataset.skipped {
         out::log(&format!("line {} is left out: {}", skipped.line, skipped.reason));
@@ -180,7 +186,8 @@ fn run(global: &Global, args: &TuneArgs) -> Result<()> {
         return Ok(());
     }
     let shape = LoraShape { rank: settings.rank, alpha: settings.alpha };
-    let trainer = Trainer::start(file.clone(), shape, settings.seed, options(global, settings.max_tokens))?;
+    let mut start = |options| Trainer::start(file.clone(), shape, settings.seed, options);
+    let trainer = started(global, &file, settings.max_tokens, &mut start)?;
     let (state, model) = (folder.join(files::STATE), file.fingerprint());
     let run = match RealIo.exists(&state)? {
         true => TuneRun::resume(trainer, &dataset, settings, &model, &RealIo.read(&state)?)?,
@@ -211,9 +218,9 @@ fn preview(
     dataset: &Dataset,
     file: &Arc<WeightFile>,
     settings: RunSettings,
-    threads: Option<usize>,
+    device: &TuneDevice,
 ) -> Result<()> {
-    let foretold = tune::preview(file, dataset, settings, threads, &RealClock::new())?;
+    let foretold = tune::preview(file, dataset, settings, device, &RealClock::new())?;
     let encoder = ExampleEncoder::open(file, "")?;
     let shown = dataset.train.iter().take(SHOWN_EXAMPLES).map(|example| {
         let tokens = &example.tokens;
@@ -250,7 +257,17 @@ fn train(
     source: &AnswerSource<'_>,
 ) -> Result<Option<Value>> {
     let (stop, n_steps) = (interrupt::flag(), run.n_steps());
-    let mut on_step = |step: &TuneStep| {
+    let mut on_progress = |progress: TuneProgress| {
+        let step = match &progress {
+            TuneProgress::Step { step } => step,
+            TuneProgress::Notice { error } => {
+                out::log(error.message());
+                return AfterStep::GoOn;
+            }
+            TuneProgress::Begun { .. } | TuneProgress::Done { .. } | TuneProgress::Failed { .. } => {
+                return AfterStep::GoOn;
+            }
+        };
         show_step(global, step, n_steps);
         if !stop.load(Ordering::Relaxed) {
             return AfterStep::GoOn;
@@ -258,7 +275,7 @@ fn train(
         out::log(&format!("Interrupted after step {}: --resume continues.", step.step));
         AfterStep::Interrupt
     };
-    if !tune::train(&mut run, folder, &RealIo, &RealClock::new(), &mut on_step)? {
+    if !tune::train(&mut run, folder, &RealIo, &RealClock::new(), &mut on_progress)? {
         return Ok(None);
     }
     let (report, missing) = tune::save(&run, folder, &RealIo)?;

@@ -4,6 +4,7 @@
 
 mod answers;
 mod chats;
+mod device;
 mod job;
 mod preview;
 pub mod process;
@@ -21,6 +22,7 @@ use weights::WeightFile;
 
 pub use answers::{AnswerSource, answer_held_out};
 pub use chats::{ChatData, chat_data};
+pub use device::TuneDevice;
 pub use job::{TuneJob, TuneProgress, run_job};
 pub use preview::preview;
 
@@ -84,7 +86,7 @@ pub enum AfterStep {
     Interrupt,
 }
 
-/// Runs to the end, saving the state after every step. Returns whether the run is complete.
+/// Runs to the end, saving the state after every step, and tells of steps and notices. Returns whether the run is complete.
 ///
 /// Errors: those of a pass and of the disk.
 pub fn train(
@@ -92,7 +94,7 @@ pub fn train(
     folder: &Path,
     disk: &dyn Io,
     clock: &dyn Clock,
-    on_step: &mut dyn FnMut(&TuneStep) -> AfterStep,
+    on_progress: &mut dyn FnMut(TuneProgress) -> AfterStep,
 ) -> Result<bool> {
     let state = folder.join(files::STATE);
     if run.n_done() == 0 {
@@ -110,7 +112,10 @@ pub fn train(
             tok_s: done.n_tokens as f64 / seconds,
             seconds,
         };
-        if on_step(&step) == AfterStep::Interrupt {
+        if let Some(error) = run.take_gpu_incident() {
+            on_progress(TuneProgress::Notice { error: device::gpu_failed(&error) });
+        }
+        if on_progress(TuneProgress::Step { step }) == AfterStep::Interrupt {
             return Ok(false);
         }
     }

@@ -7,6 +7,7 @@ use crate::fault::FaultPlan;
 use crate::gpu_cache::GpuCache;
 use crate::gpu_selector::{GpuSelector, VerificationScope};
 use crate::lane_reduction::LaneReduction;
+use crate::matmul::product::RowProducts;
 use crate::precision::Precision;
 use crate::scalar::Scalar;
 
@@ -68,6 +69,19 @@ pub fn open(kind: BackendKind, options: &BackendOptions) -> Result<Box<dyn Backe
     (row.expect("every kind has its row").open)(options)
 }
 
+/// Opens a GPU for products. Errors: it is absent or can't be started.
+#[cfg(feature = "gpu")]
+pub fn open_products(options: &BackendOptions) -> Result<Box<dyn RowProducts>, KernelError> {
+    let context = open_context(options)?;
+    Ok(Box::new(crate::gpu::GpuProducts::with_faults(context, options.faults.clone())?))
+}
+
+/// Opens a GPU for products. Errors: it is absent or can't be started.
+#[cfg(not(feature = "gpu"))]
+pub fn open_products(_: &BackendOptions) -> Result<Box<dyn RowProducts>, KernelError> {
+    Err(KernelError::gpu_absent(NO_SUPPORT))
+}
+
 #[cfg(feature = "gpu")]
 fn probe_gpu(options: &BackendOptions) -> Result<(), KernelError> {
     let adapters = crate::gpu::adapters();
@@ -78,20 +92,27 @@ fn probe_gpu(options: &BackendOptions) -> Result<(), KernelError> {
 }
 
 #[cfg(feature = "gpu")]
-fn open_gpu(options: &BackendOptions) -> Result<Box<dyn Backend>, KernelError> {
+fn open_context(options: &BackendOptions) -> Result<std::sync::Arc<crate::gpu::GpuContext>, KernelError> {
     let BackendOptions { gpu, precision, lane_reduction, gpu_cache, verification, .. } = options;
     let gpu_options = crate::gpu::GpuOptions {
         precision: *precision,
         lane_reduction: *lane_reduction,
         ..Default::default()
     };
-    let context = crate::gpu::GpuContext::open_with(gpu, gpu_options, gpu_cache, *verification)?;
-    Ok(Box::new(crate::gpu::Gpu::with_faults(context, options.faults.clone())))
+    crate::gpu::GpuContext::open_with(gpu, gpu_options, gpu_cache, *verification)
+}
+
+#[cfg(feature = "gpu")]
+fn open_gpu(options: &BackendOptions) -> Result<Box<dyn Backend>, KernelError> {
+    Ok(Box::new(crate::gpu::Gpu::with_faults(open_context(options)?, options.faults.clone())))
 }
 
 #[cfg(not(feature = "gpu"))]
+const NO_SUPPORT: &str = "this program was built without GPU support";
+
+#[cfg(not(feature = "gpu"))]
 fn probe_gpu(_: &BackendOptions) -> Result<(), KernelError> {
-    Err(KernelError::gpu_absent("this program was built without GPU support"))
+    Err(KernelError::gpu_absent(NO_SUPPORT))
 }
 
 #[cfg(not(feature = "gpu"))]

@@ -34,6 +34,7 @@ mod nodes;
 mod observed_run;
 #[allow(unsafe_code)] // saved pipelines, and shaders without forced loop bounds
 mod pipeline;
+mod products;
 mod program;
 mod readback;
 mod sequence_ops;
@@ -48,6 +49,7 @@ mod values;
 pub use adapter::{AdapterInfo, AdapterKind, adapters, pick};
 pub use context::GpuContext;
 pub use features::{GpuFeatures, GpuOptions};
+pub use products::GpuProducts;
 
 use ahead::EncodedAhead;
 use buffers::Constants;
@@ -70,7 +72,7 @@ use crate::batch::Batch;
 use crate::capacity::Capacity;
 use crate::device_stats::{MonotonicClock, SubmissionStats};
 use crate::error::KernelError;
-use crate::fault::{FaultPlan, FaultPoint, GpuFault};
+use crate::fault::FaultPlan;
 use crate::graph::{DeviceId, Graph, Retention, ValueId};
 use crate::interrupt::Interrupt;
 use crate::ops::top_k::TopKEntry;
@@ -180,20 +182,6 @@ impl Gpu {
     /// Zero unless submissions are measured.
     fn now(&self) -> Duration {
         self.clock.as_ref().map_or(Duration::ZERO, |now| now())
-    }
-
-    /// Injects the fault that is due before a submission. Returns whether the results must be spoiled.
-    fn fail_as_planned(&self) -> Result<bool, KernelError> {
-        let device = &self.context.device;
-        match self.faults.next(FaultPoint::Submission) {
-            None => Ok(false),
-            Some(GpuFault::Wrong) => Ok(true),
-            Some(GpuFault::Lost) => {
-                device.lose("injected by a test");
-                device.check().map(|()| false)
-            }
-            Some(fault) => Err(device.error(fault, "injected by a test")),
-        }
     }
 
     /// Compiles the graph again with other kernel shapes.
@@ -387,7 +375,8 @@ impl Backend for Gpu {
         if self.interrupt.as_ref().is_some_and(Interrupt::is_requested) {
             return Err(KernelError::Interrupted);
         }
-        let (context, is_spoiled) = (self.context.clone(), self.fail_as_planned()?);
+        let (context, is_spoiled) =
+            (self.context.clone(), self.context.device.fail_submission(&self.faults)?);
         let (start, is_observed) = (self.now(), observer.is_some());
         let n_bytes = self.prepared_mut().start(&context, nodes.clone(), batch, observer)?;
         if self.clock.is_some() {

@@ -30,6 +30,7 @@ pub mod packed_activations;
 mod parity_tests;
 #[cfg(feature = "gpu")]
 pub mod partial_sums;
+pub mod product;
 #[cfg(feature = "gpu")]
 mod staged_row;
 #[cfg(feature = "gpu")]

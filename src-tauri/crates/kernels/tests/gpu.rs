@@ -6,6 +6,8 @@
 mod common;
 #[path = "gpu/matmul.rs"]
 mod matmul;
+#[path = "gpu/products.rs"]
+mod products;
 #[path = "gpu/submission_stats.rs"]
 mod submission_stats;
 

@@ -138,6 +138,10 @@ impl Services {
                     live.seconds_here += step.seconds;
                 }
             }
+            TuneProgress::Notice { error } => {
+                drop(table);
+                return self.ctx.events.notice(error.info);
+            }
             // The folder has the report.
             TuneProgress::Done { .. } => return,
             TuneProgress::Failed { error } => {

@@ -46,6 +46,18 @@ pub enum Devices {
     Replicas(Vec<BackendKind>),
 }
 
+impl Devices {
+    /// Returns whether a GPU computes some layers.
+    pub fn has_gpu(&self) -> bool {
+        match self {
+            Self::Auto | Self::Scalar | Self::Cpu => false,
+            Self::Gpu { .. } => true,
+            Self::Split(parts) => parts.iter().any(|(kind, _)| *kind == BackendKind::Gpu),
+            Self::Replicas(kinds) => kinds.contains(&BackendKind::Gpu),
+        }
+    }
+}
+
 /// How to load a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadOptions {

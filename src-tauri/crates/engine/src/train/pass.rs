@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use kernels::backends::BackendOptions;
 use kernels::cpu::isa::IsaLevel;
 use kernels::cpu::thread_pool::MAX_THREADS;
 use kernels::ops::{Kernels, rope};
@@ -16,6 +17,8 @@ mod attention;
 mod backward;
 mod buffers;
 mod forward;
+mod gpu_choice;
+mod gpu_product;
 mod integer_matrix;
 mod integer_product;
 mod matrix;
@@ -30,6 +33,7 @@ mod workers;
 
 use buffers::Buffers;
 use forward::{RowsInWork, Values};
+use gpu_product::GpuProducts;
 use product::Products;
 use segments::PassPlan;
 use workers::Workers;
@@ -75,8 +79,10 @@ pub struct PassOptions {
     pub threads: Option<usize>,
     /// ends a pass between two nodes
     pub interrupt: Option<Interrupt>,
-    /// of products with frozen matrices
+    /// of products with frozen matrices on the CPU
     pub precision: ProductPrecision,
+    /// the GPU that computes products with frozen matrices
+    pub gpu: Option<BackendOptions>,
 }
 
 /// Sequences side by side. Each starts at position 0 and sees itself only.
@@ -174,7 +180,7 @@ struct PassState {
 impl TrainingPass {
     /// Prepares passes over a graph of one device. `trained` names the weights that are parameters.
     ///
-    /// Errors: an operation without a gradient, threads that do not start.
+    /// Errors: an operation without a gradient, threads or a GPU that do not start.
     pub fn new(
         graph: Arc<Graph>,
         trained: &HashMap<String, TrainedRows>,
@@ -193,11 +199,15 @@ impl TrainingPass {
         let available = || std::thread::available_parallelism().map_or(1, usize::from);
         let n_threads = options.threads.unwrap_or_else(available).clamp(1, MAX_THREADS);
         let kernels = Kernels::at(IsaLevel::from_env()?);
+        let mut products = Products::new(Workers::new(n_threads)?, kernels, options.precision);
+        if let Some(options) = &options.gpu {
+            products.gpu = GpuProducts::open(options)?;
+        }
         let state = PassState {
             weights: graph.nodes().iter().map(|node| node_weights(&node.op)).collect(),
             graph,
             plan,
-            products: Products::new(Workers::new(n_threads)?, kernels, options.precision),
+            products,
             buffers: Buffers::default(),
             trained: matrices,
             angles,

@@ -188,6 +188,11 @@ impl<'a> TuneRun<'a> {
         &self.trainer
     }
 
+    /// Returns why the GPU has failed since the last call. The CPU has gone on.
+    pub fn take_gpu_incident(&mut self) -> Option<EngineError> {
+        self.trainer.take_gpu_incident()
+    }
+
     /// Does the next step. `None`: the run is complete.
     ///
     /// Errors: those of a pass; `tune.diverged`.

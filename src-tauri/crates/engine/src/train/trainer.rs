@@ -2,7 +2,9 @@
 
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
+use std::time::Duration;
 
+use kernels::backends::BackendOptions;
 use kernels::{Interrupt, KvDType};
 use weights::{Container, WeightFile};
 
@@ -53,8 +55,10 @@ pub struct TrainerOptions {
     pub pass_tokens: usize,
     /// Ends a pass early.
     pub interrupt: Option<Interrupt>,
-    /// How products with the model's matrices are computed. Those of floats are always exact.
+    /// How products with the model's matrices are computed on the CPU. Those of floats are always exact.
     pub precision: ProductPrecision,
+    /// The GPU that computes these products, in float32. `None`: the CPU does.
+    pub gpu: Option<BackendOptions>,
 }
 
 /// Values that a pass may keep on any machine, and at most.
@@ -81,6 +85,7 @@ impl Default for TrainerOptions {
             pass_tokens: 1024,
             interrupt: None,
             precision: ProductPrecision::default(),
+            gpu: None,
         }
     }
 }
@@ -147,6 +152,7 @@ impl Trainer {
             threads: options.threads,
             interrupt: options.interrupt.clone(),
             precision: options.precision,
+            gpu: options.gpu.clone(),
         };
         let pass = TrainingPass::new(Arc::new(graph), &source.trained, &pass_options)?;
         let gradients = parameters.iter().map(|p| vec![0.0; p.len()]).collect();
@@ -157,6 +163,23 @@ impl Trainer {
     /// Returns the names of the trained matrices.
     pub fn names(&self) -> Vec<PairNames> {
         self.pairs.iter().map(LoraPair::names).collect()
+    }
+
+    /// Returns the name of the GPU that computes products. `None`: the CPU does.
+    pub fn gpu_name(&self) -> Option<&str> {
+        self.pass.gpu_name()
+    }
+
+    /// Lets the GPU go if the CPU computes a product faster.
+    ///
+    /// Errors: `kernels.*`.
+    pub fn keep_faster(&mut self, now: &dyn Fn() -> Duration) -> Result<()> {
+        Ok(self.pass.keep_faster(now)?)
+    }
+
+    /// Returns why the GPU has failed since the last call. The CPU has gone on.
+    pub fn take_gpu_incident(&mut self) -> Option<EngineError> {
+        self.pass.take_gpu_incident().map(EngineError::from)
     }
 
     /// Returns how many numbers are trained.

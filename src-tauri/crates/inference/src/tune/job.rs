@@ -10,7 +10,7 @@ use engine::train::{LoraShape, RunSettings, Trainer, TrainerOptions, TuneRun};
 use io::{Clock, FileLock, Io};
 use serde::{Deserialize, Serialize};
 
-use super::{AfterStep, AnswerSource, files, read_data, run_folder, save, save_answers, train};
+use super::{AfterStep, AnswerSource, TuneDevice, files, read_data, run_folder, save, save_answers, train};
 use crate::model_file;
 
 /// The file of a folder that describes its run.
@@ -38,8 +38,9 @@ pub struct TuneJob {
     pub chats: Option<u32>,
     /// As chosen.
     pub settings: RunSettings,
-    /// Threads. None: all cores.
-    pub threads: Option<usize>,
+    /// What computes it.
+    #[serde(flatten)]
+    pub device: TuneDevice,
     /// Local time at the beginning, for templates that print it: a resumed run sees the same text.
     pub now: String,
     /// When it was asked for.
@@ -93,6 +94,11 @@ pub enum TuneProgress {
         /// Its losses and speed.
         step: TuneStep,
     },
+    /// What the user should know though nothing failed.
+    Notice {
+        /// What it is.
+        error: Error,
+    },
     /// The adapter and the report are written.
     Done {
         /// How the run ended.
@@ -144,13 +150,12 @@ fn run(
     let bytes = disk.read_within(&folder.join(&job.data), MAX_DATA_BYTES)?;
     let text = String::from_utf8_lossy(&bytes);
     let dataset = read_data(&text, &job.data, &file, &job.settings, &job.now)?;
-    let options = TrainerOptions {
-        threads: job.threads,
-        n_ctx: job.settings.max_tokens,
-        ..TrainerOptions::for_memory(platform::memory::free_bytes())
-    };
+    let n_ctx = job.settings.max_tokens;
+    let options = TrainerOptions { n_ctx, ..TrainerOptions::for_memory(platform::memory::free_bytes()) };
     let shape = LoraShape { rank: job.settings.rank, alpha: job.settings.alpha };
-    let trainer = Trainer::start(Arc::clone(&file), shape, job.settings.seed, options)?;
+    let mut start = |options| Trainer::start(Arc::clone(&file), shape, job.settings.seed, options);
+    let mut notice = |error| _ = on_progress(TuneProgress::Notice { error });
+    let trainer = job.device.start(&file, options, clock, &mut notice, &mut start)?;
     let (state, model) = (folder.join(files::STATE), file.fingerprint());
     let mut run = match disk.exists(&state)? {
         true => TuneRun::resume(trainer, &dataset, job.settings, &model, &disk.read(&state)?)?,
@@ -162,7 +167,7 @@ fn run(
     let report = save(&run, folder, disk)?.0;
     // The models that answer get the memory of the training.
     drop(run);
-    let source = AnswerSource { file, dataset: &dataset, now: &job.now, threads: job.threads };
+    let source = AnswerSource { file, dataset: &dataset, now: &job.now, threads: job.device.threads };
     save_answers(&source, folder, disk, clock);
     Ok(Some(report))
 }
@@ -181,13 +186,15 @@ fn steps_to_end(
     }
     let steps = folder.join(files::STEPS);
     let mut lost_line = None;
-    let mut on_step = |step: &TuneStep| {
-        let line = serde_json::to_string(step).map(|json| format!("{json}\n")).unwrap_or_default();
-        // The curve is worth less than the run.
-        lost_line = disk.append(&steps, line.as_bytes()).err().or(lost_line.take());
-        on_progress(TuneProgress::Step { step: *step })
+    let mut on_progress = |progress: TuneProgress| {
+        if let TuneProgress::Step { step } = &progress {
+            let line = serde_json::to_string(step).map(|json| format!("{json}\n")).unwrap_or_default();
+            // The curve is worth less than the run.
+            lost_line = disk.append(&steps, line.as_bytes()).err().or(lost_line.take());
+        }
+        on_progress(progress)
     };
-    let is_complete = job.is_ending || train(run, folder, disk, clock, &mut on_step)?;
+    let is_complete = job.is_ending || train(run, folder, disk, clock, &mut on_progress)?;
     if let Some(error) = lost_line {
         tracing::warn!("steps are missing in the curve of a run: {error}");
     }

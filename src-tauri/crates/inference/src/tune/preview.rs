@@ -11,6 +11,8 @@ use engine::train::{
 use io::Clock;
 use weights::WeightFile;
 
+use super::TuneDevice;
+
 /// Examples that are shown whole.
 const SHOWN_EXAMPLES: usize = 5;
 /// Left-out items that are named.
@@ -27,15 +29,16 @@ pub fn preview(
     file: &Arc<WeightFile>,
     dataset: &Dataset,
     settings: RunSettings,
-    threads: Option<usize>,
+    device: &TuneDevice,
     clock: &dyn Clock,
 ) -> Result<TunePreview> {
     let encoder = ExampleEncoder::open(file, "")?;
     let free_bytes = platform::memory::free_bytes();
-    let options =
-        TrainerOptions { threads, n_ctx: settings.max_tokens, ..TrainerOptions::for_memory(free_bytes) };
+    let options = TrainerOptions { n_ctx: settings.max_tokens, ..TrainerOptions::for_memory(free_bytes) };
     let shape = LoraShape { rank: settings.rank, alpha: settings.alpha };
-    let mut trainer = Trainer::start(Arc::clone(file), shape, settings.seed, options)?;
+    let mut start = |options| Trainer::start(Arc::clone(file), shape, settings.seed, options);
+    // The run itself will say it.
+    let mut trainer = device.start(file, options, clock, &mut |_| (), &mut start)?;
     let longest = dataset.train.iter().map(|example| example.tokens.ids.len()).max().unwrap_or(0);
     let step = trainer.peak_bytes(longest, longest * settings.step_examples);
     let memory_bytes = file.len_bytes() + step + PROGRAM_BYTES;
@@ -70,6 +73,10 @@ fn seconds_per_token(trainer: &mut Trainer, dataset: &Dataset, clock: &dyn Clock
     let ids: Vec<_> = longest.tokens.ids.iter().copied().take(MEASURED_TOKENS).collect();
     let n = ids.len();
     let example = TrainingExample { ids, is_learned: vec![true; n] };
+    if trainer.gpu_name().is_some() {
+        // The first pass uploads the model and compiles kernels.
+        trainer.compute_gradients(std::slice::from_ref(&example))?;
+    }
     let before = clock.monotonic();
     trainer.compute_gradients(std::slice::from_ref(&example))?;
     Ok(clock.monotonic().saturating_sub(before).as_secs_f64() / n.max(1) as f64)

@@ -139,8 +139,7 @@ impl LoadedModel {
             true
         };
         let (location, quantize) = (&reference.location, load.quantize.as_ref());
-        let mut draft_left_out = None;
-        let draft = DraftFile::open(&load, &mut draft_left_out)?;
+        let (draft, mut draft_left_out) = DraftFile::open(&load)?;
         let file = on_load::open_shared(&RealIo, location, quantize, load.machine.threads, &mut making)?;
         let mut progress = |fraction: f32| progress(from + (1.0 - from) * fraction);
         let mut options = LoadOptions { gpu_health, ..options(&load, &file, draft.as_ref()) };
@@ -159,15 +158,15 @@ impl LoadedModel {
         let mut loads = |options: &mut LoadOptions| {
             images::load_with_tower((&reference, &load), file.clone(), options, &mut progress)
         };
-        let required = load.draft_required;
-        let loaded = load_or_without_assistant(&mut options, required, &mut loads, &mut draft_left_out);
+        let loaded =
+            load_or_without_assistant(&mut options, load.draft_required, &mut loads, &mut draft_left_out);
         cards.keep(&placed, loaded.is_ok());
         let (mut model, vision) = loaded.map_err(|error| shares.explain(error))?;
         model.check_generates()?;
         model.adapt(&load.lora)?;
         model.set_interrupt(interrupt.clone());
         let scheduler =
-            scheduler_with_draft(draft, shares, options, (&model, required), &mut draft_left_out)?;
+            scheduler_with_draft(draft, shares, options, (&model, load.draft_required), &mut draft_left_out)?;
         let notices = machine
             .into_iter()
             .chain(placed.notice.clone())

@@ -142,6 +142,19 @@ impl Device {
         }
     }
 
+    /// Injects the fault that a test planned before a submission. Returns whether the results must be spoiled.
+    pub(super) fn fail_submission(&self, plan: &FaultPlan) -> Result<bool, KernelError> {
+        match plan.next(FaultPoint::Submission) {
+            None => Ok(false),
+            Some(GpuFault::Wrong) => Ok(true),
+            Some(GpuFault::Lost) => {
+                self.lose("injected by a test");
+                self.check().map(|()| false)
+            }
+            Some(fault) => Err(self.error(fault, "injected by a test")),
+        }
+    }
+
     /// Marks the GPU as lost, as the driver would.
     pub(super) fn lose(&self, message: &str) {
         self.faults.record(GpuFault::Lost, message.to_owned());

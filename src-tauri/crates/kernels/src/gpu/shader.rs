@@ -68,6 +68,7 @@ shaders! {
         [Uniform, Uniform, Read, Read, Read, Write, Read, Write, Write, Read];
     OUTPUT_ROWS = "ops/output_rows", [Uniform, Uniform, Read, Read, Write];
     RMS_NORM = "ops/rms_norm", [Uniform, Uniform, Read, Read, Write];
+    PRODUCT = "matmul/product", [Uniform, Read, Read, Write];
     ROUTE_ALL = "ops/route_all", [Uniform, Uniform, Write];
     ROPE_KV_WRITE = "plan/rope_kv_write", [Uniform, Uniform, Read, Read, Read, Write, Read, Write, Write];
     ROPE = "ops/rope", [Uniform, Uniform, Read, Read, Write];
@@ -377,6 +378,7 @@ mod tests {
                 (&["TILED", "COOPERATIVE", "WHOLE"], tile::COOPERATIVE.constants()),
                 (&["TILED", "COOPERATIVE"], tile::COOPERATIVE_SMALL.constants()),
             ],
+            "matmul/product" => plain(&[&[], &["BACKWARD"]]),
             "matmul/gated" => vec![(&["WHOLE"], GATED_LANES.constants()), (&[], GATED_LANES.constants())],
             "ops/expert_matmul" => vec![
                 (&["WHOLE"], partial_sums::ONE_ROW_UNSTAGED.constants()),

@@ -87,7 +87,7 @@ impl IntegerProducts {
         output: PanelOutput,
         c: &mut [f32],
     ) -> Result<(), KernelError> {
-        let (k, n) = direction.k_and_n(&w);
+        let (k, n) = w.k_and_n(direction);
         let k_step = PANEL_TILES * K_TILE;
         for k_first in (0..k).step_by(k_step) {
             let k_len = k_step.min(k - k_first);

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use kernels::Tensor;
+pub(super) use kernels::matmul::product::Direction;
 
 /// Rows of a matrix [n_rows, n_cols].
 #[derive(Clone, Copy)]
@@ -31,6 +32,11 @@ impl Matrix<'_> {
             Self::Stored(tensor) => tensor.n_cols(),
             Self::Dense { n_cols, .. } => *n_cols,
         }
+    }
+
+    /// Returns the lengths of the sums and the number of columns of a product.
+    pub fn k_and_n(&self, direction: Direction) -> (usize, usize) {
+        direction.terms_and_width([self.n_rows(), self.n_cols()])
     }
 
     /// Decodes columns of a row. They start at a multiple of `MAX_BLOCK` and end at one or with the row.
@@ -77,25 +83,6 @@ impl Matrix<'_> {
             for (strip, part) in decoded[..columns.len()].chunks(STRIP).enumerate() {
                 out[strip * strip_len + r * STRIP..][..part.len()].copy_from_slice(part);
             }
-        }
-    }
-}
-
-/// Which way a matrix W [out, in] is multiplied.
-#[derive(Clone, Copy)]
-pub(super) enum Direction {
-    /// x · Wᵀ
-    Forward,
-    /// dy · W
-    Backward,
-}
-
-impl Direction {
-    /// Returns the lengths of the sums and the number of columns of a product.
-    pub fn k_and_n(self, w: &Matrix<'_>) -> (usize, usize) {
-        match self {
-            Self::Forward => (w.n_cols(), w.n_rows()),
-            Self::Backward => (w.n_rows(), w.n_cols()),
         }
     }
 }

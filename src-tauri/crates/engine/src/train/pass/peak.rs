@@ -29,6 +29,7 @@ impl TrainingPass {
             + 4 * floats as u64
             + MAX_PACKED_BYTES
             + IntegerProducts::max_bytes(n_rows)
+            + self.state.products.gpu.peak_bytes(n_rows * self.widest_value())
     }
 
     fn widths(&self, nodes: Range<usize>) -> impl Iterator<Item = usize> + '_ {

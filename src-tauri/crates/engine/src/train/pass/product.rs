@@ -9,6 +9,7 @@ use kernels::ops::panel::PanelShape;
 use kernels::{KernelError, Tensor};
 
 use super::ProductPrecision;
+use super::gpu_product::GpuProducts;
 use super::integer_product::IntegerProducts;
 use super::matrix::{Direction, MAX_BLOCK, Matrix, STRIP};
 use super::workers::Workers;
@@ -39,6 +40,7 @@ pub(super) struct Products {
     pub kernels: Kernels,
     packed: Vec<f32>,
     integer: Option<IntegerProducts>,
+    pub gpu: GpuProducts,
 }
 
 impl Products {
@@ -47,10 +49,11 @@ impl Products {
             ProductPrecision::Float32 => None,
             ProductPrecision::Integer16 => IntegerProducts::new(kernels),
         };
-        Self { workers, kernels, packed: Vec::new(), integer }
+        Self { workers, kernels, packed: Vec::new(), integer, gpu: GpuProducts::default() }
     }
 
-    /// c (rows, n) = or += a (rows, k) · Wᵀ or W, in integers if W is quantized and the precision allows it.
+    /// c (rows, n) = or += a (rows, k) · Wᵀ or W: on the GPU if there is one, else in integers if W is quantized and the
+    /// precision allows it.
     pub fn multiply_frozen(
         &mut self,
         a: &[f32],
@@ -59,6 +62,9 @@ impl Products {
         output: PanelOutput,
         c: &mut [f32],
     ) -> Result<(), KernelError> {
+        if self.gpu.multiply(a, w, direction, output, c) {
+            return Ok(());
+        }
         match &mut self.integer {
             Some(integer) if w.dtype().block_len() > 1 => {
                 integer.multiply(&mut self.workers, a, Matrix::Stored(w), direction, output, c)
@@ -76,7 +82,7 @@ impl Products {
         output: PanelOutput,
         c: &mut [f32],
     ) -> Result<(), KernelError> {
-        let (k, n) = direction.k_and_n(&w);
+        let (k, n) = w.k_and_n(direction);
         for first in (0..k).step_by(PANEL_TILES * K_TILE) {
             let tiles = first..(first + PANEL_TILES * K_TILE).min(k);
             let output = if first == 0 { output } else { PanelOutput::Add };

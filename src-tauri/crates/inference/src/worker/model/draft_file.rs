@@ -20,22 +20,19 @@ pub(super) enum DraftFile {
 }
 
 impl DraftFile {
-    /// Opens the draft model that is asked for. None: there is none, or it is left out for the reason that `left_out`
-    /// gets.
-    pub fn open(load: &LoadSpec, left_out: &mut Option<Error>) -> Result<Option<Self>> {
-        let Some(draft) = &load.draft else { return Ok(None) };
+    /// Opens the draft model that is asked for, or returns the notice that it is left out.
+    pub fn open(load: &LoadSpec) -> Result<(Option<Self>, Option<Error>)> {
+        let Some(draft) = &load.draft else { return Ok((None, None)) };
         let file = match crate::model_file::open(&draft.location) {
             Ok(file) => Arc::new(file),
             Err(error) if load.draft_required => return Err(error),
-            Err(error) => {
-                *left_out = Some(without_draft(&error));
-                return Ok(None);
-            }
+            Err(error) => return Ok((None, Some(without_draft(&error)))),
         };
-        Ok(Some(match engine::arch::is_assistant(&file) {
+        let draft = match engine::arch::is_assistant(&file) {
             true => Self::Assistant(AssistantFile(file)),
             false => Self::Model(file),
-        }))
+        };
+        Ok((Some(draft), None))
     }
 
     pub fn len_bytes(&self) -> u64 {
