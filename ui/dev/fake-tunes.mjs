@@ -37,7 +37,7 @@ export const tuneCalls = (publish, fail) => {
     tune_get: (a) => { const info = find(a.id); return { info, steps: stepsTo(info.last?.step ?? 0), answers: info.state.state === 'done' ? ANSWERS : [] }; },
     tune_preview: (a) => ({
       chats: a.data.from === 'chats' ? { chats: 3, answers: 14, left_out: [{ reason: 'replaced', count: 4 }, { reason: 'unfinished', count: 2 }, { reason: 'files', count: 1 }] } : null,
-      examples: 180, held_out: 20, tokens: 12_400, learned_tokens: 5_300, max_tokens: 2048, steps: 135, seconds: 410, memory_bytes: 1_600_000_000, free_bytes: 9_900_000_000,
+      examples: 180, held_out: 20, tokens: 12_400, learned_tokens: 5_300, max_tokens: 2048, steps: 135, seconds: 410, gpu: null, memory_bytes: 1_600_000_000, free_bytes: 9_900_000_000,
       first: [
         { line: 1, pieces: [{ text: '<|user|>\nIs birch good?\n<|assistant|>\n', is_learned: false }, { text: 'Aye. Birch burns bright and quick.<|end|>', is_learned: true }] },
         { line: 2, pieces: [{ text: '<|user|>\nAnd oak?\n<|assistant|>\n', is_learned: false }, { text: 'Aye. Oak burns slow and long.<|end|>', is_learned: true }] },

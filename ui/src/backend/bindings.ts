@@ -1988,6 +1988,10 @@ steps: number,
  */
 seconds: number, 
 /**
+ * Name of the GPU that computes the products. None: the CPU computes all.
+ */
+gpu: string | null, 
+/**
  * Estimate of the memory that the run needs at most.
  */
 memory_bytes: number, free_bytes: number | null, 

@@ -242,6 +242,7 @@ fn preview(
         "learned_tokens": foretold.learned_tokens,
         "steps": foretold.steps,
         "seconds": foretold.seconds,
+        "gpu": foretold.gpu,
         "memory_bytes": foretold.memory_bytes,
         "skipped": skipped.collect::<Vec<_>>(),
         "first": shown,

@@ -55,6 +55,7 @@ export const tunes: Messages['tunes'] = {
     many: '{count} خطوة',
     other: '{count} خطوة',
   },
+  on_gpu: 'تساعد GPU ‏{name}.',
   takes: 'نحو {time}، وذاكرة تصل إلى {memory}.',
   tight: 'المتاح {free} فقط.',
   sees: 'ما يراه النموذج',

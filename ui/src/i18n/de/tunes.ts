@@ -45,6 +45,7 @@ export const tunes: Messages['tunes'] = {
     one: '{count} Schritt',
     other: '{count} Schritte',
   },
+  on_gpu: 'Die GPU {name} hilft.',
   takes: 'Etwa {time}, mit bis zu {memory} Arbeitsspeicher.',
   tight: 'Nur {free} sind frei.',
   sees: 'Was das Modell sieht',

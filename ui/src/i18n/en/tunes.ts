@@ -42,6 +42,7 @@ export const tunes = {
     one: '{count} step',
     other: '{count} steps',
   },
+  on_gpu: 'The GPU {name} helps.',
   takes: 'About {time}, with up to {memory} of memory.',
   tight: 'Only {free} is free.',
   sees: 'What the model sees',

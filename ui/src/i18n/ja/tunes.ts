@@ -42,6 +42,7 @@ export const tunes: Messages['tunes'] = {
   n_steps: {
     other: '{count} ステップ',
   },
+  on_gpu: 'GPU「{name}」も使います。',
   takes: '約 {time}、メモリは最大 {memory}。',
   tight: '空きは {free} だけです。',
   sees: 'モデルに見える内容',

@@ -136,6 +136,8 @@ pub struct TunePreview {
     pub steps: u64,
     /// Estimate for the whole run, from a step that was measured on this computer.
     pub seconds: f64,
+    /// Name of the GPU that computes the products. None: the CPU computes all.
+    pub gpu: Option<String>,
     /// Estimate of the memory that the run needs at most.
     #[ts(type = "number")]
     pub memory_bytes: u64,

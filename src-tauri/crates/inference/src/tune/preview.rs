@@ -57,6 +57,7 @@ pub fn preview(
         max_tokens: count(settings.max_tokens),
         steps: (dataset.train.len().div_ceil(settings.step_examples.max(1)) * settings.epochs) as u64,
         seconds: tokens as f64 * settings.epochs as f64 * seconds_per_token,
+        gpu: trainer.gpu_name().map(str::to_owned),
         memory_bytes,
         free_bytes,
         first: dataset.train.iter().take(SHOWN_EXAMPLES).map(|it| example(it, encoder.tokenizer())).collect(),

@@ -139,7 +139,7 @@ impl LoadedModel {
             true
         };
         let (location, quantize) = (&reference.location, load.quantize.as_ref());
-        let (draft, mut draft_left_out) = DraftFile::open(&load)?;
+        let (draft, mut left_out) = DraftFile::open(&load)?;
         let file = on_load::open_shared(&RealIo, location, quantize, load.machine.threads, &mut making)?;
         let mut progress = |fraction: f32| progress(from + (1.0 - from) * fraction);
         let mut options = LoadOptions { gpu_health, ..options(&load, &file, draft.as_ref()) };
@@ -158,19 +158,18 @@ impl LoadedModel {
         let mut loads = |options: &mut LoadOptions| {
             images::load_with_tower((&reference, &load), file.clone(), options, &mut progress)
         };
-        let loaded =
-            load_or_without_assistant(&mut options, load.draft_required, &mut loads, &mut draft_left_out);
+        let loaded = load_or_without_assistant(&mut options, load.draft_required, &mut loads, &mut left_out);
         cards.keep(&placed, loaded.is_ok());
         let (mut model, vision) = loaded.map_err(|error| shares.explain(error))?;
         model.check_generates()?;
         model.adapt(&load.lora)?;
         model.set_interrupt(interrupt.clone());
         let scheduler =
-            scheduler_with_draft(draft, shares, options, (&model, load.draft_required), &mut draft_left_out)?;
+            scheduler_with_draft(draft, shares, options, (&model, load.draft_required), &mut left_out)?;
         let notices = machine
             .into_iter()
             .chain(placed.notice.clone())
-            .chain(draft_left_out)
+            .chain(left_out)
             .chain(gpu_notices::loaded(&mut model))
             .collect();
         Ok(Self {
