@@ -113,6 +113,7 @@ families! {
     smollm3: SmolLm3;
     gemma_embedding: GemmaEmbedding;
     gemma: Gemma, Gemma2, Gemma3;
+    gemma3n: Gemma3n;
     gemma4: Gemma4;
     gemma4_assistant: Gemma4Assistant;
     qwen: Qwen2, Qwen3, Qwen3Vl, Qwen3VlMoe, Qwen3Moe;
