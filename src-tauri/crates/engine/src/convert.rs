@@ -185,10 +185,13 @@ impl<'a> ConversionSource<'a> {
     fn read(file: &'a WeightFile) -> Result<Self> {
         let family = arch::find(file)?;
         let (spec, notes) = arch::spec_and_notes(file, family)?;
-        let placed = arch::tensors(file, family, &spec)?;
+        let mut placed = arch::tensors(file, family, &spec)?;
         let pairs = match file.container() {
             Container::Gguf { .. } => metadata::carried(file),
-            Container::Safetensors => metadata::written(file, family, &spec, &notes)?,
+            Container::Safetensors => {
+                placed.extend(arch::unread_keys(file, family, &spec)?);
+                metadata::written(file, family, &spec, &notes)?
+            }
         };
         Ok(Self { file, family, spec, notes, placed, pairs })
     }
