@@ -91,19 +91,14 @@ fn streams() {
     check("match_rms", 2e-6, &|n, o| match_rms::scalar(&a(n), &b(n), 1e-5, o), &|k, n, o| {
         (k.match_rms)(&a(n), &b(n), 1e-5, o);
     });
-    // three parts of one column from two
+    // three parts of one column from two, whose sums tell them apart
     let factors = [0.5, -1.0, 0.0, 2.0, 1.5, 0.25];
-    let of_three = |n: usize, mix: &dyn Fn(&[f32], &[f32], &mut [f32]), out: &mut [f32]| {
+    let of_three = |n: usize, kernel: mix::Mix, out: &mut [f32]| {
         let mut all = vec![0.0; 3 * n];
-        mix(&numbers(3 * n, 1), &numbers(2 * n, 2), &mut all);
+        kernel(&numbers(3 * n, 1), &numbers(2 * n, 2), &factors, n, &mut all);
         (0..n).for_each(|i| out[i] = all[i] - all[n + i] + 0.5 * all[2 * n + i]);
     };
-    check(
-        "mix",
-        2e-6,
-        &|n, out| of_three(n, &|base, x, out| mix::scalar(base, x, &factors, n, out), out),
-        &|k, n, out| of_three(n, &|base, x, out| (k.mix)(base, x, &factors, n, out), out),
-    );
+    check("mix", 2e-6, &|n, out| of_three(n, mix::scalar, out), &|k, n, out| of_three(n, k.mix, out));
 }
 
 /// Limits within the numbers and at infinity.

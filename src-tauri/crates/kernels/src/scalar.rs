@@ -212,13 +212,9 @@ fn node(memory: &mut HostMemory, scratch: &mut ScalarScratch, i: usize, batch: &
         | Op::Columns { .. }
         | Op::JoinColumns { .. }
         | Op::Mix { .. }
+        | Op::MatchRms { .. }
+        | Op::GaussianTopK { .. }
         | Op::RouteAll { .. } => on_columns(values, &node.op, out),
-        Op::MatchRms { x, of, least } => {
-            each_pair(values, *x, *of, out, |x, of, out| match_rms::scalar(x, of, *least, out));
-        }
-        Op::GaussianTopK { x, deviations } => {
-            each_row(values, *x, out, |_, x, out| gaussian_top_k::scalar(x, *deviations, out));
-        }
         Op::MoeRoute { logits, routing } => {
             each_row(values, *logits, out, |_, logits, out| moe_route::scalar(logits, routing, out));
         }
@@ -240,7 +236,7 @@ fn node(memory: &mut HostMemory, scratch: &mut ScalarScratch, i: usize, batch: &
     }
 }
 
-/// Runs an operation that selects, joins or multiplies columns, or makes them.
+/// Runs an operation that selects, joins, scales or mixes columns, or makes them.
 fn on_columns(values: &mut ValueArena, op: &Op, out: ValueId) {
     match op {
         Op::ScaleColumns { x, factors } => {
@@ -253,6 +249,12 @@ fn on_columns(values: &mut ValueArena, op: &Op, out: ValueId) {
             each_pair(values, *a, *b, out, |a, b, out| join_columns::scalar(a, b, *n_groups, out));
         }
         Op::Mix { base, x, factors, width } => mixed(values, [*base, *x], factors, *width, out),
+        Op::MatchRms { x, of, least } => {
+            each_pair(values, *x, *of, out, |x, of, out| match_rms::scalar(x, of, *least, out));
+        }
+        Op::GaussianTopK { x, deviations } => {
+            each_row(values, *x, out, |_, x, out| gaussian_top_k::scalar(x, *deviations, out));
+        }
         Op::RouteAll { n } => {
             let ([], [out]) = values.borrow([], [out]);
             out.chunks_exact_mut(2 * n).for_each(route_all::scalar);

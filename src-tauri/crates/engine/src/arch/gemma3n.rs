@@ -402,7 +402,7 @@ mod tests {
             assert!(!error.remedy().is_empty());
         }
         assert!(with("altup.active_idx", OwnedValue::U32(3)).is_ok());
-        // only the last layer is one without a window, and it may keep none of its own keys
+        // only the last layer has no window, and it would take the keys of another
         let pattern = OwnedValue::Bools([vec![true; 8], vec![false]].concat());
         let error = with("attention.sliding_window_pattern", pattern).unwrap_err();
         assert!(error.to_string().contains("no earlier layer of its kind"), "{error}");
