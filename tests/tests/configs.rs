@@ -59,6 +59,7 @@ const MORE: &[&str] = &[
     "ernie4_5_moe",
     "exaone4",
     "falcon_h1",
+    "gemma3n",
     "glm4_moe",
     "granitemoe",
     "granitemoehybrid",
@@ -187,6 +188,41 @@ fn what_more_families_cannot_do_is_named() {
         assert_eq!(error.code(), code, "{family}: {key} = {value}: {error}");
         remove(family, "unsupported");
     }
+}
+
+#[test]
+fn numbers_of_gemma_3n_that_do_not_agree_are_named() {
+    let (unsupported, wrong) = ("model.feature_unsupported", "model.hyperparameter");
+    let cases = [
+        ("altup_active_idx", json!(4), wrong),
+        ("altup_num_inputs", json!(0), wrong),
+        ("altup_num_inputs", json!(3), "model.tensor_shape"),
+        ("altup_num_inputs", json!(5), "model.tensor_missing"),
+        ("activation_sparsity_pattern", json!([0.95, 0.0]), wrong),
+        ("activation_sparsity_pattern", json!(0.95), wrong),
+        ("activation_sparsity_pattern", json!([1.0, 0.0, 0.0, 0.0, 0.0, 0.0]), wrong),
+        ("activation_sparsity_pattern", json!([-0.1, 0.0, 0.0, 0.0, 0.0, 0.0]), wrong),
+        ("intermediate_size", json!([96, 96, 97]), wrong),
+        ("intermediate_size", json!(95), "model.tensor_shape"),
+        ("laurel_rank", json!(17), "model.tensor_shape"),
+        ("laurel_rank", json!(0), wrong),
+        ("layer_types", json!(["full_attention"]), wrong),
+        ("num_kv_shared_layers", json!(6), wrong),
+        ("num_kv_shared_layers", json!(5), wrong),
+        ("hidden_size_per_layer_input", json!(0), wrong),
+        ("hidden_size_per_layer_input", json!(17), "model.tensor_shape"),
+        ("vocab_size_per_layer_input", json!(511), "model.tensor_shape"),
+        ("attention_bias", json!(true), "model.tensor_missing"),
+        ("hidden_activation", json!("relu"), unsupported),
+    ];
+    for (key, value, code) in cases {
+        let Some(found) = read("gemma3n", "wrong", &|config| config[key] = value.clone()) else {
+            skip!(Missing::Reference, "no config of gemma3n");
+        };
+        let error = found.err().unwrap_or_else(|| panic!("{key} = {value} is refused"));
+        assert_eq!(error.code(), code, "{key} = {value}: {error}");
+    }
+    remove("gemma3n", "wrong");
 }
 
 #[test]

@@ -19,7 +19,7 @@ use crate::stored_chunks::StoredChunks;
 use test_support::{Missing, skip_part};
 
 /// Models by what their layers keep: a file, and a window for layers that have none of their own.
-const KINDS: [(&str, Option<usize>); 17] = [
+const KINDS: [(&str, Option<usize>); 18] = [
     ("llama/llama.q8_0.gguf", None),
     ("llama/llama.q8_0.gguf", Some(20)),
     ("smollm3/smollm3.q8_0.gguf", Some(33)),
@@ -28,6 +28,7 @@ const KINDS: [(&str, Option<usize>); 17] = [
     ("gemma3", None),
     ("gpt_oss", None),
     ("gemma4_e", None),
+    ("../more-families/gemma3n", None),
     ("lfm2", None),
     ("qwen3_5", None),
     ("qwen3_5_moe", None),

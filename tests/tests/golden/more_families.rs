@@ -28,6 +28,7 @@ const FAMILIES: &[&str] = &[
     "exaone4_full",
     "falcon_h1",
     "falcon_h1_norm",
+    "gemma3n",
     "glm4_moe",
     "granite",
     "granitemoe",

@@ -9,7 +9,7 @@ use serde_json::Value;
 use weights::{Codec, Container, TensorView, WeightFile};
 
 use crate::error::{DAMAGED, EngineError, Result};
-use crate::spec::{DraftBlock, EmbeddingPrefixes, ModelSpec, Role, TensorSpec};
+use crate::spec::{DraftBlock, EmbeddingPrefixes, KvSource, ModelSpec, Role, TensorSpec};
 
 mod assistant;
 mod biased_router;
@@ -118,6 +118,7 @@ families! {
     smollm3: SmolLm3;
     gemma_embedding: GemmaEmbedding;
     gemma: Gemma, Gemma2, Gemma3;
+    gemma3n: Gemma3n;
     gemma4: Gemma4;
     gemma4_assistant: Gemma4Assistant;
     qwen: Qwen2, Qwen3, Qwen3Vl, Qwen3VlMoe, Qwen3Moe;
@@ -277,7 +278,28 @@ pub fn spec_and_notes(file: &WeightFile, family: Family) -> Result<(ModelSpec, G
 ///
 /// Errors: `model.tensor_missing`, `model.tensor_shape`, `model.dtype_unsupported`, naming the tensor.
 pub fn tensors(file: &WeightFile, family: Family, spec: &ModelSpec) -> Result<Vec<LocatedTensor>> {
-    let specs = spec.tensors();
+    located(file, family, &spec.tensors())
+}
+
+/// Finds the keys and values that a folder stores for layers that take those of others. Nothing reads them, but
+/// llama.cpp demands them of some families.
+///
+/// Errors: as of `tensors`.
+pub(crate) fn unread_keys(file: &WeightFile, family: Family, spec: &ModelSpec) -> Result<Vec<LocatedTensor>> {
+    let mut whole = spec.clone();
+    for attention in whole.attentions_mut().filter(|it| matches!(it.keys, KvSource::OfLayer(_))) {
+        attention.keys = KvSource::Projected;
+    }
+    let read = spec.tensors();
+    let mut unread = whole.tensors();
+    unread.retain(|tensor| {
+        let (role, layer, _) = tensor;
+        !read.contains(tensor) && tensor_names::find(file, family, *role, *layer).is_some()
+    });
+    located(file, family, &unread)
+}
+
+fn located(file: &WeightFile, family: Family, specs: &[TensorSpec]) -> Result<Vec<LocatedTensor>> {
     let rows: HashMap<(Role, Option<usize>), usize> = specs
         .iter()
         .map(|(role, layer, shape)| ((*role, *layer), shape[usize::from(role.is_expert())]))

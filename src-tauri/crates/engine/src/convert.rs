@@ -185,10 +185,13 @@ impl<'a> ConversionSource<'a> {
     fn read(file: &'a WeightFile) -> Result<Self> {
         let family = arch::find(file)?;
         let (spec, notes) = arch::spec_and_notes(file, family)?;
-        let placed = arch::tensors(file, family, &spec)?;
+        let mut placed = arch::tensors(file, family, &spec)?;
         let pairs = match file.container() {
             Container::Gguf { .. } => metadata::carried(file),
-            Container::Safetensors => metadata::written(file, family, &spec, &notes)?,
+            Container::Safetensors => {
+                placed.extend(arch::unread_keys(file, family, &spec)?);
+                metadata::written(file, family, &spec, &notes)?
+            }
         };
         Ok(Self { file, family, spec, notes, placed, pairs })
     }
@@ -268,18 +271,30 @@ impl<'a> ConversionSource<'a> {
             let name = arch::gguf_tensor_name(self.family.gguf_name(), role, layer)?;
             check_name(&name)?;
             let shape_of = |shape| self.gguf_shape(placed.role, placed.layer, shape);
-            let target = named(placed, name, &shape_of)?;
+            let mut target = named(placed, name, &shape_of)?;
+            if placed.role == Role::PerLayerEmbedding {
+                self.lengthen(&mut target);
+            }
             match targets.iter_mut().rev().find(|other| other.name == target.name) {
                 Some(other) => join(other, target)?,
                 None => targets.push(target),
             }
         }
         for (name, values) in &self.notes.tensors {
-            let (name, shape) = ((*name).to_owned(), vec![values.len()]);
+            let (name, shape) = (name.to_string(), vec![values.len()]);
             let job = EncodeJob::values(values);
             targets.push(ConversionTarget { role: None, layer: None, name, shape, dtype: DType::F32, job });
         }
         Ok(targets)
+    }
+}
+
+impl ConversionSource<'_> {
+    /// Repeats the first row of a table that is shorter than the vocabulary: a GGUF has a row for every token.
+    fn lengthen(&self, table: &mut ConversionTarget) {
+        let missing = self.spec.n_vocab.saturating_sub(table.shape[0]);
+        table.job.repeat_first_row(missing, table.n_cols());
+        table.shape[0] += missing;
     }
 }
 

@@ -6,24 +6,22 @@
 use std::sync::Arc;
 
 use kernels::{
-    Columns, DeviceId, Graph, GraphBuilder, KvLayerLayout, KvLayout, KvPrecision, Mask, PAGE_LEN, Tensor,
-    ValueId,
+    DeviceId, Graph, GraphBuilder, KvLayerLayout, KvLayout, KvPrecision, Mask, PAGE_LEN, Tensor, ValueId,
 };
 
 use weights::{DType, SharedBytes, TensorView};
 
 use crate::error::Result;
-use crate::spec::{
-    ASSISTANT_LAYERS, Ffn, KvSource, LayerSpec, Mixer, ModelSpec, Norm, NormPosition, PerLayerEmbedding,
-    PerLayerInput, Role,
-};
+use crate::spec::{ASSISTANT_LAYERS, Ffn, KvSource, LayerSpec, Mixer, ModelSpec, Norm, NormPosition, Role};
 
+mod altup;
 mod assistant;
 mod attention;
 mod draft;
 mod experts;
 mod ffn;
 mod latent;
+mod per_layer;
 mod recurrent;
 mod ssm;
 mod tower;
@@ -152,15 +150,30 @@ pub fn build(
     };
     decoder.graph.on(placement.first());
     let (embedded, per_layer) = decoder.embed(spec)?; // (tokens, d_model), (tokens, n_layers · width)
-    let mut x = embedded;
+    let mut x = match &spec.streams {
+        Some(altup) => decoder.begin_streams(embedded, altup)?, // (tokens, n_streams · d_model)
+        None => embedded,
+    };
     for (index, (layer, &device)) in spec.layers.iter().zip(&placement.layers).enumerate() {
         decoder.layer = Some(index);
         decoder.graph.on(device);
         x = decoder.graph.copy(decoder.name("copy"), x)?;
-        x = decoder.layer(x, layer)?;
-        if let (Some(input), Some(all)) = (&layer.per_layer_input, per_layer) {
-            x = decoder.per_layer_input(x, all, index, spec.layers.len(), input)?;
-        }
+        let input = match (&layer.per_layer_input, per_layer) {
+            (Some(input), Some(all)) => {
+                Some((input, decoder.per_layer_columns(all, input, index, spec.layers.len())?))
+            }
+            _ => None,
+        };
+        x = match &spec.streams {
+            Some(altup) => decoder.streams_layer(x, layer, altup, input)?,
+            None => {
+                let x = decoder.layer(x, layer)?;
+                match input {
+                    Some(input) => decoder.add_per_layer_input(x, input)?,
+                    None => x,
+                }
+            }
+        };
         x = decoder.layer_scale(x, layer)?;
         if index < spec.embedding.n_image_layers {
             let name = decoder.name("image");
@@ -178,8 +191,8 @@ pub fn build(
     {
         return decoder.finish_with_assistant((spec, assistant), device, x);
     }
-    let x = decoder.graph.output_rows("output.rows", x)?; // (outputs, d_model)
-    let x = decoder.norm("output.norm", x, spec.output_norm, Role::OutputNorm, Role::OutputNormBias)?;
+    let x = decoder.graph.output_rows("output.rows", x)?; // (outputs, d_model), or that of all streams
+    let x = decoder.hidden(x, spec)?;
     let x = decoder.output(x, spec)?;
     Ok(decoder.graph.finish(x)?)
 }
@@ -238,15 +251,13 @@ impl Decoder<'_> {
         Ok((x, per_layer))
     }
 
-    fn per_layer_embedding(&mut self, x: ValueId, spec: &PerLayerEmbedding) -> Result<ValueId> {
-        let table = self.weight(Role::PerLayerEmbedding)?;
-        let rows = self.graph.embed("embed.per_layer", &table, spec.table_scale)?;
-        let projected = self.matmul("embed.projection", x, Role::PerLayerProjection, None)?;
-        let projected = self.graph.scale("embed.projection_scale", projected, spec.projection_scale)?;
-        let role = Role::PerLayerProjectionNorm;
-        let normed = self.norm_groups("embed.projection_norm", projected, spec.norm, role, spec.width)?;
-        let sum = self.graph.add("embed.per_layer_add", normed, rows)?;
-        Ok(self.graph.scale("embed.per_layer_scale", sum, spec.input_scale)?)
+    /// Builds the hidden state that the output matrix multiplies, of what the last layer gave. (rows, d_model)
+    fn hidden(&mut self, x: ValueId, spec: &ModelSpec) -> Result<ValueId> {
+        let x = match &spec.streams {
+            Some(altup) => self.join_streams(x, altup)?,
+            None => x,
+        };
+        self.norm("output.norm", x, spec.output_norm, Role::OutputNorm, Role::OutputNormBias)
     }
 
     /// x (outputs, d_model) → (outputs, output_width)
@@ -289,7 +300,8 @@ impl Decoder<'_> {
                     _ => {
                         let normed = self.mixer_norm(x, layer)?;
                         let mixed = self.mixed(normed, layer)?;
-                        self.graph.add(self.name("mixer.add"), x, mixed)?
+                        let x = self.graph.add(self.name("mixer.add"), x, mixed)?;
+                        self.laurel(x, normed, layer)?
                     }
                 };
                 if layer.ffn == Ffn::None {
@@ -373,26 +385,6 @@ impl Decoder<'_> {
         self.norm("ffn.norm", x, layer.ffn_norm, Role::FfnNorm, Role::FfnNormBias)
     }
 
-    /// `all` (tokens, n_layers · width) holds every layer's own input.
-    fn per_layer_input(
-        &mut self,
-        x: ValueId,
-        all: ValueId,
-        index: usize,
-        n_layers: usize,
-        spec: &PerLayerInput,
-    ) -> Result<ValueId> {
-        let all = self.graph.copy(self.name("input.copy"), all)?;
-        let width = spec.width;
-        let input = Columns { n_groups: 1, stride: n_layers * width, start: index * width, width };
-        let input = self.graph.columns(self.name("input.columns"), all, input)?; // (tokens, width)
-        let gate = self.matmul("input.gate", x, Role::LayerInputGate, None)?; // (tokens, width)
-        let gated = self.graph.glu(self.name("input.glu"), gate, input, spec.activation)?;
-        let projected = self.matmul("input.projection", gated, Role::LayerInputProjection, None)?;
-        let normed = self.post_norm("input.norm", projected, Some(spec.norm), Role::LayerInputNorm)?;
-        Ok(self.graph.add(self.name("input.add"), x, normed)?)
-    }
-
     fn name(&self, part: &str) -> String {
         match self.layer {
             Some(layer) => match layer.checked_sub(ASSISTANT_LAYERS) {
@@ -460,15 +452,26 @@ impl Decoder<'_> {
 
     /// weight (out, width of x), with an optional bias and the adapters of the role
     fn matmul(&mut self, part: &str, x: ValueId, role: Role, bias: Option<Role>) -> Result<ValueId> {
-        let weight = self.weight(role)?;
         let bias = bias.map(|role| self.weight(role)).transpose()?;
+        self.matmul_and_shift(part, x, role, bias.as_ref())
+    }
+
+    /// As `matmul`, with a bias that need not be of the file.
+    fn matmul_and_shift(
+        &mut self,
+        part: &str,
+        x: ValueId,
+        role: Role,
+        bias: Option<&Tensor>,
+    ) -> Result<ValueId> {
+        let weight = self.weight(role)?;
         let name = self.name(part);
         let bounds = self.weights.bounds(role, self.layer);
         let x = match bounds.map(|bounds| bounds.input) {
             Some((low, high)) => self.graph.clamp(format!("{name}.input"), x, low, high)?,
             None => x,
         };
-        let mut y = self.graph.matmul(name.clone(), x, &weight, bias.as_ref())?;
+        let mut y = self.graph.matmul(name.clone(), x, &weight, bias)?;
         if let Some((low, high)) = bounds.map(|bounds| bounds.output) {
             y = self.graph.clamp(format!("{name}.output"), y, low, high)?;
         }
@@ -485,12 +488,12 @@ impl Decoder<'_> {
 
 /// The same values as a vector.
 fn flattened(weight: &Tensor) -> Result<Tensor> {
-    let values = weight.decode();
+    vector(&weight.decode())
+}
+
+/// A vector of numbers that no file has.
+fn vector(values: &[f32]) -> Result<Tensor> {
     let data = SharedBytes::from_vec(values.iter().flat_map(|x| x.to_le_bytes()).collect());
-    Ok(Tensor::host(&TensorView {
-        name: "weights of heads",
-        dtype: DType::F32,
-        shape: &[values.len()],
-        data,
-    })?)
+    let view = TensorView { name: "numbers", dtype: DType::F32, shape: &[values.len()], data };
+    Ok(Tensor::host(&view)?)
 }

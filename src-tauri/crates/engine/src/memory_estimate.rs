@@ -301,7 +301,9 @@ fn grouped(layers: &[KvLayerLayout]) -> Vec<KvLayerGroup> {
 fn row_floats(spec: &ModelSpec) -> u64 {
     let widest = spec.layers.iter().map(|layer| layer.row_floats(spec.d_model)).max().unwrap_or(0);
     let per_layer = spec.embedding.per_layer.map_or(0, |table| table.width * spec.layers.len());
-    (3 * spec.d_model + widest + per_layer) as u64
+    // Each layer makes new ones of all streams.
+    let streams = spec.streams.map_or(0, |altup| 2 * altup.width(spec.d_model));
+    (3 * spec.d_model + widest + per_layer + streams) as u64
 }
 
 #[cfg(test)]
@@ -416,10 +418,20 @@ mod tests {
         assert_eq!(on_gpu(&sizes.clone().with_assistant(&draft)) - on_gpu(&sizes), draft.weights);
     }
 
+    /// What a small Gemma 3n needs beside the numbers that every model has.
+    const STREAMS: &[&[(&str, shape::ShapeFact)]] =
+        &[&[("embedding_length_per_layer_input", shape::ShapeFact::Count(32))]];
+
     #[test]
     fn loading_plans_about_what_is_estimated() {
-        for (architecture, tied) in [("llama", false), ("smollm3", true)] {
-            let shape = shape::Shape { d_ff: 2048, ..shape::tiny(architecture, tied) };
+        let streams = shape::Shape {
+            rope_divisors: shape::RopeDivisors::None,
+            more: STREAMS,
+            ..shape::tiny("gemma3n", true)
+        };
+        for shape in [shape::tiny("llama", false), shape::tiny("smollm3", true), streams] {
+            let architecture = shape.architecture;
+            let shape = shape::Shape { d_ff: 2048, ..shape };
             let mut bytes = Vec::new();
             shape::write(&shape, shape::mix("q8_0").unwrap(), 1, &mut bytes).unwrap();
             let file = WeightFile::from_bytes("tiny", weights::SharedBytes::from_vec(bytes)).unwrap();

@@ -41,6 +41,7 @@ mod latent;
 mod recurrent;
 mod role;
 mod row_floats;
+mod streams;
 mod tensors;
 mod tower;
 
@@ -52,6 +53,7 @@ pub use ffn::{Dense, ExpertForm, Experts, Ffn, Router, RouterInput, SharedExpert
 pub use latent::{LatentAttention, QueryRank};
 pub use recurrent::{Decay, DeltaNet, GateOrder, ShortConv, Ssm, SsmFactors};
 pub use role::Role;
+pub use streams::{AltUp, Laurel};
 pub use tower::{
     Deepstack, DeepstackTap, ImageAttention, ImagePositions, ImageRuns, PairOrder, PatchEmbedding, PatchGrid,
     PatchSamples, PatchSequence, Projector, ProjectorHidden, SampleOrder, TableResampling, TowerSpec,
@@ -91,12 +93,14 @@ pub struct ModelSpec {
     pub draft: Option<DraftBlock>,
     /// Whether the model is an assistant, or has one.
     pub assistance: Option<Assistance>,
+    /// Several residual streams instead of one.
+    pub streams: Option<AltUp>,
 }
 
 debug_without_defaults! {
     ModelSpec: architecture, n_vocab, d_model, context_length, embedding, layers, output_norm, tied_embeddings,
         output_softcap, embeds;
-        output_scale, output_bias, draft, assistance
+        output_scale, output_bias, draft, assistance, streams
 }
 
 impl ModelSpec {
@@ -148,7 +152,7 @@ pub struct Embedding {
     pub n_kinds: Option<usize>,
     /// Norm of the sum.
     pub norm: Option<Norm>,
-    /// A second, narrow embedding per layer (Gemma 4 E).
+    /// A second, narrow embedding per layer (Gemma 3n, Gemma 4 E).
     pub per_layer: Option<PerLayerEmbedding>,
     /// Whether rows of images replace those of tokens.
     pub takes_images: bool,
@@ -172,7 +176,7 @@ impl Embedding {
 }
 
 /// Per-layer inputs: (table row · table_scale + norm(projection of the embedding · projection_scale)) · input_scale.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, PartialEq)]
 pub struct PerLayerEmbedding {
     /// Width of one layer's input.
     pub width: usize,
@@ -184,6 +188,13 @@ pub struct PerLayerEmbedding {
     pub norm: Norm,
     /// Factor on the sum.
     pub input_scale: f32,
+    /// Rows of the table, if it is not as long as the vocabulary. Tokens beyond it have the first row.
+    pub n_rows: Option<usize>,
+}
+
+debug_without_defaults! {
+    PerLayerEmbedding: width, table_scale, projection_scale, norm, input_scale;
+        n_rows
 }
 
 /// Position of a layer's norms.
@@ -221,14 +232,17 @@ pub struct LayerSpec {
     pub output_scale: bool,
     /// Factor on what the mixer and the feed-forward part add to the residual stream.
     pub residual_scale: Option<f32>,
+    /// A low-rank branch beside the mixer. Only with `NormPosition::Before`.
+    pub laurel: Option<Laurel>,
 }
 
 debug_without_defaults! {
     LayerSpec: norms, mixer_norm, mixer, mixer_post_norm, ffn_norm, ffn, ffn_post_norm, per_layer_input, output_scale;
-        residual_scale
+        residual_scale, laurel
 }
 
-/// After the feed-forward part: x += norm(projection(act(gate(x)) · per-layer input)).
+/// After the feed-forward part: x += norm(projection(act(gate(x)) · per-layer input)). Of several streams this is added
+/// to all but the first, and x is the active one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PerLayerInput {
     /// Width of the input.

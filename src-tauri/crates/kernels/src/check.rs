@@ -23,8 +23,8 @@ use crate::cpu::{Cpu, CpuOptions};
 use crate::error::KernelError;
 use crate::graph::{
     Activation, AttentionShape, Columns, ExpertChoice, ExpertScoring, Experts, Graph, GraphBuilder,
-    GroupLimit, GroupScore, KvDType, KvLayerLayout, KvLayout, KvPrecision, Mask, PAGE_LEN, RopeShape,
-    RopeStyle, Routing, ValueId,
+    GroupLimit, GroupScore, KvDType, KvLayerLayout, KvLayout, KvPrecision, Mask, MixFactors, PAGE_LEN,
+    RopeShape, RopeStyle, Routing, ValueId,
 };
 use crate::matmul;
 use crate::scalar::Scalar;
@@ -233,6 +233,9 @@ fn row_ops() -> Result<Graph, KernelError> {
     b.scale("factor", x, 0.37)?;
     b.softcap("cap", x, 3.0)?;
     b.hadamard("rotation of heads", x, 8)?;
+    b.gaussian_top_k("largest elements", x, 0.6)?;
+    b.match_rms("size of another row", both, y, 1e-5)?;
+    mixtures(&mut b, both, x)?;
     for (name, act) in [
         ("sigmoid", Activation::Sigmoid),
         ("silu", Activation::Silu),
@@ -257,6 +260,15 @@ fn row_ops() -> Result<Graph, KernelError> {
         last = b.rope(name, x, &rope(WIDTH / 26, 26, style))?;
     }
     finish(b, last)
+}
+
+/// Two groups of columns, to which mixtures are added: of themselves by the row's own factors, and of another value.
+fn mixtures(b: &mut GraphBuilder, both: ValueId, x: ValueId) -> Result<(), KernelError> {
+    let columns = Columns { n_groups: 1, stride: WIDTH, start: 3, width: 4 };
+    let factors = b.columns("columns", x, columns)?;
+    b.mix("mixture by row", both, both, MixFactors::OfRow(factors), WIDTH)?;
+    b.mix("mixture", both, x, MixFactors::Same([0.0, -0.7].into()), WIDTH)?;
+    Ok(())
 }
 
 const KV: KvLayerLayout =

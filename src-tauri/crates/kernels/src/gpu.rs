@@ -40,6 +40,7 @@ mod readback;
 mod sequence_ops;
 mod shader;
 mod split_kv;
+mod streams;
 mod submissions;
 mod timing;
 mod top_k;

@@ -12,8 +12,8 @@ pub use kv_layout::{
 };
 pub use op::{
     Activation, AttentionShape, Columns, ConvShape, DeltaShape, Experts, HeadOrder, Lookup,
-    MAX_DELTA_HEAD_DIM, MAX_HADAMARD_WIDTH, Mask, N_COORDINATES, Op, RopeShape, RopeStyle, RowMerge,
-    SsmShape,
+    MAX_DELTA_HEAD_DIM, MAX_HADAMARD_WIDTH, Mask, MixFactors, N_COORDINATES, Op, RopeShape, RopeStyle,
+    RowMerge, SsmShape,
 };
 pub use routing::{ExpertChoice, ExpertScoring, GroupLimit, GroupScore, MAX_EXPERT_GROUPS, Routing};
 

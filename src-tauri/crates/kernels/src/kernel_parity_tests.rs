@@ -3,8 +3,8 @@
 use crate::cpu::isa::IsaLevel;
 use crate::graph::{Activation, RopeStyle};
 use crate::ops::{
-    Kernels, activate, add, attention, cross_entropy, delta_net, dot, expert_sum, glu, layer_norm, panel,
-    rms_norm, rope, scale, softcap, ssm,
+    Kernels, activate, add, attention, cross_entropy, delta_net, dot, expert_sum, gaussian_top_k, glu,
+    layer_norm, match_rms, mix, panel, rms_norm, rope, scale, softcap, ssm,
 };
 
 /// Lengths around register widths.
@@ -78,6 +78,27 @@ fn dots_and_norms() {
     check("layer_norm", 4e-6, &|n, o| layer_norm::scalar(&a(n), &b(n), &bias(n), 1e-5, o), &|k, n, o| {
         (k.layer_norm)(&a(n), &b(n), &bias(n), 1e-5, o);
     });
+}
+
+/// Sums in another order, and the smallest differences from a cutoff.
+#[test]
+fn streams() {
+    let (a, b) = (|n| numbers(n, 1), |n| numbers(n, 2));
+    for deviations in [-1.0, 0.0, 1.6448536] {
+        let scalar = |n: usize, o: &mut [f32]| gaussian_top_k::scalar(&a(n), deviations, o);
+        check("gaussian_top_k", 4e-6, &scalar, &|k, n, o| (k.gaussian_top_k)(&a(n), deviations, o));
+    }
+    check("match_rms", 2e-6, &|n, o| match_rms::scalar(&a(n), &b(n), 1e-5, o), &|k, n, o| {
+        (k.match_rms)(&a(n), &b(n), 1e-5, o);
+    });
+    // three parts of one column from two, whose sums tell them apart
+    let factors = [0.5, -1.0, 0.0, 2.0, 1.5, 0.25];
+    let of_three = |n: usize, kernel: mix::Mix, out: &mut [f32]| {
+        let mut all = vec![0.0; 3 * n];
+        kernel(&numbers(3 * n, 1), &numbers(2 * n, 2), &factors, n, &mut all);
+        (0..n).for_each(|i| out[i] = all[i] - all[n + i] + 0.5 * all[2 * n + i]);
+    };
+    check("mix", 2e-6, &|n, out| of_three(n, mix::scalar, out), &|k, n, out| of_three(n, k.mix, out));
 }
 
 /// Limits within the numbers and at infinity.

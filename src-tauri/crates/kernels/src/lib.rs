@@ -55,8 +55,9 @@ pub use gpu_selector::{GpuSelector, VerificationScope};
 pub use graph::{
     Activation, AttentionShape, Columns, ConvShape, DeltaShape, DeviceId, DraftPart, ExpertChoice,
     ExpertScoring, Experts, Graph, GraphBuilder, GroupLimit, GroupScore, HeadOrder, KvDType, KvLayerLayout,
-    KvLayout, KvPrecision, Lookup, MAX_EXPERT_GROUPS, Mask, N_COORDINATES, NO_PAGE, Node, Op, PAGE_LEN,
-    Retention, RopeShape, RopeStyle, Routing, RowMerge, Rows, SsmShape, Value, ValueId, rotation_width,
+    KvLayout, KvPrecision, Lookup, MAX_EXPERT_GROUPS, Mask, MixFactors, N_COORDINATES, NO_PAGE, Node, Op,
+    PAGE_LEN, Retention, RopeShape, RopeStyle, Routing, RowMerge, Rows, SsmShape, Value, ValueId,
+    rotation_width,
 };
 pub use interrupt::Interrupt;
 pub use lane_reduction::LaneReduction;

@@ -20,6 +20,7 @@ pub mod exp;
 pub mod expert_groups;
 pub mod expert_matmul;
 pub mod expert_sum;
+pub mod gaussian_top_k;
 pub mod given;
 pub mod glu;
 pub mod hadamard;
@@ -28,7 +29,9 @@ pub mod join_columns;
 pub mod kv_rows;
 pub mod kv_write;
 pub mod layer_norm;
+pub mod match_rms;
 pub mod merge_rows;
+pub mod mix;
 pub mod moe_route;
 mod moe_route_by_score;
 pub mod op_row;
@@ -68,6 +71,9 @@ pub fn row(op: &Op) -> &'static OpRow {
         Op::ScaleColumns { .. } => &scale::COLUMNS_ROW,
         Op::Columns { .. } => &columns::ROW,
         Op::JoinColumns { .. } => &join_columns::ROW,
+        Op::Mix { .. } => &mix::ROW,
+        Op::MatchRms { .. } => &match_rms::ROW,
+        Op::GaussianTopK { .. } => &gaussian_top_k::ROW,
         Op::MoeRoute { .. } => &moe_route::ROW,
         Op::RouteAll { .. } => &route_all::ROW,
         Op::ExpertMatMul { .. } => &expert_matmul::ROW,
@@ -100,12 +106,18 @@ pub struct Kernels {
     pub dot: dot::Dot,
     /// weighted sum of experts
     pub expert_sum: expert_sum::ExpertSum,
+    /// largest elements by mean and deviation
+    pub gaussian_top_k: gaussian_top_k::GaussianTopK,
     /// gated unit
     pub glu: glu::Glu,
     /// Hadamard transform
     pub hadamard: hadamard::Transform,
     /// layer norm
     pub layer_norm: layer_norm::LayerNorm,
+    /// root mean square of another row
+    pub match_rms: match_rms::MatchRms,
+    /// mixtures of groups of columns
+    pub mix: mix::Mix,
     /// multiply-add of vectors
     pub mul_add: short_conv::MulAdd,
     /// small matrix multiplication
@@ -140,9 +152,12 @@ impl Kernels {
             delta: delta_net::LEVELS.at(level),
             dot: dot::LEVELS.at(level),
             expert_sum: expert_sum::LEVELS.at(level),
+            gaussian_top_k: gaussian_top_k::LEVELS.at(level),
             glu: glu::LEVELS.at(level),
             hadamard: hadamard::LEVELS.at(level),
             layer_norm: layer_norm::LEVELS.at(level),
+            match_rms: match_rms::LEVELS.at(level),
+            mix: mix::LEVELS.at(level),
             mul_add: short_conv::LEVELS.at(level),
             panel: panel::LEVELS.at(level),
             rms_norm: rms_norm::LEVELS.at(level),

@@ -166,6 +166,9 @@ impl StepProfile<'_> {
             | Op::ScaleColumns { .. }
             | Op::Columns { .. }
             | Op::JoinColumns { .. }
+            | Op::Mix { .. }
+            | Op::MatchRms { .. }
+            | Op::GaussianTopK { .. }
             | Op::MoeRoute { .. }
             | Op::RouteAll { .. }
             | Op::ExpertSum { .. }

@@ -13,12 +13,13 @@ use crate::capacity::Capacity;
 use crate::cpu::isa::IsaLevel;
 use crate::cpu::memory::{HostMemory, ValueArena};
 use crate::error::KernelError;
-use crate::graph::{AttentionShape, DeviceId, Graph, Op, PAGE_LEN, Retention, RowMerge, ValueId};
+use crate::graph::{AttentionShape, DeviceId, Graph, MixFactors, Op, PAGE_LEN, Retention, RowMerge, ValueId};
 use crate::interrupt::Interrupt;
 use crate::matmul::generic;
 use crate::ops::{
-    self, activate, add, attention, clamp, columns, embed, expert_matmul, expert_sum, glu, hadamard,
-    join_columns, kv_write, layer_norm, moe_route, output_rows, rms_norm, rope, route_all, scale, softcap,
+    self, activate, add, attention, clamp, columns, embed, expert_matmul, expert_sum, gaussian_top_k, glu,
+    hadamard, join_columns, kv_write, layer_norm, match_rms, mix, moe_route, output_rows, rms_norm, rope,
+    route_all, scale, softcap,
 };
 use crate::plan::fuse::Fusion;
 use crate::plan::layout::ValueLifetime;
@@ -171,7 +172,7 @@ fn node(memory: &mut HostMemory, scratch: &mut ScalarScratch, i: usize, batch: &
         Op::Embed { table, scale, by } => {
             let ([], [out]) = values.borrow([], [out]);
             for (out, row) in out.chunks_exact_mut(table.n_cols()).zip(0..batch.n_rows()) {
-                embed::scalar(table, embed::row_of(*by, batch, row), *scale, out);
+                embed::scalar(table, embed::row_of(*by, batch, row, table.n_rows()), *scale, out);
             }
         }
         Op::Given { start, .. } => given(values, batch, *start, out),
@@ -207,9 +208,13 @@ fn node(memory: &mut HostMemory, scratch: &mut ScalarScratch, i: usize, batch: &
         Op::RowGate { gate, x } => {
             each_pair(values, *gate, *x, out, |gate, x, out| scale::scalar(x, scale::of_gate(gate[0]), out));
         }
-        Op::ScaleColumns { .. } | Op::Columns { .. } | Op::JoinColumns { .. } | Op::RouteAll { .. } => {
-            on_columns(values, &node.op, out);
-        }
+        Op::ScaleColumns { .. }
+        | Op::Columns { .. }
+        | Op::JoinColumns { .. }
+        | Op::Mix { .. }
+        | Op::MatchRms { .. }
+        | Op::GaussianTopK { .. }
+        | Op::RouteAll { .. } => on_columns(values, &node.op, out),
         Op::MoeRoute { logits, routing } => {
             each_row(values, *logits, out, |_, logits, out| moe_route::scalar(logits, routing, out));
         }
@@ -231,7 +236,7 @@ fn node(memory: &mut HostMemory, scratch: &mut ScalarScratch, i: usize, batch: &
     }
 }
 
-/// Runs an operation that selects, joins or multiplies columns, or makes them.
+/// Runs an operation that selects, joins, scales or mixes columns, or makes them.
 fn on_columns(values: &mut ValueArena, op: &Op, out: ValueId) {
     match op {
         Op::ScaleColumns { x, factors } => {
@@ -243,11 +248,35 @@ fn on_columns(values: &mut ValueArena, op: &Op, out: ValueId) {
         Op::JoinColumns { a, b, n_groups } => {
             each_pair(values, *a, *b, out, |a, b, out| join_columns::scalar(a, b, *n_groups, out));
         }
+        Op::Mix { base, x, factors, width } => mixed(values, [*base, *x], factors, *width, out),
+        Op::MatchRms { x, of, least } => {
+            each_pair(values, *x, *of, out, |x, of, out| match_rms::scalar(x, of, *least, out));
+        }
+        Op::GaussianTopK { x, deviations } => {
+            each_row(values, *x, out, |_, x, out| gaussian_top_k::scalar(x, *deviations, out));
+        }
         Op::RouteAll { n } => {
             let ([], [out]) = values.borrow([], [out]);
             out.chunks_exact_mut(2 * n).for_each(route_all::scalar);
         }
         _ => unreachable!("the caller passes operations on columns"),
+    }
+}
+
+fn mixed(values: &mut ValueArena, [base, x]: [ValueId; 2], factors: &MixFactors, width: usize, out: ValueId) {
+    match factors {
+        MixFactors::Same(factors) => {
+            each_pair(values, base, x, out, |base, x, out| mix::scalar(base, x, factors, width, out));
+        }
+        MixFactors::OfRow(factors) => {
+            let [n_x, n_factors, n_out] = [x, *factors, out].map(|value| values.width(value));
+            let ([base, x, factors], [out]) = values.borrow([base, x, *factors], [out]);
+            let rows = x.chunks_exact(n_x).zip(factors.chunks_exact(n_factors));
+            let sums = base.chunks_exact(n_out).zip(out.chunks_exact_mut(n_out));
+            for ((x, factors), (base, out)) in rows.zip(sums) {
+                mix::scalar(base, x, factors, width, out);
+            }
+        }
     }
 }
 

@@ -70,6 +70,7 @@ impl Architecture for Bamba {
             output_bias: false,
             draft: None,
             assistance: None,
+            streams: None,
         })
     }
 

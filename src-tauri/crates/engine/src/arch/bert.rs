@@ -137,7 +137,7 @@ fn original(hparams: &HParams<'_>, architecture: &'static str) -> Result<ModelSp
         return Err(hparams.unsupported(&format!("positions of the kind \"{kind}\"")));
     }
     let mut spec = plain(hparams, architecture, Ffn::Plain(dense))?;
-    match (hparams.n_rows(Role::RankOut), hparams.is_gguf()) {
+    match (hparams.n_rows(Role::RankOut, None), hparams.is_gguf()) {
         (None, true) => {}
         (None, false) => {
             return Err(hparams.unsupported("an embedding model (only its GGUF file says how rows become a vector)"));
@@ -153,7 +153,7 @@ fn ranks(hparams: &HParams<'_>) -> Result<EmbeddingHead> {
     if !hparams.has_tensor(Role::RankDense, None) {
         return Err(hparams.unsupported("a head that ranks pairs of texts without its pooler"));
     }
-    let pair = match hparams.n_rows(Role::TokenTypes) {
+    let pair = match hparams.n_rows(Role::TokenTypes, None) {
         Some(n) if n > 1 => PairForm::OneSeparator,
         Some(_) | None => PairForm::TwoSeparators,
     };
@@ -185,8 +185,9 @@ fn plain(hparams: &HParams<'_>, architecture: &'static str, ffn: Ffn) -> Result<
         per_layer_input: None,
         output_scale: false,
         residual_scale: None,
+        laurel: None,
     };
-    let n_kinds = hparams.n_rows(Role::TokenTypes);
+    let n_kinds = hparams.n_rows(Role::TokenTypes, None);
     Ok(ModelSpec {
         architecture,
         n_vocab: hparams.n_vocab()?,
@@ -202,6 +203,7 @@ fn plain(hparams: &HParams<'_>, architecture: &'static str, ffn: Ffn) -> Result<
         output_bias: false,
         draft: None,
         assistance: None,
+        streams: None,
     })
 }
 

@@ -74,6 +74,7 @@ impl Architecture for Cohere2 {
                 per_layer_input: None,
                 output_scale: false,
                 residual_scale: None,
+                laurel: None,
             }
         };
         Ok(ModelSpec {
@@ -91,6 +92,7 @@ impl Architecture for Cohere2 {
             output_bias: false,
             draft: None,
             assistance: None,
+            streams: None,
         })
     }
 }

@@ -47,7 +47,7 @@ pub(super) fn complete(hparams: &HParams<'_>, family: Family) -> Result<ModelSpe
         };
     };
     for role in [Role::Dense2, Role::Dense3] {
-        match hparams.n_rows(role) {
+        match hparams.n_rows(role, None) {
             Some(n) => embeds.dense.push(hparams.bounded(&format!("rows of {role:?}"), n, MAX_WIDTH)?),
             None => break,
         }

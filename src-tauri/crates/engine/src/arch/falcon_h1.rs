@@ -66,6 +66,7 @@ impl Architecture for FalconH1 {
             output_bias: false,
             draft: None,
             assistance: None,
+            streams: None,
         })
     }
 

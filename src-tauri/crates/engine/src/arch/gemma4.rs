@@ -22,12 +22,12 @@ const FULL_HEAD_DIM: HParamKey = HParamKey { gguf: "attention.key_length", hf: "
 const SLIDING_HEAD_DIM: HParamKey = HParamKey { gguf: "attention.key_length_swa", hf: "head_dim" };
 const FULL_VALUE_DIM: HParamKey = HParamKey { gguf: "attention.value_length", hf: "" };
 const SLIDING_VALUE_DIM: HParamKey = HParamKey { gguf: "attention.value_length_swa", hf: "" };
-const SLIDING_PATTERN: &str = "attention.sliding_window_pattern";
+pub(super) const SLIDING_PATTERN: &str = "attention.sliding_window_pattern";
 const FULL_N_KV_HEADS: HParamKey = HParamKey { gguf: "", hf: "num_global_key_value_heads" };
-const N_SHARED_KV: HParamKey = HParamKey { gguf: "attention.shared_kv_layers", hf: "num_kv_shared_layers" };
-const LAYER_INPUT_WIDTH: HParamKey =
+pub(super) const N_SHARED_KV: HParamKey = HParamKey { gguf: "attention.shared_kv_layers", hf: "num_kv_shared_layers" };
+pub(super) const LAYER_INPUT_WIDTH: HParamKey =
     HParamKey { gguf: "embedding_length_per_layer_input", hf: "hidden_size_per_layer_input" };
-const OUTPUT_SOFTCAP: HParamKey = HParamKey { gguf: "final_logit_softcapping", hf: "final_logit_softcapping" };
+pub(super) const OUTPUT_SOFTCAP: HParamKey = HParamKey { gguf: "final_logit_softcapping", hf: "final_logit_softcapping" };
 const N_EXPERTS_USED: HParamKey = HParamKey { gguf: keys::N_EXPERTS_USED.gguf, hf: "top_k_experts" };
 /// Interval of full-attention layers, where a config lists no types.
 const FULL_INTERVAL: usize = 6;
@@ -91,6 +91,7 @@ pub(super) fn spec(hparams: &HParams<'_>, architecture: &'static str, key_owner:
             per_layer_input,
             output_scale: true,
             residual_scale: None,
+            laurel: None,
         }
     };
     let softcap = hparams.optional_real(OUTPUT_SOFTCAP, f64::MIN_POSITIVE, MAX_FACTOR)?;
@@ -109,6 +110,7 @@ pub(super) fn spec(hparams: &HParams<'_>, architecture: &'static str, key_owner:
         output_bias: false,
         draft: None,
         assistance: None,
+        streams: None,
     })
 }
 
@@ -129,13 +131,19 @@ fn per_layer_embedding(hparams: &HParams<'_>, d_model: usize, norm: Norm) -> Res
     // 0 means none.
     let Some(_) = hparams.optional_unbounded(LAYER_INPUT_WIDTH)?.filter(|n| *n != 0) else { return Ok(None) };
     let width = hparams.count(LAYER_INPUT_WIDTH, MAX_WIDTH / MAX_LAYERS)?;
-    Ok(Some(PerLayerEmbedding {
+    Ok(Some(layer_inputs(width, d_model, norm)))
+}
+
+/// Per-layer inputs of this width.
+pub(super) fn layer_inputs(width: usize, d_model: usize, norm: Norm) -> PerLayerEmbedding {
+    PerLayerEmbedding {
         width,
         table_scale: (width as f32).sqrt(),
         projection_scale: (d_model as f32).sqrt().recip(),
         norm,
         input_scale: std::f32::consts::FRAC_1_SQRT_2,
-    }))
+        n_rows: None,
+    }
 }
 
 /// Reads every layer's attention. Windowed and full ones differ in heads and rotation. The last layers may share keys
@@ -150,7 +158,10 @@ fn attentions(
     let slides = slides(hparams, n_layers)?;
     let window = hparams.optional_count(keys::WINDOW, MAX_POSITIONS)?;
     let sources = match key_owner {
-        KeyOwner::Model => key_sources(hparams, &slides)?,
+        KeyOwner::Model => {
+            let n_shared = hparams.optional_unbounded(N_SHARED_KV)?.unwrap_or(0);
+            key_sources(hparams, &slides, n_shared)?
+        }
         KeyOwner::Target => slides.iter().map(|&slides| KvSource::OfTarget { slides }).collect(),
     };
     let heads = heads(hparams, n_layers, n_heads, &slides)?;
@@ -170,10 +181,9 @@ fn attentions(
     Ok(all)
 }
 
-/// Reads where each layer gets its keys and values.
-fn key_sources(hparams: &HParams<'_>, slides: &[bool]) -> Result<Vec<KvSource>> {
+/// Returns where each layer gets its keys and values: the last `n_shared` from an earlier layer of their kind.
+pub(super) fn key_sources(hparams: &HParams<'_>, slides: &[bool], n_shared: u64) -> Result<Vec<KvSource>> {
     let n_layers = slides.len();
-    let n_shared = hparams.optional_unbounded(N_SHARED_KV)?.unwrap_or(0);
     if n_shared >= n_layers as u64 {
         return Err(hparams.wrong(&hparams.name(N_SHARED_KV), format!("{n_shared} of {n_layers} layers")));
     }

@@ -64,6 +64,7 @@ impl Architecture for Gpt2 {
             per_layer_input: None,
             output_scale: false,
             residual_scale: None,
+            laurel: None,
         };
         Ok(ModelSpec {
             architecture: self.gguf_name(),
@@ -80,6 +81,7 @@ impl Architecture for Gpt2 {
             output_bias: false,
             draft: None,
             assistance: None,
+            streams: None,
         })
     }
 

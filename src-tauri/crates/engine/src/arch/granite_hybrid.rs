@@ -80,6 +80,7 @@ impl Architecture for GraniteHybrid {
             output_bias: false,
             draft: None,
             assistance: None,
+            streams: None,
         };
         granite::apply_factors(hparams, &mut spec)?;
         Ok(spec)

@@ -66,7 +66,7 @@ pub struct GgufNotes {
     /// Keys that have no architecture prefix.
     pub global_pairs: Vec<(&'static str, OwnedValue)>,
     /// Small float32 tensors that a GGUF has and safetensors have not.
-    pub tensors: Vec<(&'static str, Vec<f32>)>,
+    pub tensors: Vec<(Cow<'static, str>, Vec<f32>)>,
 }
 
 impl<'a> HParams<'a> {
@@ -123,11 +123,12 @@ impl<'a> HParams<'a> {
     }
 
     /// Notes a tensor that a GGUF would have for values read from a config.
-    pub(super) fn note_tensor(&self, gguf: &'static str, values: Vec<f32>) {
+    pub(super) fn note_tensor(&self, gguf: impl Into<Cow<'static, str>>, values: Vec<f32>) {
         let tensors = &mut self.notes.borrow_mut().tensors;
+        let tensor = (gguf.into(), values);
         // Layers of one kind yield equal tensors.
-        if self.config().is_some() && !tensors.contains(&(gguf, values.clone())) {
-            tensors.push((gguf, values));
+        if self.config().is_some() && !tensors.contains(&tensor) {
+            tensors.push(tensor);
         }
     }
 
@@ -230,9 +231,9 @@ impl<'a> HParams<'a> {
         }
     }
 
-    /// Returns the rows of a matrix outside the layers, if it exists.
-    pub(super) fn n_rows(&self, role: Role) -> Option<usize> {
-        let (_, name) = tensor_names::find(self.file, self.family, role, None)?;
+    /// Returns the rows of a matrix, if it exists. `layer` is `None` outside the layers.
+    pub(super) fn n_rows(&self, role: Role, layer: Option<usize>) -> Option<usize> {
+        let (_, name) = tensor_names::find(self.file, self.family, role, layer)?;
         self.file.tensor(&name)?.shape.first().copied()
     }
 

@@ -52,6 +52,7 @@ pub(super) fn spec(
         output_bias: false,
         draft: None,
         assistance: None,
+        streams: None,
     })
 }
 

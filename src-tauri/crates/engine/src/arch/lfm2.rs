@@ -174,6 +174,7 @@ fn spec(hparams: &HParams<'_>, architecture: &'static str, d_ff: usize) -> Resul
             per_layer_input: None,
             output_scale: false,
             residual_scale: None,
+            laurel: None,
         });
     }
     Ok(ModelSpec {
@@ -191,6 +192,7 @@ fn spec(hparams: &HParams<'_>, architecture: &'static str, d_ff: usize) -> Resul
         output_bias: false,
         draft: None,
         assistance: None,
+        streams: None,
     })
 }
 

@@ -82,6 +82,7 @@ pub(super) fn spec_normed(
         per_layer_input: None,
         output_scale: false,
         residual_scale: None,
+        laurel: None,
     };
     let attentions = attentions(hparams, d_model, n_layers)?;
     Ok(ModelSpec {
@@ -99,6 +100,7 @@ pub(super) fn spec_normed(
         output_bias: false,
         draft: None,
         assistance: None,
+        streams: None,
     })
 }
 

@@ -73,6 +73,7 @@ impl Architecture for Mamba2 {
             output_bias: false,
             draft: None,
             assistance: None,
+            streams: None,
         })
     }
 

@@ -67,6 +67,8 @@ names! {
     PerLayerEmbedding:      "per_layer_token_embd.weight", "embed_tokens_per_layer.weight";
     PerLayerProjection:     "per_layer_model_proj.weight", "per_layer_model_projection.weight";
     PerLayerProjectionNorm: "per_layer_proj_norm.weight",  "per_layer_projection_norm.weight";
+    AltUpProjection:        "altup_proj.weight",           "altup_projections.#.weight";
+    AltUpOut:               "altup_unembd_proj.weight",    "altup_unembed_projections.#.weight";
     PatchEmbedding:         "v.patch_embd.weight",         "patch_embedding.weight";
     PatchEmbeddingNext:     "v.patch_embd.weight.1",       "patch_embedding.weight";
     PatchEmbeddingBias:     "v.patch_embd.bias",           "patch_embedding.bias";
@@ -177,6 +179,14 @@ names! {
     DensePostNorm:          "post_ffw_norm_1.weight",      "post_feedforward_layernorm_1.weight";
     ExpertNorm:             "pre_ffw_norm_2.weight",       "pre_feedforward_layernorm_2.weight";
     ExpertPostNorm:         "post_ffw_norm_2.weight",      "post_feedforward_layernorm_2.weight";
+    AltUpRouterNorm:        "altup_router_norm.weight",    "altup.router_norm.weight";
+    AltUpRouter:            "altup_router.weight",         "altup.modality_router.weight";
+    AltUpPrediction:        "altup_predict_coef.weight",   "altup.prediction_coefs.weight";
+    AltUpCorrection:        "altup_correct_coef.weight",   "altup.correction_coefs.weight";
+    AltUpGateScale:         "altup_correct_scale.weight",  "altup.correct_output_scale";
+    LaurelDown:             "laurel_l.weight",             "laurel.linear_left.weight";
+    LaurelUp:               "laurel_r.weight",             "laurel.linear_right.weight";
+    LaurelNorm:             "laurel_post_norm.weight",     "laurel.post_laurel_norm.weight";
     LayerInputGate:         "inp_gate.weight",             "per_layer_input_gate.weight";
     LayerInputProjection:   "proj.weight",                 "per_layer_projection.weight";
     LayerInputNorm:         "post_norm.weight",            "post_per_layer_input_norm.weight";

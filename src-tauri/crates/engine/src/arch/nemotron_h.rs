@@ -138,6 +138,7 @@ fn spec(hparams: &HParams<'_>, architecture: &'static str, fed: BlockKind) -> Re
         output_bias: false,
         draft: None,
         assistance: None,
+        streams: None,
     })
 }
 

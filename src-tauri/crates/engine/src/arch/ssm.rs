@@ -171,5 +171,6 @@ pub(super) fn layer(norm: Norm, mixer: Mixer, ffn: Ffn) -> LayerSpec {
         per_layer_input: None,
         output_scale: false,
         residual_scale: None,
+        laurel: None,
     }
 }

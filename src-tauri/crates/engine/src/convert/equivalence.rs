@@ -205,6 +205,14 @@ fn neutral(spec: &ModelSpec) -> ModelSpec {
             Mixer::Attention(_) | Mixer::ShortConv(_) | Mixer::Latent(_) | Mixer::None => {}
         }
     }
+    if let Some(per_layer) = &mut spec.embedding.per_layer {
+        // A shorter table is made as long as the vocabulary.
+        per_layer.n_rows = per_layer.n_rows.filter(|n| *n > spec.n_vocab);
+    }
+    // Factors of 1 are written where a model has none.
+    if let Some(altup) = &mut spec.streams {
+        altup.gate_scale = true;
+    }
     if let Some(draft) = &mut spec.draft {
         draft.layer_number = 0;
     }

@@ -47,6 +47,15 @@ impl EncodeJob {
         true
     }
 
+    /// Appends the first row `n` times.
+    pub fn repeat_first_row(&mut self, n: usize, n_cols: usize) {
+        let Some(first) = self.pieces.first().map(|piece| piece.slice(0..self.dtype.row_bytes(n_cols)))
+        else {
+            return;
+        };
+        self.pieces.extend(std::iter::repeat_n(first, n));
+    }
+
     /// Returns whether the new tensor has the same bytes.
     fn is_copied(&self, dtype: DType) -> bool {
         self.dtype == dtype && self.rearrangement.is_none()
@@ -217,5 +226,14 @@ mod tests {
         assert_eq!(gate.decode(2..4, 2), [7.0, 8.0, 3.0, 4.0]);
         gate.rearrangement.change = ValueChange::Add(1.0);
         assert_eq!(gate.decode(3..4, 2), [4.0, 5.0]);
+    }
+
+    #[test]
+    fn missing_rows_are_the_first() {
+        let mut table = EncodeJob::values(&[1.0, 2.0, 3.0, 4.0]);
+        table.repeat_first_row(2, 2);
+        assert_eq!(table.decode(0..4, 2), [1.0, 2.0, 3.0, 4.0, 1.0, 2.0, 1.0, 2.0]);
+        table.repeat_first_row(0, 2);
+        assert_eq!(table.decode(3..4, 2), [1.0, 2.0]);
     }
 }

@@ -30,7 +30,7 @@ impl Decoder<'_> {
         x: ValueId,
     ) -> Result<Graph> {
         let x = self.graph.output_rows("output.rows", x)?; // (outputs, d_model)
-        let hidden = self.norm("output.norm", x, spec.output_norm, Role::OutputNorm, Role::OutputNormBias)?;
+        let hidden = self.hidden(x, spec)?;
         let logits = self.output(hidden, spec)?;
         self.graph.on(device);
         self.graph.begin_draft();

@@ -37,7 +37,7 @@ impl Decoder<'_> {
         draft: &DraftBlock,
         [embedded, x]: [ValueId; 2],
     ) -> Result<Graph> {
-        let hidden = self.norm("output.norm", x, spec.output_norm, Role::OutputNorm, Role::OutputNormBias)?;
+        let hidden = self.hidden(x, spec)?;
         self.write_draft_keys(draft, embedded, hidden)?;
         self.layer = None;
         let hidden = self.graph.output_rows("output.rows", hidden)?; // (outputs, d_model)

@@ -14,6 +14,7 @@ impl Decoder<'_> {
             Ffn::Scaled { dense, gate_factor, out_factor } => {
                 self.scaled_dense(x, dense, [*gate_factor, *out_factor])
             }
+            Ffn::Sparse { dense, deviations } => self.sparse(x, dense, *deviations),
             Ffn::Plain(dense) => self.plain(x, dense),
             Ffn::None => unreachable!("a layer without a feed-forward part has no such part"),
             Ffn::Experts(experts) => self.experts(residual, x, experts),
@@ -45,6 +46,15 @@ impl Decoder<'_> {
         let gated = self.glu("ffn.glu", gate, up, dense.activation)?;
         let out = self.matmul("ffn.down", gated, Role::Down, bias(Role::DownBias))?;
         Ok(self.graph.scale(self.name("ffn.out_factor"), out, of_out)?)
+    }
+
+    fn sparse(&mut self, x: ValueId, dense: &Dense, deviations: f32) -> Result<ValueId> {
+        let bias = |role| dense.bias.then_some(role);
+        let gate = self.matmul("ffn.gate", x, Role::Gate, bias(Role::GateBias))?; // (tokens, d_ff)
+        let up = self.matmul("ffn.up", x, Role::Up, bias(Role::UpBias))?; // (tokens, d_ff)
+        let largest = self.graph.gaussian_top_k(self.name("ffn.largest"), gate, deviations)?;
+        let gated = self.glu("ffn.glu", largest, up, dense.activation)?;
+        self.matmul("ffn.down", gated, Role::Down, bias(Role::DownBias))
     }
 
     fn plain(&mut self, x: ValueId, dense: &Dense) -> Result<ValueId> {

@@ -23,6 +23,26 @@ const QWEN_3_5_4B: Shape = Shape {
     more: &[QWEN_3_5],
 };
 
+/// Gemma 3n E4B, as GGUF files hold it: without vision and sound.
+const GEMMA_3N_E4B: Shape = Shape {
+    name: "gemma-3n-e4b",
+    architecture: "gemma3n",
+    n_layers: 35,
+    d_model: 2048,
+    n_heads: 8,
+    n_kv_heads: 2,
+    head_dim: 256,
+    d_ff: 16_384,
+    n_vocab: 262_400,
+    context_length: 32_768,
+    rope_base: 1_000_000.0,
+    rope_divisors: RopeDivisors::None,
+    eps: 1e-6,
+    tied_embeddings: true,
+    stored: &[],
+    more: &[GEMMA_3N, &[("attention.shared_kv_layers", ShapeFact::Count(15))]],
+};
+
 /// The draft block comes after the layers.
 const LAST_OF_33: [bool; 33] = {
     let mut layers = [false; 33];
@@ -272,6 +292,14 @@ pub static SHAPES: &[Shape] = &[
         ]],
     },
     Shape {
+        name: "gemma-3n-e2b",
+        n_layers: 30,
+        d_ff: 8192,
+        more: &[GEMMA_3N, &[("attention.shared_kv_layers", ShapeFact::Count(10))]],
+        ..GEMMA_3N_E4B
+    },
+    GEMMA_3N_E4B,
+    Shape {
         name: "lfm2-1.2b",
         architecture: "lfm2",
         n_layers: 16,
@@ -299,6 +327,17 @@ pub static SHAPES: &[Shape] = &[
 
 /// Five layers with a window, then one without.
 const GEMMA_4_WINDOWS: ShapeFact = ShapeFact::FlagsByLayer(&[true, true, true, true, true, false]);
+
+/// Four layers with a window, then one without. The first ten layers are sparse where a file says nothing about it.
+const GEMMA_3N: &[(&str, ShapeFact)] = &[
+    ("rope.freq_base_swa", ShapeFact::Real(10_000.0)),
+    ("final_logit_softcapping", ShapeFact::Real(30.0)),
+    ("attention.sliding_window", ShapeFact::Count(512)),
+    ("attention.sliding_window_pattern", ShapeFact::FlagsByLayer(&[true, true, true, true, false])),
+    ("embedding_length_per_layer_input", ShapeFact::Count(256)),
+    ("altup.num_inputs", ShapeFact::Count(4)),
+    ("altup.active_idx", ShapeFact::Count(0)),
+];
 
 /// Gated DeltaNet in three of four layers, and a quarter of each head rotated.
 const QWEN_3_5: &[(&str, ShapeFact)] = &[

@@ -20,6 +20,14 @@ pub enum Ffn {
         /// Factor on the result.
         out_factor: f32,
     },
+    /// down(act(g) · up(x)) with g = max(gate(x) − mean − deviations · standard deviation, 0): about the largest
+    /// elements of the gate (Gemma 3n).
+    Sparse {
+        /// The dense part.
+        dense: Dense,
+        /// Standard deviations above the mean.
+        deviations: f32,
+    },
     /// down(act(up(x)))
     Plain(Dense),
     /// Nothing: the layer has only a mixer.
@@ -43,7 +51,7 @@ impl Ffn {
     pub fn experts(&self) -> Option<&Experts> {
         match self {
             Self::Experts(experts) | Self::GatedAndExperts { experts, .. } => Some(experts),
-            Self::Gated(_) | Self::Scaled { .. } | Self::Plain(_) | Self::None => None,
+            Self::Gated(_) | Self::Scaled { .. } | Self::Sparse { .. } | Self::Plain(_) | Self::None => None,
         }
     }
 }

@@ -39,6 +39,10 @@ pub enum Role {
     PerLayerProjection,
     /// Norm of each projected per-layer input. `[width]`
     PerLayerProjectionNorm,
+    /// Projections of the embedding to the further residual streams. `[n_streams - 1, d_model, d_model]`
+    AltUpProjection,
+    /// Projections of the further residual streams before they are joined. `[n_streams - 1, d_model, d_model]`
+    AltUpOut,
 
     /// Projection of a patch of an image. `[d_model, channels, size, size]`
     PatchEmbedding,
@@ -269,6 +273,23 @@ pub enum Role {
     /// Norm of the experts' output. `[d_model]`
     ExpertPostNorm,
 
+    /// Norm of the input of the router of the residual streams. `[d_model]`
+    AltUpRouterNorm,
+    /// Router of the residual streams. `[n_streams, d_model]`
+    AltUpRouter,
+    /// From the router's output to the mixtures that predict the streams. `[n_streams², n_streams]`
+    AltUpPrediction,
+    /// From the router's output to the corrections of the streams. `[n_streams, n_streams]`
+    AltUpCorrection,
+    /// Factors on the input of the per-layer gate. `[d_model]`
+    AltUpGateScale,
+    /// First projection of the low-rank branch. `[rank, d_model]`
+    LaurelDown,
+    /// Second projection of the low-rank branch. `[d_model, rank]`
+    LaurelUp,
+    /// Norm of that projection. `[d_model]`
+    LaurelNorm,
+
     /// Gate of the per-layer input. `[width, d_model]`
     LayerInputGate,
     /// Projection of the gated per-layer input. `[d_model, width]`
@@ -280,11 +301,13 @@ pub enum Role {
 }
 
 impl Role {
-    /// Roles whose first dimension counts experts, or heads with a matrix each.
+    /// Roles whose first dimension counts experts, or heads or streams with a matrix each.
     pub fn is_expert(self) -> bool {
         matches!(
             self,
-            Self::LatentKeys
+            Self::AltUpProjection
+                | Self::AltUpOut
+                | Self::LatentKeys
                 | Self::LatentValues
                 | Self::ExpertGate
                 | Self::ExpertGateBias
@@ -308,9 +331,10 @@ impl Role {
         )
     }
 
-    /// Roles that are a matrix for each expert or head.
+    /// Roles that are a matrix for each expert, head or stream.
     pub fn is_expert_matrix(self) -> bool {
-        self.is_routed_matrix() || matches!(self, Self::LatentKeys | Self::LatentValues)
+        let is_of_heads = matches!(self, Self::LatentKeys | Self::LatentValues);
+        self.is_routed_matrix() || is_of_heads || matches!(self, Self::AltUpProjection | Self::AltUpOut)
     }
 
     /// Roles that are a matrix for each expert, of which a token reads only some.

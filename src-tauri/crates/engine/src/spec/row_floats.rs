@@ -29,6 +29,7 @@ impl LayerSpec {
             Ffn::Gated(dense)
             | Ffn::Plain(dense)
             | Ffn::Scaled { dense, .. }
+            | Ffn::Sparse { dense, .. }
             | Ffn::GatedAndExperts { dense, .. } => 3 * dense.d_ff,
             Ffn::Experts(_) | Ffn::None => 0,
         };
@@ -36,6 +37,7 @@ impl LayerSpec {
             let shared = experts.shared.map_or(0, |shared| 3 * shared.d_ff);
             experts.n_used * (3 * experts.d_ff + d_model) + shared
         });
-        mixer.max(dense + experts)
+        let laurel = self.laurel.map_or(0, |laurel| d_model + laurel.rank);
+        (mixer + laurel).max(dense + experts)
     }
 }

@@ -1,7 +1,7 @@
 //! Lists every tensor that a spec requires, with its shape.
 
 use super::{
-    Attention, DeltaNet, Dense, EmbeddingHead, ExpertForm, Experts, Ffn, KvSource, LatentAttention,
+    AltUp, Attention, DeltaNet, Dense, EmbeddingHead, ExpertForm, Experts, Ffn, KvSource, LatentAttention,
     LayerSpec, Mixer, ModelSpec, Norm, QkNormForm, Role, RouterInput, SharedWeight, ShortConv, Ssm,
     TensorSpec,
 };
@@ -27,9 +27,13 @@ impl ModelSpec {
         }
         if let Some(per_layer) = &self.embedding.per_layer {
             let width = self.layers.len() * per_layer.width;
-            add(Role::PerLayerEmbedding, vec![self.n_vocab, width]);
+            add(Role::PerLayerEmbedding, vec![per_layer.n_rows.unwrap_or(self.n_vocab), width]);
             add(Role::PerLayerProjection, vec![width, d]);
             norm(per_layer.norm, per_layer.width, [Role::PerLayerProjectionNorm; 2], &mut add);
+        }
+        if let Some(altup) = self.streams.filter(|altup| altup.n_streams > 1) {
+            add(Role::AltUpProjection, vec![altup.n_streams - 1, d, d]);
+            add(Role::AltUpOut, vec![altup.n_streams - 1, d, d]);
         }
         norm(self.output_norm, d, [Role::OutputNorm, Role::OutputNormBias], &mut add);
         match &self.embeds {
@@ -56,7 +60,11 @@ impl ModelSpec {
             head.tensors(d, &mut |role, shape| all.push((role, None, shape)));
         }
         for (index, layer) in self.layers.iter().enumerate() {
-            layer.tensors(d, &mut |role, shape| all.push((role, Some(index), shape)));
+            let mut add = |role, shape| all.push((role, Some(index), shape));
+            layer.tensors(d, &mut add);
+            if let Some(altup) = &self.streams {
+                altup.tensors(d, &mut add);
+            }
         }
         if let Some(draft) = &self.draft {
             let layer = Some(draft.layer_number);
@@ -84,9 +92,14 @@ impl LayerSpec {
         if let Some(post) = self.mixer_post_norm {
             norm(post, d, [Role::MixerPostNorm; 2], add);
         }
+        if let Some(laurel) = &self.laurel {
+            add(Role::LaurelDown, vec![laurel.rank, d]);
+            add(Role::LaurelUp, vec![d, laurel.rank]);
+            norm(laurel.norm, d, [Role::LaurelNorm; 2], add);
+        }
         norm(self.ffn_norm, d, [Role::FfnNorm, Role::FfnNormBias], add);
         match &self.ffn {
-            Ffn::Gated(dense) | Ffn::Scaled { dense, .. } => {
+            Ffn::Gated(dense) | Ffn::Scaled { dense, .. } | Ffn::Sparse { dense, .. } => {
                 add(Role::Gate, vec![dense.d_ff, d]);
                 if dense.bias {
                     add(Role::GateBias, vec![dense.d_ff]);
@@ -115,6 +128,20 @@ impl LayerSpec {
         }
         if self.output_scale {
             add(Role::LayerScale, vec![1]);
+        }
+    }
+}
+
+impl AltUp {
+    /// Those of one layer.
+    fn tensors(&self, d: usize, add: &mut AddTensor) {
+        let n = self.n_streams;
+        norm(self.router_norm, d, [Role::AltUpRouterNorm; 2], add);
+        add(Role::AltUpRouter, vec![n, d]);
+        add(Role::AltUpPrediction, vec![n * n, n]);
+        add(Role::AltUpCorrection, vec![n, n]);
+        if self.gate_scale {
+            add(Role::AltUpGateScale, vec![d]);
         }
     }
 }

@@ -111,6 +111,7 @@ pub(super) fn layer(norm: Norm, n_heads: usize, head_dim: usize, rope: Rope, den
         per_layer_input: None,
         output_scale: false,
         residual_scale: None,
+        laurel: None,
     }
 }
 

@@ -26,7 +26,6 @@ const REFUSED: &[(&str, &str)] = &[
     ("falcon_h1_norm", "another model"),
     // A GGUF cannot say that the ends of YaRN's ramp are not rounded.
     ("gpt_oss", "another model"),
-    ("gemma3n", "is not one that Inglenook runs"),
 ];
 
 /// GGUFs of the reference whose tensors are others than ours, and why.

@@ -5,7 +5,9 @@ use super::StepContext;
 use super::disjoint_slices::DisjointSlices;
 use super::memory::ValueArena;
 use super::thread_pool::ThreadPool;
-use crate::graph::{Activation, Columns, Graph, Lookup, Op, RopeShape, Routing, RowMerge, ValueId};
+use crate::graph::{
+    Activation, Columns, Graph, Lookup, MixFactors, Op, RopeShape, Routing, RowMerge, ValueId,
+};
 use crate::ops;
 use crate::tensor::Tensor;
 
@@ -96,7 +98,7 @@ pub fn embed(
     let ([], [out]) = cx.memory.values.borrow([], [out]);
     let batch = cx.batch;
     each_row_of(cx.pool, out, table.n_cols(), &|row, out| {
-        ops::embed::scalar(table, ops::embed::row_of(by, batch, row), scale, out);
+        ops::embed::scalar(table, ops::embed::row_of(by, batch, row, table.n_rows()), scale, out);
     })
 }
 
@@ -226,6 +228,50 @@ pub fn join_columns(
     join_rows(cx.pool, &mut cx.memory.values, operands, out, &|a, b, out| {
         ops::join_columns::scalar(a, b, n_groups, out);
     })
+}
+
+/// Adds mixtures of groups of columns.
+pub fn mix(
+    cx: &mut StepContext,
+    [base, x]: [ValueId; 2],
+    factors: &MixFactors,
+    width: usize,
+    out: ValueId,
+) -> Result<(), String> {
+    let kernel = cx.kernels.mix;
+    match factors {
+        MixFactors::Same(factors) => {
+            join_rows(cx.pool, &mut cx.memory.values, [base, x], out, &|base, x, out| {
+                kernel(base, x, factors, width, out);
+            })
+        }
+        MixFactors::OfRow(factors) => {
+            let [n_x, n_factors, n_out] = [x, *factors, out].map(|value| cx.memory.values.width(value));
+            let ([base, x, factors], [out]) = cx.memory.values.borrow([base, x, *factors], [out]);
+            each_row_of(cx.pool, out, n_out, &|row, out| {
+                let of = |all: &'_ [f32], n: usize| row * n..((row + 1) * n).min(all.len());
+                let (base, x) = (&base[of(base, n_out)], &x[of(x, n_x)]);
+                kernel(base, x, &factors[of(factors, n_factors)], width, out);
+            })
+        }
+    }
+}
+
+/// Scales groups of columns to the root mean square of another row.
+pub fn match_rms(
+    cx: &mut StepContext,
+    operands: [ValueId; 2],
+    least: f32,
+    out: ValueId,
+) -> Result<(), String> {
+    let kernel = cx.kernels.match_rms;
+    join_rows(cx.pool, &mut cx.memory.values, operands, out, &|x, of, out| kernel(x, of, least, out))
+}
+
+/// Keeps what is far above each row's mean.
+pub fn gaussian_top_k(cx: &mut StepContext, x: ValueId, deviations: f32, out: ValueId) -> Result<(), String> {
+    let kernel = cx.kernels.gaussian_top_k;
+    map_rows(cx.pool, &mut cx.memory.values, x, out, &|_, x, out| kernel(x, deviations, out))
 }
 
 /// Routes each token to all experts.

@@ -114,14 +114,16 @@ impl ProgramBuilder<'_> {
         out: ValueId,
     ) -> BuildResult {
         let at = self.matrices.put(self.gpu, std::slice::from_ref(table))?;
-        let section = match by {
-            Lookup::Token => inputs::TOKENS,
-            Lookup::Position => inputs::POSITIONS,
-            Lookup::Kind => inputs::KINDS,
+        let (section, n_table) = match by {
+            Lookup::Token => (inputs::TOKENS, u32::MAX),
+            Lookup::TokenOrFirst => (inputs::TOKENS, table.n_rows() as u32),
+            Lookup::Position => (inputs::POSITIONS, u32::MAX),
+            Lookup::Kind => (inputs::KINDS, u32::MAX),
         };
         let k = table.n_cols();
         for slice in self.slices(at, table.n_rows()) {
-            let params = [k as u32, slice.row_quads, slice.first, slice.n_rows, section, scale.to_bits()];
+            let MatrixSlice { row_quads, first, n_rows, .. } = slice;
+            let params = [k as u32, row_quads, first, n_rows, section, scale.to_bits(), n_table];
             let bound = [Binding::Rows, Binding::Buffer(slice.span), Value(out)];
             let variant = ShaderVariant { weight: Some(slice.packing), ..ShaderVariant::default() };
             let extent = Extent::elements(k.div_ceil(BLOCK), Rows::Tokens);

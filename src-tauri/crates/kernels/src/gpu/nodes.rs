@@ -76,7 +76,7 @@ const MODEL_NORM_LANES: u32 = 512;
 const MAX_NORM_READS: usize = 8;
 
 /// The variant of a norm. Equal widths have equal lanes, and so equal sums.
-fn norm_variant(limits: &wgpu::Limits, width: usize) -> ShaderVariant {
+pub(super) fn norm_variant(limits: &wgpu::Limits, width: usize) -> ShaderVariant {
     let is_narrow = width <= MAX_HEAD_DIM || max_lanes(limits) < MODEL_NORM_LANES;
     let lanes = if is_narrow { HEAD_NORM_LANES } else { MODEL_NORM_LANES };
     let reads = width.div_ceil(lanes as usize).clamp(1, MAX_NORM_READS) as u32;
@@ -188,9 +188,13 @@ impl ProgramBuilder<'_> {
                 let operands = [Value(*gate), Value(*up)];
                 self.elements(i, (&shader::GLU, plain()), &act_words(*act), operands, out)
             }
-            Op::ScaleColumns { .. } | Op::Columns { .. } | Op::JoinColumns { .. } | Op::RouteAll { .. } => {
-                self.on_columns(i, &node.op, out)
-            }
+            Op::ScaleColumns { .. }
+            | Op::Columns { .. }
+            | Op::JoinColumns { .. }
+            | Op::Mix { .. }
+            | Op::RouteAll { .. } => self.on_columns(i, &node.op, out),
+            Op::MatchRms { x, of, least } => self.match_rms(i, [*x, *of], *least, out),
+            Op::GaussianTopK { x, deviations } => self.gaussian_top_k(i, *x, *deviations, out),
             Op::MoeRoute { logits, routing } => self.route(i, *logits, routing, out),
             Op::ExpertMatMul { x, route, experts } => self.expert_matmul(i, [*x, *route], experts, out),
             Op::ExpertSum { x, route } => {
@@ -240,6 +244,7 @@ impl ProgramBuilder<'_> {
                 let words = [*n_groups as u32, of_a, of_b];
                 self.elements(i, (&shader::JOIN_COLUMNS, plain()), &words, [Value(*a), Value(*b)], out)
             }
+            Op::Mix { base, x, factors, width } => self.mix(i, [*base, *x], factors, *width, out),
             Op::RouteAll { .. } => self.elements(i, (&shader::ROUTE_ALL, plain()), &[], [], out),
             _ => unreachable!("the caller passes operations on columns"),
         }
@@ -257,7 +262,7 @@ impl ProgramBuilder<'_> {
     }
 
     /// Adds an element-wise kernel: one lane per element of `out`, whose width is the first parameter.
-    fn elements<const N: usize>(
+    pub(super) fn elements<const N: usize>(
         &mut self,
         i: usize,
         shader: (&'static shader::Shader, ShaderVariant),

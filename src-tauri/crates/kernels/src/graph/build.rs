@@ -110,6 +110,14 @@ impl GraphBuilder {
         Ok(self.push(name, op, Rows::Tokens, d))
     }
 
+    /// Further token embedding: table [n, d] → (tokens, d). Tokens that the table lacks have its first row.
+    pub fn embed_or_first(&mut self, name: impl Into<String>, table: &Tensor, scale: f32) -> NodeResult {
+        let name = name.into();
+        let [_, d] = self.matrix(&name, table)?;
+        let op = Op::Embed { table: table.clone(), scale, by: Lookup::TokenOrFirst };
+        Ok(self.push(name, op, Rows::Tokens, d))
+    }
+
     /// Learned position embedding: table [n_positions, d] → (tokens, d); batches must stay below n_positions
     pub fn embed_position(&mut self, name: impl Into<String>, table: &Tensor) -> NodeResult {
         let name = name.into();

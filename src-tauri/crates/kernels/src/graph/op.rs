@@ -125,6 +125,8 @@ impl RopeShape {
 pub enum Lookup {
     /// the token id
     Token,
+    /// the token id, or 0 where the table ends before it
+    TokenOrFirst,
     /// the token's position
     Position,
     /// the kind of the row, such as the first or second text of a pair, or the place of a patch in its image
@@ -151,6 +153,15 @@ pub struct Columns {
     pub start: usize,
     /// selected columns per group
     pub width: usize,
+}
+
+/// Factors of a mixture: (n, m) for n groups of columns out of m.
+#[derive(Clone, Debug)]
+pub enum MixFactors {
+    /// of each row: (rows, n · m)
+    OfRow(ValueId),
+    /// the same for all rows
+    Same(Arc<[f32]>),
 }
 
 /// One matrix per expert, all of one shape.
@@ -283,6 +294,12 @@ pub enum Op {
     Columns { x: ValueId, columns: Columns },
     /// a (rows, n_groups · w), b (rows, n_groups · v) → (rows, n_groups · (w + v)): each group of `a`, then that of `b`
     JoinColumns { a: ValueId, b: ValueId, n_groups: usize },
+    /// base (rows, n · width), x (rows, m · width) → (rows, n · width): base[j] + Σᵢ factors[j, i] · x[i]
+    Mix { base: ValueId, x: ValueId, factors: MixFactors, width: usize },
+    /// x (rows, n · w), of (rows, w): each group of x · √(mean(of²)) / √(max(mean of its squares, least))
+    MatchRms { x: ValueId, of: ValueId, least: f32 },
+    /// max(x − mean − deviations · standard deviation, 0), with mean and deviation of all elements of the row
+    GaussianTopK { x: ValueId, deviations: f32 },
     /// router logits (tokens, n_experts) → (tokens, 2 · n_used): indices of the chosen experts, largest first, then
     /// their weights
     MoeRoute { logits: ValueId, routing: Routing },
@@ -334,6 +351,7 @@ impl Op {
             | Op::Activate { x, .. }
             | Op::Columns { x, .. }
             | Op::ScaleColumns { x, .. }
+            | Op::GaussianTopK { x, .. }
             | Op::MoeRoute { logits: x, .. }
             | Op::ShortConv { x, .. }
             | Op::OutputRows { x }
@@ -343,11 +361,20 @@ impl Op {
             | Op::Glu { gate: a, up: b, .. }
             | Op::RowGate { gate: a, x: b }
             | Op::JoinColumns { a, b, .. }
+            | Op::MatchRms { x: a, of: b, .. }
             | Op::Ssm { xbc: a, dt: b, .. }
             | Op::ExpertMatMul { x: a, route: b, .. }
             | Op::ExpertSum { x: a, route: b } => {
                 f(*a);
                 f(*b);
+            }
+            Op::Mix { base, x, factors, .. } => {
+                f(*base);
+                f(*x);
+                match factors {
+                    MixFactors::OfRow(factors) => f(*factors),
+                    MixFactors::Same(_) => {}
+                }
             }
             Op::DeltaNet { qkv, beta, alpha, .. } => {
                 f(*qkv);

@@ -18,10 +18,11 @@ pub fn scalar(table: &Tensor, row: u32, scale: f32, out: &mut [f32]) {
     }
 }
 
-/// The table row for a row of the batch.
-pub fn row_of(by: Lookup, batch: &Batch, row: usize) -> u32 {
+/// The row of a table of `n_rows` for a row of the batch.
+pub fn row_of(by: Lookup, batch: &Batch, row: usize, n_rows: usize) -> u32 {
     match by {
         Lookup::Token => batch.tokens[row],
+        Lookup::TokenOrFirst => Some(batch.tokens[row]).filter(|id| (*id as usize) < n_rows).unwrap_or(0),
         Lookup::Position => batch.positions[row],
         Lookup::Kind => batch.kinds.get(row).copied().unwrap_or(0),
     }

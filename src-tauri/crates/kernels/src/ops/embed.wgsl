@@ -10,6 +10,8 @@ struct Params {
   // TOKENS, POSITIONS or KINDS
   by: u32,
   scale: f32,
+  // rows of the whole table, after which the first one is meant; the largest number: all rows are in it
+  n_table: u32,
 }
 @group(0) @binding(1) var<uniform> p: Params;
 @group(0) @binding(2) var<storage, read> rows: array<u32>;
@@ -20,7 +22,8 @@ struct Params {
 
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
-  let row = rows[p.by * step.stride + id.z];
+  let of_token = rows[p.by * step.stride + id.z];
+  let row = select(0u, of_token, of_token < p.n_table);
   if (id.x * 32u >= p.k || row < p.first || row - p.first >= p.n_rows) {
     return;
   }

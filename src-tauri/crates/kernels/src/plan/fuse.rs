@@ -93,6 +93,9 @@ fn step_at(graph: &Graph, i: usize, end: usize) -> Step {
         | Op::ScaleColumns { .. }
         | Op::Columns { .. }
         | Op::JoinColumns { .. }
+        | Op::Mix { .. }
+        | Op::MatchRms { .. }
+        | Op::GaussianTopK { .. }
         | Op::MoeRoute { .. }
         | Op::RouteAll { .. }
         | Op::ExpertSum { .. }

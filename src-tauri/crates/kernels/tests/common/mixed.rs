@@ -1,5 +1,5 @@
 //! A random model with every operation: learned positions, layer norms, a short convolution, a gated delta rule, attention
-//! with caps and sinks, mixture of experts with shared experts.
+//! with caps and sinks, mixed streams, mixture of experts with shared experts.
 
 use std::sync::Arc;
 
@@ -97,7 +97,15 @@ pub fn model(shape: MixedShape, seed: u64) -> Graph {
     let x = m.b.embed("embed", &table, 16.0).unwrap();
     let p = m.b.embed_position("positions", &places).unwrap();
     let mut x = m.b.add("embedded", x, p).unwrap();
-    let mut parts = [Parts::conv, Parts::experts, Parts::delta, Parts::attention, Parts::ssm, Parts::experts];
+    let mut parts = [
+        Parts::conv,
+        Parts::experts,
+        Parts::delta,
+        Parts::attention,
+        Parts::ssm,
+        Parts::streams,
+        Parts::experts,
+    ];
     (1..parts.len()).for_each(|i| parts.swap(i, m.r.below(i + 1)));
     for part in parts {
         let more = part(&mut m, x);
@@ -219,6 +227,26 @@ impl Parts {
         let weights = (0..n_heads).map(|_| self.r.tensor(DType::F32, &[D, width], 0.08)).collect();
         let x = self.b.expert_matmul("ssm.out", x, route, Experts { weights, bias: None }).unwrap();
         self.b.expert_sum("ssm.sum", x, route).unwrap()
+    }
+
+    /// Three streams of a quarter of the width, mixed, and one of them sparse.
+    fn streams(&mut self, x: ValueId) -> ValueId {
+        const WIDTH: usize = D / 4;
+        let x = self.layer_norm(x);
+        let first = self.matmul("streams.first", x, WIDTH);
+        let others = self.matmul("streams.others", x, 2 * WIDTH);
+        let others = self.b.match_rms("streams.matched", others, first, 1e-5).unwrap();
+        let all = self.b.join_columns("streams.all", first, others, 1).unwrap();
+        let factors = self.matmul("streams.factors", x, 9);
+        let factors = MixFactors::OfRow(factors);
+        let mixed = self.b.mix("streams.mixed", all, all, factors, WIDTH).unwrap();
+        let factors = MixFactors::Same([0.0, -1.0, 0.5].into());
+        let mixed = self.b.mix("streams.more", mixed, first, factors, WIDTH).unwrap();
+        let wide = self.matmul("streams.wide", x, D);
+        let sparse = self.b.gaussian_top_k("streams.sparse", wide, 0.5).unwrap();
+        let joined = self.b.join_columns("streams.joined", mixed, first, 1).unwrap();
+        let y = self.b.add("streams.both", joined, sparse).unwrap();
+        self.matmul("streams.out", y, D)
     }
 
     fn attention(&mut self, x: ValueId) -> ValueId {

@@ -324,6 +324,25 @@ fn misfits_of_state_spaces_and_heads_are_refused_by_name() {
         ("factors of columns", |b, x, _| b.scale_columns("bad", x, [1.0; 31].into()).map(drop)),
         ("width of an operand", |b, x, _| b.join_columns("bad", x, x, 5).map(drop)),
         ("width of an operand", |b, x, _| b.join_columns("bad", x, x, 0).map(drop)),
+        ("factors of a mixture", |b, x, _| b.mix("bad", x, x, MixFactors::OfRow(x), 8).map(drop)),
+        ("factors of a mixture", |b, x, _| {
+            b.mix("bad", x, x, MixFactors::Same([1.0; 15].into()), 8).map(drop)
+        }),
+        ("width of x", |b, x, _| b.mix("bad", x, x, MixFactors::Same([1.0; 16].into()), 7).map(drop)),
+        ("width of x", |b, x, _| b.mix("bad", x, x, MixFactors::Same([1.0; 16].into()), 0).map(drop)),
+        ("rows of an operand", |b, x, _| {
+            let rows = b.output_rows("ok", x)?;
+            b.mix("bad", x, rows, MixFactors::Same([1.0].into()), 32).map(drop)
+        }),
+        ("rows of an operand", |b, x, _| {
+            let rows = b.output_rows("ok", x)?;
+            b.match_rms("bad", x, rows, 1e-5).map(drop)
+        }),
+        ("width of x", |b, x, _| {
+            let wide = b.join_columns("ok", x, x, 1)?;
+            b.match_rms("bad", x, wide, 1e-5).map(drop)
+        }),
+        ("standard deviations", |b, x, _| b.gaussian_top_k("bad", x, f32::NEG_INFINITY).map(drop)),
         ("experts", |b, _, _| b.route_all("bad", 0).map(drop)),
         ("experts", |b, x, _| {
             let route = b.route_all("ok", 3)?;

@@ -115,15 +115,16 @@ enum TensorRole {
 }
 
 /// Parts of names of matrices that stay in single precision.
-const SMALL: [&str; 10] = [
+const SMALL: [&str; 11] = [
     "_norm.weight",
     "ffn_gate_inp",
     "position_embd",
     "token_types",
     "ssm_conv1d",
     "shortconv.conv",
-    "altup",
-    "laurel",
+    "altup_correct",
+    "altup_predict",
+    "altup_router",
     "attn_rel_b",
     "time_mix_",
 ];
@@ -137,7 +138,7 @@ impl TensorRole {
             _ if !is_matrix || SMALL.iter().any(|small| has(small)) => Self::Small,
             "output.weight" => Self::Output,
             "token_embd.weight" | "per_layer_token_embd.weight" => Self::Embedding,
-            _ if has("per_layer_model_proj") => Self::Half,
+            _ if ["per_layer_model_proj", "altup_", "laurel_"].into_iter().any(has) => Self::Half,
             _ if has("attn_v.weight") || has("attn_qkv.weight") || has("attn_kv_b.weight") => Self::Value,
             _ if has("attn_k.weight") => Self::Key,
             _ if has("attn_output.weight") => Self::AttentionOut,
@@ -436,6 +437,10 @@ mod tests {
             (QuantPreset::MXFP4_MOE, "blk.9.attn_q.weight", &[64, 32], DType::Q8_0),
             (QuantPreset::MXFP4_MOE, "blk.9.ffn_up_exps.bias", &[8, 64], DType::F32),
             (QuantPreset::BF16, "blk.9.attn_v.weight", &[64, 32], DType::BF16),
+            (QuantPreset::Q4_K_M, "altup_proj.weight", &[3, 256, 256], DType::F16),
+            (QuantPreset::Q4_K_M, "blk.0.laurel_l.weight", &[64, 256], DType::F16),
+            (QuantPreset::Q4_K_M, "blk.0.laurel_post_norm.weight", &[256], DType::F32),
+            (QuantPreset::Q4_K_M, "blk.0.altup_router.weight", &[4, 256], DType::F32),
         ];
         for &(mix, name, dims, expected) in cases {
             assert_eq!(one(mix, name, dims, &LLAMA), expected, "{} {name} {dims:?}", mix.name());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{GraphBuilder, NodeResult, check, check_groups, check_product};
 use crate::error::KernelError;
-use crate::graph::{Columns, KvDType, MAX_HADAMARD_WIDTH, Op, ValueId, rotation_width};
+use crate::graph::{Columns, KvDType, MAX_HADAMARD_WIDTH, MixFactors, Op, ValueId, rotation_width};
 
 impl GraphBuilder {
     /// Selects columns: (rows, n_groups · stride) → (rows, n_groups · width)
@@ -30,6 +30,61 @@ impl GraphBuilder {
         let value = self.input(&name, x)?;
         check(&name, "factors of columns", value.width, factors.len())?;
         Ok(self.push(name, Op::ScaleColumns { x, factors }, value.rows, value.width))
+    }
+
+    /// Mixtures: base (rows, n · width), x (rows, m · width), factors (n · m) → base[j] + Σᵢ factors[j, i] · x[i]
+    pub fn mix(
+        &mut self,
+        name: impl Into<String>,
+        base: ValueId,
+        x: ValueId,
+        factors: MixFactors,
+        width: usize,
+    ) -> NodeResult {
+        let name = name.into();
+        let (to, from) = (self.input(&name, base)?, self.input(&name, x)?);
+        let mut rows = vec![from.rows];
+        for value in [to, from] {
+            check_groups(&name, width, value.width)?;
+        }
+        let n_factors = match &factors {
+            MixFactors::Same(factors) => factors.len(),
+            MixFactors::OfRow(factors) => {
+                let value = self.input(&name, *factors)?;
+                rows.push(value.rows);
+                value.width
+            }
+        };
+        if let Some(other) = rows.into_iter().find(|rows| *rows != to.rows) {
+            let (expected, found) = (format!("{:?}", to.rows), format!("{other:?}"));
+            return Err(KernelError::mismatch(&name, "rows of an operand", expected, found));
+        }
+        let (n, m) = (to.width / width, from.width / width);
+        check(&name, "factors of a mixture", n.saturating_mul(m), n_factors)?;
+        Ok(self.push(name, Op::Mix { base, x, factors, width }, to.rows, to.width))
+    }
+
+    /// Scales each group of x (rows, n · w) to the root mean square of `of` (rows, w). `least` bounds the mean square
+    /// that divides.
+    pub fn match_rms(&mut self, name: impl Into<String>, x: ValueId, of: ValueId, least: f32) -> NodeResult {
+        let name = name.into();
+        let (value, other) = (self.input(&name, x)?, self.input(&name, of)?);
+        check_groups(&name, other.width, value.width)?;
+        if value.rows != other.rows {
+            let (expected, found) = (format!("{:?}", value.rows), format!("{:?}", other.rows));
+            return Err(KernelError::mismatch(&name, "rows of an operand", expected, found));
+        }
+        Ok(self.push(name, Op::MatchRms { x, of, least }, value.rows, value.width))
+    }
+
+    /// Largest elements: max(x − mean − deviations · standard deviation, 0), both of all elements of the row
+    pub fn gaussian_top_k(&mut self, name: impl Into<String>, x: ValueId, deviations: f32) -> NodeResult {
+        let name = name.into();
+        let value = self.input(&name, x)?;
+        if !deviations.is_finite() {
+            return Err(KernelError::mismatch(&name, "standard deviations", "a finite number", deviations));
+        }
+        Ok(self.push(name, Op::GaussianTopK { x, deviations }, value.rows, value.width))
     }
 
     /// Hadamard transform of each group of `width` columns: a rotation that is its own inverse.
