@@ -13,7 +13,9 @@ use crate::capacity::Capacity;
 use crate::cpu::isa::IsaLevel;
 use crate::cpu::memory::{HostMemory, ValueArena};
 use crate::error::KernelError;
-use crate::graph::{AttentionShape, DeviceId, Graph, MixFactors, Op, PAGE_LEN, Retention, RowMerge, ValueId};
+use crate::graph::{
+    AttentionShape, DeviceId, Graph, Lookup, MixFactors, Op, PAGE_LEN, Retention, RowMerge, ValueId,
+};
 use crate::interrupt::Interrupt;
 use crate::matmul::generic;
 use crate::ops::{
@@ -169,12 +171,7 @@ fn node(memory: &mut HostMemory, scratch: &mut ScalarScratch, i: usize, batch: &
     let out = node.output.unwrap_or(graph.output());
     let values = &mut memory.values;
     match &node.op {
-        Op::Embed { table, scale, by } => {
-            let ([], [out]) = values.borrow([], [out]);
-            for (out, row) in out.chunks_exact_mut(table.n_cols()).zip(0..batch.n_rows()) {
-                embed::scalar(table, embed::row_of(*by, batch, row, table.n_rows()), *scale, out);
-            }
-        }
+        Op::Embed { table, scale, by } => look_up(values, batch, (table, *by), *scale, out),
         Op::Given { start, .. } => given(values, batch, *start, out),
         Op::ReplaceGiven { x, start } => replace_given(values, batch, *x, *start, out),
         Op::RmsNorm { x, eps, .. } => {
@@ -309,6 +306,14 @@ fn each_pair(
     let ([a, b], [out]) = values.borrow([a, b], [out]);
     for ((a, b), out) in a.chunks_exact(n_a).zip(b.chunks_exact(n_b)).zip(out.chunks_exact_mut(n_out)) {
         f(a, b, out);
+    }
+}
+
+/// Rows of a table, times `scale`.
+fn look_up(values: &mut ValueArena, batch: &Batch, (table, by): (&Tensor, Lookup), scale: f32, out: ValueId) {
+    let ([], [out]) = values.borrow([], [out]);
+    for (out, row) in out.chunks_exact_mut(table.n_cols()).zip(0..batch.n_rows()) {
+        embed::scalar(table, embed::row_of(by, batch, row, table.n_rows()), scale, out);
     }
 }
 
