@@ -206,6 +206,22 @@ fn two_devices_share_one_plan() {
     }
 }
 
+/// Their last layers attend the keys and values of an earlier one, on whichever device that is.
+#[test]
+fn layers_that_share_keys_and_values_stay_on_one_device() {
+    let whole = |devices: Devices| load("gemma4_e", &options(devices));
+    let (mut scalar, mut cpu) = (whole(Devices::Scalar), whole(Devices::Cpu));
+    let n_layers = scalar.info().n_layers;
+    let tokens = prompt(&mut SmallRng::seed_from_u64(4), 40);
+    let far = distance(&logits(&mut scalar, &tokens), &logits(&mut cpu, &tokens));
+    for n_first in 1..n_layers {
+        let parts = vec![(BackendKind::Scalar, n_first), (BackendKind::Cpu, n_layers - n_first)];
+        let near =
+            distance(&logits(&mut scalar, &tokens), &logits(&mut whole(Devices::Split(parts)), &tokens));
+        assert!(near <= far * 1.5, "{n_first} scalar layers are {near} away, none {far}");
+    }
+}
+
 /// Mean absolute difference.
 fn distance(a: &[Vec<u32>], b: &[Vec<u32>]) -> f64 {
     let pairs = a.iter().flatten().zip(b.iter().flatten());

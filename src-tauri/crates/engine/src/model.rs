@@ -39,6 +39,7 @@ mod load_options;
 mod logits;
 mod memory_plan;
 mod multi_gpu;
+mod placement;
 mod rank;
 mod recover;
 pub(crate) mod replica;

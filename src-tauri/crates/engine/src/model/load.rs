@@ -9,23 +9,24 @@ use kernels::GpuSelector;
 use kernels::backends::BackendOptions;
 use kernels::cpu::isa::IsaLevel;
 use kernels::{
-    Backend, BackendKind, Capacity, CpuOptions, CpuPrecision, DeviceId, Executor, Interrupt, KvLayerLayout,
+    Backend, BackendKind, Capacity, CpuOptions, CpuPrecision, Executor, Interrupt, KvLayerLayout,
     KvPrecision, Precision, Retention,
 };
 use weights::{Container, WeightFile};
 
-use super::assistant::{LoadedAssistant, check_answers, check_placement};
+use super::assistant::{LoadedAssistant, check_answers};
 use super::context::{RopeScaling, limit_windows, longest};
 use super::gpu_fallback::{self, GpuFallback, GpuIncident};
 use super::gpu_health::GpuHealth;
 use super::image::ModelVision;
 use super::large_pages::LargePagePromotion;
 use super::memory_plan::{MemoryPlan, MemoryPlanInput};
+use super::placement::{checked_placement, of_layers, placement};
 use super::replica::{GatheredLogits, Replica};
 use super::{DEFAULT_CTX, Devices, DraftBlockUse, LoadOptions, Model, ModelInfo, multi_gpu};
 use crate::adapter::AdapterUpdate;
 use crate::arch::{self, ContextFit, Family, LocatedTensor, TensorPart};
-use crate::decoder::{self, Placement};
+use crate::decoder;
 use crate::error::{DAMAGED, EngineError, Result};
 use crate::kv::cache::KvCache;
 use crate::kv::checksum::xxh64;
@@ -264,7 +265,7 @@ impl LoadSource {
         fingerprint: &str,
     ) -> Result<(Executor, CheckpointIdentity)> {
         let Self { placed, adapter_updates, .. } = self;
-        let (placement, kinds) = placement(&options.devices, spec.layers.len())?;
+        let (placement, kinds) = placement(&options.devices, spec)?;
         let devices = backends(&kinds, options)?;
         let progress = &mut |_| {};
         let mut upload = WeightUpload::new(placed, &devices, (n_weight_bytes, UPLOADED), progress);
@@ -345,46 +346,6 @@ fn has_tokenizer(file: &WeightFile) -> bool {
     ["tokenizer.json", "tokenizer.model"].iter().any(|name| file.side_file(name).is_some())
 }
 
-/// Returns the placement of a model with its assistant.
-///
-/// Errors: those of `placement`, `model.draft_split`.
-fn checked_placement(devices: &Devices, spec: &ModelSpec) -> Result<(Placement, Vec<BackendKind>)> {
-    let (placement, kinds) = placement(devices, spec.layers.len())?;
-    check_placement(spec, &placement)?;
-    Ok((placement, kinds))
-}
-
-/// Returns the device of each layer and the kind of each device. For replicas those of the first.
-fn placement(devices: &Devices, n_layers: usize) -> Result<(Placement, Vec<BackendKind>)> {
-    match devices {
-        Devices::Scalar => Ok((Placement::single(n_layers), vec![BackendKind::Scalar])),
-        Devices::Auto | Devices::Cpu => Ok((Placement::single(n_layers), vec![BackendKind::Cpu])),
-        Devices::Gpu { layers } => {
-            let on_gpu = layers.unwrap_or(n_layers).min(n_layers);
-            let parts = [(BackendKind::Gpu, on_gpu), (BackendKind::Cpu, n_layers - on_gpu)];
-            let parts = parts.into_iter().filter(|(_, n)| *n > 0).collect();
-            placement(&Devices::Split(parts), n_layers)
-        }
-        Devices::Replicas(kinds) => {
-            let first = kinds.first().map(|kind| (*kind, n_layers));
-            placement(&Devices::Split(first.into_iter().collect()), n_layers)
-        }
-        Devices::Split(parts) => {
-            let n_given = parts.iter().try_fold(0usize, |sum, (_, n)| sum.checked_add(*n));
-            if n_given != Some(n_layers) || parts.iter().any(|(_, n)| *n == 0) {
-                return Err(EngineError::new(
-                    "model.split",
-                    format!("the devices take {parts:?} layers, but the model has {n_layers}"),
-                    "Give every device at least one layer, and distribute all layers.",
-                ));
-            }
-            let layers = parts.iter().enumerate();
-            let layers = layers.flat_map(|(i, (_, n))| std::iter::repeat_n(DeviceId(i), *n)).collect();
-            Ok((Placement { layers }, parts.iter().map(|(kind, _)| *kind).collect()))
-        }
-    }
-}
-
 /// Opens a device of each kind. GPUs are taken in the order in which they are named.
 fn backends(kinds: &[BackendKind], options: &LoadOptions) -> Result<Vec<Box<dyn Backend>>> {
     let LoadOptions {
@@ -415,11 +376,6 @@ fn backends(kinds: &[BackendKind], options: &LoadOptions) -> Result<Vec<Box<dyn 
         Ok(kernels::backends::open(kind, &options)?)
     };
     kinds.iter().map(open).collect()
-}
-
-/// Returns the kind of device that computes each layer.
-fn of_layers(placement: &Placement, kinds: &[BackendKind]) -> Vec<BackendKind> {
-    placement.layers.iter().map(|device| kinds[device.0]).collect()
 }
 
 fn identity(
