@@ -80,7 +80,7 @@ fn a_slower_gpu_is_let_go() {
         let looks = std::cell::Cell::new(0);
         let now = || {
             let n = looks.replace(looks.get() + 1);
-            let passed: u64 = intervals.iter().take((n + 1) / 2).sum();
+            let passed: u64 = intervals.iter().take(usize::div_ceil(n, 2)).sum();
             std::time::Duration::from_millis(passed)
         };
         trainer.keep_faster(&now).expect("products");
