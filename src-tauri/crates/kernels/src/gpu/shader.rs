@@ -367,7 +367,8 @@ mod tests {
             "ops/attention/prompt" => {
                 [64, 80, 256].map(|n| (&["COOPERATIVE"][..], prompt::constants(n, 0))).into()
             }
-            "ops/rms_norm" | "plan/add_norm" | "plan/norm_add_norm" => {
+            "ops/rms_norm" | "plan/add_norm" | "plan/norm_add_norm" | "ops/gaussian_top_k"
+            | "ops/match_rms" => {
                 vec![(&[], vec![("LANES", 128), ("READS", 1)]), (&[], vec![("LANES", 512), ("READS", 5)])]
             }
             "matmul/generic" => vec![
