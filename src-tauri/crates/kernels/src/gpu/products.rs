@@ -82,7 +82,24 @@ impl RowProducts for GpuProducts {
         direction: Direction,
         out: &mut [f32],
     ) -> Result<(), KernelError> {
-        self.multiply_all(x, weight, direction, out)
+        let (n_terms, width) = direction.terms_and_width([weight.n_rows(), weight.n_cols()]);
+        let at = self.matrices.put(&self.context.device, std::slice::from_ref(weight))?;
+        self.tensors.entry(at).or_insert_with(|| weight.clone());
+        let widest = 4 * n_terms.max(width) as u64;
+        let limit = self.context.device.limits.max_storage_buffer_binding_size;
+        let n_rows = (OPERAND_BYTES.min(limit) / widest).max(1) as usize;
+        let chunks = x.chunks(n_rows * n_terms).zip(out.chunks_mut(n_rows * width));
+        for (x, out) in chunks {
+            let context = self.context.clone();
+            let run = || self.multiply_rows(at, x, weight, direction, out);
+            context.device.scoped(|| weight.name().to_owned(), run)??;
+        }
+        let key = (self.matrices.get(at).packing.name, direction);
+        if !self.compared.contains(&key) {
+            self.compare(x, weight, direction, out)?;
+            self.compared.insert(key);
+        }
+        Ok(())
     }
 
     fn name(&self) -> &str {
@@ -126,34 +143,7 @@ impl GpuProducts {
         self.matrices.n_bytes()
     }
 
-    /// As many rows at a time as the buffers may hold.
-    fn multiply_all(
-        &mut self,
-        x: &[f32],
-        weight: &Tensor,
-        direction: Direction,
-        out: &mut [f32],
-    ) -> Result<(), KernelError> {
-        let (n_terms, width) = direction.terms_and_width([weight.n_rows(), weight.n_cols()]);
-        let at = self.matrices.put(&self.context.device, std::slice::from_ref(weight))?;
-        self.tensors.entry(at).or_insert_with(|| weight.clone());
-        let widest = 4 * n_terms.max(width) as u64;
-        let limit = self.context.device.limits.max_storage_buffer_binding_size;
-        let n_rows = (OPERAND_BYTES.min(limit) / widest).max(1) as usize;
-        let chunks = x.chunks(n_rows * n_terms).zip(out.chunks_mut(n_rows * width));
-        for (x, out) in chunks {
-            let context = self.context.clone();
-            let run = || self.multiply_rows(at, x, weight, direction, out);
-            context.device.scoped(|| weight.name().to_owned(), run)??;
-        }
-        let key = (self.matrices.get(at).packing.name, direction);
-        if !self.compared.contains(&key) {
-            self.compare(x, weight, direction, out)?;
-            self.compared.insert(key);
-        }
-        Ok(())
-    }
-
+    /// The product of as many rows as the buffers may hold.
     fn multiply_rows(
         &mut self,
         at: usize,
